@@ -50,9 +50,13 @@ class Interrupts:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def hold(self) -> None:
-        """Defer signals until the end of the block of `released_at_end`."""
-        self._held = True
+    @contextmanager
+    def held_at_end(self) -> Iterator[None]:
+        """From the end of the block on, defer signals until the end of the block of `released_at_end`."""
+        try:
+            yield
+        finally:
+            self._held = True
 
     @contextmanager
     def released_at_end(self) -> Iterator[None]:

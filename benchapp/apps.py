@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.apps import AppConfig
-from django.db.backends.signals import connection_created
-
-
-def see_replaced_rows(connection: Any, **kwargs: Any) -> None:
-    """Let the page index see the row that INSERT OR REPLACE deletes; SQLite hides it by default."""
-    if connection.vendor == "sqlite":
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA recursive_triggers = ON")
+from django.conf import settings
+from django.db import connection
 
 
 class BenchappConfig(AppConfig):
@@ -23,8 +15,12 @@ class BenchappConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Complete new database connections; invalidate the pages that a write makes stale."""
+        """Have a write invalidate the pages that it makes stale; limit waits for PostgreSQL where a site is served."""
         from benchapp import invalidation
 
-        connection_created.connect(see_replaced_rows, dispatch_uid="benchapp.see_replaced_rows")
         invalidation.connect()
+        if connection.vendor == "postgresql" and settings.BENCHAPP_SERVER != "none":
+            # A site on SQLite need not load the driver.
+            from benchapp import postgresql_waits
+
+            postgresql_waits.install(settings.BENCHAPP_DATABASE_TIMEOUT)

@@ -16,10 +16,9 @@ from functools import cached_property
 from django.db.models import Count, DateTimeField, Q, QuerySet, Subquery, Value
 from django.urls import reverse
 
-from benchapp import pagination
 from benchapp.caching.fragments import cached_value, page_generation
 from benchapp.models import Author, Comment, Post
-from benchapp.pager import page_url
+from benchapp.pagination import PER_PAGE, page_url, total
 
 ARCHIVE_MONTHS = 6
 # The {% cache %} tags of templates/home.html and the cached values below, all fetched at once.
@@ -63,15 +62,15 @@ class Home:
 
     @cached_property
     def total_authors(self) -> int:
-        return cached_value("total_authors", self.generation, pagination.total_authors)
+        return cached_value("total_authors", self.generation, lambda: total(Author))
 
     @cached_property
     def total_posts(self) -> int:
-        return cached_value("total_posts", self.generation, pagination.total_posts)
+        return cached_value("total_posts", self.generation, lambda: total(Post))
 
     @cached_property
     def total_comments(self) -> int:
-        return cached_value("total_comments", self.generation, pagination.total_comments)
+        return cached_value("total_comments", self.generation, lambda: total(Comment))
 
     @cached_property
     def latest_comment_time(self) -> datetime | None:
@@ -153,6 +152,6 @@ def _numbered(starts: list[datetime], counts: list[int]) -> Iterator[Month]:
     newer = 0
     for start, count in zip(starts, counts, strict=True):
         if count:
-            page = newer // pagination.PER_PAGE + 1
+            page = newer // PER_PAGE + 1
             yield Month(start, count, page_url(reverse("posts"), page))
         newer += count

@@ -1,15 +1,32 @@
-"""Authors, posts and comments.
-
-Triggers of the database (`benchapp.page_index`) maintain two fields, whatever writes the rows: `post_count` and
-`comment_count`. Code reads them and never sets them; an instance that was just created has to be read again
-(`refresh_from_db`) to know them.
-"""
+"""Authors, posts, comments, and the failed logins that `benchapp.login` counts."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
+
+
+class ChildCount(models.PositiveIntegerField):
+    """A number of children that triggers of the database maintain (`benchapp.page_index`), whatever writes the rows.
+
+    To Django it is generated: no INSERT or UPDATE names it, so that saving an instance that was read a while ago does
+    not put an old count back, and a new instance reads it when it is asked for. To migrations it is a plain column.
+    """
+
+    generated = True
+    referenced_fields = frozenset()  # of which Django computes nothing here
+
+    def __init__(self, **options: Any):
+        super().__init__(**{"default": 0, "db_default": 0, "editable": False, **options})
+
+    def deconstruct(self) -> Any:
+        """The field as migrations know it."""
+        name, _, args, options = super().deconstruct()
+        return name, "django.db.models.PositiveIntegerField", args, options
 
 
 class Author(models.Model):
@@ -19,9 +36,7 @@ class Author(models.Model):
     city = models.CharField(max_length=60)
     bio = models.TextField(blank=True)
     joined = models.DateField(default=timezone.localdate)
-    post_count = models.PositiveIntegerField(
-        default=0, db_default=0, editable=False, help_text="Posts of this author; maintained by triggers."
-    )
+    post_count = ChildCount(help_text="Posts of this author; maintained by triggers.")
 
     class Meta:
         ordering = ["-id"]
@@ -40,9 +55,7 @@ class Post(models.Model):
     body = models.TextField()
     published = models.DateTimeField(default=timezone.now)
     views = models.PositiveIntegerField(default=0, db_default=0)
-    comment_count = models.PositiveIntegerField(
-        default=0, db_default=0, editable=False, help_text="Comments on this post; maintained by triggers."
-    )
+    comment_count = ChildCount(help_text="Comments on this post; maintained by triggers.")
 
     class Meta:
         ordering = ["-id"]
@@ -58,9 +71,20 @@ class Post(models.Model):
 
 
 class Comment(models.Model):
-    """What a reader says of a post, with a rating; `name` is what the reader was called then."""
+    """What a reader says of a post, with a rating.
+
+    `author` is the account that wrote it, if there is one; `name` is what it was called then, and stays when it goes.
+    """
 
     post = models.ForeignKey(Post, on_delete=models.CASCADE, related_name="comments", db_index=False)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        related_name="comments",
+        null=True,
+        blank=True,
+        db_index=False,
+    )
     name = models.CharField(max_length=80)
     body = models.TextField()
     created = models.DateTimeField(default=timezone.now)
@@ -71,7 +95,24 @@ class Comment(models.Model):
         constraints = [
             models.CheckConstraint(condition=models.Q(rating__gte=1, rating__lte=5), name="comment_rating_1_to_5"),
         ]
-        indexes = [models.Index(fields=["post", "id"], name="comment_post")]
+        indexes = [
+            models.Index(fields=["post", "id"], name="comment_post"),
+            # Only comments of accounts are in it: finding those of one is cheap, and loading a million others, too.
+            models.Index(fields=["author"], name="comment_author", condition=models.Q(author__isnull=False)),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} on {self.post_id}"
+
+
+class FailedLogin(models.Model):
+    """A wrong password, for one of the limits it counts for (`benchapp.login`)."""
+
+    limit = models.CharField(max_length=64)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["limit", "at"], name="failed_login_limit"),
+            models.Index(fields=["at"], name="failed_login_at"),
+        ]

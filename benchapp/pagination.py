@@ -1,168 +1,89 @@
-"""Pages of the site's lists, numbered and exact.
+"""Django's paginator with a count, and positions of pages, that the database keeps.
 
-Django's own paginator counts the whole list for each page and reads every row before the page it shows
-(`LIMIT 25 OFFSET 19000000`). The three lists of whole tables (authors, posts, comments) need neither: the page
-index (`benchapp.page_index`) has the length of the list and the id that a page begins with, so a page deep in
-ten million rows costs about as much as the first. It needs the order of the list to be that of the ids; a list
-sorted or filtered otherwise would need an index of its own.
+Django counts the whole list for each page and reads every row before the page it shows (`LIMIT 25 OFFSET 19000000`).
+The lists of whole tables need neither: the page index (`benchapp.page_index`) has the length of the list and the id
+that a page begins with, so a page deep in ten million rows costs about as much as the first. The order of such a list
+is that of the ids.
 
-The children of one parent (an author's posts, a post's comments) are few beside a whole table. The parent's
-stored count spares the COUNT, and the OFFSET walks along the index on (parent, id) without reading the rows.
-
-`BENCHAPP_PAGINATION=offset` uses Django's paginator everywhere, for comparison.
+The children of one parent (an author's posts, a post's comments) are few beside a whole table. The parent's count
+spares the COUNT, and the OFFSET walks along the index on (parent, id) without reading the rows.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
-from django.conf import settings
-from django.core import paginator
+from django.core.paginator import Page, Paginator
 from django.db import connections
 from django.db.models import Model, QuerySet, Subquery
-from django.http import Http404
 
-from benchapp import page_index
-from benchapp.models import Author, Comment, Post
+from benchapp.page_index import Blocks
 
 PER_PAGE = 25
 
-# No list is longer; also the largest number either database can be asked for.
-LAST_POSITION = (1 << 63) - 1
+
+class CountedPaginator(Paginator):
+    """Pages of a list whose `count` is known. A page without the rows that it promises is found as Django does it."""
+
+    def page(self, number: Any) -> Page:
+        """A page by its number from 1; raises InvalidPage if there is none."""
+        number = self.validate_number(number)
+        first = (number - 1) * self.per_page
+        rows = list(self.rows_from(first)[: self.per_page])
+        if len(rows) == min(self.per_page, self.count - first):
+            return self._get_page(rows, number, self)
+        self.count = self.object_list.count()
+        self.__dict__.pop("num_pages", None)
+        return super().page(number)
+
+    def rows_from(self, first: int) -> QuerySet[Any]:
+        """The rows of the list that begin after `first` others."""
+        raise NotImplementedError
 
 
-class Page(paginator.Page):
-    """Django's page, with the length of the list on it."""
+class TablePaginator(CountedPaginator):
+    """Pages of a whole table, the newest ids first, by the page index."""
 
-    @property
+    @cached_property
+    def blocks(self) -> Blocks:
+        return Blocks(connections[self.object_list.db], self.object_list.model._meta.db_table)
+
+    @cached_property
     def count(self) -> int:
-        """Rows in the whole list."""
-        return self.paginator.count
+        """The length of the whole list."""
+        return self.blocks.total
 
-    @property
-    def num_pages(self) -> int:
-        """Pages in the whole list: an empty one still has page 1."""
-        return self.paginator.num_pages
-
-
-class OffsetPaginator(paginator.Paginator):
-    """Django's paginator: a COUNT and an OFFSET for each page."""
-
-    def __init__(self, rows: QuerySet[Any]) -> None:
-        super().__init__(rows, PER_PAGE)
-
-    def _get_page(self, object_list: Any, number: int, page_paginator: paginator.Paginator) -> Page:
-        return Page(list(object_list), number, page_paginator)
+    def rows_from(self, first: int) -> QuerySet[Any]:
+        place = self.blocks.place(first)
+        if place is None:
+            # Nothing is there, or nothing was counted.
+            return self.object_list
+        # The id alone is looked for past the newer rows, then whole rows are read from there.
+        ids = self.object_list.model._default_manager.order_by("-id").filter(id__lte=place.last_id).values("id")
+        return self.object_list.filter(id__lte=Subquery(ids[place.newer : place.newer + 1]))
 
 
-class ChildrenPaginator(OffsetPaginator):
-    """The same with a known `count`, and an OFFSET over ids alone, which an index holds."""
+class ChildrenPaginator(CountedPaginator):
+    """Pages of the children of one parent, which says how many there are."""
 
-    def __init__(self, rows: QuerySet[Any], count: int) -> None:
-        super().__init__(rows)
+    def __init__(self, children: QuerySet[Any], per_page: int, count: int):
+        super().__init__(children, per_page)
         self.count = count
 
-    def page(self, number: Any) -> Page:
-        """A page; the first is read without looking for its ids."""
-        number = self.validate_number(number)
-        first = (number - 1) * PER_PAGE
-        rows = self.object_list[:PER_PAGE]
-        if first:
-            rows = self.object_list.filter(pk__in=Subquery(self.object_list.values("pk")[first : first + PER_PAGE]))
-        return self._get_page(rows, number, self)
+    def rows_from(self, first: int) -> QuerySet[Any]:
+        if first == 0:
+            return self.object_list
+        # An OFFSET over ids alone, which an index holds.
+        ids = self.object_list.values("pk")[first : first + self.per_page]
+        return self.object_list.filter(pk__in=Subquery(ids))
 
 
-class IndexPaginator(paginator.Paginator):
-    """Pages of a whole table by descending id, found through the page index."""
-
-    def __init__(self, rows: QuerySet[Any]) -> None:
-        super().__init__(rows, PER_PAGE)
-
-    def page(self, number: Any) -> Page:
-        """A page, and with it the length of the list at this moment."""
-        rows, model = self.object_list, self.object_list.model
-        place = page_index.locate(connections[rows.db], model._meta.db_table, _position(number))
-        self.count = place.total
-        number = self.validate_number(number)
-        if place.last_id is None:
-            return Page([], number, self)
-        # The id alone is looked for past the newer rows, then whole rows are read from there.
-        ids = model._default_manager.order_by("-id").filter(id__lte=place.last_id).values("id")
-        first = Subquery(ids[place.newer : place.newer + 1])
-        return Page(list(rows.filter(id__lte=first)[:PER_PAGE]), number, self)
+def total(model: type[Model]) -> int:
+    """How many rows a whole list has."""
+    return TablePaginator(model._default_manager.all(), PER_PAGE).count
 
 
-def _position(number: Any) -> int:
-    """How many rows come before a page."""
-    try:
-        position = (int(number) - 1) * PER_PAGE
-    except (TypeError, ValueError):
-        raise paginator.PageNotAnInteger("That page number is not an integer") from None
-    if not 0 <= position <= LAST_POSITION:
-        raise paginator.EmptyPage("That page contains no results")
-    return position
-
-
-def _indexed() -> bool:
-    """Whether the page index and the parents' stored counts are used, the default."""
-    return getattr(settings, "BENCHAPP_PAGINATION", "counted") != "offset"
-
-
-def _page(pages: paginator.Paginator, number: int, name: str) -> Page:
-    """A page of a list, from 1; Http404 if the list has no such page."""
-    try:
-        return pages.page(number)
-    except paginator.InvalidPage as error:
-        raise Http404(f"There is no page {number} of the {name}.") from error
-
-
-def _page_of_table(rows: QuerySet[Any], number: int, name: str) -> Page:
-    paginator_class = IndexPaginator if _indexed() else OffsetPaginator
-    return _page(paginator_class(rows.order_by("-id")), number, name)
-
-
-def _page_of_children(rows: QuerySet[Any], stored_count: int, number: int, name: str) -> Page:
-    return _page(ChildrenPaginator(rows, stored_count) if _indexed() else OffsetPaginator(rows), number, name)
-
-
-def page_of_authors(number: int) -> Page:
-    """Authors, the newest first."""
-    return _page_of_table(Author.objects.all(), number, "authors")
-
-
-def page_of_posts(number: int) -> Page:
-    """Posts with their authors, the newest first."""
-    return _page_of_table(Post.objects.select_related("author"), number, "posts")
-
-
-def page_of_comments(number: int) -> Page:
-    """Comments with their posts, the newest first."""
-    return _page_of_table(Comment.objects.select_related("post"), number, "comments")
-
-
-def page_of_author_posts(author: Author, number: int) -> Page:
-    """Posts of an author, the newest first; each has `author` itself as its author."""
-    return _page_of_children(author.posts.order_by("-id"), author.post_count, number, "posts of an author")
-
-
-def page_of_post_comments(post: Post, number: int) -> Page:
-    """Comments on a post, the oldest first; each has `post` itself as its post."""
-    return _page_of_children(post.comments.order_by("id"), post.comment_count, number, "comments on a post")
-
-
-def _total(model: type[Model]) -> int:
-    """The length of a whole list: from the page index, or with COUNT in mode "offset"."""
-    rows = model._default_manager.all()
-    return page_index.total(connections[rows.db], model._meta.db_table) if _indexed() else rows.count()
-
-
-def total_authors() -> int:
-    return _total(Author)
-
-
-def total_posts() -> int:
-    return _total(Post)
-
-
-def total_comments() -> int:
-    return _total(Comment)
+def page_url(base: str, number: int) -> str:
+    """The URL of page `number` of the list at `base`; the first page has that of the list."""
+    return base if number == 1 else f"{base}page/{number}/"

@@ -6,6 +6,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path, register_converter
 
 from benchapp import views
+from benchapp.login import LimitedLogin
 
 
 class PositiveConverter:
@@ -23,24 +24,24 @@ class PositiveConverter:
 register_converter(PositiveConverter, "positive")
 
 urlpatterns = [
-    path("", views.home, name="home"),
-    path("authors/", views.authors, name="authors"),
-    path("authors/page/<positive:number>/", views.authors, name="authors_page"),
+    path("", views.HomePage.as_view(), name="home"),
+    path("authors/", views.AuthorList.as_view(), name="authors"),
+    path("authors/page/<positive:number>/", views.AuthorList.as_view(), name="authors_page"),
     path("authors/jump/", views.jump, {"name": "authors"}, name="authors_jump"),
-    path("authors/<positive:pk>/", views.author, name="author"),
-    path("authors/<positive:pk>/page/<positive:number>/", views.author, name="author_page"),
+    path("authors/<positive:pk>/", views.AuthorPage.as_view(), name="author"),
+    path("authors/<positive:pk>/page/<positive:number>/", views.AuthorPage.as_view(), name="author_page"),
     path("authors/<positive:pk>/jump/", views.jump, {"name": "author"}, name="author_jump"),
-    path("posts/", views.posts, name="posts"),
-    path("posts/page/<positive:number>/", views.posts, name="posts_page"),
+    path("posts/", views.PostList.as_view(), name="posts"),
+    path("posts/page/<positive:number>/", views.PostList.as_view(), name="posts_page"),
     path("posts/jump/", views.jump, {"name": "posts"}, name="posts_jump"),
-    path("posts/<positive:pk>/", views.post, name="post"),
-    path("posts/<positive:pk>/page/<positive:number>/", views.post, name="post_page"),
+    path("posts/<positive:pk>/", views.PostPage.as_view(), name="post"),
+    path("posts/<positive:pk>/page/<positive:number>/", views.PostPage.as_view(), name="post_page"),
     path("posts/<positive:pk>/jump/", views.jump, {"name": "post"}, name="post_jump"),
     path("posts/<positive:pk>/comment/", views.comment, name="comment"),
-    path("comments/", views.comments, name="comments"),
-    path("comments/page/<positive:number>/", views.comments, name="comments_page"),
+    path("comments/", views.CommentList.as_view(), name="comments"),
+    path("comments/page/<positive:number>/", views.CommentList.as_view(), name="comments_page"),
     path("comments/jump/", views.jump, {"name": "comments"}, name="comments_jump"),
-    path("login/", views.login, name="login"),
+    path("login/", LimitedLogin.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),

@@ -1,91 +1,141 @@
-"""Pages of the site: thin functions between pagination, forms and templates."""
+"""Pages of the site: Django's generic views between pagination, forms and templates."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
-from functools import wraps
+from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.views import redirect_to_login
+from django.core.paginator import Paginator
 from django.db import OperationalError, connection, transaction
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, redirect
 from django.template import loader
 from django.urls import reverse
+from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
+from django.views.generic import ListView, TemplateView, View
+from django.views.generic.base import TemplateResponseMixin
 
-from benchapp import pagination
-from benchapp.caching.rendering import name_rendering
-from benchapp.caching.rendering import public_page as page
+from benchapp.caching.rendering import name_rendering, public_page
 from benchapp.forms import CommentForm
 from benchapp.home import Home
-from benchapp.login_limit import LimitedLogin
 from benchapp.models import Author, Comment, Post
-from benchapp.pager import Pager, page_url
+from benchapp.pagination import PER_PAGE, ChildrenPaginator, TablePaginator, page_url
 
-View = Callable[..., HttpResponse]
 # When visitors, and programs that read the header, are to come back while the database cannot be used.
 RETRY_AFTER_S = 5
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
-def numbered_page(view: View) -> View:
-    """A page of a list; page 1 has only the URL without a number."""
+@method_decorator(public_page, name="dispatch")
+class PublicPage(TemplateResponseMixin, View):
+    """A page for everybody, which the caching layers may store."""
 
-    @wraps(view)
-    def numbered(request: HttpRequest, number: int | None = None, **kwargs: object) -> HttpResponse:
-        if number == 1:
+    def render_to_response(self, context: dict[str, Any], **options: Any) -> HttpResponse:
+        # Rendered here: the layer `view-cache` stores what the view returns.
+        return super().render_to_response(context, **options).render()
+
+
+class HomePage(PublicPage, TemplateView):
+    """Ten parts, each of which can be cached by itself."""
+
+    template_name = "home.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(home=Home(), ttl=settings.CACHING_SECONDS, **kwargs)
+
+
+class ListPage(PublicPage, ListView):
+    """A page of a list. Its number is in the path; the first page has only the URL without one."""
+
+    paginate_by = PER_PAGE
+    paginator_class = TablePaginator
+    page_kwarg = "number"
+    url_name = ""
+    anchor = ""  # where in the page the list begins
+
+    def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
+        # Said here, or Django takes the number from the query string.
+        super().setup(request, *args, **{"number": 1, **kwargs})
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.path.endswith("/page/1/"):
             return redirect(request.path.removesuffix("page/1/"), permanent=True)
-        return view(request, number=number or 1, **kwargs)
+        return super().get(request, *args, **kwargs)
 
-    return page(numbered)
-
-
-@page
-def home(request: HttpRequest) -> HttpResponse:
-    """The home page: ten parts, each of which can be cached by itself."""
-    return render(request, "home.html", {"home": Home(), "ttl": settings.CACHING_SECONDS})
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        # The URL of the first page, which those of the others begin with.
+        base = reverse(self.url_name, args=[self.kwargs["pk"]] if "pk" in self.kwargs else [])
+        return super().get_context_data(base=base, anchor=self.anchor, **kwargs)
 
 
-@numbered_page
-def authors(request: HttpRequest, number: int) -> HttpResponse:
-    """All authors, the newest first, 25 a page."""
-    page = pagination.page_of_authors(number)
-    return _list(request, "authors.html", page, reverse("authors"))
+class AuthorList(ListPage):
+    """All authors, the newest first."""
+
+    model = Author
+    template_name = "authors.html"
+    url_name = "authors"
 
 
-@numbered_page
-def posts(request: HttpRequest, number: int) -> HttpResponse:
-    """All posts, the newest first, 25 a page."""
-    page = pagination.page_of_posts(number)
-    return _list(request, "posts.html", page, reverse("posts"))
+class PostList(ListPage):
+    """All posts, the newest first."""
+
+    model = Post
+    queryset = Post.objects.select_related("author")
+    template_name = "posts.html"
+    url_name = "posts"
 
 
-@numbered_page
-def comments(request: HttpRequest, number: int) -> HttpResponse:
-    """All comments, the newest first, 25 a page."""
-    page = pagination.page_of_comments(number)
-    return _list(request, "comments.html", page, reverse("comments"))
+class CommentList(ListPage):
+    """All comments, the newest first."""
+
+    model = Comment
+    queryset = Comment.objects.select_related("post")
+    template_name = "comments.html"
+    url_name = "comments"
 
 
-@numbered_page
-def author(request: HttpRequest, pk: int, number: int) -> HttpResponse:
-    """An author with their posts, 25 a page; 404 for an id that is not there."""
-    author = get_object_or_404(Author, pk=pk)
-    page = pagination.page_of_author_posts(author, number)
-    pager = Pager(page, reverse("author", args=[pk]), "#posts")
-    return render(request, "author.html", {"author": author, "page": page, "pager": pager})
+class AuthorPage(ListPage):
+    """An author with their posts, the newest first; 404 for an id that is not there."""
+
+    template_name = "author.html"
+    url_name = "author"
+    anchor = "#posts"
+
+    def get_queryset(self) -> QuerySet[Post]:
+        self.author = get_object_or_404(Author, pk=self.kwargs["pk"])
+        return self.author.posts.order_by("-id")
+
+    def get_paginator(self, queryset: QuerySet[Post], per_page: int, **options: Any) -> Paginator:
+        return ChildrenPaginator(queryset, per_page, self.author.post_count)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(author=self.author, **kwargs)
 
 
-@numbered_page
-def post(request: HttpRequest, pk: int, number: int) -> HttpResponse:
-    """A post with its comments, 25 a page, and the comment form for a visitor who is logged in."""
-    form = CommentForm() if request.user.is_authenticated else None
-    return _post(request, _post_or_404(pk), number, form)
+class PostPage(ListPage):
+    """A post with its comments, the oldest first, and the comment form for a visitor who is logged in."""
+
+    template_name = "post.html"
+    url_name = "post"
+    anchor = "#comments"
+    form: CommentForm | None = None
+
+    def get_queryset(self) -> QuerySet[Comment]:
+        self.post_shown = get_object_or_404(Post.objects.select_related("author"), pk=self.kwargs["pk"])
+        return self.post_shown.comments.order_by("id")
+
+    def get_paginator(self, queryset: QuerySet[Comment], per_page: int, **options: Any) -> Paginator:
+        return ChildrenPaginator(queryset, per_page, self.post_shown.comment_count)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        form = self.form or (CommentForm() if self.request.user.is_authenticated else None)
+        return super().get_context_data(post=self.post_shown, form=form, **kwargs)
 
 
 @require_POST
@@ -94,16 +144,29 @@ def comment(request: HttpRequest, pk: int) -> HttpResponse:
     post_url = reverse("post", args=[pk])
     if not request.user.is_authenticated:
         return redirect_to_login(post_url)
-    post = _post_or_404(pk)
-    form = CommentForm(request.POST, instance=Comment(post=post, name=_pen_name(request.user)))
+    post = get_object_or_404(Post, pk=pk)
+    name = request.user.get_username()[: Comment._meta.get_field("name").max_length]
+    form = CommentForm(request.POST, instance=Comment(post=post, author=request.user, name=name))
     if not form.is_valid():
-        response = _post(request, post, 1, form)
+        page = PostPage(form=form)
+        page.setup(request, pk=pk)
+        response = page.get(request)
         response.status_code = 422
         return response
     with transaction.atomic():
         new = form.save()
         number = _page_of_comment(new)
     return HttpResponseRedirect(f"{page_url(post_url, number)}#comment-{new.pk}")
+
+
+def _page_of_comment(comment: Comment) -> int:
+    """The number of the page of its post that shows a comment, oldest first.
+
+    A new comment is the last one; those that others have written since are counted off the end.
+    """
+    total = Post.objects.values_list("comment_count", flat=True).get(pk=comment.post_id)
+    later = Comment.objects.filter(post=comment.post_id, id__gt=comment.pk).count()
+    return (total - later - 1) // PER_PAGE + 1
 
 
 @require_safe
@@ -135,52 +198,20 @@ def readyz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
 
 
-login = LimitedLogin.as_view()
-
-
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """The page for a malformed request, or one for a host that is not ours."""
-    return _plain(request, "400.html", 400)
+    return _plain("400.html", 400)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """The page for an internal error, or for a database that cannot be used now: no session, no context."""
     if not isinstance(sys.exc_info()[1], OperationalError):
-        return _plain(request, "500.html", 500)
-    response = _plain(request, "503.html", 503)
+        return _plain("500.html", 500)
+    response = _plain("503.html", 503)
     response.headers["Retry-After"] = str(RETRY_AFTER_S)
     return response
 
 
-def _plain(request: HttpRequest, template: str, status: int) -> HttpResponse:
+def _plain(template: str, status: int) -> HttpResponse:
     # Outside of all middleware, so X-Render-Id is set here.
     return name_rendering(HttpResponse(loader.render_to_string(template), status=status))
-
-
-def _list(request: HttpRequest, template: str, page: pagination.Page, base: str) -> HttpResponse:
-    return render(request, template, {"page": page, "pager": Pager(page, base)})
-
-
-def _post(request: HttpRequest, post: Post, number: int, form: CommentForm | None) -> HttpResponse:
-    page = pagination.page_of_post_comments(post, number)
-    pager = Pager(page, reverse("post", args=[post.pk]), "#comments")
-    return render(request, "post.html", {"post": post, "page": page, "pager": pager, "form": form})
-
-
-def _post_or_404(pk: int) -> Post:
-    return get_object_or_404(Post.objects.select_related("author"), pk=pk)
-
-
-def _pen_name(user: AbstractBaseUser) -> str:
-    """The name a comment is signed with: unique, and as long as its column takes."""
-    return user.get_username()[: Comment._meta.get_field("name").max_length]
-
-
-def _page_of_comment(comment: Comment) -> int:
-    """The number of the page of its post that shows a comment, oldest first.
-
-    A new comment is the last one; those that others have written since are counted off the end.
-    """
-    total = Post.objects.values_list("comment_count", flat=True).get(pk=comment.post_id)
-    later = Comment.objects.filter(post=comment.post_id, id__gt=comment.pk).count()
-    return (total - later - 1) // pagination.PER_PAGE + 1

@@ -5,10 +5,10 @@ A variable that cannot be understood raises ImproperlyConfigured with one line t
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import environ
+from django.core.management.utils import get_random_secret_key
 from whitenoise.compress import Compressor
 
 from benchapp.caching import registry
@@ -25,7 +25,9 @@ env.ENVIRON = environment.with_credentials(env.ENVIRON)
 # --- Core ---------------------------------------------------------------------------------------
 
 DEBUG = environment.flag(env, "DEBUG", default=False)
-SECRET_KEY = environment.secret_key(env.ENVIRON, "SECRET_KEY", VAR_DIR / "secret_key")
+# A server needs one, so that its processes, and it after a restart, accept each other's sessions. Commands do without;
+# `check --deploy` knows a key without one by its prefix, and refuses it.
+SECRET_KEY = env.str("SECRET_KEY", default="").strip() or f"django-insecure-{get_random_secret_key()}"
 # Earlier keys, with spaces between: what they signed, such as sessions, stays valid while they are here.
 SECRET_KEY_FALLBACKS = env.str("SECRET_KEY_FALLBACKS", default="").split()
 ALLOWED_HOSTS = environment.hosts(env, "ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
@@ -42,23 +44,23 @@ BENCHAPP_HTTPS = environment.flag(env, "BENCHAPP_HTTPS", default=False)
 BENCHAPP_HSTS_SECONDS = environment.whole_number(
     env, "BENCHAPP_HSTS_SECONDS", 30 * 24 * 3600, minimum=0, maximum=63_072_000
 )
-# How list pages are found: `counted` costs the same at any depth, `offset` is Django's own paginator.
-BENCHAPP_PAGINATION = environment.choice(env, "BENCHAPP_PAGINATION", ("counted", "offset"))
 # One time to live, in seconds, for every caching layer.
 CACHING_SECONDS = environment.whole_number(env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 # The active caching layers with their options, from CACHING_<LAYER> and CACHING_<LAYER>_<OPTION>.
 CACHING_LAYERS = environment.caching_layers(env, registry.LAYERS, base=BASE_DIR)
-# The site is served over ASGI, where each request has a thread of its own; config/asgi.py says so.
-BENCHAPP_ASGI = environment.flag(env, "BENCHAPP_ASGI", default=False)
-# How many requests an ASGI process handles at a time.
+# The port that visitors ask for, where it is not the usual one: no page is stored with the addresses of another.
+CACHING_PORT = env.str("BENCHAPP_PORT", default="")
+# How the site is served, which config/wsgi.py and asgi.py say: commands and tests have no server.
+BENCHAPP_SERVER = environment.choice(env, "BENCHAPP_SERVER", ("none", "wsgi", "asgi"))
+# How many requests an ASGI process handles at a time, each in a thread of its own.
 BENCHAPP_ASGI_THREADS = environment.whole_number(env, "BENCHAPP_ASGI_THREADS", 16, minimum=1, maximum=1000)
 # Seconds for which a database connection persists between requests. 0 where threads do not persist either: a connection
 # belongs to a thread, and those of ended threads would stay open. https://docs.djangoproject.com/en/5.2/ref/databases/#caveats
 BENCHAPP_CONN_MAX_AGE = environment.whole_number(
-    env, "BENCHAPP_CONN_MAX_AGE", 0 if BENCHAPP_ASGI else 600, minimum=0, maximum=86_400
+    env, "BENCHAPP_CONN_MAX_AGE", 0 if BENCHAPP_SERVER == "asgi" else 600, minimum=0, maximum=86_400
 )
 # Seconds that a request waits for the database before it is answered with 503: for a connection, a lock, a statement.
-# Less than a visitor's patience, and than what a health check allows, since a wait holds a worker.
+# Less than a visitor's patience, and than what a health check allows, since a wait holds a worker. Commands wait.
 BENCHAPP_DATABASE_TIMEOUT = environment.whole_number(env, "BENCHAPP_DATABASE_TIMEOUT", 2, minimum=1, maximum=3600)
 # A line a request to standard error, where no web server writes an access log.
 BENCHAPP_ACCESS_LOG = environment.flag(env, "BENCHAPP_ACCESS_LOG", default=False)
@@ -83,8 +85,10 @@ USE_TZ = True
 # --- Applications and middleware ----------------------------------------------------------------
 
 INSTALLED_APPS = [
+    "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
+    "django.contrib.messages",
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
@@ -94,8 +98,13 @@ INSTALLED_APPS = [
     *(["bench.inside.site", "bench.inside"] if BENCHAPP_PROBES else []),
 ]
 
+# A reverse proxy in front overwrites the headers in which it names the client.
+proxied = BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES
+
 MIDDLEWARE = [
-    *([f"config.asgi_middleware.{name}" for name in ("limit_requests", "refuse_malformed")] if BENCHAPP_ASGI else []),
+    *(["benchapp.middleware.limit_requests"] if BENCHAPP_SERVER == "asgi" else []),
+    *([] if BENCHAPP_SERVER == "none" else ["benchapp.middleware.well_formed"]),
+    *([] if proxied else ["benchapp.middleware.no_forwarding"]),
     *(["benchapp.serving.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     *(["benchapp.serving.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
     *(["benchapp.middleware.access_log"] if BENCHAPP_ACCESS_LOG else []),
@@ -107,10 +116,12 @@ MIDDLEWARE = [
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
     *registry.outer_middleware(CACHING_LAYERS),
+    "benchapp.serving.sessions.private",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     *registry.inner_middleware(CACHING_LAYERS),
     # Innermost, so that a cached response keeps its X-Render-Id.
@@ -132,6 +143,7 @@ TEMPLATES = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
             ],
         },
     },
@@ -144,12 +156,17 @@ SQLITE_OPTIONS = {
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     # Take the write lock at the start, where the timeout applies, not in the middle, where it does not.
     "transaction_mode": "IMMEDIATE",
-    "timeout": 20,  # seconds to wait for another writer; a server's requests wait for BENCHAPP_DATABASE_TIMEOUT
+    "timeout": 20 if BENCHAPP_SERVER == "none" else min(BENCHAPP_DATABASE_TIMEOUT, 20),  # s, for another writer
 }
 
 DATABASES = {"default": environment.database(env, "DATABASE_URL", VAR_DIR / "data" / "benchapp.sqlite3", BASE_DIR)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS | DATABASES["default"].get("OPTIONS", {})
+elif BENCHAPP_SERVER != "none":
+    # Of one statement; benchapp/postgresql_waits.py limits the wait for a server that does not answer.
+    DATABASES["default"].setdefault("OPTIONS", {}).setdefault(
+        "options", f"-c statement_timeout={BENCHAPP_DATABASE_TIMEOUT * 1000}"
+    )
 # A persistent connection that the server has closed is detected and replaced.
 DATABASES["default"].setdefault("CONN_MAX_AGE", BENCHAPP_CONN_MAX_AGE)
 DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
@@ -160,12 +177,6 @@ CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
 NO_CACHE = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
 CACHES = {
     "default": caches.cache(env, "CACHE_URL", "pages", CACHING_SECONDS),
-    # Failed logins, in the database: all processes share it on every stack, and a login needs it anyway.
-    "logins": {
-        "BACKEND": caches.REPAIRED_BACKENDS["django.core.cache.backends.db.DatabaseCache"],
-        "LOCATION": "benchapp_logins",
-        "OPTIONS": {"MAX_ENTRIES": 100_000},
-    },
     # The alias that Django's {% cache %} tag looks for by itself.
     "template_fragments": (
         caches.cache(env, "CACHE_URL", "fragments", CACHING_SECONDS) if "fragments" in CACHING_LAYERS else NO_CACHE
@@ -177,9 +188,6 @@ CACHES = {
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = environment.directory(env, "BENCHAPP_STATIC_ROOT", VAR_DIR / "static", base=BASE_DIR)
-# WhiteNoise warns of a missing directory; collectstatic reports one that cannot be used.
-with contextlib.suppress(OSError):
-    STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "config.static_files.Storage"},
@@ -200,14 +208,13 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-# How many wrong passwords for an account from one address are looked at, and for how many seconds each counts.
-BENCHAPP_LOGIN_FAILURES = environment.whole_number(env, "BENCHAPP_LOGIN_FAILURES", 5, minimum=1, maximum=100)
-BENCHAPP_LOGIN_WINDOW = environment.whole_number(env, "BENCHAPP_LOGIN_WINDOW", 300, minimum=1, maximum=86_400)
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "home"
 
 SESSION_ENGINE = "benchapp.sessions"
+# Not in a cookie of its own, which would have a visitor bypass every cache.
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BENCHAPP_HTTPS
 CSRF_COOKIE_HTTPONLY = True
 SECURE_SSL_REDIRECT = BENCHAPP_HTTPS
@@ -215,7 +222,7 @@ SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz)$"]
 # Answered whatever host a balancer names.
 BENCHAPP_HEALTH_PATHS = ("/healthz", "/readyz")
 SECURE_HSTS_SECONDS = BENCHAPP_HSTS_SECONDS if BENCHAPP_HTTPS else 0
-if BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES:
+if proxied:
     SECURE_PROXY_SSL_HEADER = ("HTTP_FRONTPROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "strict-origin-when-cross-origin"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from pathlib import Path
 
 from django.http import HttpRequest
@@ -13,6 +14,8 @@ from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from benchapp.serving import static_files
 
+# How often, and seconds apart, the files are looked for while collectstatic replaces some.
+ATTEMPTS, RETRY_S = 10, 0.5
 # The names that collectstatic makes: a hash before the ending.
 HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+\Z")
 
@@ -39,6 +42,18 @@ class StaticFiles(static_files.StaticFiles):
         if url.startswith(self.static_prefix) and url not in self.files:
             self._add_later(url)
         return super().__call__(request)
+
+    def add_files(self, root: str, prefix: str | None = None) -> None:
+        """The files of a folder; there need not be one before collectstatic, which may replace some meanwhile."""
+        for attempt in range(ATTEMPTS):
+            try:
+                if Path(root).is_dir():
+                    super().add_files(root, prefix)
+                break
+            except FileNotFoundError:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                time.sleep(RETRY_S)
 
     def _add_later(self, url: str) -> None:
         """Add a file with a hash in its name, if there is one by now; any other is the same until a restart."""

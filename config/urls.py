@@ -1,12 +1,14 @@
-"""URLs of the whole project: the site, the probes under BENCHAPP_PROBES, and the debug toolbar under DEBUG."""
+"""URLs of the whole project: the site, the admin, the probes under BENCHAPP_PROBES, the debug toolbar under DEBUG."""
 
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib import admin
 from django.urls import include, path
 
 urlpatterns = [
     path("", include("benchapp.urls")),
+    path("admin/", admin.site.urls),
 ]
 
 handler400 = "benchapp.views.bad_request"

@@ -49,6 +49,12 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def _says_nothing_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a command of a project may take seconds: its line is no part of what a test compares."""
+    monkeypatch.setattr("bench.project.run_command.SILENT_S", 600.0)
+
+
 @pytest.fixture(scope="session")
 def postgresql_url() -> Iterator[str]:
     """URL of a database in a private PostgreSQL cluster that lives as long as the tests; its user may create others."""

@@ -86,9 +86,9 @@ def test_load_adapters_are_pure():
 
 # The packages of bench/ in the order of docs/architecture.md: each imports only those above it.
 ORDER = [
-    "figures",
+    "stats",
+    "records",
     "load",
-    "results",
     "machine",
     "catalog",
     "project",
@@ -97,11 +97,12 @@ ORDER = [
     "verify",
     "measure",
     "faults",
-    "fleet",
+    "hosts",
     "report",
+    "reproduce",
     "cli",
 ]
-ALONE = {"errors", "paths", "interrupt", "programs"}
+ALONE = {"errors", "paths", "interrupt", "programs", "words"}
 
 
 def packages_imported(path: Path) -> set[str]:
@@ -121,12 +122,12 @@ def test_a_package_imports_only_those_above_it():
     for path in BENCH_FILES:
         package = path.relative_to(paths.PROJECT / "bench").parts[0]
         above = set(ORDER[: ORDER.index(package) + 1]) if package in ORDER else set()
-        if package in ("results", "report"):  # results depend on figures alone, reports on the files of a run alone
-            above = {"figures", "results", package}
+        if package in ("records", "report"):  # records depend on stats alone, reports on the files of a run alone
+            above = {"stats", "records", package}
         assert packages_imported(path) <= above | ALONE or package == "__main__.py", path
 
 
-def test_only_the_packages_and_four_modules_lie_in_bench():
+def test_only_the_packages_and_five_modules_lie_in_bench():
     found = {
         path.stem
         for path in (paths.PROJECT / "bench").iterdir()
@@ -246,9 +247,9 @@ def test_modules_classes_and_functions_are_short():
     assert [f"{name}: {lines} lines, not {limit}" for name, lines, limit in found if lines > limit] == []
 
 
-def test_reports_results_and_rendering_start_nothing():
+def test_reports_records_and_rendering_start_nothing():
     bench = paths.PROJECT / "bench"
-    files = [*(bench / "report").rglob("*.py"), *(bench / "results").rglob("*.py"), bench / "serve" / "render.py"]
+    files = [*(bench / "report").rglob("*.py"), *(bench / "records").rglob("*.py"), bench / "serve" / "render.py"]
     assert importing(files, "subprocess") == []
 
 

@@ -19,7 +19,7 @@ from bench.catalog.manifest import HISTORIC, Layer, Service, Stack
 from bench.catalog.sizes import Size
 from bench.catalog.values import Values
 from bench.errors import BenchError, hint
-from bench.results.records import NO_LAYER
+from bench.records.records import NO_LAYER
 
 LIST_HINT = "`python -m bench list` prints all"
 Entry = TypeVar("Entry")

@@ -21,9 +21,10 @@ CACHE_URL = "CACHE_URL"
 BLOCK = re.compile(r"(?:{%-?|#%) *block (\w+)")
 
 
-def chain(stack: Stack, layers: Iterable[Layer]) -> tuple[Server, ...]:
-    """The servers of the stack with those that layers put before it, the outermost last."""
-    return (*stack.servers, *(server for layer in layers for server in layer.servers))
+def chain(stack: Stack, layers: Iterable[Layer], listener: str) -> tuple[Server, ...]:
+    """The servers of the stack with those that layers put before it with this listener, the outermost last."""
+    before = (server for layer in layers for server in layer.servers)
+    return (*stack.servers, *(server for server in before if server.listener in ("", listener)))
 
 
 def unfit(stack: Stack, layers: tuple[Layer, ...]) -> str:
@@ -103,7 +104,7 @@ def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Dec
     What a layer declares `standalone` holds only without another.
     """
     name = stack.name.partition("@")[0] if stack else ""
-    servers = [server.name for server in chain(stack, layers)] if stack else []
+    servers = [server.name for server in stack.servers] if stack else []
     of_layers = (
         item
         for layer in layers

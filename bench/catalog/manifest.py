@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from bench.catalog.server import SERVERS, Break, Reload, Server
 from bench.catalog.toml import decode, read_toml
 from bench.errors import BenchError
-from bench.results.records import NO_LAYER
+from bench.records.records import NO_LAYER
 
 FRONT = "front"
 SCOPES = ("app", "server", FRONT)

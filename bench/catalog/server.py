@@ -103,9 +103,9 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     certificate  the file below {{ tls }} in which it reads certificate and key together; empty: it reads fullchain.pem
                  and privkey.pem
     sysctls      kernel settings that it needs, by their names in sysctl(8)
+    listener     of a layer: only with this value of `listener`; empty: with each
     doors        ports at which the site reaches it from another host for something else than pages, by a name each; on
                  one host each is a Unix socket, SERVER-DOOR.sock
-    proxied      the Unix socket (a template) for the PROXY protocol of a server that terminates TLS; empty: none
     one_host     why it cannot be in a chain over several hosts; empty: it can
 
     What is known of it
@@ -154,7 +154,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     doors: dict[str, int] = {}
     one_host: str = ""
-    proxied: str = ""
+    listener: str = ""
     about: str = ""
 
     def __post_init__(self) -> None:

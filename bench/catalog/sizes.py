@@ -11,7 +11,7 @@ from bench.catalog.toml import decode, read_toml
 from bench.errors import BenchError
 from bench.machine import cgroups, pin
 from bench.machine.cgroups import Group, Limits, Unavailable
-from bench.results import records
+from bench.records import records
 
 FILE = "sizes.toml"
 MIB = 1024 * 1024

@@ -59,6 +59,7 @@ CHOICES = {
     "compress_pages": ("off", "on"),
     "strict_sni": ("off", "on"),
     "cache": ("memcached", "redis"),
+    "preload": ("off", "on", "freeze"),
     "io_cache": (0, 1),
     "debian": (12, 13),
 }
@@ -71,6 +72,11 @@ MAXIMA = {"processes": 512, "threads": 512}
 HOST_NAME = r"(?:\*?\.)?[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
 # One label of a host name with its dot, as every server's regular expressions understand it.
 LABEL = r"(?:[A-Za-z0-9_-]+\.)"
+# The name of a page that a layer may have, in its one spelling, and of one segment of it, for PCRE: what stores pages
+# in Django names them so, too (benchapp/caching/names.py).
+LETTERS, ESCAPE = "[A-Za-z0-9_.~@-]*", "%(?:20|[89A-F][0-9A-F])"
+SEGMENT_RE = f"(?:[A-Za-z0-9_~@-]|{ESCAPE}){LETTERS}(?:{ESCAPE}{LETTERS})*"
+PAGE_NAMES = {"segment_re": SEGMENT_RE, "page_re": f"/(?:{SEGMENT_RE}/)*(?:{SEGMENT_RE})?"}
 # A file name, or `off`.
 FILE_NAME = r"[^\s;{}\"'#\\]+"
 # Texts that servers' files hold unquoted: the pattern of the whole text, and its description for people.
@@ -81,6 +87,7 @@ FORMS = {
     ),
     "tls_ciphers": (r"[A-Z0-9_-]+(:[A-Z0-9_-]+)*", "names of ciphers as OpenSSL writes them, with colons between"),
     "tls_curves": (r"[A-Za-z0-9]+(:[A-Za-z0-9]+)*", "names of curves as OpenSSL writes them, with colons between"),
+    "conn_max_age": (r"site|0|[1-9][0-9]{0,4}", "site, or a whole number of seconds, 86400 at most"),
     "bind6": (r"off|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", "off, or an IPv6 address without brackets"),
     "maintenance_file": (FILE_NAME, "off, or a file name without spaces and quotes"),
     "acme_webroot": (rf"/{FILE_NAME}", "an absolute path of a directory without spaces and quotes"),
@@ -153,6 +160,7 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     alpn             the protocols that a TLS listener offers, as ALPN names them
     page_headers     those of the values, with Strict-Transport-Security where `hsts_seconds` is not 0
     static_headers   those of static files: of these, nosniff and Strict-Transport-Security; media_headers: of uploads
+    page_re          the name of a page that a layer may have, of segments (segment_re): PAGE_NAMES
     proxies          the networks of `trusted_proxies`
     believed_proxies  the text of `trusted_proxies` with the listener `behind`, else empty
     maintenance      on or off: whether there is a `maintenance_file`
@@ -166,7 +174,7 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     hosts = str(names["server_names"]).split()
     hsts = {"Strict-Transport-Security": f"max-age={names['hsts_seconds']}"} if names["hsts_seconds"] else {}
     single = [host for host in hosts if host[0] not in "*."]
-    return {
+    return PAGE_NAMES | {
         "access": "off" if names["access_log"] == "off" else "on",
         "maintenance": "off" if names["maintenance_file"] == "off" else "on",
         "max_requests_jitter": names["max_requests"] // 4,

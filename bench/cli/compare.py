@@ -1,20 +1,20 @@
-"""Compare two runs case by case: requests/s of A and B, their ratio, and a verdict on B.
+"""Compare two runs case by case: requests/s of A and B, their ratio, and a verdict.
 
-B is faster or slower when the whole 95 % confidence interval of the ratio lies beyond the margin. Otherwise the
-comparison is inconclusive. Runs from different environments are refused, with the differences, unless --unlike is
-given.
+One leads when the whole 95 % confidence interval of the ratio lies beyond the margin; they tie when it lies within it.
+Otherwise the case is open. Runs from different environments are refused, with the differences; --unlike compares them.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 
 from bench.cli.options import results_folder
 from bench.errors import BenchError
 from bench.measure.printer import Printer
+from bench.report.build import read_measured
 from bench.report.comparison import compare, render
-from bench.report.write import read_measured
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="DIR_A", type=results_folder, help="folder of a run")
     parser.add_argument("after", metavar="DIR_B", type=results_folder, help="folder of the run to compare with it")
     parser.add_argument("--unlike", action="store_true", help="compare runs from different environments anyway")
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -34,6 +35,9 @@ def main(args: argparse.Namespace) -> int:
         )
     for warning in comparison.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    if args.json:
+        print(json.dumps(comparison.record(), indent=2))
+        return 0
     printer = Printer()
     printer.say("\n".join(render(comparison, args.before, args.after, printer.width)))
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import textwrap
 
 import msgspec
@@ -11,11 +12,15 @@ from msgspec import structs
 from bench import paths
 from bench.catalog import catalog, values
 from bench.cli import options
+from bench.errors import BenchError
 from bench.measure.printer import Printer, say
 from bench.project import description, doctor, inspection
 from bench.project.description import Project
-from bench.project.doctor import Advice
+from bench.project.findings import Finding
 from bench.project.inspection import Facts
+from bench.project.under_test import open_project
+from bench.serve import database, deployment
+from bench.serve.case import Case, resolve
 
 WIDTH = 80
 # Without a description, so many pages of URL patterns are looked at.
@@ -25,7 +30,7 @@ INDENT = " " * 7
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `doctor`."""
-    options.add_applied(parser)
+    options.add_applied(parser, database=True)
     options.add_json(parser)
 
 
@@ -33,9 +38,13 @@ def main(args: argparse.Namespace) -> int:
     """Print what was found; returns 1 when something blocks serving or measuring."""
     project = description.read(args.project or paths.PROJECT, describe=args.describe)
     project = structs.replace(project, env={**project.env, **values.environment(args.env)})
-    with Printer() as printer:
+    with Printer() as printer, contextlib.ExitStack() as stack:
         printer.show(f"looking at {project.folder}")
-        facts = inspection.inspect(project, 0 if project.description.public else MAX_PATTERNS)
+        # A database that setup makes is looked at as it is served: filled.
+        kits = args.database or project.description.generated
+        url = stack.enter_context(_database(args, printer)) if kits else ""
+        patterns = 0 if project.description.public else MAX_PATTERNS
+        facts = inspection.inspect(project, patterns, closely=True, database=url)
     known = catalog.read()
     names = known.value_set("bench").changed(values.parse_changes(args.set)).names
     servers = {server.config: server for stack in known.stacks.values() for server in stack.servers}
@@ -49,11 +58,25 @@ def main(args: argparse.Namespace) -> int:
     return 1 if any(item.level == "blocks" for item in advice) else 0
 
 
+def _database(args: argparse.Namespace, printer: Printer) -> contextlib.AbstractContextManager[str]:
+    """The URL of the database of --database, which is brought up and filled where it is one of the kit's."""
+    project = open_project(args.project, args.describe)
+    chosen = database.parse(project, args.database)
+    if chosen.given:
+        return contextlib.nullcontext(chosen.url)
+    # Which stack it is does not matter: none of its servers is started.
+    found = (resolve(project, name, database=chosen) for name in catalog.read().stacks)
+    case = next((case for case in found if isinstance(case, Case)), None)
+    if case is None:
+        raise BenchError("--database: no stack can run here; see bench list")
+    return deployment.database_alone(case, printer.show)
+
+
 def _identity(project: Project) -> dict[str, str]:
     return {"folder": str(project.folder), "settings": project.settings, "python": str(project.python)}
 
 
-def _print(project: Project, facts: Facts, advice: list[Advice]) -> None:
+def _print(project: Project, facts: Facts, advice: list[Finding]) -> None:
     served = ", ".join(f"{kind} {name}" for kind, name in facts.application.items()) or "no application"
     say(f"{project.folder}: settings {project.settings}, Django {facts.django} on Python {facts.python}, {served}")
     say(f"database: {', '.join(engine.rpartition('.')[2] for engine in facts.databases.values())}")
@@ -61,7 +84,8 @@ def _print(project: Project, facts: Facts, advice: list[Advice]) -> None:
         say(f"GET {page.path}: status {page.status}, {page.queries} database queries, Vary: {page.vary or 'nothing'}")
     for item in advice:
         say("")
-        for line in (f"{item.level:6} {item.name}: {item.what}", f"{INDENT}{item.remedy}"):
+        at = f" ({item.where})" if item.where and item.where not in item.what else ""
+        for line in (f"{item.level:6} {item.name}: {item.what}{at}", f"{INDENT}{item.remedy}"):
             say(textwrap.fill(line, WIDTH, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False))
         say(f"{INDENT}{item.link}")
     blocking = sum(item.level == "blocks" for item in advice)

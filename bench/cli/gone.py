@@ -11,8 +11,8 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "try": "name hosts of your own in an inventory, for `python -m bench hosts check --inventory FILE`",
     },
     "report": {
-        "--format": "a report is a page; read trials.jsonl for the figures, `report --schema` says what they mean",
-        "--site": "give a folder of results each time; each has a report of its own",
+        "--format": "a report is a page; --json prints its data",
+        "--site": "give several folders, and the page with --to FILE",
     },
     "run": {
         "--mode": "--rate N is an open loop, --level N a closed one",
@@ -22,7 +22,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "--no-pin": "from four cores on, load tool, stack and services always get cores of their own",
         "--locustfile": "this project's own load tool makes the load; choose a workload with --workload",
         "--again": "--resume DIR makes voided trials again by itself",
-        "--trust": "name the file as benchapp_trust in the inventory (docs/hosts-load.md)",
+        "--trust": "name the file as benchapp_trust in the inventory (docs/hosts.md)",
         "--verify": "a run makes the quick checks; for all of them: python -m bench verify STACK --layer L",
     },
     "up": {"--keep-going": "it is called --restart now"},

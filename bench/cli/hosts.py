@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench.fleet import reach
-from bench.fleet.reach import Found
+from bench.hosts import reach
+from bench.hosts.reach import Found
 from bench.production import inventory
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from bench.catalog import values
 from bench.catalog.manifest import HISTORIC
 from bench.cli import options
-from bench.figures.columns import columns, paragraph
 from bench.measure.printer import Printer
 from bench.serve.survey import survey
+from bench.stats.columns import columns, paragraph
 
 FOR_HISTORIC = "where they are named, and in reproductions"
 TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer knows which pages it makes stale"

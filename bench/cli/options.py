@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -14,10 +15,12 @@ from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.measure import guards
+from bench.measure.printer import Printer
 from bench.project import description, pythons, workload
 from bench.project.under_test import UnderTest, open_project
-from bench.results.folder import RUN_FILE
-from bench.results.records import NO_LAYER, UNLIMITED
+from bench.records.folder import RUN_FILE
+from bench.records.records import NO_LAYER, UNLIMITED
+from bench.stats.columns import columns
 
 REPEATABLE = " (repeatable; default: {})"
 USUAL = "all but historic"
@@ -50,11 +53,7 @@ def add_served(
     layer = layer_default if layers else NO_LAYER
     _add_named(group, "--layer", "a layer, or several with +", layers, layer, lambda: catalog.read().layers)
     _add_named(group, "--size", "bronze, silver or gold", sizes, UNLIMITED, lambda: catalog.read().sizes)
-    group.add_argument(
-        "--database",
-        metavar="D",
-        help="sqlite, postgresql or a URL (default: sqlite)",
-    )
+    _add_database(group, "sqlite")
     _add_values(group)
     group.add_argument(
         "--python",
@@ -79,11 +78,17 @@ def add_project(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_applied(parser: argparse.ArgumentParser) -> None:
+def add_applied(parser: argparse.ArgumentParser, *, database: bool = False) -> None:
     """Of the options of `add_served` those that apply to a project that is looked at and not served."""
     group = parser.add_argument_group("what is looked at")
+    if database:
+        _add_database(group, "that of its settings")
     _add_values(group)
     add_project(group)
+
+
+def _add_database(group: argparse._ActionsContainer, default: str) -> None:
+    group.add_argument("--database", metavar="D", help=f"sqlite, postgresql or a URL (default: {default})")
 
 
 def _add_values(group: argparse._ActionsContainer) -> None:
@@ -100,6 +105,15 @@ def _add_values(group: argparse._ActionsContainer) -> None:
 def project_of(args: argparse.Namespace) -> UnderTest:
     """The project that the command line names. Raises BenchError when it cannot be served."""
     return open_project(args.project, args.describe)
+
+
+def served_words(args: argparse.Namespace) -> list[str]:
+    """The options of `add_served` that were given, but for layers and Pythons, which results name themselves."""
+    size = None if args.size == UNLIMITED else args.size
+    once = {"--project": args.project, "--describe": args.describe, "--size": size, "--database": args.database}
+    pairs = [(option, value) for option, value in once.items() if value is not None]
+    pairs += [("--env", value) for value in args.env] + [("--set", value) for value in args.set]
+    return [str(word) for pair in pairs for word in pair]
 
 
 def one_python(args: argparse.Namespace) -> tuple[str, ...]:
@@ -157,7 +171,7 @@ def _workloads_of_line(words: list[str]) -> list[str]:
 def _workloads(folder: Path | None, describe: Path | None) -> list[str]:
     """The workloads of a project, none of one that cannot be read: its command says why."""
     try:
-        return workload.names(description.read(folder or paths.PROJECT, describe=describe).description)
+        return workload.names(description.said(folder or paths.PROJECT, describe)[0])
     except BenchError:
         return []
 
@@ -187,6 +201,16 @@ def add_guard(parser: argparse.ArgumentParser, usual: Mapping[str, float] = guar
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`; a bool."""
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+
+
+def print_names(found: list[dict[str, str]], as_json: bool) -> int:
+    """Print what there is, with what each is about, as a table or as JSON; returns 0."""
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return 0
+    printer = Printer()
+    printer.say("\n".join(columns([tuple(item.values()) for item in found], width=printer.width)))
+    return 0
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:

@@ -14,10 +14,12 @@ from bench.cli.hosts import add_inventory
 from bench.errors import BenchError
 from bench.production import advice, containers, hosts, inventory
 from bench.production import host as one_host
-from bench.project import pythons
+from bench.project import doctor, pythons
 from bench.serve.case import Case, for_files
 
 SYSTEMD = "systemd"
+# Django's check of the secret key: https://docs.djangoproject.com/en/stable/ref/checks/#security
+PUBLIC_KEY = "security.W009"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,16 +52,29 @@ def main(args: argparse.Namespace) -> int:
     case = for_files(options.project_of(args), stack, args.layer, chosen, args.size, env)
     if (refusal := case.stack.production) and chosen.places and not args.force:
         raise BenchError(f"{args.stack} for production: {refusal}; --force renders it all the same")
+    if chosen.places:
+        _check_settings(case)
     _check_changes(case, given, asked)
     for path in _write(case, args):
         print(path)
-    if lost := advice.lost_tls(case):
-        print(f"note: {lost}; put a server before it that has them, as INSTALL.md says", file=sys.stderr)
     if wrong := advice.wrong_port(case):
         print(f"note: {wrong}", file=sys.stderr)
     if python := case.stack.python:
         print(f"note: these files name no version: make the environment there with Python {python}", file=sys.stderr)
     return 0
+
+
+def _check_settings(case: Case) -> None:
+    """Raise BenchError where nobody has said which settings serve in production; say that their key is public."""
+    project = case.project.project
+    if other := doctor.production_settings(project):
+        raise BenchError(
+            f"{project.folder}: manage.py names {project.settings}, and {other} is beside it; write settings = "
+            f'"{other}", or the other, into [tool.benchapp]'
+        )
+    if case.project.overlaid and any(check.id == PUBLIC_KEY for check in case.project.facts.checks):
+        where = case.project.facts.lines.get("SECRET_KEY", project.settings)
+        print(f"note: SECRET_KEY ({where}) is public or weak: take it from the environment", file=sys.stderr)
 
 
 def _check_changes(case: Case, given: values.Values, asked: Collection[str]) -> None:

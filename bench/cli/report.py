@@ -1,34 +1,51 @@
-"""Write DIR/report.html from the files of the run in DIR and print its path as the last line.
+"""Write one page from the files of one or several runs; the last line is the answer.
 
-The report is one file that needs no network. Beside it lies DIR/throughput.svg, the throughput chart alone, for a
-README. With --schema, print the JSON Schema of the files of results.
+DIR/report.html is one file that needs no network. Beside it lie its data, report.json, and report.svg, the throughput
+chart alone for a README. With --schema, print the JSON Schema of the files of results and of report.json.
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from bench.cli import reproduce
 from bench.cli.options import results_folder
-from bench.measure.printer import working
-from bench.report.write import write_report
-from bench.results import schema
+from bench.errors import BenchError
+from bench.measure.printer import say, working
+from bench.records import schema
+from bench.report import write
+from bench.report.document import Document
+from bench.reproduce import folder
+from bench.reproduce.folder import Reproduction
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument(
-        "directory", metavar="DIR", nargs="?", type=results_folder, help="folder of a run, faults or a reproduction"
+    parser.add_argument(
+        "directories", metavar="DIR", nargs="*", type=results_folder, help="folder of a run, faults or a reproduction"
     )
+    parser.add_argument("--to", type=Path, metavar="FILE", help="the page (default: DIR/report.html)")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--json", action="store_true", help="print report.json; write nothing")
     what.add_argument("--schema", action="store_true", help="print the JSON Schema of the files of results")
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the report and print its path, or print the schema. Raises BenchError, in one line, when it cannot."""
+    """Write the report, or print its data or the schema. Raises BenchError, in one line, when it cannot."""
     if args.schema:
-        print(schema.text(), end="")
+        print(schema.text(Document, Reproduction), end="")
+        return 0
+    if not args.directories:
+        raise BenchError("report: give a folder of results, such as results/DIR, or --schema")
+    if args.json:
+        print(write.document(args.directories, args.to or args.directories[0] / write.NAME)[1], end="")
+        return 0
+    if len(args.directories) == 1 and folder.is_reproduction(args.directories[0]):
+        reproduce.write_page(args.directories[0])
         return 0
     with working("writing the report"):
-        path = write_report(args.directory)
+        path, found = write.write(args.directories, args.to)
     print(path)
+    say(found.answer[0])
     return 0

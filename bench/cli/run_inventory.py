@@ -6,25 +6,20 @@ import argparse
 import ssl
 from pathlib import Path
 
-from bench.cli.stops import until_stopped
+from bench.cli import asked
 from bench.errors import BenchError
-from bench.fleet import host_record, session
-from bench.fleet.front import Front
-from bench.fleet.trials import DeployedHosts
-from bench.interrupt import Interrupts
-from bench.measure.begin import Request
-from bench.measure.printer import Printer, say
-from bench.measure.progress import RunProgress, case_words
+from bench.hosts import host_record
+from bench.hosts.front import Front
+from bench.hosts.place import DeployedHosts
+from bench.measure.plan import Request
 from bench.production import inventory
 from bench.production.inventory import TRUST, Host, front_of
-from bench.results.folder import resume_command
 
-# Options that have no say in what is deployed elsewhere, with the value that they have without being given.
-REFUSED: dict[str, object] = {
-    **dict.fromkeys(("size", "database", "project", "until", "budget")),
-    **{name: [] for name in ("env", "set", "python")},
-    "keep_going": False,
-}
+# Options that have no say in what is deployed elsewhere.
+REFUSED = (
+    *("--size", "--database", "--project", "--until", "--budget"),
+    *("--env", "--set", "--python", "--keep-going"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,30 +32,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(args: argparse.Namespace, request: Request) -> int:
-    """Measure; returns 0, 1 when a trial failed or nothing was measured, 130 or 143 when stopped by a signal."""
-    for name, usual in REFUSED.items():
-        if getattr(args, name) not in (usual, None):
-            option = name.replace("_", "-")
-            raise BenchError(f"--inventory measures what is deployed on the hosts; leave out --{option}")
-    if args.tool:
-        raise BenchError("--inventory has its own load tool; leave out --tool")
+def deployed(args: argparse.Namespace, request: Request) -> DeployedHosts:
+    """The hosts that are to be measured; raises BenchError for options that have no say, and for other deployments."""
+    asked.refuse(args, REFUSED, "--inventory measures what is deployed on the hosts")
+    asked.refuse(args, ["--tool"], "--inventory has its own load tool")
     hosts = inventory.read(args.inventory)
     found = host_record.read(hosts)
     front = front_of(hosts)
     site = DeployedHosts(request.project, hosts, Front(found, front.address, _trusted(front)))
     host_record.must_be(found, request.stacks, request.layers)
-    if args.dry_run:
-        return _print_plan(request, site)
-    run = session.resume(args.resume, site) if args.resume else session.begin(request, site)
-    folder, info = run.journal.folder, run.journal.info
-    then = f"resume with: {resume_command(folder.directory, info)}"
-
-    def go(_: Interrupts) -> int:
-        return run.go()
-
-    with folder.locked():
-        return until_stopped("run", folder.directory, go, then)
+    return site
 
 
 def _trusted(front: Host) -> str:
@@ -75,12 +56,3 @@ def _trusted(front: Host) -> str:
         why = error.strerror if isinstance(error, OSError) and error.filename else "no certificates in PEM"
         raise BenchError(f"{TRUST} of {front.name} is {path}: {why}; name a file such as fullchain.pem") from None
     return text
-
-
-def _print_plan(request: Request, site: DeployedHosts) -> int:
-    """Print what a run would do, without writing anything or making load."""
-    info, ledger = session.planned(request, site)
-    for case in info.cases:
-        say(f"case: {case_words(case)}")
-    RunProgress(Printer(), info, ledger.trials_left).announce(session.load_of(info.plan).tool.name, ledger)
-    return 0

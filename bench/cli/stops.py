@@ -8,6 +8,8 @@ from pathlib import Path
 
 from bench.errors import DISK_FULL, BenchError, GlobalFault, MachineBusy, is_disk_full
 from bench.interrupt import Interrupts, Stopped
+from bench.measure.journal import Journal
+from bench.records.folder import resume_command
 
 
 def until_stopped(
@@ -33,3 +35,15 @@ def until_stopped(
             if not is_disk_full(error):
                 raise
             raise BenchError(f"stopped: {folder}: {DISK_FULL}; make room and {then}") from None
+
+
+def made(command: str, journal: Journal, go: Callable[[Interrupts], int], also: str = "", busy: str = "") -> int:
+    """`until_stopped` for the folder of a run, which is this process's alone meanwhile and can be resumed.
+
+    also  more words of the command that resumes it
+    busy  what else to do when other programs kept the machine busy
+    """
+    folder = journal.folder
+    then = f"resume with: {resume_command(folder.directory, journal.info)}{also}"
+    with folder.locked():
+        return until_stopped(command, folder.directory, go, then, busy=busy and f"{then}, {busy}")

@@ -13,20 +13,25 @@ from typing import Any
 
 import msgspec
 
-from bench.cli import options
-from bench.cli.run import without_password
-from bench.cli.stops import until_stopped
-from bench.figures.columns import columns, paragraph
+from bench.cli import asked, options
+from bench.cli.stops import made
+from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.measure.begin import CAPACITY_DURATION_S, Request
+from bench.measure import begin, tune
 from bench.measure.instrument import Instrument
+from bench.measure.plan import CAPACITY_DURATION_S
 from bench.measure.printer import Printer
-from bench.measure.tune import Tuner, answer, values_text
-from bench.measure.tuning import Answer, Tried
+from bench.measure.tune import Tuner, values_text
+from bench.measure.tuning import Answer
 from bench.project import pythons
-from bench.project.under_test import UnderTest
-from bench.results.records import options_of
+from bench.records.records import options_of
+from bench.stats.columns import columns, paragraph
 
+# Arguments that the folder stores and --resume may not change.
+PLAN_ARGUMENTS = (
+    *("STACK", "--limit", "--workload", "--duration", "--layer", "--size"),
+    *("--set", "--env", "--python", "--guard", "--to"),
+)
 # Of those settings that are near the best.
 ROUNDS = 3
 VALUES_FILE = "values.toml"
@@ -34,10 +39,9 @@ VALUES_FILE = "values.toml"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `tune`."""
-    options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
+    options.add_stacks(parser, "stack", nargs="?", metavar="STACK", help="a stack of `list`")
     parser.add_argument(
         "--limit",
-        required=True,
         metavar="LIMIT",
         help="of the latency, such as p95=200ms or p99=1s",
     )
@@ -50,62 +54,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"seconds of a trial (default: {CAPACITY_DURATION_S})",
     )
     options.add_json(parser)
-    options.add_to(parser)
+    options.add_folder(parser, "search")
     options.add_guard(parser)
 
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Print what was tried and the answer; returns 0, 1 when no settings hold the limit, 130 or 143 by a signal."""
     printer = Printer(sys.stderr if args.json else sys.stdout)
-    project = instrument.project if instrument else options.project_of(args)
-    tuner = Tuner(_request(args, project), instrument or Instrument(project), printer)
-    folder = tuner.session.journal.folder
+    _check(args)
+    given = instrument.project if instrument else options.project_of(args)
+    project = begin.project_of(args.resume, given) if args.resume else given
+    instrument = instrument or Instrument(project)
+    if args.resume:
+        tuner = tune.resumed(args.resume, args.database, instrument, printer)
+    else:
+        stacks = pythons.variants([args.stack], options.one_python(args))
+        request = asked.request(args, project, stacks=stacks, rounds=ROUNDS, capacity=args.limit)
+        tuner = tune.begun(request, instrument, printer)
 
     def go(interrupts: Interrupts) -> int:
-        return _show(tuner, tuner.go(interrupts), args.json)
+        tuner.go(interrupts)
+        return _show(tuner, args.json)
 
-    with folder.locked():
-        measured = f"what was measured is in {folder.directory}"
-        return until_stopped("tune", folder.directory, go, "begin again", stopped=measured)
+    return made("tune", tuner.session.journal, go)
 
 
-def _show(tuner: Tuner, done: list[Tried], as_json: bool) -> int:
+def _check(args: argparse.Namespace) -> None:
+    if args.resume:
+        asked.refuse_with_resume(args, *PLAN_ARGUMENTS)
+    elif not args.stack or not args.limit:
+        raise BenchError("name a STACK and the --limit of its latency, such as --limit p95=200ms; or --resume DIR")
+
+
+def _show(tuner: Tuner, as_json: bool) -> int:
     """Print what was tried and the answer, and write its values; returns 1 without an answer."""
-    found = answer(tuner, done)
-    path = tuner.session.journal.folder.directory / VALUES_FILE
+    found, path = tuner.answer, tuner.directory / VALUES_FILE
     if found:
         path.write_text(values_text(tuner, found), "utf-8")
     if as_json:
-        print(msgspec.json.encode(_as_json(tuner, done, found, path)).decode())
+        print(msgspec.json.encode(_as_json(tuner, found, path)).decode())
     else:
-        _print(tuner, done, found, path)
+        _print(tuner, found, path)
     return 0 if found else 1
-
-
-def _request(args: argparse.Namespace, project: UnderTest) -> Request:
-    return Request(
-        project=project,
-        stacks=pythons.variants([args.stack], options.one_python(args)),
-        layers=(args.layer,),
-        workloads=(args.workload,) if args.workload else (),
-        rounds=ROUNDS,
-        duration_s=args.duration,
-        sizes=(args.size,),
-        database=args.database,
-        env=tuple(args.env),
-        changes=tuple(args.set),
-        guards=tuple(args.guard or ()),
-        capacity=args.limit,
-        to=args.to,
-        command=tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:])),
-    )
 
 
 HEADS = ("settings", "requests/s", "lowest to highest", "rounds", "memory", "connections", "")
 
 
-def _print(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) -> None:
-    """One table and one sentence."""
+def _print(tuner: Tuner, found: Answer | None, path: Path) -> None:
+    """One table, and what to take and what that changes."""
+    done = tuner.done
     print()
     rows = [HEADS, *(item.cells(tuner.search.verdict(item, done)) for item in done)]
     rows += [(settings.words, *[""] * 5, f"not tried: {why}") for settings, why in tuner.search.too_large(done).items()]
@@ -118,7 +116,8 @@ def _print(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) ->
         print(f"next: python -m bench render {found.stack}{options_of(found.layer)} --values {path} --to DIR")
 
 
-def _as_json(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) -> dict[str, Any]:
+def _as_json(tuner: Tuner, found: Answer | None, path: Path) -> dict[str, Any]:
+    done = tuner.done
     return {
         "stack": tuner.stack,
         "limit": tuner.session.journal.info.plan.capacity,
@@ -128,5 +127,5 @@ def _as_json(tuner: Tuner, done: list[Tried], found: Answer | None, path: Path) 
             *({"settings": it.record(), "reason": why} for it, why in tuner.search.too_large(done).items()),
             *({"stack": stack, "reason": why} for stack, why in tuner.skipped.items()),
         ],
-        "results": str(tuner.session.journal.folder.directory),
+        "results": str(tuner.directory),
     }

@@ -8,18 +8,17 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from itertools import product
 
 from bench.catalog import catalog, fit, values
 from bench.cli import options, verify_hosts
 from bench.cli.hosts import add_inventory
 from bench.errors import BenchError, DeploymentError
-from bench.figures.columns import columns
 from bench.measure.printer import Printer, say
 from bench.measure.progress import show_check
 from bench.project import commands, pythons
 from bench.project.under_test import UnderTest
-from bench.results.records import GROUPS, NO_LAYER, Outcome, Skip
+from bench.records.records import GROUPS, NO_LAYER, Outcome, Skip
 from bench.serve import database, deployment
 from bench.serve.case import CannotRun, Case, resolve
 from bench.serve.database import Database
@@ -31,7 +30,6 @@ from bench.verify.verifier import Verifier
 from bench.verify.wire import Target
 
 UP = "up"
-TARGET = "target"
 # Outcomes, skips, and notes for those who read them.
 Found = tuple[list[Outcome], list[Skip], list[str]]
 NEEDS_LAYER = "these checks are made only where there is a layer"
@@ -71,7 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the command; returns 1 when a check fails or a deployment does not come up, 2 with nothing to verify."""
     if args.list_checks:
-        return _print_checks(args.json)
+        checks = all_checks()
+        return options.print_names(
+            [{"check": it.name, "group": it.group, "proves": it.title} for it in checks], args.json
+        )
     options.check_write(args)
     selection = Selection(tuple(args.check), tuple(args.group), LOAD_S, thorough=not args.quick)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -91,16 +92,6 @@ def main(args: argparse.Namespace) -> int:
         print(f"bench verify: nothing to verify here: {'; '.join(table.by_reason(skips))}", file=sys.stderr)
         return 2
     return 0 if all(item.ok for item in outcomes) else 1
-
-
-def _print_checks(as_json: bool) -> int:
-    checks = [{"check": item.name, "group": item.group, "proves": item.title} for item in all_checks()]
-    if as_json:
-        print(json.dumps(checks, indent=2))
-    else:
-        printer = Printer()
-        printer.say("\n".join(columns([tuple(item.values()) for item in checks], width=printer.width)))
-    return 0
 
 
 def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
@@ -125,7 +116,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     lock = database.in_use(project, chosen, alone=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
         site, env = _site_of(target, project, chosen, args)
-        subject = Subject(target, site, TARGET, layers, env, declared)
+        subject = Subject(target, site, table.TARGET, layers, env, declared)
         notes = database.notes(project, chosen) if chosen else []
         _say_notes(notes, printer, {})
         return run_suite(subject, selection, show_check(printer)), [], notes
@@ -155,17 +146,21 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found
     if versions := pythons.choose(args.python):
         stacks = pythons.variants(stacks or catalog.read().usual_stacks, versions)
     rows = database.parse(project, args.database)
-    runnable, skips = plan(project, stacks, args.layer or [], args.size, rows, args.set, args.env)
-    cases = []
-    for item in runnable:
-        if selection.of(item.layers):
-            cases.append(item)
+    changes, env = values.parse_changes(args.set), values.environment(args.env)
+    cases: list[Case] = []
+    skips: list[Skip] = []
+    for stack, layer in product(stacks or catalog.read().usual_stacks, args.layer or catalog.read().layers):
+        found = resolve(project, stack, layer, size=args.size, database=rows, changes=changes, env=env)
+        if isinstance(found, CannotRun):
+            skips.append(Skip(stack, layer, None, found.reason))
+        elif selection.of(found.layers):
+            cases.append(found)
         else:
-            skips.append(Skip(item.stack.name, item.layer_name, None, NEEDS_LAYER))
+            skips.append(Skip(stack, layer, None, NEEDS_LAYER))
     if not cases:
         return [], skips, []
     with database.in_use(project, rows, alone=True):
-        outcomes, notes = _verify_all(cases, Verifier(project, selection, args.write))
+        outcomes, notes = _verify_all(cases, Verifier(project, selection, args.write, options.served_words(args)))
         return outcomes, skips, notes
 
 
@@ -194,6 +189,7 @@ def _verify_one(
         with deployment.deployed(case, progress=printer.show) as running:
             _say_notes(running.notes, printer, noted)
             found = verifier.verify(running, show_check(printer, f"{case.name}: "))
+            _say_notes(verifier.notes, printer, noted)
             if died := running.died():
                 found.append(_not_up(stack, layer, died))
             printer.show(f"stopping {stack}")
@@ -213,30 +209,3 @@ def _say_notes(notes: list[str], printer: Printer, noted: dict[str, None]) -> No
 
 def _not_up(stack: str, layer: str, error: DeploymentError) -> Outcome:
     return Outcome(stack, layer, UP, False, "the deployment comes up and stays up", str(error))
-
-
-def plan(
-    project: UnderTest,
-    stacks: Iterable[str],
-    layers: Iterable[str],
-    size: str,
-    rows: Database,
-    changes: list[str],
-    env: list[str],
-) -> tuple[list[Case], list[Skip]]:
-    """The stacks with layers that can run here, and a Skip for each that cannot.
-
-    No names mean the usual stacks and all layers; `changes` and `env` are what --set and --env give.
-    """
-    new_values, environment = values.parse_changes(changes), values.environment(env)
-    found: list[Case] = []
-    skips: list[Skip] = []
-    chosen_layers = list(layers) or list(catalog.read().layers)
-    for name in list(stacks) or catalog.read().usual_stacks:
-        for layer in chosen_layers:
-            case = resolve(project, name, layer, size=size, database=rows, changes=new_values, env=environment)
-            if isinstance(case, CannotRun):
-                skips.append(Skip(name, layer, None, case.reason))
-            else:
-                found.append(case)
-    return found, skips

@@ -7,34 +7,28 @@ import sys
 import time
 
 from bench.catalog import catalog, values
-from bench.cli import options
+from bench.cli import asked, options
 from bench.errors import BenchError
-from bench.fleet import proofs
-from bench.fleet.deployed import reached
+from bench.hosts import proofs
+from bench.hosts.deployed import reached
 from bench.measure.printer import Printer
 from bench.measure.progress import show_check
 from bench.production import inventory
-from bench.results.records import UNLIMITED, Outcome
+from bench.records.records import Outcome
 from bench.serve.case import for_files
 from bench.verify import table
 
 VALUES = "production"
-# Options of a deployment that `verify` itself brings up, or of its own checks, with what they are when not given.
-OTHERS: dict[str, object] = {
-    **dict.fromkeys(("target", "project", "database")),
-    "check": [],
-    "group": [],
-    "quick": False,
-    "env": [],
-    "python": [],
-    "write": False,
-    "size": UNLIMITED,
-}
+# Options of a deployment that `verify` itself brings up, or of its own checks.
+OTHERS = (
+    *("--target", "--project", "--database", "--check", "--group", "--quick"),
+    *("--env", "--python", "--write", "--size"),
+)
 
 
 def verify(args: argparse.Namespace) -> list[Outcome]:
     """The outcomes; raises BenchError for an option that would do nothing, and for hosts that cannot be asked."""
-    _require_no_others(args)
+    asked.refuse(args, OTHERS, f"--inventory {args.inventory}: it verifies what is deployed")
     layers = args.layer or []
     if len(args.stacks) != 1 or len(layers) != 1:
         raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
@@ -50,9 +44,3 @@ def verify(args: argparse.Namespace) -> list[Outcome]:
             outcomes = proofs.prove(deployed, show_check(printer, f"{what}: "))
         printer.say(f"{what} on {len(found.hosts)} hosts: {table.count(outcomes)} ({time.monotonic() - started:.1f} s)")
     return outcomes
-
-
-def _require_no_others(args: argparse.Namespace) -> None:
-    for name, usual in OTHERS.items():
-        if getattr(args, name) != usual:
-            raise BenchError(f"--inventory {args.inventory}: it verifies what is deployed, so leave out --{name}")

@@ -1,178 +1,148 @@
-"""Begin faults, or resume them: from what is asked for to a session, its folder made or repaired."""
+"""Begin faults, or resume them: a session whose place makes faults on what is up."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 
-from bench import paths
-from bench.catalog import catalog, sizes, values
+from bench.catalog import values
 from bench.errors import BenchError
-from bench.faults import judge, kinds, stage
-from bench.faults.plan import Batch, Ledger, batches
-from bench.faults.session import Made, Session, Up
+from bench.faults import kinds, stage, table
+from bench.faults.plan import Faults, Item, faults_of, make_plan, words
+from bench.faults.stage import Stage
 from bench.interrupt import Interrupts
 from bench.load.openloop import VERSION
 from bench.machine import facts
-from bench.measure import guards
+from bench.measure import begin as beginning
+from bench.measure import plan as planning
+from bench.measure.journal import Journal
+from bench.measure.ledger import Ledger, Record
+from bench.measure.plan import Batch, Request
 from bench.measure.printer import Printer
-from bench.measure.trial import now
+from bench.measure.session import Place, Session, now
 from bench.project import health
 from bench.project.under_test import UnderTest, recorded_project
-from bench.results.faults import FORMAT, FaultsFolder, FaultsInfo, FaultsPlan, read_faults
-from bench.results.records import NO_LAYER, UNLIMITED, Environment, LoadTool
+from bench.records.faults import FaultOutcome
+from bench.records.folder import read_faults
+from bench.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
 from bench.serve import database, survey
 from bench.serve.case import CannotRun, Case, resolve
 from bench.serve.database import Database
 
-MAX_ROUNDS = 1000
+# A fault is made once more where other processes disturbed it, so that a table takes at most ten minutes a stack on a
+# busy machine, too; --resume makes again what was voided.
+REPEATS = 1
+
+
+@dataclass
+class WithFaults(Place):
+    """This machine, where faults are made on what is up, and a line is printed for each; `write` as in `begin`."""
+
+    plan: Plan
+    write: bool
+    printer: Printer
+    journal: Journal
+
+    @contextmanager
+    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[Stage]:
+        """The case of a batch, made ready for faults."""
+        plan = self.plan
+        staged = stage.staged(batch.case, directory, self.printer.show, plan.guards or {}, plan.rounds, self.write)
+        with staged as found, interrupts.held_at_end():
+            for note in self.journal.note(found.notes):
+                self.printer.say(f"note: {note}")
+            yield found
+
+    def failed(self, item: planning.Item, batch: Batch, reason: str, log: Path | None) -> FaultOutcome:
+        """The outcome of a fault that could not be made."""
+        assert isinstance(item, Item)
+        return replace(item.outcome, started_at=now(), status="failed", reason=reason, declared=None)
+
+    def begin(self, item: planning.Item, batch: Batch) -> None:
+        """A fault begins."""
+        assert isinstance(item, Item)
+        self.printer.show(f"{batch.stack} with layer {batch.layer}: {item.fault.name}")
+
+    def made(self, record: Record, again: bool, left: int) -> None:
+        """A fault was made, or is not possible."""
+        assert isinstance(record, FaultOutcome)
+        self.printer.say(table.line(record))
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is asked for; empty means the default.
+class Begun:
+    """Faults whose folder is made, and the session that makes them."""
 
-    faults   names of faults or groups
-    changes  of values, as NAME=VALUE
-    env      of the site, as NAME=VALUE
-    guards   as NAME=BOUND or NAME=off
-    write    whether accounts may be made in a database that a project uses itself
-    command  the command line, without passwords
+    faults: Faults
+    session: Session
+
+    def go(self, interrupts: Interrupts) -> None:
+        """Make all that is left."""
+        session, printer = self.session, self.session.progress.printer
+        printer.say(words(self.faults, session.ledger)[0])
+        printer.say(f"results go to {session.journal.folder.directory}")
+        for outcome in self.faults.skipped:
+            if outcome.key not in session.ledger.done:
+                session.add(replace(outcome, started_at=now()))
+        session.go(self.faults.batches, interrupts, keep_going=True)
+
+
+def planned(request: Request, names: tuple[str, ...]) -> tuple[Plan, Faults]:
+    """The plan of the faults and groups of these names, and its deployments.
+
+    Raises BenchError for unknown names, and when none of the faults can be made.
     """
-
-    project: UnderTest
-    stacks: tuple[str, ...] = ()
-    layers: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
-    rounds: int = 1
-    size: str = UNLIMITED
-    database: str | None = None
-    env: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
-    guards: tuple[str, ...] = ()
-    write: bool = False
-    to: Path | None = None
-    command: tuple[str, ...] = ()
-
-
-def begin(request: Request, printer: Printer) -> tuple[Session, list[Batch]]:
-    """A new session, its folder made. Raises BenchError for unknown names and invalid values."""
-    plan, found = planned(request)
-    folder = FaultsFolder(request.to or new_folder())
-    paths.must_be_plain(folder.directory)
-    info = FaultsInfo(FORMAT, request.command, now(), None, plan, _environment(found, plan))
-    folder.create(info)
-    return Session(folder, info, Ledger(), _up(plan, request.write), printer), found
-
-
-def planned(request: Request) -> tuple[FaultsPlan, list[Batch]]:
-    """The plan and its deployments; raises BenchError for unknown names, and when none of the faults can be made."""
-    plan, rows = make_plan(request), database.parse(request.project, request.database)
-    health.require(request.project, rows.of_project)
-    found = _batches(plan, request.project, rows)
-    if all(item.skip for batch in found for item in batch.items):
-        first = found[0].items[0]
-        raise BenchError(f"nothing can be made here: {found[0].stack} with layer {found[0].layer}: {first.skip}")
+    plan, rows = make_plan(request, names), database.parse(request.project, request.database)
+    health.require_page(request.project, rows.of_project)
+    found = _faults(plan, request.project, rows)
+    if not found.batches:
+        first = found.skipped[0]
+        raise BenchError(f"nothing can be made here: {first.stack} with layer {first.layer}: {first.reason}")
     return plan, found
 
 
-def resume(
-    directory: Path, project: UnderTest, asked: str | None, write: bool, printer: Printer
-) -> tuple[Session, list[Batch]]:
-    """The session in a folder, with what is left of it. Raises BenchError when there is nothing, or it cannot be.
+def begin(request: Request, names: tuple[str, ...], write: bool, printer: Printer) -> Begun:
+    """New faults, their folder made; `write`: accounts may be made in a database that a project uses itself.
 
-    `project` is that of the command line, `write` as in Request: a folder stores no leave to write.
+    Raises BenchError for unknown names and invalid values.
+    """
+    plan, found = planned(request, names)
+    info = RunInfo(FORMAT, request.command, now(), None, plan, (), ())
+    journal = beginning.written(request.to, info, _environment(found.batches, plan), "faults-")
+    return _at(found, Ledger(found.batches, max_repeats=REPEATS), journal, write, printer)
+
+
+def resume(directory: Path, project: UnderTest, asked: str | None, write: bool, printer: Printer) -> Begun:
+    """What is left of the faults in a folder. Raises BenchError when there is nothing, or it cannot be resumed.
+
+    `project` is that of the command line, `write` as in `begin`: a folder stores no leave to write.
     """
     run = read_faults(directory)
-    plan = run.info.plan
+    plan, info = run.info.plan, run.info
     project = recorded_project(project, plan.project, plan.describe)
-    rows = _same_database(directory, project, asked, plan)
-    ledger, found = Ledger(run.outcomes), _batches(plan, project, rows)
-    if not any(ledger.is_left(item.fault_id) for batch in found for item in batch.items):
-        raise BenchError(f"--resume {directory}: it is complete")
-    folder = FaultsFolder(directory)
-    with folder.locked():
-        folder.repair()
-    return Session(folder, replace(run.info, finished_at=None), ledger, _up(plan, write), printer), found
+    found = _faults(plan, project, beginning.same_database(directory, project, asked, plan))
+    ledger = Ledger(found.batches, run.outcomes, max_repeats=REPEATS)
+    beginning.require_left(directory, info, ledger)
+    return _at(found, ledger, beginning.reopened(directory, info, run.environment), write, printer)
 
 
-def make_plan(request: Request) -> FaultsPlan:
-    """The plan with its defaults. Raises BenchError for names and values that do not exist."""
-    known, asked = catalog.read(), database.parse(request.project, request.database)
-    if request.rounds > MAX_ROUNDS:
-        raise BenchError(f"--rounds {request.rounds}: too many; use at most {MAX_ROUNDS}")
-    if problem := sizes.problem(known.size(request.size)):
-        raise BenchError(f"--size {request.size} is not available here: {problem}")
-    values.environment(list(request.env))
-    known.values[values.BENCH].changed(values.parse_changes(list(request.changes)))
-    return FaultsPlan(
-        stacks=request.stacks or known.usual_stacks,
-        layers=request.layers or (NO_LAYER,),
-        faults=tuple(item.name for item in kinds.named(request.faults)),
-        rounds=request.rounds,
-        size=request.size,
-        database=asked.label,
-        database_given=asked.given,
-        changes=request.changes,
-        env=request.env,
-        project=request.project.recorded,
-        describe=request.project.described,
-        guards=guards.bounds(list(request.guards), judge.BOUNDS),
-        named=tuple(name for name in request.faults if name in kinds.FAULTS),
-    )
+def _at(found: Faults, ledger: Ledger, journal: Journal, write: bool, printer: Printer) -> Begun:
+    place = WithFaults(journal.info.plan, write, printer, journal)
+    return Begun(found, Session(journal, ledger, place, place))
 
 
-def new_folder() -> Path:
-    """A folder under results/ that is named after the time and does not exist yet."""
-    name = datetime.now().strftime("faults-%Y%m%d-%H%M%S")
-    folder, number = paths.RESULTS / name, 1
-    while folder.exists():
-        number += 1
-        folder = paths.RESULTS / f"{name}-{number}"
-    return folder
-
-
-def _same_database(directory: Path, project: UnderTest, asked: str | None, plan: FaultsPlan) -> Database:
-    if asked is None:
-        asked = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
-    if asked is not None and (found := database.parse(project, asked)).label == plan.database:
-        return found
-    raise BenchError(f"--resume {directory}: give --database, the {plan.database} database that it began with")
-
-
-def _batches(plan: FaultsPlan, project: UnderTest, rows: Database) -> list[Batch]:
+def _faults(plan: Plan, project: UnderTest, rows: Database) -> Faults:
     given, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
 
     def resolved(stack: str, layer: str) -> Case | CannotRun:
         return resolve(project, stack, layer, size=plan.size, database=rows, changes=given, env=env)
 
-    return batches(plan, kinds.named(plan.faults), resolved)
+    return faults_of(plan, kinds.named(plan.faults), resolved)
 
 
-def _up(plan: FaultsPlan, write: bool) -> Up:
-    """Brings a case of the plan up."""
-
-    def up(
-        case: Case, directory: Path, interrupts: Interrupts, progress: Callable[[str], None]
-    ) -> AbstractContextManager[Made]:
-        return stage.staged(
-            case,
-            directory=directory,
-            progress=progress,
-            bounds=plan.guards,
-            rounds=plan.rounds,
-            write=write,
-            interrupts=interrupts,
-        )
-
-    return up
-
-
-def _environment(found: Iterable[Batch], plan: FaultsPlan) -> Environment:
-    cases = {(batch.stack, batch.layer): batch.case for batch in found if batch.case}
+def _environment(batches: Iterable[Batch], plan: Plan) -> Environment:
+    cases = {(batch.stack, batch.layer): batch.case for batch in batches}
     programs = survey.versions(cases.values(), plan.database)
     return facts.environment(programs, LoadTool("openloop", VERSION, fallback=True))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from bench.faults.fault import Expected
-from bench.faults.observe import Noticed
 from bench.measure import guards
+from bench.records.faults import FaultOutcome
 
 # The guard of an outcome, with its default bound: beyond it a busy machine, and not the fault, may be what visitors
 # noticed. So may it be when visitors left late, or lost requests before the fault.
@@ -15,37 +15,36 @@ BOUNDS = {GUARD: guards.BOUNDS[GUARD]}
 MAX_LATE_MS = 100.0
 
 
-def unexpected(noticed: Noticed, expected: Expected, missing: int = 0) -> list[str]:
+def unexpected(seen: FaultOutcome, expected: Expected) -> Iterator[str]:
     """A sentence for everything that is not as expected."""
-    return list(_unexpected(noticed, expected, missing))
-
-
-def _unexpected(noticed: Noticed, expected: Expected, missing: int) -> Iterator[str]:
-    if expected.lost is not None and noticed.failed > expected.lost:
-        kinds = ", ".join(f"{count}x {kind}" for kind, count in sorted(noticed.failures.items()))
-        asked = noticed.requests_new + noticed.requests_kept
-        yield f"{noticed.failed} of {asked} requests failed ({kinds}), {expected.lost} expected"
+    lost, asked = seen.failed or 0, (seen.requests_new or 0) + (seen.requests_kept or 0)
+    if expected.lost is not None and lost > expected.lost:
+        kinds = ", ".join(f"{count}x {kind}" for kind, count in sorted((seen.failures or {}).items()))
+        yield f"{lost} of {asked} requests failed ({kinds}), {expected.lost} expected"
     if expected.recovery_s is not None:
-        if noticed.recovery_s is None:
+        if seen.recovery_s is None:
             yield "right answers did not come back while the visitors asked"
-        elif noticed.recovery_s > expected.recovery_s:
-            yield f"recovery took {noticed.recovery_s:.1f} s, {expected.recovery_s:g} s expected"
-    if expected.wrong is not None and noticed.wrong > expected.wrong:
-        yield f"{noticed.wrong} wrong answers, the first: {noticed.example}"
-    if expected.stale is not None and noticed.stale > expected.stale:
-        yield f"{noticed.stale} stale pages, such as {noticed.example}"
-    if expected.missing is not None and missing > expected.missing:
-        yield f"{missing} static files that pages name are not there"
+        elif seen.recovery_s > expected.recovery_s:
+            yield f"recovery took {seen.recovery_s:.1f} s, {expected.recovery_s:g} s expected"
+    if seen.wrong:
+        yield f"{seen.wrong} wrong answers, the first: {seen.example}"
+    if expected.stale is not None and (seen.stale or 0) > expected.stale:
+        yield f"{seen.stale} stale pages, such as {seen.example}"
+    if seen.missing_static:
+        yield f"{seen.missing_static} static files that pages name are not there"
 
 
-def void(noticed: Noticed, other_cpu_share: float, bounds: Mapping[str, float]) -> str:
-    """Why the outcome cannot be trusted, by the guard where `bounds` has it; or empty."""
+def void(seen: FaultOutcome, failed_before: int, bounds: Mapping[str, float]) -> str:
+    """Why the outcome cannot be trusted, by the guard where `bounds` has it; or empty.
+
+    failed_before  requests without a right answer before the fault
+    """
     if GUARD not in bounds:
         return ""
-    if noticed.failed_before:
-        return f"{GUARD}: {noticed.failed_before} requests failed before the fault"
-    if other_cpu_share > bounds[GUARD]:
-        return f"{GUARD}: other processes took {other_cpu_share:.0%} of the machine"
-    if noticed.late_p99_ms > MAX_LATE_MS:
-        return f"{GUARD}: 1 in 100 requests left {noticed.late_p99_ms:.0f} ms late or more"
+    if failed_before:
+        return f"{GUARD}: {failed_before} requests failed before the fault"
+    if (seen.other_cpu_share or 0.0) > bounds[GUARD]:
+        return f"{GUARD}: other processes took {seen.other_cpu_share:.0%} of the machine"
+    if (seen.late_p99_ms or 0.0) > MAX_LATE_MS:
+        return f"{GUARD}: 1 in 100 requests left {seen.late_p99_ms:.0f} ms late or more"
     return ""

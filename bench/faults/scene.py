@@ -5,26 +5,62 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.errors import BenchError
 from bench.project import commands
+from bench.serve.case import Case
 from bench.serve.deployment import Running
 from bench.serve.release import Releases
-from bench.serve.supervisor import Death, Supervisor
+from bench.serve.supervisor import Supervisor
 from bench.verify.site import Site
+from bench.verify.wire import BadAnswer, Connection, Target
 
 # The word for the version in the files of a release; bench/inside/release.py.
 FIRST = "release-1"
 # What pages say instead where the project's settings are not those of the release; bench/inside/visits.py.
 OUTSIDE = "outside"
 FILES = ("bench/inside/release.py", "bench/inside/templates/probes/mark.html", "bench/inside/static/probes/release.css")
+# How long what died may take until it runs again; a database recovers first.
+BACK_S = 15.0
+NONE: Mapping[str, str] = {}
 BROKEN = 'raise ImportError("this release is broken on purpose")\n'
 
 
 class CannotFault(Exception):
     """The fault cannot be made here, and why."""
+
+
+# The name of what is killed or hangs.
+Which = Callable[[Case], str]
+
+
+def application(case: Case) -> str:
+    """The application server."""
+    return case.servers[0].name
+
+
+def front(case: Case) -> str:
+    """The server that clients speak to."""
+    return case.servers[-1].name
+
+
+def service(case: Case) -> str:
+    """The caching service."""
+    return case.services[0].name
+
+
+def got(target: Target, path: str, limit_s: float, headers: Mapping[str, str] = NONE) -> str:
+    """What GET gets: `200`, `503 with Retry-After` or why no answer comes within so many seconds."""
+    try:
+        with Connection(target, timeout_s=limit_s) as connection:
+            answer = connection.exchange("GET", path, headers)
+    except (BadAnswer, OSError) as error:
+        return str(error) or type(error).__name__
+    return f"{answer.status} with Retry-After" if answer.header("Retry-After") else str(answer.status)
 
 
 class Versions:
@@ -71,13 +107,14 @@ class Versions:
         self.served, self.word = folder, f"release-{folder.name}"
 
 
+@dataclass
 class Scene:
     """One fault under way.
 
     site          the project's URLs and commands
     rate          requests a second of the visitors
     round, rounds  which one this is, from 1, and how many there are
-    struck, over  when the fault began, and when its cause was over, by time.monotonic(); see `strike`
+    struck, over  when the fault began, and when its cause was over, by time.monotonic(); see `cause`
     deployed      when a deploy was complete; None without one
     operator      what the operator had to do
     servers       what was done to each server, or what became of it
@@ -85,70 +122,84 @@ class Scene:
     wrong         sentences about what was wrong besides the visitors' answers
     """
 
-    def __init__(
-        self,
-        running: Running,
-        supervisor: Supervisor,
-        versions: Versions,
-        site: Site,
-        rate: int = 0,
-        rounds: tuple[int, int] = (1, 1),
-    ):
-        self.running, self.supervisor, self.versions, self.rate = running, supervisor, versions, rate
-        self.site = site
-        self.round, self.rounds = rounds
-        self.struck = self.over = 0.0
-        self.deployed: float | None = None
-        self.operator = "nothing"
-        self.servers: dict[str, str] = {}
-        self.figures: dict[str, float | None] = {}
-        self.wrong: list[str] = []
-        self._deaths_before = len(supervisor.deaths)
+    running: Running
+    supervisor: Supervisor
+    versions: Versions
+    site: Site
+    rate: int = 0
+    round: int = 1
+    rounds: int = 1
+    struck: float = 0.0
+    over: float = 0.0
+    deployed: float | None = None
+    operator: str = "nothing"
+    servers: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, float | None] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
 
     @property
-    def deaths(self) -> list[Death]:
-        """What has ended by itself since this fault was prepared."""
-        return self.supervisor.deaths[self._deaths_before :]
+    def target(self) -> Target:
+        """Where the site is asked by hand."""
+        return Target.parse(self.running.url)
 
-    def strike(self) -> None:
-        """The fault begins; its cause is over at once, unless `end` says when."""
-        self.struck = self.over = time.monotonic()
-
-    def end(self) -> None:
-        """The cause of the fault is over: from now on the site recovers."""
-        self.over = time.monotonic()
+    @contextmanager
+    def cause(self) -> Iterator[None]:
+        """The fault, from the moment it begins; after it the site recovers."""
+        self.struck = time.monotonic()
+        try:
+            yield
+        finally:
+            self.over = time.monotonic()
 
     def wait(self, seconds: float, until: Callable[[], object] = lambda: False) -> bool:
         """Let the supervisor work for so long, or until it holds; returns whether it does."""
         return self.supervisor.wait(until, seconds)
 
+    def expect(self, path: str, wanted: str, limit_s: float, figure: str, headers: Mapping[str, str] = NONE) -> None:
+        """Ask for a page, note how long it took under the name of a figure, and what is wrong with its answer.
+
+        wanted  as `got` says it, within so many seconds
+        """
+        begun = time.monotonic()
+        answer = got(self.target, path, limit_s, headers)
+        took_s = time.monotonic() - begun
+        self.figures[figure] = round(took_s, 3)
+        if answer != wanted:
+            self.wrong.append(f"GET {path}: {answer} after {took_s:.1f} s, not {wanted} within {limit_s:g} s")
+
     def kill(self, name: str) -> None:
-        """Kill the main process of a server or service with SIGKILL; the supervisor starts it again."""
+        """Kill the main process of a server or service."""
         os.kill(self.running.pids[name], signal.SIGKILL)
 
+    def wait_started(self, name: str) -> None:
+        """Wait until the supervisor has started again what died in this fault. Raises BenchError when it does not."""
+
+        def started() -> bool:
+            since = (death for death in self.supervisor.deaths if death.at_s >= self.struck)
+            return any(death.name == name and death.again_s for death in since)
+
+        if not self.wait(BACK_S, started):
+            raise BenchError(f"{name} was not started again within {BACK_S:g} s")
+        self.servers[name] = "started again"
+
     def reload(self, changed: Collection[str], only: str = "") -> None:
-        """Have the servers, or `only` one, take over changed files and code, and note what the operator had to do.
+        """Have the servers, or `only` one, take over changed files and code.
 
         Raises DeploymentError when the site does not come back.
         """
         self.servers |= self.running.chain.reload(changed, only)
-        restarted = "restarted" in self.servers.values()
-        self.operator = "restart" if restarted else "reload"
-
-    def invalidate(self) -> None:
-        """Empty what the layers cache, as a deploy does. Raises BenchError when the site's command fails."""
-        env, project = self.running.env, self.running.case.project
-        if self.running.case.caches == "pages":
-            commands.manage(project, ["invalidatepages"], env["DATABASE_URL"], project.worker(), env=env)
+        self.operator = "reload"
 
     def deploy(self, folder: Path) -> None:
-        """Have a release served: switch, reload, invalidate. Raises BenchError when that fails."""
+        """Have a release served: switch, reload, invalidate what is cached. Raises BenchError when that fails."""
+        env, case = self.running.env, self.running.case
         self.versions.switch(folder)
         try:
-            self.reload((), only=self.running.case.servers[0].name)
-            self.invalidate()
+            self.reload((), only=application(case))
+            if case.caches == "pages":
+                worker = case.project.worker()
+                commands.manage(case.project, ["invalidatepages"], env["DATABASE_URL"], worker, env=env)
         except BenchError:
             self.operator = "repair"
             raise
         self.deployed = time.monotonic()
-        self.end()

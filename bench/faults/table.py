@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bench.figures.columns import columns, paragraph
-from bench.results.faults import FaultOutcome
-from bench.results.records import NO_LAYER
+from bench.records.faults import FaultOutcome
+from bench.records.records import NO_LAYER
+from bench.stats.columns import columns, paragraph
 
 WIDTH = 80
 LEGEND = (
@@ -14,34 +14,38 @@ LEGEND = (
     "from the end of the cause to right answers only. BAD: wrong or stale answers.",
     "MIXED: old and new version side by side. Times in seconds.",
 )
+COLUMNS = ("", "FAILED", "GAP", "BACK", "BAD", "MIXED", "OPERATOR")
 REASONS = {"FAILED": "FAIL", "VOIDED": "VOIDED", "DECLARED": "declared", "SKIPPED": "skipped"}
 WORDS = ("FAIL", "VOIDED", "declared", "pass", "skipped")
 
 
 def line(outcome: FaultOutcome) -> str:
     """One outcome in words."""
-    where = f"{outcome.stack} with layer {outcome.layer}, {outcome.fault}"
     words = [outcome.word]
     if outcome.failed is not None:
-        words.append(
-            f"{outcome.failed} of {(outcome.requests_new or 0) + (outcome.requests_kept or 0)} requests failed"
-        )
-        words.append(f"gap {_seconds(outcome.longest_gap_s)} s, recovery {_in_words(outcome.recovery_s)}")
-        words.append(f"operator: {outcome.operator}")
-    if "seed" in (outcome.figures or {}):
-        words.append(f"seed {(outcome.figures or {})['seed']}")
+        asked = (outcome.requests_new or 0) + (outcome.requests_kept or 0)
+        back = _seconds(outcome.recovery_s) + (" s" if outcome.recovery_s is not None else "")
+        words.append(f"{outcome.failed} of {asked} requests failed")
+        words.append(f"gap {_seconds(outcome.longest_gap_s)} s, recovery {back}; operator: {outcome.operator}")
+    if seed := (outcome.figures or {}).get("seed"):
+        words.append(f"seed {seed}")
     if outcome.reason:
         words.append(outcome.reason)
-    return f"{where}: {'; '.join(words)}"
+    return f"{outcome.stack} with layer {outcome.layer}, {outcome.fault}: {'; '.join(words)}"
 
 
 def as_text(outcomes: Sequence[FaultOutcome]) -> str:
-    """A table for each fault and layer that was made, a row for each stack, and the reasons below."""
-    lines: list[str] = []
+    """The figures and, below, the reasons: a table for each fault, or one of all faults where there is one case."""
     made = [item for item in outcomes if item.status != "skipped"]
-    for fault, layer in dict.fromkeys((item.fault, item.layer) for item in made):
-        heading = fault.upper().replace("-", " ") + ("" if layer == NO_LAYER else f", layer {layer}")
-        lines += ["", heading, *_table([item for item in made if (item.fault, item.layer) == (fault, layer)])]
+    several = len({(item.stack, item.layer) for item in made}) > 1
+    tables: dict[str, list[list[str]]] = {}
+    for item in made:
+        fault = item.fault.upper().replace("-", " ") + ("" if item.layer == NO_LAYER else f", layer {item.layer}")
+        title, first = (fault, item.stack) if several else (_case(item), item.fault)
+        tables.setdefault(title, []).append([first, *_figures(item)])
+    lines: list[str] = []
+    for title, rows in tables.items():
+        lines += ["", title, *columns([["STACK" if several else "FAULT", *COLUMNS], *rows])]
     lines += ["", *LEGEND] if made else []
     for title, word in REASONS.items():
         lines += _reasons(title, [item for item in outcomes if item.word == word])
@@ -64,19 +68,19 @@ def not_made(named: Sequence[str], outcomes: Sequence[FaultOutcome]) -> list[str
     return lines
 
 
-def _table(made: Sequence[FaultOutcome]) -> list[str]:
-    return columns([["STACK", "", "FAILED", "GAP", "BACK", "BAD", "MIXED", "OPERATOR"], *map(_row, made)])
+def _case(item: FaultOutcome) -> str:
+    return item.stack if item.layer == NO_LAYER else f"{item.stack} {item.layer}"
 
 
-def _row(item: FaultOutcome) -> list[str]:
-    seen = item.failed is not None
+def _figures(item: FaultOutcome) -> list[str]:
+    if item.failed is None:
+        return [item.word, *"-----", item.operator or "-"]
     return [
-        item.stack,
         item.word,
-        str(item.failed) if seen else "-",
-        _seconds(item.longest_gap_s) if seen else "-",
-        _seconds(item.recovery_s) if seen else "-",
-        str((item.wrong or 0) + (item.stale or 0)) if seen else "-",
+        str(item.failed),
+        _seconds(item.longest_gap_s),
+        _seconds(item.recovery_s),
+        str((item.wrong or 0) + (item.stale or 0)),
         "-" if item.mixed_s is None else _seconds(item.mixed_s),
         (item.operator or "-").partition(",")[0],
     ]
@@ -86,16 +90,12 @@ def _seconds(value: float | None) -> str:
     return "never" if value is None else f"{value:.1f}"
 
 
-def _in_words(recovery_s: float | None) -> str:
-    return "never" if recovery_s is None else f"{recovery_s:.1f} s"
-
-
 def _reasons(title: str, found: Sequence[FaultOutcome]) -> list[str]:
     """Each reason once, after the deployments and faults for which it holds."""
     where: dict[str, dict[str, list[str]]] = {}
     for item in found:
         of_fault = where.setdefault(item.declared or item.reason or "", {}).setdefault(item.fault, [])
-        of_fault.append(item.stack if item.layer == NO_LAYER else f"{item.stack} {item.layer}")
+        of_fault.append(_case(item))
     lines = ["", title] if where else []
     for reason, faults in where.items():
         names = "; ".join(f"{fault}: {', '.join(dict.fromkeys(stacks))}" for fault, stacks in faults.items())

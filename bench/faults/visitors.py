@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench import programs
 from bench.errors import BenchError
-from bench.load.base import Job
+from bench.load import Job
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.visits import Visit, visits
+from bench.machine import http
 from bench.measure import load_process
 from bench.measure.load_process import TrialError
 
@@ -34,6 +37,8 @@ PATIENCE_S = 10
 # While a site hangs, every visitor has a connection until patience ends; some idle ones are left beside those.
 MAX_CONNECTIONS = MAX_RATE * PATIENCE_S + 500
 MAX_S = 180
+# Between two pages of the visitor who follows them to their static files.
+INTERVAL_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -111,38 +116,44 @@ def _program(names: Sequence[str]) -> str:
     return str(found)
 
 
-class Visitors(threading.Thread):
-    """Visitors who ask from `start` to `finish`.
+@contextmanager
+def asking(url: str, asked: Sequence[Page], rate: int, directory: Path) -> Iterator[list[Visit]]:
+    """Visitors who ask until the block ends; then the list has what they saw.
 
-    pages  what they ask for; Visit.page is an index of it
+    Visit.page is an index of the pages asked for, taken twice. Raises what kept them from asking.
     """
-
-    def __init__(self, url: str, asked: Sequence[Page], rate: int, directory: Path):
-        super().__init__(name="visitors", daemon=True)
-        self.pages = [*asked, *asked]
-        self._job = job(url, asked, MAX_S, rate)
-        self._directory = directory
-        self._enough = threading.Event()
-        self._printed = ""
-        self._problem: BaseException | None = None
-
-    def run(self) -> None:
-        """Have the load tool ask until `finish`."""
-        tool = OpenLoopTool()
+    tool, enough, seen = OpenLoopTool(), threading.Event(), list[Visit]()
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    command = tool.command(_program(tool.programs), job(url, asked, MAX_S, rate))
+    limit_s = MAX_S + PATIENCE_S + 10
+    with ThreadPoolExecutor(1, "visitors") as pool:
+        load = pool.submit(load_process.run, command, MAX_CONNECTIONS, directory, "visits", limit_s, enough=enough)
         try:
-            shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory.mkdir(parents=True)
-            command = tool.command(_program(tool.programs), self._job)
-            limit_s = MAX_S + PATIENCE_S + 10
-            texts = load_process.run(command, MAX_CONNECTIONS, self._directory, "visits", limit_s, enough=self._enough)
-            self._printed = texts[0]
-        except BaseException as error:
-            self._problem = error
+            yield seen
+        finally:
+            enough.set()
+        seen += visits(load.result()[0])
 
-    def finish(self) -> list[Visit]:
-        """Have them ask no more, and wait for the last answers; what they saw. Raises what kept them from asking."""
-        self._enough.set()
-        self.join()
-        if self._problem:
-            raise self._problem
-        return visits(self._printed)
+
+@contextmanager
+def following(url: str, path: str, interval_s: float = INTERVAL_S) -> Iterator[list[bool]]:
+    """A visitor who asks for a page and at once for the static file that it names, as a browser does, in the block.
+
+    The list grows by each page: whether its file was missing (4xx). What else fails is counted by the other visitors.
+    """
+    over, missing = threading.Event(), list[bool]()
+
+    def follow() -> None:
+        while not over.wait(interval_s):
+            with suppress(http.VisitError, UnicodeDecodeError):
+                if found := said(http.get(url, path).decode()):
+                    missing.append(400 <= (http.status(url, found[-1]) or 0) < 500)
+
+    with ThreadPoolExecutor(1, "follower") as pool:
+        follower = pool.submit(follow)
+        try:
+            yield missing
+        finally:
+            over.set()
+        follower.result()

@@ -1,8 +1,9 @@
-"""Which line makes a page vary with the cookie, or sets one; `inspect_project` asks in the project's interpreter."""
+"""Which line makes a page vary with cookies, reads or sets one; `inspect_project` asks in the project's interpreter."""
 
 import contextlib
 import sys
-from pathlib import Path
+
+from error_words import line_of
 
 # Where Django acts for others: the line that asked for it is the cause.
 FOR_OTHERS = ("django.http", "django.utils", "django.contrib.sessions", "django.middleware.csrf", "django.template")
@@ -12,12 +13,14 @@ CALLERS = ("django.core.handlers", "django.test")
 
 @contextlib.contextmanager
 def causes():
-    """Yields a dictionary that gets the first cause of each: `session` (it was read), `vary`, or the name of a cookie.
+    """Yields a dictionary that gets the first cause of each: `session` (it was read), `vary`, the name of a cookie that
+    is set, or `reads NAME` of one that is read.
 
     A cause is a line of a template or of the project, `base.html:12`, or the name of a package's module.
     """
     from django.conf import settings
     from django.contrib.sessions.backends.base import SessionBase
+    from django.core.handlers.wsgi import WSGIRequest
     from django.http.response import HttpResponseBase, ResponseHeaders
     from django.middleware import csrf
 
@@ -40,6 +43,7 @@ def causes():
     with contextlib.ExitStack() as undo:
         for owner, name, replacement in (
             (SessionBase, "_session", read),
+            (WSGIRequest, "COOKIES", _watched_cookies(WSGIRequest, watched)),
             (ResponseHeaders, "__setitem__", watched(ResponseHeaders.__setitem__, varies)),
             (HttpResponseBase, "set_cookie", watched(HttpResponseBase.set_cookie, lambda _, key, *more, **named: key)),
             # The middleware sets this cookie later.
@@ -50,21 +54,39 @@ def causes():
         yield found
 
 
+def _watched_cookies(request_class, watched):
+    """What takes the place of a request's attribute COOKIES."""
+    from django.conf import settings
+    from django.utils.functional import cached_property
+
+    known = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, "messages")
+
+    def reads(_, name, *default):
+        # Those of analytics change no page.
+        return None if name in known or name.startswith(("_", "utm_")) else f"reads {name}"
+
+    class Cookies(dict):
+        """The cookies of a request, with the ways in which views read one."""
+
+        __getitem__ = watched(dict.__getitem__, reads)
+        __contains__ = watched(dict.__contains__, reads)
+        get = watched(dict.get, reads)
+
+    parsed = vars(request_class)["COOKIES"].func
+    cookies = cached_property(lambda request: Cookies(parsed(request)))
+    cookies.__set_name__(request_class, "COOKIES")
+    return cookies
+
+
 def _cause(frame):
     """The innermost line of a template, of the project or of a package; else of Django, or empty."""
-    from django.template.base import Node
-
-    project, django = Path.cwd(), ""
+    django = ""
     while frame is not None:
-        module, node = frame.f_globals.get("__name__") or "", frame.f_locals.get("self")
+        module = frame.f_globals.get("__name__") or ""
         if module.startswith(CALLERS):
             break
-        # By its type: to ask a lazy object for an attribute would evaluate it.
-        if issubclass(type(node), Node) and getattr(node, "origin", None) and hasattr(node, "token"):
-            return f"{node.origin.template_name}:{node.token.lineno}"
-        path = Path(frame.f_code.co_filename)
-        if project in path.parents and "site-packages" not in path.parts:
-            return f"{path.relative_to(project)}:{frame.f_lineno}"
+        if line := line_of(frame, frame.f_lineno):
+            return line
         if module.partition(".")[0] not in ("django", "contextlib", "asgiref"):
             return module
         if not module.startswith(FOR_OTHERS):

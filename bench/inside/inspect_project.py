@@ -13,17 +13,36 @@ import contextlib
 import importlib
 import importlib.util
 import json
+import os
 import platform
 import re
 import sys
 import tempfile
-import traceback
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from cookie_causes import causes
+from error_words import in_words, where
+from inspect_running import has_view, not_waited_for, running
 
+# What is laid over settings where they are served.
+SERVING = Path(__file__).parents[2] / "benchapp" / "serving"
 MAX_PATTERNS = 500
+# The first line of a setting; and settings whose value is told as it is.
+SETTING = re.compile(r"\s*([A-Z][A-Z0-9_]+)\s*(?::[^=]+)?=[^=]")
+TOLD = [
+    "CSRF_COOKIE_DOMAIN",
+    "FORCE_SCRIPT_NAME",
+    "INSTALLED_APPS",
+    "LOGIN_URL",
+    "PREPEND_WWW",
+    "SESSION_COOKIE_DOMAIN",
+]
+# Pages of tools, which no visitor sees.
+TOOL = re.compile(
+    r"/([\w-]*admin|__\w+__|silk|rosetta|explorer|hijack|schema|swagger|redoc|metrics|jsi18n|django-rq)(/|$)"
+)
+TOOL_APP = re.compile("admin|^(djdt|silk|hijack|explorer|rosetta)$")
 # Of no host: https://www.rfc-editor.org/rfc/rfc5737
 PLAIN = re.compile(r"(/[\w.~-]+)*/?")
 ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
@@ -45,20 +64,6 @@ class Problem(Exception):
         }
 
 
-def in_words(error):
-    """An error in one line, with the line of the project in which it was raised."""
-    at = where(error)
-    return f"{type(error).__name__}: {error}".splitlines()[0] + (f" ({at})" if at else "")
-
-
-def where(error):
-    """The line of the project in which an error was raised, relative to the project; None when none is."""
-    frames = traceback.extract_tb(error.__traceback__)
-    inside = [frame for frame in frames if Path.cwd() in Path(frame.filename).parents]
-    inside = [frame for frame in inside if "site-packages" not in frame.filename]
-    return f"{Path(inside[-1].filename).relative_to(Path.cwd())}:{inside[-1].lineno}" if inside else None
-
-
 def inspect(question, folder):
     """Everything that is asked, by name; raises Problem."""
     try:
@@ -66,32 +71,38 @@ def inspect(question, folder):
         from django.conf import settings
         from django.core.management import get_commands
 
+        below = loaded("benchapp_below", SERVING / "below.py")
+        below.imported(os.environ["DJANGO_SETTINGS_MODULE"])
         files_elsewhere(settings, folder)
+        if question["database"]:
+            settings.DATABASES["default"] = below.database(settings.DATABASES.get("default", {}), question["database"])
+        not_waited_for(settings.DATABASES)
+        lines = lines_of_settings(settings)
         django.setup()
     except Exception as error:
         raise Problem("settings", error) from None
     files, in_memory_too = sqlite_files(settings), databases_in_memory(settings)
     copy_sqlite(folder)
     facts = from_settings(settings, django.get_version())
+    facts["lines"] = lines
     facts["database_files"] = files
     facts["databases_in_memory"] = in_memory_too
-    facts["application"] = application(settings, question)
-    facts["urls"] = urls()
+    facts["application"], facts["application_problem"] = application(settings, question)
+    facts["urls"], of_tools = urls()
+    facts["media_view"] = bool(facts["media_url"]) and has_view(facts["media_url"])
+    facts["media_url"] = None if facts["media_view"] else facts["media_url"]
     facts["commands"] = sorted(get_commands())
-    facts["stale_problem"] = stale_problem(question["stale"])
-    facts["checks"] = deployment_checks()
-    facts["migrations_left"], facts["database_error"] = migrations_left()
-    facts["max_connections"] = max_connections()
-    as_served(settings)
+    facts.update(running(question))
+    as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
-    paths = list(dict.fromkeys([*question["paths"], *plain_paths(facts["urls"])[: question["patterns"]]]))
+    paths = list(dict.fromkeys([*question["paths"], *plain_paths(facts["urls"], of_tools)[: question["patterns"]]]))
     facts["pages"] = [page(path, settings) for path in paths] if not facts["database_error"] else []
     return facts
 
 
 def files_elsewhere(settings, folder):
     """Have logs and file caches written to a folder of our own, before the first of them is opened."""
-    files = loaded("benchapp_files", Path(__file__).parents[2] / "benchapp" / "serving" / "files.py")
+    files = loaded("benchapp_files", SERVING / "files.py")
     settings.LOGGING = files.logs_in(Path(folder), settings.LOGGING)
     settings.CACHES = files.caches_in(Path(folder), settings.CACHES)
 
@@ -104,9 +115,22 @@ def loaded(name, path):
     return module
 
 
+def lines_of_settings(settings):
+    """The line of the project that gives each setting, the last one where there are several: `shop/settings.py:12`."""
+    paths = {Path(module.__file__) for module in list(sys.modules.values()) if getattr(module, "__file__", None)}
+    inside = [path for path in paths if Path.cwd() in path.parents and "site-packages" not in path.parts]
+    main = Path(sys.modules[settings.SETTINGS_MODULE].__file__)
+    found = {}
+    # What the main module imports comes before what it says itself.
+    for path in sorted(inside, key=lambda path: (path == main, path)):
+        for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+            if name := SETTING.match(line):
+                found[name[1]] = f"{path.relative_to(Path.cwd())}:{number}"
+    return found
+
+
 def from_settings(settings, version):
     """What the settings say."""
-    storages = getattr(settings, "STORAGES", {})
     engines = {alias: database["ENGINE"] for alias, database in settings.DATABASES.items()}
     return {
         "python": platform.python_version(),
@@ -119,7 +143,6 @@ def from_settings(settings, version):
         "static_root": str(settings.STATIC_ROOT) if settings.STATIC_ROOT else None,
         "media_root": media_root(settings),
         "media_url": media_url(settings),
-        "static_storage": storages.get("staticfiles", {}).get("BACKEND"),
         "middleware": list(settings.MIDDLEWARE),
         "databases": engines,
         "postgresql": postgresql(settings.DATABASES.get("default", {})),
@@ -134,8 +157,28 @@ def from_settings(settings, version):
         or settings.CSRF_COOKIE_SECURE,
         "proxy_ssl_header": settings.SECURE_PROXY_SSL_HEADER is not None,
         "forwarded_host": bool(settings.USE_X_FORWARDED_HOST),
+        "settings": {name: getattr(settings, name, None) for name in TOLD},
+        "sqlite_modes": {
+            alias: sqlite_mode(it) for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]
+        },
+        "pools": {alias: pool_size(it.get("OPTIONS", {}).get("pool")) for alias, it in settings.DATABASES.items()},
         "trusted_origins": list(map(str, settings.CSRF_TRUSTED_ORIGINS)),
     }
+
+
+def sqlite_mode(database):
+    """How writers of an SQLite database wait for each other: its transactions, and its journal."""
+    options, path = database.get("OPTIONS", {}), Path(str(database["NAME"] or "."))
+    with_log = path.is_file() and path.read_bytes()[18:19] == b"\2"
+    wal = with_log or "journal_mode=wal" in str(options.get("init_command", "")).lower().replace(" ", "")
+    return [str(options.get("transaction_mode", "DEFERRED")).upper(), "WAL" if wal else "DELETE"]
+
+
+def pool_size(pool):
+    """How many connections the driver's pool of a process takes; 0 without one."""
+    # https://www.psycopg.org/psycopg3/docs/api/pool.html
+    options = pool if isinstance(pool, dict) else {}
+    return (options.get("max_size") or options.get("min_size") or 4) if pool else 0
 
 
 def postgresql(database):
@@ -192,7 +235,7 @@ def link_media(settings, folder):
             link.mkdir()
         else:
             link.symlink_to(path)
-    settings.MEDIA_ROOT = str(target)
+    settings.MEDIA_ROOT = type(settings.MEDIA_ROOT)(target)
     setting_changed.send(sender=None, setting="MEDIA_ROOT", value=settings.MEDIA_ROOT, enter=True)
     storages = getattr(settings, "STORAGES", {})
     default = storages.get("default", {})
@@ -221,116 +264,68 @@ def copy_sqlite(folder):
 
 
 def application(settings, question):
-    """`wsgi` or `asgi` -> `module:name` of each application that can be imported."""
-    found = {}
+    """`wsgi` or `asgi` -> `module:name` of each application that can be imported; and why that for ASGI, which no
+    setting names, cannot, or None.
+
+    Where no setting names one, it is that of the module beside the other, or beside the settings.
+    """
+    found, problem = {}, None
     for kind in ("wsgi", "asgi"):
         named = question[kind] or getattr(settings, kind.upper() + "_APPLICATION", None)
-        if not named and kind == "asgi":
-            named = beside(found.get("wsgi", ""))
-        if not named:
-            continue
+        package = found.get("wsgi", settings.SETTINGS_MODULE).partition(":")[0].rpartition(".")[0]
+        guessed = f"{package or settings.SETTINGS_MODULE}.{kind}:application"
+        module, name = (named or guessed).replace(":", ".").rpartition(".")[::2]
         try:
-            module, name = named.split(":") if ":" in named else named.rsplit(".", 1)
             getattr(importlib.import_module(module), name)
         except Exception as error:
-            raise Problem("application " + named, error) from None
+            if named:
+                raise Problem("application " + named, error) from None
+            missing = isinstance(error, ModuleNotFoundError) and module.startswith(error.name or "-")
+            problem = problem or (None if missing else f"{module}: {in_words(error)}")
+            continue
         found[kind] = f"{module}:{name}"
-    return found
-
-
-def beside(wsgi):
-    """The ASGI application in the module that `startproject` writes beside that of the WSGI application, or None."""
-    module = wsgi.partition(":")[0].rpartition(".")[0] + ".asgi"
-    with contextlib.suppress(Exception):
-        return module + ":application" if hasattr(importlib.import_module(module), "application") else None
+    return found, problem
 
 
 def urls():
-    """The URL patterns, as their routes read."""
+    """The URL patterns, as their routes read; and those of them that are pages of tools, wherever they are."""
     from django.urls import get_resolver
 
-    found = []
+    found, of_tools = [], set()
 
-    def walk(resolver, prefix):
+    def walk(resolver, prefix, of_tool=False):
         for pattern in resolver.url_patterns:
             route = prefix + str(pattern.pattern)
             if hasattr(pattern, "url_patterns"):
-                walk(pattern, route)
+                walk(pattern, route, of_tool or bool(TOOL_APP.search(pattern.app_name or "")))
             elif len(found) < MAX_PATTERNS:
                 found.append(route)
+                if of_tool or TOOL.search(route):
+                    of_tools.add(route)
 
     try:
         walk(get_resolver(), "/")
     except Exception as error:
         raise Problem("urls", error) from None
-    return found
+    return found, of_tools
 
 
-def plain_paths(routes):
-    """The paths of URL patterns without parameters, but for an admin's and those whose names are an action's."""
-    found = [route for route in routes if PLAIN.fullmatch(route)]
-    return [route for route in found if "admin/" not in route and not ACTION.search(route)]
+def plain_paths(routes, of_tools):
+    """The paths of URL patterns without parameters, but for those of tools and those whose names are an action's."""
+    return [it for it in routes if PLAIN.fullmatch(it) and it not in of_tools and not ACTION.search(it)]
 
 
-def stale_problem(stale):
-    """Which model, or which of its fields, is named that there is not; None without one."""
-    from django.apps import apps
-
-    for label, pages in stale.items():
-        try:
-            model = apps.get_model(label)
-        except LookupError:
-            return "names " + label + ", which is no model of it"
-        if model._meta.swapped:
-            return "names " + label + ", which is replaced by " + model._meta.swapped
-        names = re.findall(r"\{([\w.]+)\}", "".join(pages))
-        missing = [name for name in names if not hasattr(model, name.partition(".")[0])]
-        if missing:
-            return "names " + missing[0] + ", which " + label + " has not"
-    return None
-
-
-def deployment_checks():
-    """What `manage.py check --deploy` says of security, without what the settings silence."""
-    from django.core import checks
-
-    said = checks.run_checks(include_deployment_checks=True)
-    return [
-        {"id": str(it.id), "text": str(it.msg), "hint": str(it.hint or ""), "error": it.level >= checks.ERROR}
-        for it in said
-        if not it.is_silenced()
-    ]
-
-
-def migrations_left():
-    """How many migrations the default database lacks, and the error when it cannot be asked."""
-    from django.db import DEFAULT_DB_ALIAS, connections
-    from django.db.migrations.executor import MigrationExecutor
-
-    try:
-        executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
-        return len(executor.migration_plan(executor.loader.graph.leaf_nodes())), None
-    except Exception as error:
-        return None, f"{type(error).__name__}: {error}".splitlines()[0]
-
-
-def max_connections():
-    """How many connections the default database takes; None when it does not say."""
-    from django.db import connection
-
-    if connection.vendor != "postgresql":
-        return None
-    with contextlib.suppress(Exception), connection.cursor() as cursor:
-        cursor.execute("SHOW max_connections")
-        return int(cursor.fetchone()[0])
-    return None
-
-
-def as_served(settings):
-    """Pages are asked for as the kit serves them: DEBUG off, and static files under their own names, for they may not
-    have been collected where the settings say."""
+def as_served(settings, remote, folder):
+    """Pages are asked for as the kit serves them: DEBUG off, nothing elsewhere is touched, and static files are under
+    their own names, for they may not have been collected where the settings say."""
     from django.test.signals import setting_changed
 
+    elsewhere = loaded("benchapp_elsewhere", SERVING / "elsewhere.py")
+    said = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
+    for name, value in elsewhere.replaced(said, remote, folder).items():
+        setattr(settings, name, value)
+        setting_changed.send(sender=None, setting=name, value=value, enter=True)
+    settings.PREPEND_WWW = False
     settings.ALLOWED_HOSTS = list(settings.ALLOWED_HOSTS) or ["localhost"]
     settings.DEBUG = False
     if "staticfiles" in getattr(settings, "STORAGES", {}):

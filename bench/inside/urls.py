@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from bench.inside import advisories, entries, fill, inside, memory, pages, response_variants, slow, visits
+from bench.inside import answers, entries, fill, inside, memory, pages, slow, visits
 
 urlpatterns = [
     path("inside", inside.inside),
@@ -15,11 +15,10 @@ urlpatterns = [
     path("large/<slug:name>/", pages.large),
     path("coded/<slug:name>/", pages.coded),
     path("form/<slug:name>/", pages.form),
-    path("odd/<slug:kind>/<slug:name>/", response_variants.variant),
+    path("answer/<slug:spelt>/<slug:name>/", answers.answer),
     path("fill/", fill.fill),
     path("memory/<int:megabytes>/", memory.allocate),
     path("download/<int:megabytes>/", memory.download),
     path("slow/<int:milliseconds>/<slug:name>/", slow.slow),
     path("visit/<slug:name>/", visits.visit),
-    path("advisory/<slug:kind>/<slug:name>/", advisories.advisory),
 ]

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from bench.errors import BenchError, hint
 from bench.load.ab import Ab
-from bench.load.base import Command, Figures, Job, LoadError, Tool
+from bench.load.base import Command, Figures, LoadError, Tool
 from bench.load.engine import ClosedLoopTool, Engine, OpenLoopTool
+from bench.load.openloop.job import Job
 from bench.load.siege import Siege
 from bench.load.wrk import Wrk
 

@@ -1,13 +1,13 @@
 """ab: one URL, HTTP/1.0, one core.
 
-What its figures mean: latency in whole milliseconds (ab prints 0 for an answer under half of one; that becomes None),
-its mean finer. The length of the body must not change: ab compares each with the first, and without that check it would
+The length of the body must not change: ab compares each with the first, and without that check it would
 count an empty answer as a good one.
 """
 
 from __future__ import annotations
 
-from bench.load.base import Command, Figures, Job, Tool, number
+from bench.load.base import Command, Figures, Tool, number
+from bench.load.openloop.job import Job
 
 # ab stops at a number of requests, 50,000 when only a time is given; this one is never reached in the time.
 ENDLESS = 5_000_000
@@ -48,11 +48,7 @@ class Ab(Tool):
             requests_total=int(done),
             requests_per_second=done / seconds,
             bytes_per_second=None if received is None else received / seconds,
-            latency_mean_ms=number(r"^Time per request:\s+([\d.]+) \[ms\] \(mean\)$", stdout) or None,
-            latency_p50_ms=_percentile(50, stdout),
-            latency_p90_ms=_percentile(90, stdout),
-            latency_p99_ms=_percentile(99, stdout),
-            latency_max_ms=_percentile(100, stdout),
+            latency_max_ms=number(r"^\s+100%\s+(\d+)", stdout) or None,
             errors_connect=int(number(r"\(Connect: (\d+)", stdout) or 0),
             errors_read=int(number(r"Receive: (\d+)", stdout) or 0) + exceptions,
             responses_not_2xx=int(number(r"^Non-2xx responses:\s+(\d+)", stdout) or 0),
@@ -65,7 +61,3 @@ def _problem(lengths: int, received: float | None) -> str | None:
     if not received:
         return "nothing but empty answers"
     return f"{lengths} answers of another length than the first" if lengths else None
-
-
-def _percentile(percent: int, text: str) -> float | None:
-    return number(rf"^\s+{percent}%\s+(\d+)", text) or None

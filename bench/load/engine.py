@@ -12,10 +12,12 @@ A request costs it two to three times the CPU time that it costs wrk.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
-from bench.figures import histogram
-from bench.load.base import HERE, Command, Figures, Job, Tool, last_object, latencies
+from bench.load.base import HERE, PERCENTILES, Command, Figures, Tool, last_object
+from bench.load.openloop.job import Job
+from bench.stats import histogram
 
 
 class Engine(Tool):
@@ -33,23 +35,10 @@ class Engine(Tool):
         )
 
     def content(self, job: Job) -> dict[str, Any]:
-        """The job as the program reads it (bench.load.openloop.job). Raises ValueError like `command`."""
+        """The job as the program reads it. Raises ValueError like `command`."""
         if (job.rate is not None) != self.is_open:
             raise ValueError(f"{self.name} {'needs a' if self.is_open else 'takes no'} rate")
-        return {
-            "url": job.base_url,
-            "paths": job.paths,
-            "rate": job.rate,
-            "times": job.times,
-            "seconds": job.seconds,
-            "timeout_s": job.timeout_s,
-            "keep_alive": job.keep_alive,
-            "connections": job.connections,
-            # One log is of one process.
-            "processes": 1 if job.mark else self.threads(job),
-            "headers": job.headers,
-            "mark": job.mark,
-        }
+        return asdict(job)
 
     @property
     def is_open(self) -> bool:
@@ -57,15 +46,14 @@ class Engine(Tool):
         return self.mode == "open"
 
     def threads(self, job: Job) -> int:
-        """No more processes than connections."""
-        return min(job.threads, job.connections)
+        """Each is a process."""
+        return job.processes
 
     def figures(self, stdout: str) -> Figures:
         """The figures of the JSON object that it prints."""
         printed = last_object(stdout)
         seconds, answers, statuses = printed["seconds"], printed["answers"], printed["statuses"]
         resized = printed["resized"]
-        delay = histogram.merged([printed["delay"]]) if self.is_open else None
         return Figures(
             duration_s=seconds,
             requests_total=answers,
@@ -79,10 +67,23 @@ class Engine(Tool):
             problem=f"{resized} answers of another length than the first" if resized else None,
             statuses=statuses,
             thirds=tuple(printed["thirds"]),
-            requests_dropped=printed["dropped"] if self.is_open else None,
-            send_delay_p99_ms=delay.get_value_at_percentile(99) / 1000 if delay is not None else None,
-            **latencies(histogram.merged([printed["latency"]]), printed["max_us"] / 1000 or None),
+            **(_of_open_loop(printed) if self.is_open else {}),
         )
+
+
+def _of_open_loop(printed: dict[str, Any]) -> dict[str, Any]:
+    """What only a schedule shows: latency from when a request was due, how late requests left, and how many did not."""
+    delay, latency = (histogram.merged([printed[name]]) for name in ("delay", "latency"))
+    found = {
+        "requests_dropped": printed["dropped"],
+        "send_delay_p99_ms": delay.get_value_at_percentile(99) / 1000 if delay is not None else None,
+    }
+    if latency is None or not latency.total_count:
+        return found
+    # A percentile is the upper end of its bucket, which may be above the exact maximum.
+    most = printed["max_us"] / 1000
+    percentiles = {name: min(latency.get_value_at_percentile(at) / 1000, most) for name, at in PERCENTILES.items()}
+    return {**found, **percentiles, "histogram": printed["latency"]}
 
 
 class ClosedLoopTool(Engine):

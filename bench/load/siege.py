@@ -1,4 +1,4 @@
-"""siege: many URLs, each request on a new connection, times in hundredths of a second and no percentiles.
+"""siege: many URLs, each request on a new connection, times in hundredths of a second.
 
 Failures of all kinds are one number in its report, so which they were is not known.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 
-from bench.load.base import HERE, Command, Figures, Job, Tool
+from bench.load.base import HERE, Command, Figures, Tool
+from bench.load.openloop.job import Job
 
 MEBIBYTE = 1024 * 1024
 
@@ -45,7 +46,6 @@ class Siege(Tool):
             requests_total=done,
             requests_per_second=done / seconds,
             bytes_per_second=printed["data_transferred"] * MEBIBYTE / seconds or None,
-            latency_mean_ms=printed["response_time"] * 1000 or None,
             latency_max_ms=printed["longest_transaction"] * 1000 or None,
             problem=f"{failed} failed transactions" if failed else None,
         )

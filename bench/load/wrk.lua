@@ -5,7 +5,6 @@ local ffi = require("ffi")
 ffi.cdef [[
 typedef struct { long seconds; long nanoseconds; } moment;
 int clock_gettime(int clock, moment *now);
-typedef struct { uint64_t count, limit, min, max, data[]; } wrk_stats;
 ]]
 
 local CLOCK_MONOTONIC = 1
@@ -55,23 +54,6 @@ function request()
    return requests[position]
 end
 
-local function ms(us)
-   if us ~= us or us == math.huge then return "null" end
-   return string.format("%.3f", us / 1000)
-end
-
--- Microseconds and how many requests took them. wrk's own way to read them looks through all from the start for each.
-local function histogram(latency)
-   local stats = ffi.cast("wrk_stats **", latency)[0]
-   if tonumber(stats.min) ~= latency.min or tonumber(stats.max) ~= latency.max then return "null" end
-   local pairs_of = {}
-   for us = latency.min, latency.max do
-      local count = tonumber(stats.data[us])
-      if count > 0 then pairs_of[#pairs_of + 1] = string.format("[%d,%d]", us, count) end
-   end
-   return "[" .. table.concat(pairs_of, ",") .. "]"
-end
-
 function done(summary, latency, rates)
    local errors = summary.errors
    local thirds = {0, 0, 0}
@@ -87,16 +69,10 @@ function done(summary, latency, rates)
       string.format('"write": %d', errors.write),
       string.format('"status": %d', errors.status),
       string.format('"timeout": %d', errors.timeout),
-      string.format('"connections": %d', tonumber(os.getenv("BENCH_CONNECTIONS")) or 0),
       string.format('"thirds": [%d, %d, %d]', thirds[1], thirds[2], thirds[3]),
    }
    if summary.requests > 0 then
-      fields[#fields + 1] = '"mean_ms": ' .. ms(latency.mean)
-      fields[#fields + 1] = '"max_ms": ' .. ms(latency.max)
-      for _, p in ipairs({50, 90, 99}) do
-         fields[#fields + 1] = string.format('"p%d_ms": %s', p, ms(latency:percentile(p)))
-      end
-      fields[#fields + 1] = '"histogram": ' .. histogram(latency)
+      fields[#fields + 1] = string.format('"max_ms": %.3f', latency.max / 1000)
    end
    io.write("{" .. table.concat(fields, ", ") .. "}\n")
 end

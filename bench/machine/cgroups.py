@@ -106,11 +106,6 @@ class Group:
         words = _words(self.folders[0] / ("memory.events" if self.version == 2 else "memory.oom_control"))
         return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else None
 
-    def memory_limit(self) -> int | None:
-        """How many bytes its programs may use together; None when the kernel does not say."""
-        words = _words(self.folders[0] / ("memory.max" if self.version == 2 else "memory.limit_in_bytes"))
-        return next((int(word) for word in words if word.isdecimal()), None)
-
     def remove(self) -> None:
         """Kill what is left in it and remove it with the groups in it, such as those of a systemd."""
         deadline = time.monotonic() + REMOVE_TIMEOUT_S
@@ -184,7 +179,8 @@ def _unified_parent(mount: Path, path: str) -> Path:
     missing = sorted(CONTROLLERS - set(_words(passed_on)))
     if absent := [name for name in missing if name not in _words(parent / "cgroup.controllers")]:
         names = " and ".join(absent)
-        raise Unavailable(f"{parent}: no controller {names} is passed on to this user; see docs/stability.md, or {HOW}")
+        where = f"{parent}: no controller {names} is passed on to this user"
+        raise Unavailable(f"{where}; see docs/methodology.md, or {HOW}")
     try:
         if missing and not is_root:
             aside = parent / f"{PREFIX}instrument"

@@ -17,7 +17,7 @@ import psutil
 from bench import paths
 from bench.machine import ports
 from bench.machine.pin import affinity
-from bench.results.records import Environment, LoadTool
+from bench.records.records import Environment, LoadTool
 
 REQUIREMENTS = paths.PROJECT / "requirements.txt"
 
@@ -48,7 +48,6 @@ def environment(
         memory_bytes=psutil.virtual_memory().total,
         kernel=f"{platform.system()} {platform.release()}",
         os=distribution(),
-        hostname=None,
         python=f"{platform.python_implementation()} {platform.python_version()}",
         packages=packages(REQUIREMENTS),
         programs=programs,

@@ -14,8 +14,8 @@ from pathlib import Path
 # server binds it, since any client of the machine may be given it.
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 NET = Path("/proc/net")
-# States of a socket there: with a listener; closed by its other end alone.
-LISTEN, CLOSE_WAIT = "0A", "08"
+# State of a socket there: with a listener.
+LISTEN = "0A"
 # Below are the ports of well-known programs, which the machine may start at any time.
 MIN_PORT, MAX_PORT = 10_240, 65_535
 TRIES = 200

@@ -12,7 +12,7 @@ import contextlib
 import statistics
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,7 @@ class Usage:
     processes                 the most processes seen at once, or None when there were none to see
     replaced                  processes that ended and were replaced in their tree, as far as samples show
     memory_slope_bytes_per_s  how fast the PSS grew: the median slope between samples, or None with too few of them
+    below                     CPU seconds of each process below the root, the busiest first
     """
 
     memory: tuple[tuple[float, int], ...]
@@ -47,6 +48,7 @@ class Usage:
     processes: int | None
     replaced: int | None = None
     memory_slope_bytes_per_s: float | None = None
+    below: tuple[float, ...] = ()
 
 
 class Sampler:
@@ -154,7 +156,14 @@ class _Tree:
             # One that ends for good, or an additional one, replaces none.
             replaced=min(len(ended), len(began)) if self._seen else None,
             memory_slope_bytes_per_s=slope(self._memory),
+            below=tuple(sorted(self._each_s(), reverse=True)),
         )
+
+    def _each_s(self) -> Iterator[float]:
+        for process, times in self._seen.items():
+            if process.pid != self._root:
+                before = self._first.get(process)
+                yield round(times.own_s - (before.own_s if before else 0.0), 3)
 
     def _used_s(self) -> float:
         """CPU seconds from the first sample to the last: the larger of two counts, each of which can miss something.

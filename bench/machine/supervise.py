@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -22,6 +23,8 @@ POLL_S = 0.02
 # Between two looks at all processes of the machine, which take milliseconds of a core.
 LOOK_S = 0.1
 HEALTH_TIMEOUT_S = 5
+# So long an application may answer 500 while it starts.
+BROKEN_S = 5
 # How long a program has to end before the stop signal is sent again.
 RESEND_S = 1.2
 # What a program wrote within so many seconds of its end belongs to it.
@@ -160,12 +163,20 @@ def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout
 
 
 def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
-    """Return once GET `path` answers 200 at `url`; raises DeploymentError with the death or the answer."""
+    """Return once GET `path` answers 200 at `url`; raises DeploymentError with the death or the answer.
+
+    An application that answers 500 for some seconds is not starting but broken.
+    """
+    processes = list(processes)
     status: int | None = None
+    broken_since = math.inf
 
     def answers() -> bool:
-        nonlocal status
+        nonlocal status, broken_since
         status = http.status(url, path, HEALTH_TIMEOUT_S)
+        broken_since = min(broken_since, time.monotonic()) if status == 500 else math.inf
+        if time.monotonic() - broken_since > BROKEN_S:
+            raise _failed(processes, f"answers 500 to GET {path}")
         return status == 200
 
     _wait(processes, answers, lambda: f"answered {status or 'nothing'} to GET {path}", timeout_s)
@@ -175,15 +186,28 @@ def _wait(
     processes: Iterable[Process], ready: Callable[[], bool], failing: Callable[[], str], timeout_s: float
 ) -> None:
     """Return once it is `ready`; raises DeploymentError when a process ends, or with what the last is `failing` at."""
-    *_, last = processes = list(processes)
+    processes = list(processes)
     deadline = time.monotonic() + timeout_s
     while not ready():
         for process in processes:
             if error := process.died():
                 raise error
         if time.monotonic() > deadline:
-            raise DeploymentError(f"{last.name} {failing()} within {timeout_s:g} s: {last_line(last.log)}", last.log)
+            raise _failed(processes, f"{failing()} within {timeout_s:g} s")
         time.sleep(POLL_S)
+
+
+def _failed(processes: list[Process], how: str) -> DeploymentError:
+    """The outermost program failed so; what the innermost, the application, has written says why, if it has."""
+    *_, last = processes
+    of = next((process for process in processes if _has_words(process.log)), last)
+    return DeploymentError(f"{last.name} {how}: {last_line(of.log)}", of.log)
+
+
+def _has_words(log: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(_last_line_from(log, 0))
+    return False
 
 
 def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quiet_s: float, timeout_s: float) -> None:

@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from pathlib import Path
-from typing import Literal
 
 from bench import load, paths, programs
 from bench.catalog import catalog, sizes, values
 from bench.errors import BenchError
-from bench.figures import capacity, ratios
-from bench.figures.capacity import parse_limit
+from bench.interrupt import Interrupts
 from bench.machine import facts, pin
-from bench.measure import guards, replay
+from bench.measure import guards
 from bench.measure import plan as planning
+from bench.measure.here import Here, Trials
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
-from bench.measure.plan import PlannedCase
+from bench.measure.plan import PlannedCase, Request, make_plan
+from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
 from bench.measure.racing import Racing
-from bench.measure.session import Session
-from bench.measure.trial import Load, now
+from bench.measure.rounds import Rounds
+from bench.measure.session import Place, Session, new_folder, now
+from bench.measure.trial import Load
 from bench.project import health, pythons, workload
 from bench.project.under_test import UnderTest, recorded_project
-from bench.results.folder import Folder, read_run
-from bench.results.records import FORMAT, UNLIMITED, Added, Environment, LoadTool, Outcome, Plan, RunInfo
-from bench.results.trials import Trial
+from bench.records.folder import Folder, read_run, resume_command
+from bench.records.records import FORMAT, Environment, LoadTool, Outcome, Plan, RunInfo
+from bench.records.trials import Trial
 from bench.serve import database
 from bench.serve.case import CannotRun, Case
 from bench.serve.database import Database
+from bench.stats.capacity import parse_limit
 
-LEVEL = 16
-ROUNDS = 5
-# A run until decided measures few cases in its later rounds.
-ROUNDS_UNTIL_DECIDED = 20
-DURATION_S = 10
-# A capacity takes many trials.
-CAPACITY_DURATION_S = 5
 # Fields of an environment whose names say little -> words for them.
 DIFFERENT = {
     "affinity": "cores of the programs",
@@ -51,68 +44,83 @@ DIFFERENT = {
     "python": "Python",
     "pythons": "other Pythons",
 }
-MAX_CONNECTIONS = 10_000
-MAX_RATE = 100_000
-MAX_ROUNDS = 10_000
-MAX_SECONDS = 86_400
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a run is asked to measure; None and empty mean the default.
-
-    levels    connections of a closed loop
-    rates     requests a second of an open loop; a float replays a recording so many times as fast
-    changes   of values, as NAME=VALUE
-    env       of the project, as NAME=VALUE
-    pythons   versions of other Pythons: each stack is served by each of them
-    guards    as NAME=BOUND or NAME=off
-    capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
-    until     decided: cases that cannot be the best any more are dropped; rounds are those at most
-    budget_s  seconds within which a run until decided makes rounds
-    command   the command line, without passwords
-    """
-
-    project: UnderTest
-    stacks: tuple[str, ...] = ()
-    layers: tuple[str, ...] = ()
-    workloads: tuple[str, ...] = ()
-    levels: tuple[int, ...] = ()
-    rates: tuple[int | float, ...] = ()
-    rounds: int | None = None
-    duration_s: int | None = None
-    sizes: tuple[str, ...] = ()
-    database: str | None = None
-    tool: str | None = None
-    env: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()
-    pythons: tuple[str, ...] = ()
-    margin: float | None = None
-    guards: tuple[str, ...] = ()
-    capacity: str = ""
-    to: Path | None = None
-    until: Literal["decided"] | None = None
-    budget_s: int | None = None
-    command: tuple[str, ...] = ()
+NOWHERE = Database("none")
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A new run before anything is started or written."""
+    """A run before anything is started or written: a new one, or what is left of one that is resumed.
+
+    done  the trials so far
+    """
 
     info: RunInfo
     cases: tuple[PlannedCase, ...]
     load: Load
-    pinned: pin.Cores | None
     ledger: Ledger
-    rows: Database
+    done: tuple[Trial, ...] = ()
+
+    def progress(self) -> RunProgress:
+        """A run's lines on stdout."""
+        return RunProgress(Printer(), self.info, self.ledger.count_left, self.done)
 
 
-def planned(request: Request, instrument: Instrument) -> Planned:
+@dataclass(frozen=True)
+class PlannedHere(Planned):
+    """A run on this machine.
+
+    rows  the database; it may hold a password and is not recorded
+    """
+
+    rows: Database = NOWHERE
+    pinned: pin.Cores | None = None
+
+    def place(self, journal: Journal, progress: RunProgress, instrument: Instrument) -> Here:
+        """This machine, for the trials of the run."""
+        bound = self.load.bounds.get("interference") if self.ledger.left else None
+        return Here(Trials(journal, progress, self.load, self.done), self.ledger, instrument, self.rows, bound)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A run whose folder is made: what it measures, and the session that does it."""
+
+    planned: Planned
+    session: Session
+    progress: RunProgress
+
+    @classmethod
+    def at(cls, planned: Planned, journal: Journal, place: Place, progress: RunProgress) -> Begun:
+        """A run at a place."""
+        return cls(planned, Session(journal, planned.ledger, place, progress), progress)
+
+    @property
+    def folder(self) -> Folder:
+        """Its folder."""
+        return self.session.journal.folder
+
+    @property
+    def resume_command(self) -> str:
+        """The command that makes what is left of it."""
+        return resume_command(self.folder.directory, self.session.journal.info)
+
+    def go(self, interrupts: Interrupts, keep_going: bool = False) -> int:
+        """Measure all that is left; returns the exit status: 1 when a trial failed or nothing was measured, else 0."""
+        ledger, session, progress = self.planned.ledger, self.session, self.progress
+        progress.announce(self.planned.load.tool.name, ledger, self.folder.directory)
+        session.go(Rounds(self.planned.cases, ledger, session.journal, progress), interrupts, keep_going)
+        run = read_run(self.folder.directory)
+        progress.summarize(run, ledger.failures, ledger.voided)
+        return 1 if ledger.failures or not run.is_measured else 0
+
+
+def planned(request: Request, instrument: Instrument) -> PlannedHere:
     """The run that `begin` would make. Raises BenchError for unknown names and invalid values."""
     project, plan = request.project, make_plan(request)
     rows = database.parse(project, request.database)
-    health.require(project, rows.of_project)
+    health.require_page(project, rows.of_project)
     pinned = pin.cores(pin.affinity())
     chosen = _load(plan, project, request.tool, pinned)
     cases, skips = planning.cases(plan, resolver(plan, rows, instrument), catalog.read().size, sizes.problem)
@@ -120,23 +128,29 @@ def planned(request: Request, instrument: Instrument) -> Planned:
     recorded = [note for name in plan.workloads for note in every[name].notes]
     notes = (*_notes(chosen, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    return Planned(info, cases, chosen, pinned, ledger_of(cases, info), rows)
+    return PlannedHere(info, cases, chosen, ledger_of(cases, info), rows=rows, pinned=pinned)
 
 
-def begin(request: Request, instrument: Instrument) -> Session:
+def begin(request: Request, instrument: Instrument) -> Begun:
     """A new run, its folder made. Raises BenchError for unknown names and invalid values."""
-    return opened(planned(request, instrument), request, instrument)
+    new = planned(request, instrument)
+    progress = new.progress()
+    journal = opened(new, request, instrument)
+    return Begun.at(new, journal, new.place(journal, progress, instrument), progress)
 
 
-def opened(new: Planned, request: Request, instrument: Instrument, progress: RunProgress | None = None) -> Session:
-    """The session of a planned run, its folder made; `progress` is what is printed of it."""
-    folder = Folder(request.to or new_folder())
+def opened(new: PlannedHere, request: Request, instrument: Instrument) -> Journal:
+    """The journal of a new run, its folder made."""
+    return written(request.to, new.info, _environment(new.cases, new.info.plan, new.load, instrument, new.pinned))
+
+
+def written(to: Path | None, info: RunInfo, environment: Environment, kind: str = "") -> Journal:
+    """The journal of a new run in a new folder, `to` or one named after its kind and the time."""
+    folder = Folder(to or new_folder(kind))
     paths.must_be_plain(folder.directory)
-    environment = _environment(new.cases, new.info.plan, new.load, instrument, new.pinned)
     folder.create()
-    folder.begin(new.info, environment)
-    journal = Journal(folder, new.info, environment)
-    return Session(journal, new.ledger, new.load, instrument, new.rows, progress=progress)
+    folder.begin(info, environment)
+    return Journal(folder, info, environment)
 
 
 def project_of(directory: Path, given: UnderTest) -> UnderTest:
@@ -145,81 +159,59 @@ def project_of(directory: Path, given: UnderTest) -> UnderTest:
     return recorded_project(given, plan.project, plan.describe)
 
 
-def resume(directory: Path, asked: str | None, instrument: Instrument) -> Session:
+def resume(directory: Path, asked: str | None, instrument: Instrument) -> Begun:
     """The run in a folder, with what is left of it; `asked` is its database, needed when it was named by URL.
 
     Voided trials are left, too. Raises BenchError when the run cannot be resumed as it began.
     """
+    again, environment = resumed(directory, asked, instrument)
+    require_left(directory, again.info, again.ledger)
+    journal = reopened(directory, again.info, environment)
+    progress = again.progress()
+    return Begun.at(again, journal, again.place(journal, progress, instrument), progress)
+
+
+def resumed(
+    directory: Path, asked: str | None, instrument: Instrument, command: str = "run"
+) -> tuple[PlannedHere, Environment]:
+    """What is left of the run in a folder, which the `command` made, and the environment in which it began."""
     run = read_run(directory)
+    require_made_by(command, directory, run.info)
     plan, pinned = run.info.plan, run.environment.affinity
     if plan.inventory:
         raise BenchError(f"--resume {directory}: it measured hosts of an inventory; add --inventory FILE")
     project = instrument.project
-    rows = _same_database(directory, project, asked, plan)
+    rows = same_database(directory, project, asked, plan)
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, project, run.environment.load_tool.name, pinned)
     cases = planning.recorded(run.info.cases, resolver(plan, rows, instrument), catalog.read().size)
-    ledger = ledger_of(cases, run.info, run.trials, run.checks)
-    if run.info.finished_at and not ledger.left:
+    made = (*run.trials, *run.latency)
+    ledger = ledger_of(cases, run.info, made, run.checks)
+    here = _environment(cases, plan, chosen, instrument, pinned)
+    info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
+    return PlannedHere(info, cases, chosen, ledger, made, rows, pinned), run.environment
+
+
+def require_made_by(command: str, directory: Path, info: RunInfo) -> None:
+    """Raise BenchError when another command has to resume a folder."""
+    if info.plan.command != command:
+        raise BenchError(f"--resume {directory}: resume it with: {resume_command(directory, info)}")
+
+
+def require_left(directory: Path, info: RunInfo, ledger: Ledger) -> None:
+    """Raise BenchError when nothing is left to be made."""
+    if info.finished_at and not ledger.left:
         raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
+
+
+def reopened(directory: Path, info: RunInfo, environment: Environment) -> Journal:
+    """The journal of a run that is resumed, its folder repaired. Raises BenchError when it is in use."""
     paths.must_be_plain(directory)
     folder = Folder(directory)
     with folder.locked():
         folder.repair()
-    here = _environment(cases, plan, chosen, instrument, pinned)
-    info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
-    return Session(Journal(folder, info, run.environment), ledger, chosen, instrument, rows, run.trials)
-
-
-def add(directory: Path, wanted: Iterable[tuple[str, int]], rounds: int) -> None:
-    """Plan so many further rounds of some of a run's cases, each at a level: the run can be resumed then.
-
-    Raises BenchError when the folder is in use.
-    """
-    folder = Folder(directory)
-    with folder.locked():
-        info, wanted = read_run(directory).info, tuple(wanted)
-        numbers = range(info.rounds + 1, info.rounds + 1 + rounds)
-        added = tuple(Added(case_id, level, number) for number in numbers for case_id, level in wanted)
-        folder.write_info(replace(info, finished_at=None, added=(*info.added, *added)))
-
-
-def make_plan(request: Request) -> Plan:
-    """The plan of a run with its defaults. Raises BenchError for names and values that do not exist, and for limits."""
-    known, project = catalog.read(), request.project
-    asked = database.parse(project, request.database)
-    _check_limits(request)
-    chosen = request.workloads or (next(iter(workload.workloads(project))),)
-    factor, request = _replayed(request, chosen)
-    duration_s = request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)
-    mode, levels = _mode(request)
-    values.environment(list(request.env))
-    known.values[values.BENCH].changed(values.parse_changes(list(request.changes)))
-    return Plan(
-        stacks=pythons.variants(request.stacks or known.usual_stacks, request.pythons),
-        layers=request.layers or tuple(known.layers),
-        workloads=chosen,
-        levels=levels,
-        rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until else ROUNDS),
-        duration_s=float(duration_s),
-        sizes=request.sizes or (UNLIMITED,),
-        database=asked.label,
-        rows_total=None,
-        order_seed=random.SystemRandom().randrange(2**31),
-        database_given=asked.given,
-        changes=request.changes,
-        env=request.env,
-        project=project.recorded,
-        describe=project.described,
-        mode=mode,
-        replay=factor,
-        margin=_margin(request),
-        guards=guards.bounds(list(request.guards)),
-        capacity=request.capacity,
-        until=request.until,
-        budget_s=None if request.budget_s is None else float(request.budget_s),
-    )
+    return Journal(folder, info, environment)
 
 
 def ledger_of(
@@ -230,67 +222,13 @@ def ledger_of(
 ) -> Ledger:
     """The trials that are left of a run with these cases, after those that were made."""
     plan = info.plan
-    # The levels of a capacity run are found as it goes.
+    # The levels of a capacity run are found as it goes, the cases of a tuned stack, too.
     levels = (0,) if plan.capacity else plan.levels
-    schedule = planning.schedule(cases, levels, plan.rounds, plan.order_seed or 0, info.added)
+    schedule = [] if plan.tunes else planning.schedule(cases, levels, plan.rounds, plan.order_seed or 0)
     limit = parse_limit(plan.capacity, "--capacity") if plan.capacity else None
-    measurements = (item for batch in schedule for item in batch.measurements)
-    racing = Racing(measurements, plan.rounds, plan.margin) if plan.until else None
+    items = [item for batch in schedule for item in batch.items if isinstance(item, planning.Measurement)]
+    racing = Racing(items, plan.rounds, plan.margin) if plan.until else None
     return Ledger(schedule, trials, checks, limit, racing)
-
-
-def _margin(request: Request) -> float:
-    """The share by which figures must differ; two capacities that were found in steps must do so by a step more."""
-    if request.margin is not None:
-        return request.margin
-    return round((1 + ratios.MARGIN) * (1 + capacity.STEP) - 1, 2) if request.capacity else ratios.MARGIN
-
-
-def _check_limits(request: Request) -> None:
-    if request.budget_s and not request.until:
-        raise BenchError("--budget is the time of a run --until decided; add that, or set the time by --rounds")
-    if request.capacity and request.until:
-        raise BenchError("--capacity finds the rate of each case; leave out --until decided")
-    for name, value, limit in (
-        ("rounds", request.rounds, MAX_ROUNDS),
-        ("duration", request.duration_s, MAX_SECONDS),
-    ):
-        if (value or 0) > limit:
-            raise BenchError(f"--{name} {value}: too many; use at most {limit}")
-
-
-def _replayed(request: Request, chosen: tuple[str, ...]) -> tuple[float, Request]:
-    """How many times as fast as recorded to replay a workload, 0 for none; and the request with its rate and time."""
-    factors = [rate for rate in request.rates if isinstance(rate, float)]
-    if not factors:
-        return 0, request
-    factor = factors[0]
-    if len(request.rates) > 1 or len(chosen) > 1 or request.capacity:
-        raise BenchError(f"--rate x{factor:g} replays one workload at one speed: give it alone, with one --workload")
-    recorded = workload.workload(request.project, chosen[0])
-    seconds = request.duration_s or replay.duration_s(recorded, factor)
-    return factor, replace(request, rates=(replay.level(recorded, factor, seconds),), duration_s=seconds)
-
-
-def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
-    """Closed or open loop, and its levels; a capacity run finds them."""
-    if request.capacity:
-        parse_limit(request.capacity, "--capacity")
-        if request.rates or request.levels:
-            given = "--rate" if request.rates else "--level"
-            raise BenchError(f"--capacity finds the rates of an open loop; leave out {given}")
-        return "open", ()
-    if request.rates and request.levels:
-        raise BenchError("--rate is of an open loop and --level of a closed one; give one of them")
-    if request.rates:
-        rates = tuple(map(int, request.rates))
-        if max(rates) > MAX_RATE:
-            raise BenchError(f"--rate {max(rates)}: too many requests a second; use at most {MAX_RATE}")
-        return "open", rates
-    levels = request.levels or (LEVEL,)
-    if max(levels) > MAX_CONNECTIONS:
-        raise BenchError(f"--level {max(levels)}: too many connections; use at most {MAX_CONNECTIONS}")
-    return "closed", levels
 
 
 def resolver(plan: Plan, rows: Database, instrument: Instrument) -> planning.Resolve:
@@ -306,10 +244,12 @@ def resolver(plan: Plan, rows: Database, instrument: Instrument) -> planning.Res
 def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: pin.Cores | None) -> Load:
     steps = [workload.workload(project, name).steps for name in plan.workloads]
     tool, program = load.choose(steps, programs.find, wanted, plan.mode)
+    at_rate = load.choose(steps, programs.find, None, "open") if plan.latency else None
     # Without a core of its own, one thread could not keep up with the fastest servers.
     threads = len(pinned[pin.LOAD]) if pinned else facts.cores()
     bounds = guards.BOUNDS if plan.guards is None else plan.guards
-    return Load(tool, str(program), int(plan.duration_s), threads, plan.mode, plan.replay, bounds)
+    opens = (at_rate[0], str(at_rate[1])) if at_rate else None
+    return Load(tool, str(program), int(plan.duration_s), threads, plan.mode, plan.replay, bounds, at_rate=opens)
 
 
 def _environment(
@@ -345,7 +285,7 @@ def _notes(chosen: Load, pinned: pin.Cores | None, capacity: bool) -> tuple[str,
     return tuple(notes)
 
 
-def _same_database(directory: Path, project: UnderTest, asked: str | None, plan: Plan) -> Database:
+def same_database(directory: Path, project: UnderTest, asked: str | None, plan: Plan) -> Database:
     """The database of a resumed run. Raises BenchError when it is not the one that the run began with."""
     if asked is None:
         asked = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
@@ -366,14 +306,3 @@ def _differences(before: Environment, here: Environment) -> list[str]:
     names = [name for name, value in asdict(before).items() if now_here[name] != value]
     words = [DIFFERENT.get(name, name.replace("_", " ")) for name in names]
     return [f"resumed after a stop; since it began these have changed: {', '.join(words)}"] if names else []
-
-
-def new_folder() -> Path:
-    """A folder under results/ that is named after the time and does not exist yet."""
-    name = datetime.now().strftime("%Y%m%d-%H%M%S")
-    folder = paths.RESULTS / name
-    number = 1
-    while folder.exists():
-        number += 1
-        folder = paths.RESULTS / f"{name}-{number}"
-    return folder

@@ -14,8 +14,8 @@ from bench.measure.interference import MachineLoad, machine_load
 from bench.measure.queries import QueryCounter
 from bench.project import commands
 from bench.project.under_test import UnderTest
-from bench.results import records
-from bench.results.records import Outcome
+from bench.records import records
+from bench.records.records import Outcome
 from bench.serve import database, deployment, survey
 from bench.serve.case import CannotRun, Case, resolve
 from bench.serve.database import Database

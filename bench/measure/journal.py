@@ -5,47 +5,54 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bench import paths
 from bench.errors import GlobalFault
 from bench.machine import facts
-from bench.results.folder import Folder
-from bench.results.records import Case, Dropped, Ended, Environment, RunInfo
+from bench.records.folder import Folder
+from bench.records.records import Case, Dropped, Ended, Environment, RunInfo
 
 # Share of the rows that may have come or gone since a run began: a killed check leaves a few behind.
 MAX_CHANGED_ROWS = 0.01
 
 
 class Journal:
-    """The run.json, environment.json and workloads.json of a run under way."""
+    """The run.json, environment.json and workloads.json of a run under way.
+
+    ended_by  why a run until decided makes no more rounds
+    """
 
     def __init__(self, folder: Folder, info: RunInfo, environment: Environment):
         self.folder = folder
         self.info = info
         self.environment = environment
         self.addresses = folder.read_addresses()
+        self.ended_by: Ended | None = None
         self._rows_checked = False
 
-    def finish(self, when: str, ended_by: Ended | None = None) -> None:
-        """The run is complete; `ended_by` says why a run until decided made no more rounds."""
-        self._write_info(replace(self.info, finished_at=when, ended_by=ended_by))
+    def finish(self, when: str) -> None:
+        """The run is complete."""
+        self._write_info(finished_at=when, ended_by=self.ended_by)
 
     def drop(self, dropped: tuple[Dropped, ...]) -> int:
         """Store which cases a run until decided has dropped so far; returns how many of them are new."""
         new = len(set(dropped) - set(self.info.dropped))
         if dropped != self.info.dropped:
-            self._write_info(replace(self.info, dropped=dropped))
+            self._write_info(dropped=dropped)
         return new
 
     def case(self, case: Case) -> None:
         """Store one more case: the settings that are tried next follow from those before."""
-        self._write_info(replace(self.info, cases=(*self.info.cases, case)))
+        if case.case_id not in [known.case_id for known in self.info.cases]:
+            self._write_info(cases=(*self.info.cases, case))
 
-    def note(self, notes: Iterable[str]) -> None:
-        """Store the notes of a deployment about this machine; its cases have those about the stack."""
+    def note(self, notes: Iterable[str]) -> list[str]:
+        """Store the notes of a deployment about this machine, those about the stack are its case's; the new ones."""
         known = {*self.info.notes, *(note for case in self.info.cases for note in case.notes)}
         if new := [note for note in notes if note not in known]:
-            self._write_info(replace(self.info, notes=(*self.info.notes, *new)))
+            self._write_info(notes=(*self.info.notes, *new))
+        return new
 
     def configs(self, deployment: str, directory: Path) -> None:
         """Store the hashes of the files rendered for a deployment into `directory`, once in a run."""
@@ -55,7 +62,7 @@ class Journal:
         own = {str(directory.absolute()): "RUN", str(paths.VENV): "VENV", str(paths.PROJECT): "PROJECT"}
         hashes = facts.config_hashes(directory / "conf", own)
         found = {**known, **{f"{deployment}/{name}": digest for name, digest in hashes.items()}}
-        self._write_environment(replace(self.environment, configs=found))
+        self._write_environment(configs=found)
 
     @property
     def needs_rows(self) -> bool:
@@ -69,8 +76,8 @@ class Journal:
             return
         before, seed_before = self.info.plan.rows_total, self.environment.rows_seed
         if before is None:
-            self._write_environment(replace(self.environment, rows_seed=seed, rows_total=total))
-            self._write_info(replace(self.info, plan=replace(self.info.plan, rows_total=total)))
+            self._write_environment(rows_seed=seed, rows_total=total)
+            self._write_info(plan=replace(self.info.plan, rows_total=total))
         elif seed != seed_before or abs(total - before) > MAX_CHANGED_ROWS * before:
             raise GlobalFault(
                 f"this is another database: {total:,} rows from seed {seed}, and the run began with {before:,} from "
@@ -82,10 +89,10 @@ class Journal:
         self.addresses[name] = addresses
         self.folder.write_addresses(self.addresses)
 
-    def _write_info(self, info: RunInfo) -> None:
-        self.info = info
-        self.folder.write_info(info)
+    def _write_info(self, **changes: Any) -> None:
+        self.info = replace(self.info, **changes)
+        self.folder.write_info(self.info)
 
-    def _write_environment(self, environment: Environment) -> None:
-        self.environment = environment
-        self.folder.write_environment(environment)
+    def _write_environment(self, **changes: Any) -> None:
+        self.environment = replace(self.environment, **changes)
+        self.folder.write_environment(self.environment)

@@ -81,6 +81,14 @@ def run(
     return texts
 
 
+def newest_log(logs: Path) -> Path | None:
+    """The log that was written to last, most likely about the failure; None when all are empty."""
+    with contextlib.suppress(OSError):
+        written = [path for path in logs.iterdir() if path.is_file() and path.stat().st_size]
+        return max(written, key=lambda path: path.stat().st_mtime, default=None)
+    return None
+
+
 def processor_seconds() -> float:
     """CPU time of the child processes that have ended: the load tool's, when no other process ends."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,16 +1,78 @@
-"""What a run measures and in what order: cases and skips from the plan, batches shuffled in each round."""
+"""What a run measures and in what order: from the request to its plan, cases, skips and shuffled batches."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Protocol
 
+from bench.catalog import catalog, values
 from bench.catalog.sizes import Size
 from bench.errors import BenchError
-from bench.results import records
-from bench.results.records import Plan, Skip
+from bench.measure import guards, replay
+from bench.project import pythons, workload
+from bench.project.under_test import UnderTest
+from bench.records import records
+from bench.records.records import UNLIMITED, Plan, Skip
+from bench.serve import database
 from bench.serve.case import CannotRun, Case
+from bench.stats import MARGIN, capacity
+from bench.stats.capacity import parse_limit
+
+LEVEL = 16
+ROUNDS = 5
+# A run until decided measures few cases in its later rounds.
+ROUNDS_UNTIL_DECIDED = 20
+DURATION_S = 10
+# A capacity takes many trials.
+CAPACITY_DURATION_S = 5
+MAX_CONNECTIONS = 10_000
+MAX_RATE = 100_000
+MAX_ROUNDS = 10_000
+MAX_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run is asked to measure; None and empty mean the default.
+
+    levels    connections of a closed loop
+    rates     requests a second of an open loop; a float replays a recording so many times as fast
+    changes   of values, as NAME=VALUE
+    env       of the project, as NAME=VALUE
+    pythons   versions of other Pythons: each stack is served by each of them
+    guards    as NAME=BOUND or NAME=off
+    capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
+    until     decided: cases that cannot be the best any more are dropped; rounds are those at most
+    budget_s  seconds within which a run until decided makes rounds
+    tunes     the stack whose settings are sought
+    command   the command line, without passwords
+    """
+
+    project: UnderTest
+    stacks: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    levels: tuple[int, ...] = ()
+    rates: tuple[int | float, ...] = ()
+    rounds: int | None = None
+    duration_s: int | None = None
+    sizes: tuple[str, ...] = ()
+    database: str | None = None
+    tool: str | None = None
+    env: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
+    margin: float | None = None
+    guards: tuple[str, ...] = ()
+    capacity: str = ""
+    to: Path | None = None
+    until: Literal["decided"] | None = None
+    budget_s: int | None = None
+    tunes: str = ""
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -21,27 +83,40 @@ class PlannedCase:
     served: Case
 
 
+class Item(Protocol):
+    """What is made on a case that is up, such as a trial or a fault; `key` is what a ledger knows it by."""
+
+    @property
+    def key(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class Measurement:
-    """One trial to be made: a case at a level in a round."""
+    """One trial to be made: a case at a level in a round.
+
+    rate     requests due a second, in place of the level's connections: only after the rounds of a closed loop
+    seconds  of its load, where they are not those of the plan
+    """
 
     case: records.Case
     level: int
     round: int
+    rate: int | None = None
+    seconds: int | None = None
 
     @property
-    def trial_id(self) -> str:
+    def key(self) -> str:
         """The name of the trial and of its directory."""
-        return f"{self.case.case_id}~{self.level}~r{self.round}"
+        return f"{self.case.case_id}~{f'rate{self.rate}' if self.rate else self.level}~r{self.round}"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A case that is brought up once in a round, and what is measured on it, in this order."""
+    """A case that is brought up once in a round, and what is made on it, in this order."""
 
     case: Case
     round: int
-    measurements: tuple[Measurement, ...]
+    items: tuple[Item, ...]
 
     @property
     def stack(self) -> str:
@@ -62,6 +137,105 @@ class Batch:
 Resolve = Callable[[str, str], Case | CannotRun]
 # The size of a name; raises BenchError when there is none.
 SizeOf = Callable[[str], Size]
+
+
+# ------------------------------------------------------------------------------------- from request to plan
+
+
+def make_plan(request: Request) -> Plan:
+    """The plan of a run with its defaults. Raises BenchError for names and values that do not exist, and for limits."""
+    known, project = catalog.read(), request.project
+    asked = database.parse(project, request.database)
+    _check_limits(request)
+    chosen = request.workloads or (next(iter(workload.workloads(project))),)
+    factor, request = _replayed(request, chosen)
+    mode, levels = _mode(request)
+    values.environment(list(request.env))
+    known.values[values.BENCH].changed(values.parse_changes(list(request.changes)))
+    return Plan(
+        stacks=pythons.variants(request.stacks or known.usual_stacks, request.pythons),
+        layers=request.layers or tuple(known.layers),
+        workloads=chosen,
+        levels=levels,
+        rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until else ROUNDS),
+        duration_s=float(request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)),
+        sizes=request.sizes or (UNLIMITED,),
+        database=asked.label,
+        rows_total=None,
+        order_seed=random.SystemRandom().randrange(2**31),
+        database_given=asked.given,
+        changes=request.changes,
+        env=request.env,
+        project=project.recorded,
+        describe=project.described,
+        mode=mode,
+        replay=factor,
+        margin=_margin(request),
+        guards=guards.bounds(list(request.guards)),
+        capacity=request.capacity,
+        until=request.until,
+        budget_s=None if request.budget_s is None else float(request.budget_s),
+        # Whoever names a load tool compares with what that one printed elsewhere.
+        latency=mode == "closed" and not request.tool,
+        tunes=request.tunes,
+    )
+
+
+def _margin(request: Request) -> float:
+    """The share by which figures must differ; two capacities that were found in steps must do so by a step more."""
+    if request.margin is not None:
+        return request.margin
+    return round((1 + MARGIN) * (1 + capacity.STEP) - 1, 2) if request.capacity else MARGIN
+
+
+def _check_limits(request: Request) -> None:
+    if request.budget_s and not request.until:
+        raise BenchError("--budget is the time of a run --until decided; add that, or set the time by --rounds")
+    if request.capacity and request.until:
+        raise BenchError("--capacity finds the rate of each case; leave out --until decided")
+    for name, value, limit in (
+        ("rounds", request.rounds, MAX_ROUNDS),
+        ("duration", request.duration_s, MAX_SECONDS),
+    ):
+        if (value or 0) > limit:
+            raise BenchError(f"--{name} {value}: too many; use at most {limit}")
+
+
+def _replayed(request: Request, chosen: tuple[str, ...]) -> tuple[float, Request]:
+    """How many times as fast as recorded to replay a workload, 0 for none; and the request with its rate and time."""
+    factors = [rate for rate in request.rates if isinstance(rate, float)]
+    if not factors:
+        return 0, request
+    factor = factors[0]
+    if len(request.rates) > 1 or len(chosen) > 1 or request.capacity:
+        raise BenchError(f"--rate x{factor:g} replays one workload at one speed: give it alone, with one --workload")
+    recorded = workload.workload(request.project, chosen[0])
+    seconds = request.duration_s or replay.duration_s(recorded, factor)
+    return factor, replace(request, rates=(replay.level(recorded, factor, seconds),), duration_s=seconds)
+
+
+def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
+    """Closed or open loop, and its levels; a capacity run finds them."""
+    if request.capacity:
+        parse_limit(request.capacity, "--capacity")
+        if request.rates or request.levels:
+            given = "--rate" if request.rates else "--level"
+            raise BenchError(f"--capacity finds the rates of an open loop; leave out {given}")
+        return "open", ()
+    if request.rates and request.levels:
+        raise BenchError("--rate is of an open loop and --level of a closed one; give one of them")
+    if request.rates:
+        rates = tuple(map(int, request.rates))
+        if max(rates) > MAX_RATE:
+            raise BenchError(f"--rate {max(rates)}: too many requests a second; use at most {MAX_RATE}")
+        return "open", rates
+    levels = request.levels or (LEVEL,)
+    if max(levels) > MAX_CONNECTIONS:
+        raise BenchError(f"--level {max(levels)}: too many connections; use at most {MAX_CONNECTIONS}")
+    return "closed", levels
+
+
+# ------------------------------------------------------------------------------------- from plan to cases
 
 
 def cases(
@@ -125,33 +299,22 @@ def recorded(found: Iterable[records.Case], resolve: Resolve, size_of: SizeOf) -
     return tuple(planned)
 
 
-def schedule(
-    cases: Sequence[PlannedCase],
-    levels: Sequence[int],
-    rounds: int,
-    seed: int,
-    added: Iterable[records.Added] = (),
-) -> list[Batch]:
+def schedule(cases: Sequence[PlannedCase], levels: Sequence[int], rounds: int, seed: int) -> list[Batch]:
     """Every batch of every round in the order in which they are brought up, the same for the same seed.
 
     The measurements of a batch are shuffled too. Machines warm up and drift: in a fixed order the same stack would
-    always be measured first. `added` are measured in rounds after the others.
+    always be measured first.
     """
+    deployments: dict[tuple[str, str, str], list[PlannedCase]] = {}
+    for case in cases:
+        deployments.setdefault((case.record.stack, case.record.layer, case.record.size), []).append(case)
     order = []
-    beyond = {(item.case_id, item.level, item.round) for item in added}
-    for number in range(1, max((rounds, *(item for *_, item in beyond))) + 1):
+    for number in range(1, rounds + 1):
         draw = random.Random(f"{seed}/{number}")
-        keys = list(dict.fromkeys((case.record.stack, case.record.layer, case.record.size) for case in cases))
+        keys = list(deployments)
         draw.shuffle(keys)
-        for stack, layer, size in keys:
-            its = [c for c in cases if (c.record.stack, c.record.layer, c.record.size) == (stack, layer, size)]
-            measurements = [
-                Measurement(case.record, level, number)
-                for case in its
-                for level in levels
-                if number <= rounds or (case.record.case_id, level, number) in beyond
-            ]
+        for key in keys:
+            measurements = [Measurement(case.record, level, number) for case in deployments[key] for level in levels]
             draw.shuffle(measurements)
-            if measurements:
-                order.append(Batch(its[0].served, number, tuple(measurements)))
+            order.append(Batch(deployments[key][0].served, number, tuple(measurements)))
     return order

@@ -6,19 +6,20 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from bench.figures.capacity import parse_limit
-from bench.figures.words import about, duration, plural
 from bench.measure.interference import MachineLoad
-from bench.measure.ledger import Ledger
-from bench.measure.plan import Batch
+from bench.measure.ledger import Ledger, Record
+from bench.measure.plan import Batch, Item, Measurement
 from bench.measure.printer import Printer
 from bench.measure.staircase import capacity_words, step_words
-from bench.results.capacity import visits
-from bench.results.folder import Run
-from bench.results.records import UNLIMITED, Case, RunInfo
-from bench.results.trials import Trial
+from bench.records.capacity import visits
+from bench.records.folder import Run
+from bench.records.records import UNLIMITED, Case, Plan, RunInfo
+from bench.records.trials import Trial
+from bench.serve import connections
+from bench.stats.capacity import parse_limit
 from bench.verify.check import Check
 from bench.verify.table import by_reason
+from bench.words import about, duration, plural
 
 
 def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check], None]:
@@ -54,7 +55,7 @@ class RunProgress:
         counts = f"{plural(len(self._info.cases), 'case')}, {roughly}{due} to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
         levels = f"the highest rate with {self._limit.words}" if self._limit else levels
-        self.printer.say(f"{counts}, in about {about(ledger.estimate_s(plan, ledger.certain))}")
+        self.printer.say(f"{counts}, in about {about(estimate_s(plan, ledger, ledger.certain))}")
         if plan.until:
             self.printer.say(
                 f"each case: {levels}, {plan.duration_s:g} s a round, until it cannot be the best any more"
@@ -62,8 +63,7 @@ class RunProgress:
             limit = f" or {duration(plan.budget_s)}" if plan.budget_s else ""
             self.printer.say(f"rounds: until one case leads or the rest tie, at most {plan.rounds}{limit}")
         else:
-            most = "up to " if self._info.added else ""
-            self.printer.say(f"each case: {levels}, {most}{self._info.rounds} rounds of {plan.duration_s:g} s")
+            self.printer.say(f"each case: {levels}, {plan.rounds} rounds of {plan.duration_s:g} s")
         if folder:
             self.printer.say(f"results go to {folder}")
         for line in by_reason(self._info.skips):
@@ -83,7 +83,8 @@ class RunProgress:
 
     def start_round(self, batches: Sequence[Batch], trials: int) -> None:
         """A round of a run until decided begins: its cases are counted, and the time left is that of the round."""
-        cases = {item.case.case_id for batch in batches for item in batch.measurements}
+        items = [item for batch in batches for item in batch.items if isinstance(item, Measurement)]
+        cases = {item.case.case_id for item in items}
         self._cases = len(cases | self._numbers.get(batches[0].round, {}).keys())
         self._remaining, self._finished, self._started = trials, 0, time.monotonic()
 
@@ -93,9 +94,11 @@ class RunProgress:
         next_round = f"{plural(left, 'trial')} in the next round" if left else "no round is left to make"
         self.printer.say(f"after round {number}: {words}; {next_round}")
 
-    def start_trial(self, case: Case, level: int, mode: str) -> None:
+    def begin(self, item: Item, batch: Batch) -> None:
         """Note the trial that begins."""
-        self._current = f"{case_words(case)}, {level_words(level, mode)}"
+        assert isinstance(item, Measurement)
+        level, mode = (item.rate, "open") if item.rate else (item.level, self._info.plan.mode)
+        self._current = f"{case_words(item.case)}, {level_words(level, mode)}"
         self.printer.show(self._current)
 
     def live(self, seconds: float, requests: int) -> None:
@@ -103,22 +106,24 @@ class RunProgress:
         if seconds > 0:
             self.printer.show(f"{self._current}: {seconds:.0f} s, {requests / seconds:,.0f} requests/s")
 
-    def repeated(self, trial: Trial) -> None:
-        """Print that a trial is repeated, and why."""
-        self.printer.say(f"{trial.reason}: the trial is repeated")
-
-    def trial(self, trial: Trial, left: int) -> None:
+    def made(self, record: Record, again: bool, left: int) -> None:
         """Print the outcome of a trial; so many are left."""
+        assert isinstance(record, Trial)
+        if again:
+            self.printer.say(f"{record.reason}: the trial is repeated")
+            return
         self._finished += 1
-        self._remaining = self._remaining - 1 if self._info.plan.until else left
-        step = f", {words}" if self._limit and (words := step_words(trial, self._limit)) else ""
-        words = f"{level_words(trial.level, trial.mode)}: {outcome(trial)}{step}"
-        self.printer.say(f"{self.where(trial)}, {words}{self.left()}")
+        self._remaining = max(0, self._remaining - 1) if self._info.plan.until else left
+        step = f", {words}" if self._limit and (words := step_words(record, self._limit)) else ""
+        words = f"{level_words(record.level, record.mode)}: {outcome(record)}{step}"
+        self.printer.say(f"{self.where(record)}, {words}{self.left()}")
 
     def where(self, trial: Trial) -> str:
         """Which trial it was, in words."""
         plan = self._info.plan
-        rounds = f"at most {plan.rounds}" if plan.until else str(self._info.rounds)
+        if trial.mode != plan.mode:
+            return f"latency at one rate for all: {case_words(trial)}"
+        rounds = f"at most {plan.rounds}" if plan.until else str(plan.rounds)
         return f"round {trial.round} of {rounds}, case {self._number(trial)} of {self._cases}: {case_words(trial)}"
 
     def left(self) -> str:
@@ -150,6 +155,21 @@ class RunProgress:
         """Which case of its round it is, in the order in which they are measured."""
         numbers = self._numbers.setdefault(trial.round, {})
         return numbers.setdefault(trial.case_id, len(numbers) + 1)
+
+
+# About how many seconds it takes on two cores to start and stop a deployment once, to verify it, and to make a trial
+# besides its warm-up and load.
+UP_S = 4.0
+VERIFY_S = 15.0
+AROUND_TRIAL_S = 1.5
+
+
+def estimate_s(plan: Plan, ledger: Ledger, batches: Sequence[Batch]) -> float:
+    """About how many seconds it takes to make the trials of these batches."""
+    deployments = {(batch.stack, batch.layer) for batch in batches if not ledger.is_verified(batch)}
+    of_trial = plan.warmup_s + plan.duration_s + AROUND_TRIAL_S
+    of_trial += connections.LEFT_S if plan.database.startswith("postgres") else 0
+    return UP_S * len(batches) + VERIFY_S * len(deployments) + of_trial * ledger.expected(batches)
 
 
 def case_words(case: Case | Trial) -> str:

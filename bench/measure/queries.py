@@ -8,8 +8,9 @@ answer with the render id of the one before, or with none, came from a cache and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http.client import HTTPMessage
+from typing import Any
 
 import msgspec
 
@@ -19,7 +20,6 @@ from bench.project import commands
 from bench.project.under_test import UnderTest
 from bench.serve.deployment import Running
 
-STATIC = "/static/"
 HTML = "text/html"
 
 
@@ -27,31 +27,25 @@ class QueryCounter:
     """Counts for one deployment after another; once for a layer, or for a stack with it."""
 
     def __init__(self) -> None:
-        self._rendered: dict[tuple[str, tuple[str, ...]], dict[str, dict[str, int]] | None] = {}
-        self._cached: dict[tuple[str, str, tuple[str, ...]], set[str] | None] = {}
+        self._known: dict[tuple[object, ...], Any] = {}
 
     def per_request(self, running: Running, stack: str, layer: str, addresses: tuple[str, ...]) -> float | None:
         """Queries of a request to these addresses, on average; None when they cannot be counted."""
-        pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(STATIC)))
-        counts = self._counts(running, layer, pages)
-        cached = self._answered_by_a_cache(running, stack, layer, pages)
+        project = running.case.project
+        files = project.names["static_url"]
+        pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(files)))
+        counts = self._once((layer, pages), lambda: count(project, running.env, pages) if pages else {})
+        cached = self._once((stack, layer, pages), lambda: answered_by_a_cache(running.url, pages))
         if counts is None or cached is None:
             return None
         times = Counter(addresses)
-        total = sum(times[page] * counts[page]["warm"] for page in pages if page not in cached)
+        total: int = sum(times[page] * counts[page]["warm"] for page in pages if page not in cached)
         return round(total / len(addresses), 3)
 
-    def _counts(self, running: Running, layer: str, pages: tuple[str, ...]) -> dict[str, dict[str, int]] | None:
-        key = (layer, pages)
-        if key not in self._rendered:
-            self._rendered[key] = count(running.case.project, running.env, pages) if pages else {}
-        return self._rendered[key]
-
-    def _answered_by_a_cache(self, running: Running, stack: str, layer: str, pages: tuple[str, ...]) -> set[str] | None:
-        key = (stack, layer, pages)
-        if key not in self._cached:
-            self._cached[key] = answered_by_a_cache(running.url, pages)
-        return self._cached[key]
+    def _once(self, key: tuple[object, ...], find: Callable[[], Any]) -> Any:
+        if key not in self._known:
+            self._known[key] = find()
+        return self._known[key]
 
 
 def count(project: UnderTest, env: dict[str, str], pages: Iterable[str]) -> dict[str, dict[str, int]] | None:

@@ -5,25 +5,24 @@ The record includes the observer's own cost: CPU seconds of the whole instrument
 
 from __future__ import annotations
 
-import contextlib
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import psutil
 
-from bench.machine import ports
-from bench.machine.processes import Sampler, Usage, members
-from bench.results.trials import Condition, Costs
+from bench.machine.processes import Sampler, Usage
+from bench.records.trials import Condition, Costs
 from bench.serve import connections
+from bench.serve.case import Case
 from bench.serve.deployment import Running
 
-# The time for a site to answer again after a load, and for its connections to be closed.
+# The time for a site to answer again after a load.
 COME_BACK_S = 5.0
-SETTLE_S = 1.0
 POLL_S = 0.05
+WORKERS = "worker_cpu_seconds"
 
 
 class Observer:
@@ -64,7 +63,8 @@ class Observer:
         if self._connections:
             self.note(database_connections_peak=self._connections.peak())
         lasted, self._own_s = time.monotonic() - self._began, time.process_time() - self._used
-        self.costs = Costs(**{item.name: _each(usage, item.name) for item in fields(Costs)})
+        each: dict[str, Any] = {item.name: _each(usage, item.name) for item in fields(Costs) if item.name != WORKERS}
+        self.costs = Costs(**each, worker_cpu_seconds=_workers(self._running.case, usage))
         self.note(
             memory_idle_bytes=dict(self._running.memory_idle_bytes),
             # A database starts and ends processes as requests come; a server's workers are there to stay.
@@ -77,7 +77,7 @@ class Observer:
         return [self._own_s, *((self.costs and self.costs.cpu_seconds) or {}).values()]
 
     def look_back(self) -> None:
-        """Record the state that the load left behind; waits a moment until the deployment has settled."""
+        """Record the state that the load left behind; waits a moment until the deployment answers."""
         came_back = until(self._running.answers, COME_BACK_S)
         if self._connections:
             with self._connections as counted:
@@ -85,10 +85,23 @@ class Observer:
                 self.note(database_connections_left=left, database_connections_limit=counted.limit())
         killed = self._running.oom_kills()
         self.note(
-            close_wait=settled_close_wait(self._running.pids),
             oom_kills=None if killed is None or self._killed is None else killed - self._killed,
             came_back=came_back,
         )
+
+
+def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None:
+    """CPU seconds of as many processes of the application server as it has workers, its helpers left out.
+
+    None where it has none under a master: keep-alive connections stay with the worker that accepted them, and one core
+    alone does not show what that costs.
+    """
+    name = re.escape(case.servers[0].name)
+    instances = [of for instance, of in usage.items() if re.fullmatch(rf"{name}(-\d+)?", instance)]
+    alone = [of.cpu_seconds or 0.0 for of in instances] if len(instances) > 1 else []
+    used = alone or [seconds for of in instances for seconds in of.below]
+    workers = sorted(used, reverse=True)[: int(case.settings["processes"])]
+    return tuple(workers) if len(workers) > 1 else None
 
 
 def _each(usage: Mapping[str, Usage], name: str) -> dict[str, Any]:
@@ -108,38 +121,3 @@ def until(condition: Callable[[], bool], timeout_s: float) -> bool:
             return False
         time.sleep(POLL_S)
     return True
-
-
-# ------------------------------------------------------------------------------------------ connections
-
-
-def settled_close_wait(pids: Mapping[str, int]) -> dict[str, int | None]:
-    """Connections in CLOSE_WAIT of each server's tree, after the servers had time to close them."""
-    found = close_wait(pids)
-    deadline = time.monotonic() + SETTLE_S
-    while any(found.values()) and time.monotonic() < deadline:
-        time.sleep(POLL_S)
-        found = close_wait(pids)
-    return found
-
-
-def close_wait(pids: Mapping[str, int]) -> dict[str, int | None]:
-    """TCP connections in CLOSE_WAIT that the process tree of each server holds now; None where they cannot be read."""
-    inodes = {row[9] for row in ports.sockets(ports.CLOSE_WAIT)}
-    return {name: _held(pid, inodes) if inodes else 0 for name, pid in pids.items()}
-
-
-def _held(root: int, inodes: set[str]) -> int | None:
-    """How many of the sockets the tree has open; workers that share one hold it once."""
-    held = set()
-    for process in members(root):
-        try:
-            for entry in Path(f"/proc/{process.pid}/fd").iterdir():
-                with contextlib.suppress(OSError):
-                    held.add(str(entry.readlink()))
-        except PermissionError:
-            return None
-        except OSError:
-            # It has just ended.
-            continue
-    return sum(f"socket:[{inode}]" in held for inode in inodes)

@@ -1,123 +1,151 @@
-"""A run under way: each batch is brought up, verified the first time, measured and taken down."""
+"""A run under way, wherever it is made: each case is brought up, measured, recorded and taken down.
+
+A plan says what is made, batch by batch; a `Place` brings a case up and makes the items on it: this machine, the hosts
+of an inventory, or this machine with faults. The ledger says what is left, the journal writes it down. Whatever stops a
+session, its folder can be resumed: a record is on the disk before the next item begins.
+"""
 
 from __future__ import annotations
 
 import itertools
 import shutil
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
 from pathlib import Path
+from typing import Protocol
 
-from bench.errors import BenchError, DeploymentError, GlobalFault
+from bench import paths
+from bench.errors import BenchError, DeploymentError, GlobalFault, MachineBusy
 from bench.interrupt import Interrupts
-from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
-from bench.measure.ledger import Ledger
-from bench.measure.plan import Batch
+from bench.measure.ledger import MAX_DISTURBED, Ledger, Record
+from bench.measure.load_process import newest_log
+from bench.measure.plan import Batch, Item
 from bench.measure.printer import Printer
-from bench.measure.progress import RunProgress, show_check
-from bench.measure.rounds import Rounds
-from bench.measure.trial import Load, newest_log, now
-from bench.measure.trial_runner import TrialRunner
-from bench.results.folder import CHECKS_FILE, read_run
-from bench.results.trials import Trial
-from bench.serve.case import Case
-from bench.serve.database import Database
-from bench.serve.deployment import Running
-from bench.verify import table
+from bench.records.folder import CHECKS_FILE
+
+# What is left of a deployment's directory.
+STORED = ("logs", "visits")
+
+
+class Site(Protocol):
+    """A case that is up."""
+
+    def make(self, item: Item, attempt: int) -> Record:
+        """Make a trial or a fault, for the `attempt`th time; never raises for what the site did."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether another item can be made, or the case must be brought up anew."""
+
+
+class Place(ABC):
+    """Where cases are brought up, and what is made on them."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """The place for this run alone, as long as the context lasts. Raises GlobalFault when it cannot be used."""
+        return nullcontext()
+
+    @abstractmethod
+    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> AbstractContextManager[Site]:
+        """The case of a batch, up and verified as long as the context lasts, its files in `directory`.
+
+        Signals wait while it is taken down. Raises BenchError when it does not come up.
+        """
+
+    @abstractmethod
+    def failed(self, item: Item, batch: Batch, reason: str, log: Path | None) -> Record:
+        """The record of an item that could not be made."""
+
+    def check(self) -> None:  # noqa: B027 - not every place has something that can go
+        """Raise GlobalFault when nothing can be made there any more, such as without its database."""
+
+    def busy(self) -> str:
+        """What keeps the machine busy now."""
+        return "other programs keep it busy"
+
+
+class Progress(Protocol):
+    """What is printed of a session."""
+
+    printer: Printer
+
+    def begin(self, item: Item, batch: Batch) -> None:
+        """An item begins."""
+
+    def made(self, record: Record, again: bool, left: int) -> None:
+        """An item was made, `again` when it is to be repeated; so many are left."""
 
 
 class Session:
-    """Measures what a ledger has left.
+    """Makes what a ledger has left of a plan, at a place."""
 
-    rows      the database; it may hold a password and is not recorded
-    done      trials of a run that is resumed
-    progress  what is printed of it; a run's lines on stdout when None
-    """
-
-    def __init__(
-        self,
-        journal: Journal,
-        ledger: Ledger,
-        load: Load,
-        instrument: Instrument,
-        rows: Database,
-        done: tuple[Trial, ...] = (),
-        progress: RunProgress | None = None,
-    ):
-        self.journal = journal
-        self._ledger = ledger
-        self._instrument = instrument
-        self._rows = rows
-        self._progress = progress or RunProgress(Printer(), journal.info, ledger.trials_left, done)
-        self._printer = self._progress.printer
-        self._runner = TrialRunner(journal, ledger, self._progress, load, instrument, rows, done)
-        self._pinned = journal.environment.affinity
+    def __init__(self, journal: Journal, ledger: Ledger, place: Place, progress: Progress):
+        self.journal, self.ledger, self.place, self.progress = journal, ledger, place, progress
         self._refused: dict[str, str] = {}
 
-    def go(self, interrupts: Interrupts, keep_going: bool = False) -> int:
-        """Measure all that is left; returns the exit status: 1 when a trial failed or nothing was measured, else 0."""
-        rounds = Rounds(self._ledger, self.journal, self._progress)
-        with self.open(interrupts, keep_going):
-            ended_by = rounds.go(lambda batch: self.measure(batch, interrupts))
-            self.journal.finish(now(), ended_by)
-            run = read_run(self.journal.folder.directory)
-            self._progress.summarize(run, self._ledger.failures, self._ledger.voided)
-            return 1 if self._ledger.failures or not run.is_measured else 0
+    def go(self, batches: Iterable[Batch], interrupts: Interrupts, keep_going: bool = False) -> None:
+        """Make all of the batches that is left, and write that the run is complete.
 
-    @contextmanager
-    def open(self, interrupts: Interrupts, keep_going: bool = False) -> Iterator[None]:
-        """The database for this run alone until the block ends: batches can be measured.
-
-        `keep_going`: also when other programs keep the machine busy.
+        `keep_going`: also when other programs keep the machine busy. Raises MachineBusy without it, and GlobalFault.
         """
-        self._runner.keep_going = keep_going
-        with self._printer:
-            self._progress.announce(self._runner.load.tool.name, self._ledger, self.journal.folder.directory)
-            self._instrument.check_database(self._rows)
-            with self._instrument.database_alone(self._rows):
-                left, bounds = self._ledger.left, self._runner.load.bounds
-                if left and "interference" in bounds:
-                    self._progress.warn_of_load(self._instrument.machine_load(), bounds["interference"])
-                yield
+        with self.progress.printer, self.place.alone():
+            for batch in batches:
+                self._measure(batch, interrupts, keep_going)
+            self.journal.finish(now())
 
-    @contextmanager
-    def _up(self, case: Case, directory: Path, configs: Path, interrupts: Interrupts) -> Iterator[Running]:
-        """Bring the case up on its cores. While it is taken down and its directory is tidied, signals wait."""
-        deployed = self._instrument.deployed(case, run_dir=directory, progress=self._printer.show)
-        try:
-            with interrupts.released_at_end(), deployed as running:
-                try:
-                    self._instrument.settle(self._pinned, running)
-                    yield running
-                finally:
-                    interrupts.hold()
-                    self._printer.show(f"stopping {case.stack.name}")
-        finally:
-            _tidy(directory, configs)
-
-    def measure(self, batch: Batch, interrupts: Interrupts) -> None:
-        """Make the trials of a batch; a deployment that dies is brought up again for the rest."""
-        folder, left = self.journal.folder, list(batch.measurements)
-        while left:
-            if wrong := self._ledger.wrong_answers(batch):
-                return self._runner.fail(left, wrong, folder.directory / CHECKS_FILE)
-            directory, configs = _new_directory(folder.raw, batch), folder.configs / batch.name
+    def _measure(self, batch: Batch, interrupts: Interrupts, keep_going: bool) -> None:
+        """Make the items of a batch; a deployment that dies is brought up again for the rest."""
+        folder = self.journal.folder
+        while self.ledger.due(batch.items):
+            if wrong := self.ledger.wrong_answers(batch):
+                return self._fail(batch, wrong, folder.directory / CHECKS_FILE)
+            directory = _new_directory(folder.raw, batch)
             try:
-                with self._up(batch.case, directory, configs, interrupts) as running:
-                    self._learn(batch, running, directory)
-                    if self._gives_right_answers(batch, running):
-                        self._runner.measure(left, running)
+                with interrupts.released_at_end(), self.place.up(batch, directory, interrupts) as site:
+                    if not self.ledger.wrong_answers(batch):
+                        self._make(site, batch, interrupts, keep_going)
             except GlobalFault:
                 raise
             except DeploymentError as error:
-                self._instrument.check_database(self._rows)
-                return self._runner.fail(left, error.message, error.log or newest_log(directory / "logs"))
+                self.place.check()
+                return self._fail(batch, error.message, error.log or newest_log(directory / "logs"))
             except BenchError as error:
                 self._check_refusal(batch.stack, str(error))
-                return self._runner.fail(left, str(error), newest_log(directory / "logs"))
+                return self._fail(batch, str(error), newest_log(directory / "logs"))
+            finally:
+                _tidy(directory, folder.configs / batch.name)
         return None
+
+    def _make(self, site: Site, batch: Batch, interrupts: Interrupts, keep_going: bool) -> None:
+        """Make items one by one until none is due; returns early when the deployment must be brought up anew."""
+        while left := self.ledger.due(batch.items):
+            self.progress.begin(left[0], batch)
+            attempts = self.ledger.attempts(left[0].key)
+            self.journal.folder.set_aside(left[0].key, attempts)
+            record = site.make(left[0], attempts + 1)
+            interrupts.again()
+            self.add(record)
+            if self.ledger.is_disturbed and not keep_going:
+                why = f"{MAX_DISTURBED} trials in a row were voided ({record.reason})"
+                raise MachineBusy(f"{why}; now {self.place.busy()}; stop those programs")
+            if not site.is_whole:
+                return
+
+    def add(self, record: Record) -> None:
+        """Store a record. A full disk fails no trial: it stops the run."""
+        if record.status == "failed":
+            self.journal.folder.require_space()
+        self.journal.folder.append(record)
+        again = self.ledger.add(record)
+        self.progress.made(record, again, self.ledger.count_left)
+
+    def _fail(self, batch: Batch, reason: str, log: Path | None) -> None:
+        """Record all that is due of the batch as failed for this reason."""
+        for item in self.ledger.due(batch.items):
+            self.add(self.place.failed(item, batch, reason, log))
 
     def _check_refusal(self, stack: str, reason: str) -> None:
         """Raise GlobalFault when another stack could not be brought up for the very same reason."""
@@ -125,28 +153,17 @@ class Session:
         if first != stack:
             raise GlobalFault(f"neither {first} nor {stack} can be brought up: {reason}")
 
-    def _learn(self, batch: Batch, running: Running, directory: Path) -> None:
-        """Record the deployment's notes, the hashes of its rendered files, and the site's rows."""
-        self.journal.note(running.notes)
-        self.journal.configs(batch.name, directory)
-        if self.journal.needs_rows:
-            self.journal.rows(*self._instrument.rows(running))
 
-    def _gives_right_answers(self, batch: Batch, running: Running) -> bool:
-        """Whether the deployment gives right answers; it is verified the first time that it appears in the run."""
-        if not self._ledger.is_verified(batch):
-            started = time.monotonic()
-            outcomes = self._instrument.verify(running, show_check(self._printer, f"{batch.name}: "))
-            self.journal.folder.append_checks(outcomes)
-            self._ledger.add_outcomes(batch.stack, batch.layer, outcomes)
-            took = f"{time.monotonic() - started:.1f} s"
-            self._printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")
-            if not self._ledger.wrong_answers(batch):
-                # The checks have grown the workers and filled the layer: restart both before the first trial.
-                self._printer.show(f"restarting {batch.name}")
-                running.empty_layer()
-                self._instrument.settle(self._pinned, running)
-        return not self._ledger.wrong_answers(batch)
+def now() -> str:
+    """The time in ISO 8601 with offset."""
+    return datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def new_folder(kind: str = "") -> Path:
+    """A folder under results/ that is named after the time and does not exist yet."""
+    name = datetime.now().strftime(f"{kind}%Y%m%d-%H%M%S")
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    return next(folder for name in names if not (folder := paths.RESULTS / name).exists())
 
 
 def _new_directory(raw: Path, batch: Batch) -> Path:
@@ -158,7 +175,7 @@ def _new_directory(raw: Path, batch: Batch) -> Path:
 
 
 def _tidy(directory: Path, configs: Path) -> None:
-    """Store the rendered files once and leave the logs; remove the rest."""
+    """Store the rendered files once, and leave the logs of servers and visitors, without the visitors' cookies."""
     if not directory.is_dir():
         return
     if (directory / "conf").is_dir() and not configs.exists():
@@ -169,5 +186,9 @@ def _tidy(directory: Path, configs: Path) -> None:
             shutil.rmtree(configs, ignore_errors=True)
             raise
     for path in directory.iterdir():
-        if path.name != "logs":
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+        elif path.name not in STORED:
             shutil.rmtree(path, ignore_errors=True)
+    for job in directory.glob("visits/**/openloop.json"):
+        job.unlink()

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bench.figures.capacity import FIRST_RATE, Limit, rate_near
-from bench.figures.words import plural
 from bench.measure.plan import Measurement
-from bench.results.capacity import Capacity, Climb, Visits, capacity, climbs, latency_ms, overloaded
-from bench.results.trials import Trial
+from bench.records.capacity import Capacity, Climb, Visits, capacity, climbs, latency_ms, overloaded
+from bench.records.trials import Trial
+from bench.stats.capacity import FIRST_RATE, Limit, rate_near
+from bench.words import plural
 
 # About how many trials the first staircase of a case takes, and a later one, which begins close to its end.
 FIRST_TRIALS = 12

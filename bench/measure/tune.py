@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from bench.catalog import catalog, values
 from bench.catalog.values import BENCH, PRODUCTION, Values
 from bench.errors import BenchError
-from bench.figures.capacity import Limit, parse_limit
-from bench.figures.columns import paragraph
 from bench.interrupt import Interrupts
 from bench.measure import begin, plan, tuning
-from bench.measure.begin import Request
+from bench.measure.begin import PlannedHere
 from bench.measure.instrument import Instrument
+from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
-from bench.measure.plan import Batch, Measurement, PlannedCase
+from bench.measure.plan import Batch, Measurement, PlannedCase, Request
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
+from bench.measure.session import Session
 from bench.measure.staircase import rate_words
-from bench.measure.trial import now
-from bench.measure.tuning import KNOBS, Answer, Room, Search, Settings, Tried
+from bench.measure.tuning import KNOBS, PROCESSES, Answer, Room, Search, Settings, Tried
 from bench.project.under_test import UnderTest
-from bench.results.records import RunInfo
-from bench.results.trials import Trial
+from bench.records.records import Plan, RunInfo
+from bench.records.trials import Trial
 from bench.serve import database, render
 from bench.serve.case import CannotRun, for_files
+from bench.stats.capacity import Limit, parse_limit
+from bench.stats.columns import paragraph
 
 
 class TuneProgress(RunProgress):
@@ -54,11 +57,17 @@ class TuneProgress(RunProgress):
 
 @dataclass(frozen=True)
 class Tunable:
-    """A stack whose settings can be found: what it has by itself, and those of KNOBS that it uses."""
+    """A stack whose settings can be found.
+
+    knobs  those of KNOBS that it uses
+    usual  what it has by itself
+    fewer  the knobs that may be less than usual
+    """
 
     stack: str
     knobs: tuple[str, ...]
     usual: Settings
+    fewer: tuple[str, ...] = KNOBS
 
     def variant(self, settings: Settings) -> str:
         """The name of the stack with these settings."""
@@ -74,7 +83,8 @@ def tunable(project: UnderTest, stack: str, layer: str, chosen: Values) -> Tunab
     if not knobs:
         raise BenchError(f"tune {stack}: it has neither processes nor threads to set; try another stack")
     processes, threads = (int(case.settings[knob]) for knob in KNOBS)
-    return Tunable(stack, knobs, Settings(processes, threads, case.servers[0].worker_class))
+    fewer = KNOBS if len(case.servers) > 1 else (PROCESSES,)
+    return Tunable(stack, knobs, Settings(processes, threads, case.servers[0].worker_class), fewer)
 
 
 def of_other_classes(name: str) -> list[str]:
@@ -96,32 +106,23 @@ class Tuner:
     search   says what is tried
     limit    of the latency
     skipped  stacks of other worker classes that cannot run here, with the reason
+    done     what was tried so far
     """
 
-    def __init__(self, request: Request, instrument: Instrument, printer: Printer):
-        (self.stack,) = request.stacks
-        (layer,) = request.layers
-        if any(change.partition("=")[0] in KNOBS for change in self.stack.partition("@")[2].split(",")):
-            raise BenchError(f"tune {self.stack}: it finds processes and threads by itself; leave them out")
-        self._project = request.project
-        self._values = catalog.read().values[BENCH].changed(values.parse_changes(list(request.changes)))
-        own = tunable(self._project, self.stack, layer, self._values)
-        self.limit = parse_limit(request.capacity, "--limit")
-        rows = database.parse(request.project, request.database)
-        self._resolve = begin.resolver(begin.make_plan(request), rows, instrument)
+    def __init__(self, asked: Plan, instrument: Instrument, database_asked: str | None):
+        self.stack, layer = asked.tunes, asked.layers[0]
+        self._project = instrument.project
+        self._values = catalog.read().values[BENCH].changed(values.parse_changes(list(asked.changes)))
+        self.own = tunable(self._project, self.stack, layer, self._values)
+        self.limit = parse_limit(asked.capacity, "--limit")
+        rows = database.parse(self._project, database_asked)
+        self._resolve = begin.resolver(asked, rows, instrument)
         self.skipped: dict[str, str] = {}
-        others = self._others(layer)
-        self._of_classes = {item.usual.classes: item for item in (own, *others)}
-        first = Search(own.knobs, own.usual, Room(), 0.0).next([])
-        assert first
-        self._new = begin.planned(replace(request, stacks=(own.variant(first),)), instrument)
-        self._progress = TuneProgress(printer, self._new.info, self.limit)
-        self.session = begin.opened(self._new, request, instrument, self._progress)
-        wanted = [item.usual for item in others]
-        self.search = Search(own.knobs, own.usual, self._room(), self._new.info.plan.margin, wanted)
-        self._cases = {first: self._new.cases[0]}
+        self._others = self._of_other_classes(layer)
+        self._of_classes = {item.usual.classes: item for item in (self.own, *self._others)}
+        self.done: list[Tried] = []
 
-    def _others(self, layer: str) -> list[Tunable]:
+    def _of_other_classes(self, layer: str) -> list[Tunable]:
         found = []
         for name in of_other_classes(self.stack):
             case = self._resolve(name, layer)
@@ -135,58 +136,90 @@ class Tuner:
         """The stack that has the worker class of these settings."""
         return self._of_classes[settings.classes]
 
-    def go(self, interrupts: Interrupts) -> list[Tried]:
-        """Everything that was tried."""
-        with self.session.open(interrupts):
-            rounds = self._new.info.plan.rounds
+    def begin(self, planned: PlannedHere, journal: Journal, printer: Printer, instrument: Instrument) -> None:
+        """Make the session of a run whose first case is known."""
+        self._first, self._rounds, self._ledger = planned.cases[0], planned.info.plan.rounds, planned.ledger
+        self._progress = TuneProgress(printer, planned.info, self.limit)
+        size = self._first.served.size
+        memory = size.limits.burstable_bytes if size.is_limited else journal.environment.memory_bytes
+        wanted, margin = [item.usual for item in self._others], planned.info.plan.margin
+        self.search = Search(self.own.knobs, self.own.usual, Room(memory), margin, wanted, self.own.fewer)
+        self._cases: dict[Settings, PlannedCase] = {}
+        self.session = Session(
+            journal, planned.ledger, planned.place(journal, self._progress, instrument), self._progress
+        )
 
-            def measure(settings: Settings, number: int, near: int | None) -> Tried:
-                return self._measured(settings, number, near, interrupts)
+    @property
+    def directory(self) -> Path:
+        """Of the run."""
+        return self.session.journal.folder.directory
 
-            done = tuning.search(self.search, rounds, measure)
-            self.session.journal.finish(now())
-            return done
+    def go(self, interrupts: Interrupts) -> None:
+        """Try settings until the end of the search; `done` is everything that was tried, also before a stop."""
+        self._progress.announce("", self._ledger, self.directory)
+        self.session.go(self._batches(), interrupts)
 
-    def _measured(self, settings: Settings, number: int, near: int | None, interrupts: Interrupts) -> Tried:
-        """A round of the settings, and all that is known of them then."""
-        case, ledger = self._case(settings), self._new.ledger
-        record = case.record
-        if near:
-            ledger.begin_near(record.case_id, near)
-        self._progress.settings = settings
-        items = (Measurement(record, 0, number),)
-        self.session.measure(Batch(case.served, number, items), interrupts)
-        found = tuning.tried(settings, ledger.rounds_of(record.case_id))
+    def _batches(self) -> Iterator[Batch]:
+        found: dict[Settings, Tried] = {}
+        for settings, number, near in tuning.steps(self.search, self._rounds, found, self._tried):
+            case = self._case(settings)
+            if near:
+                self._ledger.begin_near(case.record.case_id, near)
+            self._progress.settings = settings
+            yield Batch(case.served, number, (Measurement(case.record, 0, number),))
+        self.done = list(found.values())
+
+    def _tried(self, settings: Settings) -> Tried:
+        """All that is known of the settings."""
+        found = tuning.tried(settings, self._ledger.rounds_of(self._case(settings).record.case_id))
         held = f"{rate_words(found.capacity)} in {found.memory}" if found.capacity else found.problem
         self._progress.printer.say(f"{settings.words}: {held}")
         return found
 
     def _case(self, settings: Settings) -> PlannedCase:
         if settings not in self._cases:
-            first = self._new.cases[0]
-            name, layer = self.of(settings).variant(settings), first.record.layer
+            name, layer = self.of(settings).variant(settings), self._first.record.layer
             case = self._resolve(name, layer)
             if isinstance(case, CannotRun):
                 raise BenchError(f"{name} with layer {layer} cannot run here: {case.reason}")
-            served = replace(case, size=first.served.size)
-            record = plan.record(served, first.record.workload)
+            served = replace(case, size=self._first.served.size)
+            record = plan.record(served, self._first.record.workload)
             self.session.journal.case(record)
             self._cases[settings] = PlannedCase(record, served)
         return self._cases[settings]
 
-    def _room(self) -> Room:
-        """The memory of the size, or of the machine."""
-        size = self._new.cases[0].served.size
-        return Room(size.limits.burstable_bytes if size.is_limited else self.session.journal.environment.memory_bytes)
+    @property
+    def answer(self) -> Answer | None:
+        """The simplest settings within the margin of the best; None when none hold the limit."""
+        if not any(item.rate for item in self.done):
+            return None
+        best, tied = self.search.best(self.done), tuple(self.search.tied(self.done))
+        usual = next(item for item in self.done if item.settings == self.own.usual)
+        return Answer(self.of(best.settings).stack, self._first.record.layer, self.limit.words, best, tied, usual)
 
 
-def answer(tuner: Tuner, done: list[Tried]) -> Answer | None:
-    """The simplest settings within the margin of the best; None when none hold the limit."""
-    if not any(item.rate for item in done):
-        return None
-    case = tuner.session.journal.info.cases[0]
-    best, tied = tuner.search.best(done), tuple(tuner.search.tied(done))
-    return Answer(tuner.of(best.settings).stack, case.layer, tuner.limit.words, best, tied)
+def begun(request: Request, instrument: Instrument, printer: Printer) -> Tuner:
+    """A new search for the settings of the request's stack, its folder made. Raises BenchError."""
+    (stack,) = request.stacks
+    if any(change.partition("=")[0] in KNOBS for change in stack.partition("@")[2].split(",")):
+        raise BenchError(f"tune {stack}: it finds processes and threads by itself; leave them out")
+    parse_limit(request.capacity, "--limit")
+    request = replace(request, tunes=stack)
+    tuner = Tuner(plan.make_plan(request), instrument, request.database)
+    first = replace(request, stacks=(tuner.own.variant(tuner.own.usual),))
+    new = begin.planned(first, instrument)
+    tuner.begin(new, begin.opened(new, first, instrument), printer, instrument)
+    return tuner
+
+
+def resumed(directory: Path, asked: str | None, instrument: Instrument, printer: Printer) -> Tuner:
+    """The search in a folder; `asked` is its database. Raises BenchError when it cannot be resumed as it began."""
+    again, environment = begin.resumed(directory, asked, instrument, "tune")
+    asked_for = again.info.plan
+    begin.require_left(directory, again.info, again.ledger)
+    tuner = Tuner(asked_for, instrument, asked or asked_for.database)
+    tuner.begin(again, begin.reopened(directory, again.info, environment), printer, instrument)
+    return tuner
 
 
 def values_text(tuner: Tuner, found: Answer) -> str:

@@ -1,21 +1,20 @@
 """The search for the settings of a stack: how many processes, with how many threads each. Pure: no server, no clock.
 
-Processes are doubled until that gains nothing, or until memory or the database's connections are used up; then the
-largest number that fits is tried. After that the threads are doubled in the same way. Other worker classes are tried
-with the processes found so, and their threads are doubled, too. What is tried is measured in one round; the best and
-what is near it get more. The answer is the simplest of those within the margin of the best.
+It begins with what the stack has. Processes are doubled while that gains something; where doubling gained nothing they
+are halved while that loses nothing. Then the threads in the same way. Other worker classes are tried with the processes
+found so, and their threads are searched, too. What is tried is measured in one round; the best and what is near it get
+more. The answer is the simplest of those within the margin of the best, and what that changes.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from bench.figures.stats import estimate
-from bench.results.capacity import Capacity, Climb, capacity
+from bench.records.capacity import Capacity, Climb, capacity
 
 PROCESSES, THREADS = "processes", "threads"
 KNOBS = (PROCESSES, THREADS)
@@ -144,6 +143,7 @@ class Answer:
     limit   of the latency, in words
     chosen  the simplest within the margin of the highest rate
     tied    others within it: to them it makes no difference
+    usual   what the stack has by itself
     """
 
     stack: str
@@ -151,6 +151,20 @@ class Answer:
     limit: str
     chosen: Tried
     tied: tuple[Tried, ...]
+    usual: Tried
+
+    @property
+    def change(self) -> str:
+        """What the answer changes, and what that gains."""
+        before, after = self.usual, self.chosen
+        if before.settings == after.settings:
+            return "That is what the stack has."
+        gain = (
+            f"holds {after.rate / before.rate:.2f} times as much" if before.rate else "holds the limit, as that did not"
+        )
+        return (
+            f"The stack has {before.settings.words}: the change {gain}, in {after.memory} instead of {before.memory}."
+        )
 
     @property
     def sentence(self) -> str:
@@ -167,14 +181,15 @@ class Answer:
         )
         if self.tied:
             names = " and ".join(item.settings.words for item in self.tied)
-            return f"{text} No difference to {names}: take the simpler."
-        return text
+            text += f" No difference to {names}: take the simpler."
+        return f"{text} {self.change}"
 
     def record(self) -> dict[str, Any]:
         """The answer for JSON."""
         return {
             **self.chosen.record(),
             "sentence": self.sentence,
+            "instead_of": self.usual.record(),
             "no_difference": [item.settings.record() for item in self.tied],
         }
 
@@ -183,16 +198,13 @@ def tried(settings: Settings, rounds: dict[int, Climb]) -> Tried:
     """What the staircases say of the settings."""
     held = [trial for climb in rounds.values() if (trial := climb.held)]
     made = [trial for climb in rounds.values() for trial in climb.trials.values()]
-    memory = estimate(
-        sum(peak for peak in trial.memory_peak_bytes.values() if peak) if trial.memory_peak_bytes else None
-        for trial in held
-    )
+    memory = [sum(filter(None, trial.memory_peak_bytes.values())) for trial in held if trial.memory_peak_bytes]
     killed = sum(trial.oom_kills or 0 for trial in held)
     problem = "" if held else next((trial.reason or "" for trial in made if trial.status == "failed"), "no rate holds")
     return Tried(
         settings=settings,
         rounds=rounds,
-        memory_bytes=memory.median if memory else None,
+        memory_bytes=statistics.median(memory) if memory else None,
         connections=_highest(trial.database_connections_peak for trial in made),
         connections_limit=_highest(trial.database_connections_limit for trial in made),
         problem=f"{_count(killed, 'process', 'processes')} killed for want of memory" if killed else problem,
@@ -207,37 +219,40 @@ class Search:
     """Which settings are tried next.
 
     knobs   those of KNOBS that the stack uses
-    usual   what the stack has: threads are never fewer, for it may need them for slow clients
+    usual   what the stack has
     room    for memory; that for connections is learned from the trials
     margin  share by which a rate must be higher to count as higher
     others  what stacks of other worker classes have
+    fewer   knobs that may be less than usual: a thread fewer may be missed by slow clients, which no trial has
     """
 
     def __init__(
-        self, knobs: Sequence[str], usual: Settings, room: Room, margin: float, others: Sequence[Settings] = ()
+        self,
+        knobs: Sequence[str],
+        usual: Settings,
+        room: Room,
+        margin: float,
+        others: Sequence[Settings] = (),
+        fewer: Sequence[str] = KNOBS,
     ):
-        self._knobs = knobs
-        self._others = others
-        self._first = usual.with_(PROCESSES, 1) if PROCESSES in knobs else usual
-        self._room = room
-        self._margin = margin
+        self._knobs, self._others, self._fewer = knobs, others, fewer
+        self._first, self._room, self._margin = usual, room, margin
 
     def next(self, done: Sequence[Tried]) -> Settings | None:
         """The settings to try next, None at the end."""
         if not done:
             return self._first
-        room = self._room_of(done)
         at = self._first
         for knob in self._in_order:
             ladder = _ladder(done, at, knob)
-            if (value := self._step(ladder, knob, room)) is not None:
+            if (value := self._step(ladder, at, knob, done)) is not None:
                 return at.with_(knob, value)
             at = self.best(ladder).settings
         for start in self._starts(done):
             ladder = _ladder(done, start, THREADS)
-            if not ladder and not self._misfit(start, done, room):
+            if not ladder and not self._misfit(start, done):
                 return start
-            if ladder and (value := self._step(ladder, THREADS, room)) is not None:
+            if ladder and (value := self._step(ladder, start, THREADS, done)) is not None:
                 return start.with_(THREADS, value)
         return None
 
@@ -254,10 +269,10 @@ class Search:
 
     def too_large(self, done: Sequence[Tried]) -> dict[Settings, str]:
         """Settings that the search would have tried, and why they do not fit."""
-        room, made = self._room_of(done), [item.settings for item in done]
+        made = [item.settings for item in done]
         larger = [item.with_(knob, 2 * getattr(item, knob)) for item in made for knob in self._knobs]
         wanted = [settings for settings in (*larger, *self._starts(done)) if settings not in made]
-        return {settings: why for settings in wanted if (why := self._misfit(settings, done, room))}
+        return {settings: why for settings in wanted if (why := self._misfit(settings, done))}
 
     def best(self, done: Sequence[Tried]) -> Tried:
         """The simplest of those that nothing surely exceeds by more than the margin."""
@@ -295,32 +310,34 @@ class Search:
             return "take these"
         return "no difference" if item in self.tied(done) else f"holds {item.rate / best.rate:.2f} times as much"
 
-    def _room_of(self, done: Sequence[Tried]) -> Room:
+    def _step(self, ladder: Sequence[Tried], at: Settings, knob: str, done: Sequence[Tried]) -> int | None:
+        """The next number on a ladder that began `at` one: twice the highest that gained, or half of the lowest.
+
+        Where the first holds nothing, as without enough memory, fewer may.
+        """
+        rates: dict[int, float] = {getattr(item.settings, knob): item.rate for item in ladder}
+        first: int = getattr(at, knob)
+        top, low = max(rates), min(rates)
+        below = max((rate for value, rate in rates.items() if value < top), default=0.0)
+        gains = rates[top] > below * (1 + self._margin)
+        if low == first and gains and top < MAX_SETTING and not self._misfit(at.with_(knob, 2 * top), done):
+            return 2 * top
+        best = max(rates.values())
+        loses = rates[low] * (1 + self._margin) < best
+        if knob not in self._fewer or loses or low == 1:
+            return None
+        return low // 2
+
+    def _misfit(self, settings: Settings, done: Sequence[Tried]) -> str:
+        """Why settings do not fit, or an empty string."""
         limit = _highest(item.connections_limit for item in done)
         # One is the instrument's own, which counts them.
-        return self._room if limit is None else replace(self._room, connections=limit - 1)
-
-    def _step(self, ladder: Sequence[Tried], knob: str, room: Room) -> int | None:
-        """The next number on a ladder: twice the last one where that gained something, or the largest that fits."""
-        values = {getattr(item.settings, knob): item for item in ladder}
-        last = max(values)
-        before = [item.rate for value, item in values.items() if value < last]
-        if last >= MAX_SETTING or values[last].rate <= max(before, default=0.0) * (1 + self._margin):
-            return None
-        settings = values[last].settings
-
-        def fits(value: int) -> bool:
-            return not self._misfit(settings.with_(knob, value), ladder, room)
-
-        return next((value for value in range(min(2 * last, MAX_SETTING), last, -1) if fits(value)), None)
-
-    def _misfit(self, settings: Settings, done: Sequence[Tried], room: Room) -> str:
-        """Why settings do not fit, or an empty string."""
-        if room.connections is not None and settings.at_once > room.connections:
-            return f"{settings.at_once} threads may each hold a database connection, and {room.connections} are free"
-        needed = memory_needed(settings, done)
-        if room.memory_bytes is not None and needed is not None and needed > room.memory_bytes:
-            return f"needs about {needed / 2**20:,.0f} MiB of {room.memory_bytes / 2**20:,.0f} MiB"
+        connections = self._room.connections if limit is None else limit - 1
+        if connections is not None and settings.at_once > connections:
+            return f"{settings.at_once} threads may each hold a database connection, and {connections} are free"
+        needed, memory = memory_needed(settings, done), self._room.memory_bytes
+        if memory is not None and needed is not None and needed > memory:
+            return f"needs about {needed / 2**20:,.0f} MiB of {memory / 2**20:,.0f} MiB"
         return ""
 
 
@@ -345,21 +362,20 @@ def _ladder(done: Sequence[Tried], at: Settings, knob: str) -> list[Tried]:
     return [item for item in done if item.settings == at.with_(knob, getattr(item.settings, knob))]
 
 
-Measure = Callable[[Settings, int, int | None], Tried]
+def steps(
+    search: Search, rounds: int, found: dict[Settings, Tried], tried: Callable[[Settings], Tried]
+) -> Iterator[tuple[Settings, int, int]]:
+    """Settings until the end of the search, then the finalists in more rounds: each with its round, and the rate near
+    which it begins, 0 when that is not known.
 
-
-def search(plan: Search, rounds: int, measure: Measure) -> list[Tried]:
-    """Try settings until the end of the search, then the finalists in more rounds; all that was tried.
-
-    `measure` makes a round of some settings, beginning near a rate, and says all that is known of them then.
+    tried  says all that is known of settings when their round was made, which is put into `found`
     """
-    done: dict[Settings, Tried] = {}
-    while (settings := plan.next(list(done.values()))) is not None:
-        near = max((item.rate for item in done.values()), default=0.0)
-        done[settings] = measure(settings, 1, round(near) or None)
+    while (settings := search.next(list(found.values()))) is not None:
+        yield settings, 1, round(max((item.rate for item in found.values()), default=0.0))
+        found[settings] = tried(settings)
     for number in range(2, rounds + 1):
         # Every other round the other way round, so that none is always measured first.
-        finalists = plan.finalists(list(done.values()))
+        finalists = search.finalists(list(found.values()))
         for settings in finalists if number % 2 else reversed(finalists):
-            done[settings] = measure(settings, number, None)
-    return list(done.values())
+            yield settings, number, 0
+            found[settings] = tried(settings)

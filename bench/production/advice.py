@@ -68,16 +68,6 @@ def too_large_cache(case: Case, memory_disk: bool) -> str:
     return f"size {size.name} has {size.burstable_mb} MB for all, and the cache may take {memory_mb} MB of them"
 
 
-def lost_tls(case: Case) -> str:
-    """Why production of a stack that ends TLS by itself does not with this layer, or an empty string."""
-    front, own = case.servers[-1], case.stack.servers[-1]
-    if not case.values.places or front is own or not one_host.with_listener(case)[1]:
-        return ""
-    if not own.tls:
-        return ""
-    return f"layer {case.layer_name}: {front.name} ends no TLS, so that redirect and HTTP/2 go with it"
-
-
 def wrong_port(case: Case) -> str:
     """Why the port of a site behind a balancer is hardly the one that is meant, or an empty string."""
     values = case.values

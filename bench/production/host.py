@@ -116,11 +116,6 @@ def with_listener(case: Case) -> tuple[Case, bool]:
     if terminated:
         # Nor does a server without TLS redirect to it.
         values = values.changed({"redirect": "off"})
-    if terminated and front not in case.stack.servers:
-        if not values.places:
-            raise BenchError(f"layer {case.layer_name}: {front.name} has no TLS listener; use listener=plain")
-        # TLS ends before all of them, so none behind speaks it.
-        values = values.changed({"listener": "plain"})
     return replace(case, values=values), terminated
 
 
@@ -200,7 +195,8 @@ def host_context(case: Case, places: Places, wiring: Wiring, found: list[Unit]) 
         "layer": case.layer_name,
         "size": case.size,
         "units": found,
-        "unlogged": front.name if front not in case.stack.servers else "",
+        # What ends TLS before it has a log of its own.
+        "unlogged": front.name if front not in case.stack.servers and not front.listener else "",
         "services": [f"benchapp-{service.name}" for service in case.services],
         "chosen_cache": any(fit.CHOSEN_CACHE in layer.services for layer in case.layers),
         "ready_now": ready,
@@ -263,16 +259,14 @@ def _of_front(case: Case, places: Places) -> dict[str, Any]:
 
     webroot     the directory from which plain HTTP answers a certificate authority, or empty
     maintained  whether a file switches the site off
-    proxied     the socket for a server that ends TLS before it, or empty
     """
-    front, settings = case.servers[-1], case.settings
+    settings = case.settings
     ends_tls, used = render.ends_tls(case), render.names_used(case)
     answers = ends_tls and settings["redirect"] == "on" and "acme_webroot" in used
     return {
         "ends_tls": ends_tls,
         "webroot": settings["acme_webroot"] if answers else "",
         "maintained": settings["maintenance"] == "on" and "maintenance_file" in used,
-        "proxied": render.text(front.proxied, places.names, front.name),
     }
 
 

@@ -19,7 +19,7 @@ from bench.production import templates, units
 from bench.production.inventory import ALIVE_S, ARGUMENTS, Host, Inventory
 from bench.production.split import Share, Split, unit_names
 from bench.production.units import Unit
-from bench.results.records import UNLIMITED
+from bench.records.records import UNLIMITED
 from bench.serve import render
 from bench.serve.case import Case
 from bench.serve.layout import LOOPBACK, Places

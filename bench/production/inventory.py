@@ -13,9 +13,8 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +33,8 @@ CONNECT_TIMEOUT_S = 5
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 # Words for ssh, in the order in which Ansible gives them.
 ARGUMENTS = ("ansible_ssh_args", "ansible_ssh_common_args", "ansible_ssh_extra_args")
-# Variables with an address of a host, and the names of files in YAML, as Ansible knows them.
-ADDRESSES = ("ansible_host", "address")
 # Variable with a file of certificates (PEM) by which the front's is verified, beside those of each machine.
 TRUST = "benchapp_trust"
-YAML = (".yml", ".yaml", ".json")
 # A host that does not say three times in a row that it is alive is gone.
 ALIVE_S = 5
 
@@ -120,7 +116,6 @@ def read(path: Path) -> Inventory:
         raise BenchError(f"program not installed: ansible-inventory; install it: {INSTALL}")
     if not path.is_file():
         raise BenchError(f"{path}: no such file; write an Ansible inventory with the groups {', '.join(GROUPS)}")
-    text = _text(path)
     strict = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1", "ANSIBLE_NOCOLOR": "1"}
     done = subprocess.run(
         [program, "-i", path, "--list"],
@@ -131,18 +126,7 @@ def read(path: Path) -> Inventory:
     )
     if done.returncode != 0:
         raise BenchError(f"{path}: not an Ansible inventory: {_reason(done.stderr)}")
-    inventory = decode(path, json.loads(done.stdout))
-    _same_everywhere(inventory, text)
-    return inventory
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise BenchError(f"{path}: not UTF-8 at byte {error.start}; write it so") from None
-    except OSError as error:
-        raise BenchError(f"{path}: cannot be read: {error.strerror}") from None
+    return decode(path, json.loads(done.stdout))
 
 
 def _reason(said: str) -> str:
@@ -238,46 +222,3 @@ def _positive(path: Path, name: str, variables: dict[str, Any], variable: str, w
     if number is not None and not 0 < number < math.inf:
         raise BenchError(f"{path}: {name}: {variable} is {given!r}; use {what}")
     return number
-
-
-def _same_everywhere(inventory: Inventory, text: str) -> None:
-    """Raises BenchError for a host that the file gives two addresses: Ansible takes the last without a word."""
-    stated = list((_in_yaml if inventory.path.suffix in YAML else _in_ini)(text))
-    for name, variable in product((host.name for host in inventory.hosts), ADDRESSES):
-        found = dict.fromkeys(value for *where, value in stated if where == [name, variable])
-        if len(found) > 1:
-            raise BenchError(
-                f"{inventory.path}: {name} has two addresses, {' and '.join(found)} ({variable}); keep one"
-            )
-
-
-def _in_ini(text: str) -> Iterator[tuple[str, str, str]]:
-    """Host, variable and value, for each variable beside a host's name in a file of Ansible's INI format."""
-    section = ""
-    for line in map(str.strip, text.splitlines()):
-        if line.startswith("["):
-            section = line
-        elif ":" not in section:
-            with contextlib.suppress(ValueError):
-                name, *variables = shlex.split(line, comments=True) or [""]
-                for variable in variables:
-                    key, _, value = variable.partition("=")
-                    yield name.partition(":")[0], key, value
-
-
-def _in_yaml(text: str) -> Iterator[tuple[str, str, str]]:
-    """The same for one in YAML."""
-    try:
-        # Ansible brings it.
-        import yaml
-    except ImportError:
-        return
-
-    # Of nodes, since a mapping would have lost the first of two equal keys.
-    def below(node: Any, of: str = "") -> Iterator[tuple[str, str, str]]:
-        for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
-            if of == "hosts" and isinstance(value, yaml.MappingNode):
-                yield from ((key.value, name.value, str(said.value)) for name, said in value.value)
-            yield from below(value, key.value)
-
-    yield from below(yaml.compose(text))

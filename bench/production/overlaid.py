@@ -69,6 +69,7 @@ def names(case: Case, places: Places) -> dict[str, Any]:
     python_env          variables of each of its processes that are in no file
     locks               the directory of the kit's lock files on the host
     cache_url           the variable that names the cache of a layer
+    build               commands that follow collectstatic
     variables           names that its `env_file` has; requirements: the file that lists its packages, or empty
     brought             packages of its servers that are not installed because the project has them itself
     sqlite              aliases of its databases that are SQLite files
@@ -82,15 +83,13 @@ def names(case: Case, places: Places) -> dict[str, Any]:
         "checks": [path for path in under_test.health_paths(project) if path in (project.health, project.ready)],
         "application_module": application.partition(":")[0],
         "fail_level": _fail_level(case),
-        "backup": project.description.backup or "",
-        "restore": project.description.restore or "",
         "uploads": has_uploads(project),
-        "jobs": _each_day(project, places),
+        **_commands(project, places),
         "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, case) else "true",
         "python_env": with_path(case, {}, places),
         "locks": places.conf if project.overlaid else places.project,
         "cache_url": next(iter(under_test.renamed({fit.CACHE_URL: ""}))) if project.overlaid else fit.CACHE_URL,
-        "variables": sorted(project.project.env),
+        "variables": sorted(project.project.env.keys() - project.project.found.keys()),
         "requirements": listing(project.folder),
         "brought": _brought(case),
         "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
@@ -112,6 +111,12 @@ def _can_be_emptied(project: UnderTest, case: Case) -> bool:
 def has_uploads(project: UnderTest) -> bool:
     """Whether the kit says where the project keeps files that visitors upload."""
     return project.overlaid and project.facts.media_root is not None
+
+
+def _commands(project: UnderTest, places: Places) -> dict[str, Any]:
+    build = [shlex.join(shlex.split(command)) for command in project.description.build]
+    kept = {"backup": project.description.backup or "", "restore": project.description.restore or ""}
+    return {**kept, "jobs": _each_day(project, places), "build": build}
 
 
 def _each_day(project: UnderTest, places: Places) -> list[dict[str, str]]:
@@ -143,7 +148,7 @@ def with_path(case: Case, env: dict[str, str], places: Places) -> dict[str, str]
     """The environment of one of the project's processes, with the packages laid over it behind those on its path."""
     if not case.project.overlaid:
         return env
-    before = [env[PATH]] if PATH in env else []
+    before = [path for path in (env.get(PATH), case.project.project.found.get(PATH)) if path]
     return {**env, PATH: ":".join([*before, f"{places.conf}/{PACKAGES}"])}
 
 
@@ -159,6 +164,7 @@ def environment(case: Case, env: dict[str, str], places: Places) -> dict[str, st
     return {
         SETTINGS: under_test.OVERLAY,
         "OVERLAID_SETTINGS": project.project.settings,
+        **{name: value for name, value in project.project.found.items() if name != PATH},
         "BENCHAPP_STATIC_ROOT": places.static_root.removeprefix(f"{places.project}/"),
         **({"BENCHAPP_DATABASE_FILES": json.dumps(files, separators=(",", ":"))} if files else {}),
         **({"BENCHAPP_MEDIA_ROOT": places.media_root} if has_uploads(project) else {}),

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from bench.errors import BenchError
+from bench.machine import lock
 from bench.machine.identity import Identity
 from bench.project import run_command
 from bench.project.description import FILE
@@ -19,7 +20,8 @@ from bench.project.run_command import INHERITED, Interpreter
 from bench.project.under_test import FILES, UnderTest
 
 # The list that a storage with hashed names writes, and what `collectstatic --dry-run` says of a file to copy.
-MANIFEST, PRETENDS = "staticfiles.json", "Pretending to "
+COLLECT, MANIFEST, PRETENDS = "collectstatic", "staticfiles.json", "Pretending to "
+NO_ROWS = "sqlite:///:memory:"
 # The instrument's own commands live in an app that the served site does not need to install.
 COMMANDS_ENV = {"BENCHAPP_PROBES": "1"}
 
@@ -72,9 +74,15 @@ def manage(
     environment = project.environment({**(env or site_environment(project, database_url, project.var)), **COMMANDS_ENV})
     done = run_command.run(interpreter(project, identity), words, environment, show=show)
     if done.returncode != 0:
-        lines = (done.stderr or "").strip().splitlines()
-        raise BenchError(f"manage.py {' '.join(words)} failed: {lines[-1] if lines else 'see above'}")
+        raise BenchError(f"manage.py {' '.join(words)} failed: {_why(done, identity)}")
     return done.stdout or ""
+
+
+def _why(done: subprocess.CompletedProcess[str], identity: Identity) -> str:
+    """What a failed command said, with a remedy where that is known."""
+    why = run_command.problem(done.stderr or "") or f"it exited with status {done.returncode}"
+    closed = why.startswith("PermissionError")
+    return why + (f"; let user {identity.user} read it, which the servers run as, or set BENCH_USER" if closed else "")
 
 
 def check(
@@ -103,37 +111,52 @@ def check(
     except subprocess.TimeoutExpired:
         raise BenchError(f"{what} does not end within {timeout_s:g} s; see where it hangs") from None
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"manage.py {words[0]} exited with status {done.returncode}"]
-        raise BenchError(lines[-1].removeprefix("CommandError: ").removeprefix("manage.py: "))
+        raise BenchError(_why(done, identity).removeprefix("CommandError: ").removeprefix("manage.py: "))
     project.memo[question] = True
 
 
 def collect_static(project: UnderTest, identity: Identity, again: bool = False) -> None:
-    """Collect the static files when Django finds one that is newer than its copy, or there is no list of them.
+    """Collect the static files when Django finds one that is newer than its copy, or there is no list of them; then run
+    the project's commands of `build`, which may need them.
 
     Others may read that list meanwhile: it is not written without need. A process looks once, unless `again`.
     """
-    words, database = ["collectstatic", "--noinput"], "sqlite:///:memory:"
-    unfinished, collected = project.var / "static.unfinished", "collectstatic"
-    listed = (project.static_root / MANIFEST).is_file() and not unfinished.exists()
-    if listed and collected in project.memo and not again:
-        return
-    if listed and PRETENDS not in manage(project, [*words, "--dry-run", "--verbosity", "1"], database, identity):
-        project.memo[collected] = True
+    if COLLECT in project.memo and not again:
         return
     project.static_root.mkdir(parents=True, exist_ok=True)
-    unfinished.touch()
-    identity.give_tree(project.static_root)
-    manage(project, [*words, "--verbosity", "0"], database, identity)
-    unfinished.unlink(missing_ok=True)
-    project.memo[collected] = True
+    if not project.overlaid or COLLECT in project.facts.commands:
+        _collect(project, identity)
+    for command in project.description.build:
+        identity.give_tree(project.static_root)
+        manage(project, shlex.split(command), NO_ROWS, identity)
+    project.memo[COLLECT] = True
+
+
+def _collect(project: UnderTest, identity: Identity) -> None:
+    words, unfinished = [COLLECT, "--noinput"], project.var / "static.unfinished"
+
+    def collected() -> bool:
+        listed = (project.static_root / MANIFEST).is_file() and not unfinished.exists()
+        return listed and PRETENDS not in manage(project, [*words, "--dry-run", "--verbosity", "1"], NO_ROWS, identity)
+
+    if collected():
+        return
+    # Two that collect into one folder at once would delete each other's files.
+    with lock.exclusive(project.var / "static.lock", f"{project.static_root}"):
+        if collected():
+            return
+        unfinished.touch()
+        identity.give_tree(project.static_root)
+        manage(project, [*words, "--verbosity", "0"], NO_ROWS, identity)
+        unfinished.unlink(missing_ok=True)
 
 
 def make_files(project: UnderTest, identity: Identity) -> None:
-    """Make the folder of the project's logs and file caches, before any of its commands opens one."""
+    """Make the folders of the project's logs, file caches and uploads, before any of its commands writes one."""
     if project.overlaid:
-        (folder := project.var / FILES).mkdir(parents=True, exist_ok=True)
-        identity.give_tree(folder)
+        for folder in (project.var / FILES, project.media_root):
+            folder.mkdir(parents=True, exist_ok=True)
+            identity.give_tree(folder)
 
 
 def link_media(project: UnderTest, identity: Identity) -> None:

@@ -1,36 +1,28 @@
 """What a Django project says of itself: `[tool.benchapp]` in its pyproject.toml, every key optional.
 
-What is not said there is detected: settings by manage.py, Python by its virtual environment, the rest by
+What is not said there is detected: settings by running manage.py, Python by its virtual environment, the rest by
 `bench.project.inspection`.
 """
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
+import dotenv.parser
 import msgspec
 
 from bench.errors import BenchError, hint
+from bench.project import chosen_settings
 
 FILE = "pyproject.toml"
 # Where a project's virtual environment usually is.
 ENVIRONMENTS = (".venv", "venv", "env")
-_SETTINGS = re.compile(r"""DJANGO_SETTINGS_MODULE["']\s*,\s*["']([\w.]+)["']""")
 _APPLICATION = re.compile(r"[\w.]+[:.]\w+")
-# A line of an environment file, as python-dotenv reads it: a value in quotes may have several lines, and a comment may
-# follow each value.
-_VARIABLE = re.compile(
-    r"""[^\S\n]*(?:export[^\S\n]+)?(?P<name>[A-Za-z_]\w*)[^\S\n]*=[^\S\n]*"""
-    r"""(?:'(?P<single>(?:\\.|[^'\\])*)'|"(?P<double>(?:\\.|[^"\\])*)"|(?P<plain>(?!['"])[^\n]*?))"""
-    r"""(?:[^\S\n]+\#[^\n]*|[^\S\n]*)(?:\n|\Z)""",
-    re.S,
-)
-_NO_VARIABLE = re.compile(r"[^\S\n]*(?:\#[^\n]*)?(?:\n|\Z)")
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,7 +31,7 @@ class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     urls   steps in their order, such as paths (bench.project.workload)
     file   a file with a step in each line, relative to the project
     har    a HAR 1.2 file that a browser saved, relative to the project
-    log    an access log in the combined format, relative to the project
+    log    an access log of a web server, relative to the project
     title  what reports call it; its source when None
     """
 
@@ -101,6 +93,8 @@ class Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 # A path without a way out of the project, nor what a list of files to leave out takes for a pattern.
 _INSIDE = re.compile(r"(?!.*\.\.)[\w.][\w./-]*")
+# A path of folders, such as /protected/.
+_FOLDERS = re.compile(r"(/[\w-]+)+/")
 # Of a page that a write makes stale: `{name}` is looked up in the row, and `*` covers all pages below.
 _STALE = re.compile(r"(/|\{[\w.]+\})([^*?#{}\s\"\\$]|\{[\w.]+\})*\*?")
 _MODEL = re.compile(r"\w+\.\w+")
@@ -117,16 +111,18 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ready               a path that answers 200 while its database can be used, too; `health` when None
     env_file            a file of NAME=value lines for the environment, relative to the project; none when None
     setup               commands of manage.py that fill a new database
+    build               commands of manage.py that follow collectstatic, such as one that compresses what pages name
     check               a command of manage.py that fails with one line when the site cannot be served on its database
     generated           `setup` makes all rows: an SQLite file or private cluster of the kit's is filled by it
     rows                a command of manage.py that prints how many rows each table has, and their `seed`, as JSON
     public              paths of pages that anonymous visitors share: with those below them, all that may be cached
-    stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.described)
+    stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.stale)
     reads_environment   its settings read the variables of `benchapp.serving.settings` themselves, which is not laid
                         over them, and its code has the invalidation of the layers
     strict              what `verify` excuses in other projects, since they or Django do it, is wrong
     image               files and folders of its code that a container image gets; all but its history and environment
                         when empty
+    protected           the path below which X-Accel-Redirect names files of MEDIA_ROOT that views have sent
     backup              a command of manage.py that writes a backup of its database into the folder that follows
     restore             a command of manage.py that puts one back, whose file follows
     layers              layers that its own templates and views have: the kit gives them the cache
@@ -142,6 +138,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ready: str | None = None
     env_file: str | None = None
     setup: tuple[str, ...] = ("migrate --noinput",)
+    build: tuple[str, ...] = ()
     check: str = "check --database default"
     generated: bool = False
     rows: str | None = None
@@ -150,12 +147,19 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reads_environment: bool = False
     strict: bool = False
     image: tuple[str, ...] = ()
+    protected: str = ""
     backup: str | None = None
     restore: str | None = None
     layers: tuple[str, ...] = ()
     workloads: dict[str, Requests] = {}
     login: Login | None = None
     write: Write | None = None
+
+    @property
+    def health_checks(self) -> tuple[str, ...]:
+        """Paths for health checks alone, `health` and `ready`: no page of visitors."""
+        named = dict.fromkeys((self.health, self.ready or self.health))
+        return tuple(path for path in named if path not in ("/", *self.public))
 
     def shows_account(self, path: str) -> bool:
         """Whether the page of a path shows who is signed in."""
@@ -176,14 +180,17 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         login = (self.login.url, self.login.page) if self.login else ()
         write = (self.write.page,) if self.write else ()
         ready = (self.ready,) if self.ready else ()
-        for command in self.setup:
-            _require_words("setup", command)
+        for name, commands in (("setup", self.setup), ("build", self.build)):
+            for command in commands:
+                _require_words(name, command)
         for name in ("check", "rows", "backup", "restore"):
             _require_words(name, getattr(self, name) or "")
         if self.restore and not self.backup:
             raise ValueError("restore puts back what backup has written: name that, too")
         if outside := [name for name in self.image if not _INSIDE.fullmatch(name)]:
             raise ValueError(f"image names {outside[0]!r}: write names of files and folders in the project")
+        if self.protected and not _FOLDERS.fullmatch(self.protected):
+            raise ValueError(f"protected is {self.protected!r}: write a path such as /protected/")
         if self.write:
             _require_words("write.command", self.write.command)
         for name, application in (("wsgi", self.wsgi), ("asgi", self.asgi)):
@@ -196,9 +203,9 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if not _MODEL.fullmatch(model):
                 raise ValueError(f'stale names {model!r}: write a model as "app.Model"')
             for page in pages:
-                # Of one field alone the value may end with a slash, as that of get_absolute_url does.
-                if not _STALE.fullmatch(page) or not (page.rstrip("*").endswith("/") or page.startswith("{")):
-                    raise ValueError(f"stale: {page!r} is no page: it begins and ends with /, or ends with /*")
+                # The value of a field may end with a slash, as that of get_absolute_url does.
+                if not _STALE.fullmatch(page) or (page.endswith("*") and not page.endswith(("/*", "}*"))):
+                    raise ValueError(f"stale: {page!r} is no page: it begins with /, or ends with /*")
         if spoiled := [path for path in self.public if re.search(r'[\s"\\$]', path)]:
             raise ValueError(f"public: {spoiled[0]!r} is no path: percent-encode spaces, quotes, \\ and $")
 
@@ -216,8 +223,9 @@ class Project(msgspec.Struct, frozen=True):
     folder    where its manage.py is
     settings  its settings module
     python    the interpreter that has its packages
-    env       the variables of its `env_file`
+    env       the variables of its `env_file`, and `found`
     described the file that has its description; paths there are relative to that file's folder
+    found     variables that its manage.py sets: the class of its settings, and folders of its modules, relative to it
     """
 
     folder: Path
@@ -226,6 +234,26 @@ class Project(msgspec.Struct, frozen=True):
     python: Path
     env: dict[str, str]
     described: Path
+    found: dict[str, str] = {}
+
+
+def said(folder: Path, describe: Path | None = None) -> tuple[Description, Path]:
+    """What a project says of itself, and in which file: its own, or `describe`. Nothing of the project is run.
+
+    Raises BenchError, in one line, when there is no project or its description is wrong.
+    """
+    folder = folder.absolute()
+    manage = folder / "manage.py"
+    try:
+        there = manage.is_file()
+    except OSError as error:
+        raise _unreadable(folder, error) from None
+    if not there:
+        raise BenchError(f"{folder}: no manage.py there; name the folder of a Django project, which has one")
+    if describe is not None and not describe.is_file():
+        raise BenchError(f"--describe {describe}: no such file; it has [tool.benchapp]")
+    described = describe.absolute() if describe else folder / FILE
+    return _description(described, must_say=describe is not None), described
 
 
 def read(folder: Path, python: Path | None = None, describe: Path | None = None) -> Project:
@@ -233,28 +261,29 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
 
     `describe` is a file elsewhere that has its description.
 
-    Raises BenchError, in one line, when there is none or its description is wrong.
+    Raises BenchError, in one line, when there is none, its description is wrong, or its manage.py chooses no settings.
     """
     folder = folder.absolute()
-    manage = folder / "manage.py"
-    try:
-        there = manage.is_file()
-    except OSError as error:
-        raise BenchError(f"{folder}: cannot be read: {error.strerror}; correct its rights") from None
-    if not there:
-        raise BenchError(f"{folder}: no manage.py there; name the folder of a Django project, which has one")
-    if describe is not None and not describe.is_file():
-        raise BenchError(f"--describe {describe}: no such file; it has [tool.benchapp]")
-    described = describe.absolute() if describe else folder / FILE
-    said = _description(described, must_say=describe is not None)
-    return Project(
-        folder,
-        said,
-        said.settings or _settings(manage),
-        python or _python(folder, said, described),
-        _variables(said, described),
-        described,
-    )
+    words, described = said(folder, describe)
+    python = python or _python(folder, words, described)
+    env = _variables(words, described)
+    found = {} if words.settings else chosen_settings.ask(folder, python, env)
+    settings = words.settings or found.pop("DJANGO_SETTINGS_MODULE")
+    if "PYTHONPATH" not in {**env, **found} and (below := _folder_of(folder, settings)):
+        found["PYTHONPATH"] = below
+    return Project(folder, words, settings, python, {**found, **env}, described, found)
+
+
+def _folder_of(folder: Path, settings: str) -> str:
+    """The folder such as `src` that has the settings; empty where they are at the project's root or elsewhere."""
+    package = settings.partition(".")[0]
+    if any((folder / name).exists() for name in (package, f"{package}.py")):
+        return ""
+    return next((path.parents[1].name for path in folder.glob(f"*/{package}/__init__.py")), "")
+
+
+def _unreadable(path: Path, error: OSError) -> BenchError:
+    return BenchError(f"{path}: cannot be read: {error.strerror}; correct its rights")
 
 
 def _description(path: Path, must_say: bool) -> Description:
@@ -263,7 +292,7 @@ def _description(path: Path, must_say: bool) -> Description:
         tables = msgspec.toml.decode(path.read_bytes()) if path.is_file() else {}
         table: dict[str, Any] | None = tables.get("tool", {}).get("benchapp")
     except OSError as error:
-        raise BenchError(f"{path}: cannot be read: {error.strerror}; correct its rights") from None
+        raise _unreadable(path, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
         raise BenchError(f"{path}: cannot be read: {error}; correct it") from None
     if table is None:
@@ -281,23 +310,10 @@ def _description(path: Path, must_say: bool) -> Description:
         raise BenchError(f"{path}: [tool.benchapp] {error}; correct it") from None
 
 
-def _settings(manage: Path) -> str:
-    try:
-        text = manage.read_text("utf-8", errors="replace")
-    except OSError as error:
-        raise BenchError(f"{manage}: cannot be read: {error.strerror}; correct its rights") from None
-    found = _SETTINGS.search(text)
-    if not found:
-        raise BenchError(
-            f'{manage}: it sets no DJANGO_SETTINGS_MODULE; write settings = "..." into [tool.benchapp] of {FILE}'
-        )
-    return found[1]
-
-
-def _python(folder: Path, said: Description, described: Path) -> Path:
-    if said.python:
+def _python(folder: Path, words: Description, described: Path) -> Path:
+    if words.python:
         # Not resolved: a virtual environment is known by the path of its interpreter.
-        python = described.parent / said.python
+        python = described.parent / words.python
         if not python.is_file():
             raise BenchError(f"{python}: no such interpreter; correct python in [tool.benchapp] of {described}")
         return python
@@ -305,33 +321,22 @@ def _python(folder: Path, said: Description, described: Path) -> Path:
     return next((python for python in found if python.is_file()), Path(sys.executable))
 
 
-def _variables(said: Description, described: Path) -> dict[str, str]:
-    """The variables of the environment file, read as python-dotenv and django-environ do, but nothing is expanded."""
-    if not said.env_file:
+def _variables(words: Description, described: Path) -> dict[str, str]:
+    """The variables of the environment file, as python-dotenv reads them, but nothing is expanded."""
+    if not words.env_file:
         return {}
-    path = described.parent / said.env_file
+    path = described.parent / words.env_file
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BenchError(f"{path}: {reason}; correct env_file in [tool.benchapp] of {described}") from None
-    found, at = {}, 0
-    while at < len(text):
-        if match := _NO_VARIABLE.match(text, at):
-            at = match.end()
-            continue
-        match = _VARIABLE.match(text, at)
-        if not match:
-            number = text.count("\n", 0, at) + 1
-            raise BenchError(f"{path}:{number}: not NAME=value; correct the line")
-        found[match["name"]] = _value(match)
-        at = match.end()
+        raise BenchError(
+            f"{path}: {reason}; correct env_file in [tool.benchapp] of {described}, or its rights"
+        ) from None
+    found = {}
+    for binding in dotenv.parser.parse_stream(io.StringIO(text)):
+        if binding.error or (binding.key and binding.value is None):
+            raise BenchError(f"{path}:{binding.original.line}: not NAME=value; correct the line")
+        if binding.key:
+            found[binding.key] = binding.value or ""
     return found
-
-
-def _value(match: re.Match[str]) -> str:
-    if match["single"] is not None:
-        return re.sub(r"\\([\\'])", r"\1", match["single"])
-    if match["double"] is not None:
-        return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), match["double"], flags=re.S)
-    return match["plain"]

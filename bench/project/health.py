@@ -1,25 +1,82 @@
-"""Whether a project can say that it serves: the page that answers 200."""
+"""Whether a project can say that it serves: its pages are rendered in process before any server is started."""
 
 from __future__ import annotations
 
+import re
+from typing import NoReturn
+
+import msgspec
+
 from bench.errors import BenchError
+from bench.machine.identity import Identity
+from bench.project import commands
 from bench.project.description import FILE
 from bench.project.under_test import UnderTest
 
+HOME = "/"
+OF_DATABASE = re.compile("OperationalError|ProgrammingError")
 
-def require(project: UnderTest, its_rows: bool) -> None:
+
+class _Rendered(msgspec.Struct, frozen=True):
+    """What `renderpages` says of a page that matters here."""
+
+    status: int
+    location: str | None = None
+    error: str | None = None
+
+    @property
+    def words(self) -> str:
+        """`redirects to /en/`, or `is answered with status 500: KeyError: 'x' (shop/views.py:7)`."""
+        if self.location:
+            return f"redirects to {self.location}"
+        return f"is answered with status {self.status}" + (f": {self.error}" if self.error else "")
+
+
+def require_page(project: UnderTest, its_rows: bool) -> None:
     """Raise BenchError when the project's health page, as it was looked at, will not answer 200.
 
     its_rows  it is served with the rows that it was looked at with, or a copy of them
     """
     pages = project.facts.pages if project.overlaid else ()
     page = next((page for page in pages if page.path == project.health), None)
-    if page is None or page.status == 200 or not (page.location or its_rows):
-        return
-    what = f"redirects to {page.location}" if page.location else page.status_words
+    if page and page.status != 200 and (page.location or its_rows):
+        _refuse(project, page.path, _Rendered(page.status, page.location, page.error))
+
+
+def require(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
+    """Raise BenchError where the project's health page, rendered with the settings and the database that it will be
+    served with, does not answer 200, or one of the pages that it names is an error.
+
+    Each set of settings and database is asked once. Returns a note where its home page is an error that nobody has
+    named. The kit's own site is not asked.
+    """
+    question = ("health", url, tuple(sorted(env.items())))
+    if project.recorded and question not in project.memo:
+        project.memo[question] = _require(project, url, env, identity)
+    found: tuple[str, ...] = project.memo.get(question, ())
+    return found
+
+
+def _require(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
+    named = list(dict.fromkeys((project.health, project.ready, *project.description.public)))
+    asked = ["renderpages", *dict.fromkeys((*named, HOME))]
+    environment = {**commands.site_environment(project, url, project.var), **env}
+    answer = commands.manage(project, asked, url, identity, env=environment)
+    # What the project prints itself stands before.
+    pages = msgspec.json.decode(answer.strip().rpartition("\n")[2], type=dict[str, _Rendered])
+    for path in named:
+        page = pages[path]
+        if page.status >= 500 or (path == project.health and page.status != 200):
+            _refuse(project, path, page)
+    home = pages[HOME]
+    return (f"GET {HOME} {home.words}",) if home.status >= 500 else ()
+
+
+def _refuse(project: UnderTest, path: str, page: _Rendered) -> NoReturn:
     remedy = f'name a page that answers 200: health = "/..." in [tool.benchapp] of {FILE}'
-    if page.status >= 500 and project.facts.migrations_left:
-        left = f"{project.facts.migrations_left} migrations are not applied to its database"
-        what = f"is answered with status {page.status}: {left}"
-        remedy = "run ./manage.py migrate"
-    raise BenchError(f"{project.folder}: GET {page.path} {what}; {remedy}")
+    left = project.facts.migrations_left if project.overlaid and not project.description.generated else 0
+    if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
+        remedy = f"{left} migrations are not applied to its database: run ./manage.py migrate"
+    elif page.error:
+        remedy = f"correct it, make what it needs by a command (setup, build in [tool.benchapp]), or {remedy}"
+    raise BenchError(f"{project.folder}: GET {path} {page.words}; {remedy}")

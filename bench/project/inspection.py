@@ -8,6 +8,8 @@ import re
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 from msgspec import structs
@@ -34,7 +36,7 @@ class Page(msgspec.Struct, frozen=True):
     queries          of the database
     error            the exception that it raised, in a line, or None
     headers          all that it has, by name
-    causes           `vary`, `session` (that it was read) or a cookie's name -> the line or module that is the cause
+    causes           `vary`, `session` (that it was read), a cookie's name, `reads NAME` -> the line or module of it
     """
 
     path: str
@@ -56,24 +58,31 @@ class Page(msgspec.Struct, frozen=True):
         return self.headers.get("Content-Type", "").lower().startswith("text/html")
 
     @property
+    def cause_of_error(self) -> str:
+        """The line of the project that raised the error: `shop/views.py:7`; empty without one."""
+        found = re.search(r"\(([^()]+:\d+)\)$", self.error or "")
+        return found[1] if found else ""
+
+    @property
     def status_words(self) -> str:
         """`is answered with status 500: KeyError: 'x' (shop/views.py:7)`."""
         return f"is answered with status {self.status}" + (f": {self.error}" if self.error else "")
 
 
 class DeploymentCheck(msgspec.Struct, frozen=True):
-    """A message of Django's own `check --deploy`."""
+    """A message of Django's own `check --deploy`; `where` is the model, or what else it is about."""
 
     id: str
     text: str
     hint: str
-    error: bool
+    where: str = ""
 
 
 class Facts(msgspec.Struct, frozen=True):
     """A project as its interpreter sees it: the settings that matter to those who serve it, and its pages.
 
     application      `wsgi` or `asgi` -> `module:name` of each application that can be imported
+    application_problem  why one that no setting names cannot be imported; None where it can, or is not there
     databases        alias -> engine; conn_max_age: alias -> seconds; caches: alias -> backend
     database_files   alias -> absolute path of an SQLite file, which need not exist
     databases_in_memory  aliases of SQLite databases without a file
@@ -81,13 +90,22 @@ class Facts(msgspec.Struct, frozen=True):
     migrations_left  how many migrations the default database lacks; None when it cannot be asked
     database_error   why it cannot, or None
     media_root       the folder of uploaded files, which need not exist; None without one of their own
-    media_url        their path; None where they are not served below a path of the site
+    media_url        their path; None where they are not served below a path of the site, or a view answers there
+    media_view       whether a view answers there
     session_cookie   the name of the cookie that visitors who are logged in have; csrf_cookie likewise
     meant_for_https  whether it redirects to HTTPS or has cookies for HTTPS alone
     proxy_ssl_header whether a header tells it that a visitor used HTTPS
     forwarded_host   whether it believes X-Forwarded-Host; trusted_origins: its CSRF_TRUSTED_ORIGINS
     max_connections  how many connections the database takes; None when it does not say
+    settings         some settings as they are, by name; lines: where the project gives each, `shop/settings.py:12`
+    sqlite_modes     alias -> how its transactions begin and its journal, `("DEFERRED", "DELETE")`
+    pools            alias -> connections of the driver's pool in a process; 0 without one
+    remote_storages  aliases of storages that are no files of this machine
+    sites            how many sites share the database; None where nothing says
+    lint             file and problem of each migration that django-migration-linter warns of
+    silent           caches and storages that do not answer, by their setting: why
     stale_problem    which model, or which of its fields, `stale` names that there is not; None without one
+    static_hashed    whether the names of collected files say which version they are
     postgresql       a URL of the default database, with its password; empty for another kind
     pages            the paths that were asked for; none when the database cannot be used
     """
@@ -100,7 +118,7 @@ class Facts(msgspec.Struct, frozen=True):
     asgi_application: str | None
     static_url: str | None
     static_root: str | None
-    static_storage: str | None
+    static_hashed: bool
     middleware: tuple[str, ...]
     databases: dict[str, str]
     conn_max_age: dict[str, int | None]
@@ -121,10 +139,20 @@ class Facts(msgspec.Struct, frozen=True):
     commands: tuple[str, ...] = ()
     media_root: str | None = None
     media_url: str | None = None
+    media_view: bool = False
     meant_for_https: bool = False
     proxy_ssl_header: bool = False
     forwarded_host: bool = False
     trusted_origins: tuple[str, ...] = ()
+    application_problem: str | None = None
+    settings: dict[str, Any] = {}
+    lines: dict[str, str] = {}
+    sqlite_modes: dict[str, tuple[str, str]] = {}
+    pools: dict[str, int] = {}
+    remote_storages: tuple[str, ...] = ()
+    sites: int | None = None
+    lint: tuple[tuple[str, str], ...] = ()
+    silent: dict[str, str] = {}
     stale_problem: str | None = None
     postgresql: str = ""
 
@@ -139,10 +167,13 @@ class _Failed(msgspec.Struct, frozen=True):
     problem: _Problem
 
 
-def inspect(project: Project, patterns: int = 0) -> Facts:
+def inspect(project: Project, patterns: int = 0, *, closely: bool = False, database: str = "") -> Facts:
     """Look at the project; nothing in its folder or its databases changes.
 
-    `patterns` is how many pages of its URL patterns are looked at besides those that its description names.
+    patterns  how many pages of its URL patterns are looked at besides those that its description names
+    closely   ask its caches and storages for an answer, and read its migrations, too
+    database  a URL in place of its default database
+
     Raises BenchError, in one line, when its settings, its application or its URLs cannot be imported.
     """
     said, timeout_s = project.description, run_command.IMPORT_TIMEOUT_S
@@ -152,6 +183,8 @@ def inspect(project: Project, patterns: int = 0) -> Facts:
         "wsgi": said.wsgi,
         "asgi": said.asgi,
         "stale": said.stale,
+        "closely": closely,
+        "database": _settings_of(database) if database else None,
     }
     with tempfile.TemporaryDirectory(prefix="benchapp-inspect-") as folder:
         answer = Path(folder) / "facts.json"
@@ -163,13 +196,28 @@ def inspect(project: Project, patterns: int = 0) -> Facts:
             late = f"{project.folder}: {project.settings} and its pages are not ready within {timeout_s:g} s"
             raise BenchError(f"{late}; see where ./manage.py check hangs") from None
         if not answer.is_file():
-            last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+            last = run_command.problem(done.stderr) or f"exit status {done.returncode}"
             remedy = f"mend its environment, or name another python in [tool.benchapp] of {FILE}"
             raise BenchError(f"{project.folder}: {project.python} cannot look at it: {last}; {remedy}")
         found: Facts | _Failed = _decode(answer.read_bytes())
     if isinstance(found, _Failed):
         raise BenchError(_words(project, found.problem))
     return found
+
+
+def _settings_of(database: str) -> dict[str, Any]:
+    """Django's settings for the database of a URL."""
+    url = urlsplit(database)
+    kind = {"sqlite": "sqlite3", "postgres": "postgresql", "postgis": "postgresql"}.get(url.scheme, url.scheme)
+    words = {"USER": url.username, "PASSWORD": url.password, "HOST": url.hostname, "PORT": url.port}
+    # Empty ones, too: those of its own settings are for another server.
+    said = {name: unquote(str(word or "")) for name, word in words.items()}
+    return {
+        "ENGINE": f"django.db.backends.{kind}",
+        "NAME": unquote(url.path[1:]),
+        "OPTIONS": dict(parse_qsl(url.query)),
+        **said,
+    }
 
 
 def _run(argv: list[str], project: Project, timeout_s: float) -> subprocess.CompletedProcess[str]:
@@ -217,20 +265,10 @@ def _lacks_a_package(project: Project, error: str) -> bool:
     return bool(found and found[1] not in own)
 
 
-def _folder_of_package(project: Project, error: str) -> str:
-    """The folder of the project, such as `src`, in which a module is that was not found; empty without one."""
-    found = _MISSING.fullmatch(error)
-    places = project.folder.glob(f"*/{found[1]}/__init__.py") if found else ()
-    return next((path.parents[1].name for path in places), "")
-
-
 def _words(project: Project, problem: _Problem) -> str:
     what = f"settings {project.settings}" if problem.stage == "settings" else problem.stage
     at = f" ({problem.where})" if problem.where else ""
-    if below := _folder_of_package(project, problem.error):
-        remedy = f"it is below {below}: write PYTHONPATH={below} into a file, and name it: "
-        remedy += f'env_file = "..." in [tool.benchapp] of {FILE}'
-    elif _lacks_a_package(project, problem.error):
+    if _lacks_a_package(project, problem.error):
         remedy = (
             f'install it there, or name the interpreter that has it: python = "..." in [tool.benchapp] of {FILE}; '
             f"{project.python} was tried"

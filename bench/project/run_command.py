@@ -32,6 +32,8 @@ SILENT_S = 5.0
 # Longer than the settings of any project take on a busy machine: they hang.
 IMPORT_TIMEOUT_S = 120
 SCRIPT = paths.PROJECT / "bench" / "inside" / "run_commands.py"
+# In what Django's commands and Python write when they fail.
+ADVICE, CHECKS, TRACEBACK = "Type 'manage.py help", "ERRORS:", "Traceback (most recent call last):"
 # Variables that Python reads as it starts: a command with others has another process.
 AT_START = re.compile("PYTHON.*|LANG|LC_ALL|TZ")
 
@@ -55,7 +57,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run `manage.py` with `words`, in a warm process where there is one.
 
-    With `show` its output goes to standard error, and is not in what is returned.
+    With `show` what it prints goes to standard error at once, and is not in what is returned.
     Raises OSError when it cannot be started, subprocess.TimeoutExpired after `timeout_s`.
     """
     with contextlib.suppress(_Gone):
@@ -67,10 +69,25 @@ def run(
         cwd=interpreter.manage_py.parent,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr if show else subprocess.PIPE,
-        stderr=None if show else subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         timeout=timeout_s,
     )
+
+
+def problem(errors: str) -> str:
+    """The line of what a command of Python's wrote to standard error that says why it failed; empty without one.
+
+    That of the exception, which may go on for lines; of a failed check its first error; else the last line but for the
+    advice that Django gives.
+    """
+    lines = [line for line in errors.splitlines() if line.strip() and not line.startswith(ADVICE)]
+    if CHECKS in lines:
+        return next((line.strip() for line in lines[lines.index(CHECKS) + 1 :]), "")
+    if TRACEBACK in lines:
+        after = lines[len(lines) - lines[::-1].index(TRACEBACK) :]
+        return next((line.strip() for line in after if not line.startswith(" ")), "")
+    return lines[-1].strip() if lines else ""
 
 
 @contextlib.contextmanager

@@ -177,6 +177,7 @@ class UnderTest(Interpreted):
         wsgi_folder, wsgi_file   where the module is, relative to the project; of `asgi` the same
         static_url, static_path  the path of static files, with a slash at the end and without
         media_url                the path of uploaded files; empty without them
+        protected_url            the path of those that a view has the web server send; empty without them
         session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
         health_paths             the paths of health checks
         health_re                a regular expression (PCRE) of them, without the slash before them
@@ -200,6 +201,7 @@ class UnderTest(Interpreted):
             "OVERLAID_SETTINGS": self.project.settings,
             "BENCHAPP_DATABASE_FILES": json.dumps(files),
             "BENCHAPP_FILES": str(self.var / FILES),
+            "BENCHAPP_REMOTE_STORAGES": json.dumps(self.facts.remote_storages),
             **({"BENCHAPP_MEDIA_ROOT": str(self.media_root)} if self.facts.media_root else {}),
             **page_environment(self),
         }
@@ -244,11 +246,12 @@ def _names(project: UnderTest) -> dict[str, Any]:
     wsgi, asgi, static_url = _applications(project)
     checks = health_paths(project)
     return {
-        **_parts("wsgi", wsgi),
-        **_parts("asgi", asgi),
+        **_parts(project.project, "wsgi", wsgi),
+        **_parts(project.project, "asgi", asgi),
         "static_url": static_url,
         "static_path": static_url[:-1],
         "media_url": (project.facts.media_url or "") if project.overlaid else "",
+        "protected_url": project.description.protected,
         **_cookies(project),
         "health_paths": checks,
         "health_re": "|".join(path[1:].replace(".", "[.]") for path in checks),
@@ -269,15 +272,17 @@ def _applications(project: UnderTest) -> tuple[str, str, str]:
     return found.application.get("wsgi", ""), found.application.get("asgi", ""), url
 
 
-def _parts(interface: str, application: str) -> dict[str, str]:
+def _parts(project: Project, interface: str, application: str) -> dict[str, str]:
     """The names of an application `module:name` that is called by an interface, and where its module is."""
     module, _, name = application.partition(":")
     package, _, last = module.rpartition(".")
+    folders = (Path(path, package.replace(".", "/")) for path in (".", *project.env.get("PYTHONPATH", "").split(":")))
+    folder = next((it for it in folders if (project.folder / it / f"{last}.py").is_file()), package.replace(".", "/"))
     return {
         interface: application,
         f"{interface}_module": module,
         f"{interface}_name": name,
-        f"{interface}_folder": package.replace(".", "/") or ".",
+        f"{interface}_folder": str(folder) or ".",
         f"{interface}_file": f"{last}.py",
     }
 
@@ -299,14 +304,12 @@ def renamed(env: dict[str, str]) -> dict[str, str]:
 
 def health_paths(project: UnderTest) -> tuple[str, ...]:
     """Paths for health checks alone, which servers answer in maintenance, over plain HTTP and to an address."""
-    pages = {"/", *project.description.public}
-    named = dict.fromkeys((project.health, project.ready))
-    return tuple(path for path in named if path not in pages and PLAIN.fullmatch(path)) or NO_PAGES
+    return tuple(filter(PLAIN.fullmatch, project.description.health_checks)) or NO_PAGES
 
 
 def _page_headers(project: UnderTest) -> dict[str, str]:
-    checks = {project.health, project.ready} - {"/", *project.description.public}
-    pages = [page for page in project.facts.pages if page.status == 200 and page.path not in checks and page.is_html]
+    checks, found = project.description.health_checks, project.facts.pages
+    pages = [page for page in found if page.status == 200 and page.path not in checks and page.is_html]
     first = pages[0].headers if pages else {}
     same = {name: value for name, value in first.items() if all(page.headers.get(name) == value for page in pages)}
     texts = {name: value for name, value in same.items() if TEXT.fullmatch(value)}

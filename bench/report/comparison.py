@@ -1,53 +1,50 @@
-"""Compare two runs case by case: medians of A and B, their ratio, and a verdict on B. Pure.
+"""Compare two runs case by case: requests/s of A and B, their ratio, and a verdict. Pure.
 
-B is faster or slower when the whole 95 % confidence interval of the ratio lies beyond the margin. Otherwise the
-comparison is inconclusive. The noise of a run comes from all of its cases, as in a report.
+The noise of a run comes from all of its cases (bench.stats). Nothing pairs the rounds of two runs, so that rounds that
+were faster or slower count as noise, too.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.figures.columns import paragraph
-from bench.figures.noise import Noise, noise_of
-from bench.figures.ratios import FASTER, INCONCLUSIVE, SLOWER, Ratio, between, logarithms
-from bench.figures.stats import Estimate, estimate
-from bench.figures.words import plural
-from bench.report.arrange import arrange
-from bench.report.numbers import median, one_line, range_of, size, times
+from bench.records.capacity import climbs
+from bench.records.folder import Run
+from bench.records.trials import Trial
 from bench.report.redact import redacted
-from bench.results.folder import Run
+from bench.stats import LEADS, OPEN, TIES, Runs, Table
+from bench.stats.capacity import parse_limit
+from bench.stats.columns import columns, paragraph
+from bench.words import number, one_line, plural, size
 
 MAX_CONFIGS_SHOWN = 3
 MEMORY_MARGIN = 0.05  # the same machine reports a little more or less memory from boot to boot
 
 Key = tuple[str, str, str, str, int, str]  # stack, layer, workload, size, level, database
-Rates = dict[Key, dict[int, float]]  # case -> round -> requests/s
 
 
 @dataclass(frozen=True)
 class CaseComparison:
-    """One case at one level in both runs."""
+    """One case at one level in both runs.
+
+    before, after  requests/s in A and in B
+    ratio          B divided by A, with the ends of its 95 % interval: 0 and None where the rounds say nothing
+    verdict        `leads`: they differ by more than the margin. `ties`: by no more. `open`: the rounds do not tell
+    best           A or B, of those that differ
+    """
 
     key: Key
-    before: Estimate | None
-    after: Estimate | None
-    compared: Ratio | None  # None when a side measured nothing above zero
-
-    @property
-    def ratio(self) -> float | None:
-        """Median of B divided by median of A; None when a side measured nothing above zero."""
-        return self.compared.ratio if self.compared else None
-
-    @property
-    def verdict(self) -> str:
-        """`faster`, `slower` or `inconclusive`: B against A."""
-        return self.compared.verdict if self.compared else INCONCLUSIVE
+    before: float
+    after: float
+    ratio: float
+    low: float
+    high: float | None
+    verdict: str
+    best: str | None
 
 
 @dataclass(frozen=True)
@@ -60,15 +57,30 @@ class RunComparison:
     warnings: tuple[str, ...]
     margin: float
 
+    def record(self) -> dict[str, object]:
+        """The comparison for JSON."""
+        names = ("stack", "layer", "workload", "size", "level", "database")
+        return {
+            "margin": self.margin,
+            "warnings": list(self.warnings),
+            "cases": [dict(zip(names, case.key, strict=True)) | _figures(case) for case in self.cases],
+            "only_a": [dict(zip(names, key, strict=True)) for key in self.only_before],
+            "only_b": [dict(zip(names, key, strict=True)) for key in self.only_after],
+        }
+
+
+def _figures(case: CaseComparison) -> dict[str, object]:
+    found = asdict(case)
+    renamed = {"before": "a_requests_per_second", "after": "b_requests_per_second", "ratio": "ratio_b_to_a"}
+    return {renamed.get(name, name): value for name, value in found.items() if name != "key"}
+
 
 def compare(before: Run, after: Run) -> RunComparison:
     """The cases that both runs measured. Raises BenchError when there is none."""
-    first, second = _rates(before), _rates(after)
-    if not set(first) & set(second):
+    first, second = _tables(before), _tables(after)
+    if not set(first) & set(second) and all(len({key[-1] for key in side}) == 1 for side in (first, second)):
         # The same cases on another database are still worth comparing, with a warning.
-        renamed = _on_any_database(first), _on_any_database(second)
-        if all(renamed) and set(renamed[0]) & set(renamed[1]):
-            first, second = renamed
+        first, second = _tables(before, "any"), _tables(after, "any")
     shared = [key for key in first if key in second]
     if not shared:
         raise BenchError(
@@ -76,17 +88,8 @@ def compare(before: Run, after: Run) -> RunComparison:
             "compare runs of the same stacks, layers, workloads and levels"
         )
     margin = max(before.info.plan.margin, after.info.plan.margin)
-    noises = _noises(first), _noises(second)
     return RunComparison(
-        cases=tuple(
-            CaseComparison(
-                key,
-                estimate(first[key].values()),
-                estimate(second[key].values()),
-                _compared(key, (first[key], second[key]), noises, margin),
-            )
-            for key in shared
-        ),
+        cases=tuple(_compared(key, Runs(first[key], second[key], key), margin) for key in shared),
         only_before=tuple(key for key in first if key not in second),
         only_after=tuple(key for key in second if key not in first),
         warnings=tuple(warnings(before, after)),
@@ -94,47 +97,47 @@ def compare(before: Run, after: Run) -> RunComparison:
     )
 
 
-def _rates(run: Run) -> Rates:
-    """Requests/s of each case at a level by round, in the order of the report, without wrong answers."""
-    found: Rates = {}
-    for row in arrange(run).rows:
-        if row.ranked:
-            where = row.setting
-            key = (row.stack, row.layer, where.workload, where.size, where.level, where.database)
-            found[key] = row.by_round("requests_per_second")
-    return found
+def _compared(key: Key, runs: Runs, margin: float) -> CaseComparison:
+    ratio, low, high = runs.ratio("B", "A")
+    found = runs.decide(margin)
+    best = found.best if found.verdict == LEADS else None
+    ends = low, None if math.isinf(high) else high
+    return CaseComparison(key, runs.rate("A"), runs.rate("B"), ratio, *ends, found.verdict, best)
 
 
-def _noises(rates: Rates) -> dict[Key, Noise[Key]]:
-    """Case -> the noise of all cases with its workload, size, level and database, itself included."""
-    tables: dict[tuple[object, ...], dict[Key, dict[int, float]]] = {}
-    for key, rounds in rates.items():
-        if logs := logarithms(rounds):
-            tables.setdefault(key[2:], {})[key] = logs
-    return {key: noise for table in tables.values() for noise in [noise_of(table)] for key in table}
+def _tables(run: Run, database: str | None = None) -> dict[Key, Table[Key]]:
+    """Case -> the rates of all cases with its workload, size, level and database, itself included.
+
+    Without wrong answers, and in the order of the plan. `database` stands for the name of every database.
+    """
+    order = {case.case_id: place for place, case in enumerate(run.info.cases)}
+    wrong = {(check.stack, check.layer) for check in run.checks if not check.ok}
+    rates: dict[Key, dict[int, float]] = {}
+    steps: dict[Key, float] = {}
+    for trial, step in sorted(_trials(run), key=lambda item: order.get(item[0].case_id, len(order))):
+        level = 0 if run.info.plan.capacity else trial.level
+        key = (trial.stack, trial.layer, trial.workload, trial.size, level, database or trial.database)
+        if trial.requests_per_second and key[:2] not in wrong:
+            rates.setdefault(key, {})[trial.round] = trial.requests_per_second
+            steps[key] = max(steps.get(key, 1.0), step)
+    tables = {
+        where: Table({key: rounds for key, rounds in rates.items() if key[2:] == where}, steps)
+        for where in {key[2:] for key in rates}
+    }
+    return {key: tables[key[2:]] for key in rates}
 
 
-def _compared(
-    key: Key,
-    rounds: tuple[dict[int, float], dict[int, float]],
-    noises: tuple[dict[Key, Noise[Key]], ...],
-    margin: float,
-) -> Ratio | None:
-    """B / A of a case; None when a side measured nothing above zero."""
-    before, after = noises
-    if key not in before or key not in after:
-        return None
-    first, second = (statistics.median(side.values()) for side in rounds)
-    return between(before[key], after[key], key, second / first, margin)
-
-
-def _on_any_database(rates: Rates) -> Rates:
-    """The same without the database's name; empty when a run has a case on two databases."""
-    renamed = {(*key[:-1], "any"): rate for key, rate in rates.items()}
-    return renamed if len(renamed) == len(rates) else {}
-
-
-# ------------------------------------------------------------------------------------------- warnings
+def _trials(run: Run) -> Iterable[tuple[Trial, float]]:
+    """The trials to compare, and how many times its requests/s each case reaches at most (`Table`)."""
+    if not run.info.plan.capacity:
+        for trial in run.latest.values():
+            if trial.status == "ok" and trial.mode == run.info.plan.mode:
+                yield trial, 1.0
+        return
+    for rounds in climbs(run.trials, parse_limit(run.info.plan.capacity, "capacity")).values():
+        for climb in rounds.values():
+            if (held := climb.held) and (rate := held.requests_per_second):
+                yield held, climb.high / rate if climb.high else math.inf
 
 
 # Older runs did not record these: unknown is no difference.
@@ -213,50 +216,41 @@ def _versions(what: str, before: dict[str, str], after: dict[str, str]) -> Itera
         yield one_line(f"{what} differ (A / B): {', '.join(differing)}")
 
 
-# ------------------------------------------------------------------------------------------- printing
-
-
 def render(comparison: RunComparison, before: Path, after: Path, width: int) -> list[str]:
     """The comparison as lines of text, within a width where no name or path is wider."""
     cases = comparison.cases
     varying = _varying([item.key for item in cases])
-    heads = ["case", "A", "95 % interval", "B", "95 % interval", "B / A", "B is"]
-    rows = [
-        [
+    rows = [("case", "A", "B", "B / A", "95 % confidence", "verdict")]
+    rows += [
+        (
             _name(item.key, varying),
-            median(item.before),
-            range_of(item.before),
-            median(item.after),
-            range_of(item.after),
-            times(item.ratio),
-            item.verdict,
-        ]
+            number(item.before),
+            number(item.after),
+            number(item.ratio),
+            _interval(item),
+            f"{item.best} leads" if item.best else item.verdict,
+        )
         for item in cases
     ]
-    lines = [f"A = {before}", f"B = {after}", "Figures are requests/s.", "", *_table([heads, *rows], width), ""]
-    counts = {word: sum(item.verdict == word for item in cases) for word in (FASTER, SLOWER, INCONCLUSIVE)}
+    lines = [f"A = {before}", f"B = {after}", "Figures are requests/s.", "", *_table(rows, width), ""]
+    counts = {word: sum(word in (item.best, item.verdict) for item in cases) for word in ("A", "B", TIES, OPEN)}
     texts = [
-        f"{plural(len(cases), 'case')} in both runs: B is faster in {counts[FASTER]}, slower in {counts[SLOWER]}, "
-        f"inconclusive in {counts[INCONCLUSIVE]} (within chance or the margin of {comparison.margin:.0%})"
+        f"{plural(len(cases), 'case')} in both runs: B leads in {counts['B']}, A in {counts['A']}, "
+        f"{counts[TIES]} tie within the margin of {comparison.margin:.0%}, {counts[OPEN]} open; each by itself"
     ]
     for name, keys in (("A", comparison.only_before), ("B", comparison.only_after)):
         if keys:
             names = ", ".join(_name(key, set(range(len(key)))) for key in keys)
             texts.append(f"measured in {name} only: {names}")
-    texts += ["", *_real(cases, varying, comparison.margin)]
     return lines + [line for text in texts for line in paragraph(text, width, hanging="  ")]
 
 
-def _real(cases: Sequence[CaseComparison], varying: set[int], margin: float) -> Iterable[str]:
-    """The last lines: the real differences, largest first."""
-    found = [(item, item.compared) for item in cases if item.compared and item.verdict != INCONCLUSIVE]
-    if not found:
-        yield f"No real difference: none exceeds both chance and the margin of {margin:.0%}."
-        return
-    yield "Real differences:"
-    for item, ratio in sorted(found, key=lambda item: -abs(math.log(item[1].ratio))):
-        ends = f"{times(ratio.low)} to {times(ratio.high)}"
-        yield f"  {_name(item.key, varying)}: B is {item.verdict}, {times(ratio.ratio)} ({ends})"
+def _interval(item: CaseComparison) -> str:
+    return (
+        "not known"
+        if not item.low
+        else f"{number(item.low)} {'or more' if item.high is None else f'to {number(item.high)}'}"
+    )
 
 
 def _varying(keys: Sequence[Key]) -> set[int]:
@@ -268,15 +262,10 @@ def _name(key: Key, varying: set[int]) -> str:
     return "~".join(one_line(part) for index, part in enumerate(key) if index in varying)
 
 
-def _table(rows: list[list[str]], width: int) -> Iterable[str]:
-    """Columns two spaces apart: first and last left-aligned, figures right-aligned.
-
-    Where that is too wide, each case stands in a line of its own over its figures.
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    is_wide = sum(widths) + 2 * len(widths[1:]) > width
-    for cells in (rows[0], ["-" * wide for wide in widths], *rows[1:]):
-        figures = [cell.rjust(wide) for cell, wide in zip(cells, widths, strict=True)][1:-1]
-        if is_wide:
-            yield cells[0]
-        yield "  ".join(("" if is_wide else cells[0].ljust(widths[0]), *figures, cells[-1]))
+def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Columns; where that is too wide, each case stands in a line of its own over its figures."""
+    lines = columns(rows)
+    if max(map(len, lines)) <= width:
+        return lines
+    figures = columns([row[1:] for row in rows])
+    return [line for row, line in zip(rows, figures, strict=True) for line in (row[0], f"  {line}")]

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bench import paths
-from bench.results import reproduction
 
 _SECRET = re.compile(
     r"(?im)^(?P<name>.*?\b[\w.-]*(?:secret|password|passwd|token|api_?key)[\w.-]*[\"']?\s*[=:]\s*)(?P<value>\S.*)$"
@@ -43,8 +42,6 @@ def places(directory: Path, texts: Iterable[str] = ()) -> dict[str, str]:
     for text in texts:
         found |= {match["place"]: "$PROJECT" for match in _PROJECT_INSIDE.finditer(text)}
         found |= {match["place"]: "$RUN" for match in _RUN_INSIDE.finditer(text)}
-    if reproduction.is_reproduction(directory.parent):
-        found |= {str(directory.parent.absolute()): "$REPRODUCTION", str(directory.parent.resolve()): "$REPRODUCTION"}
     found |= {str(directory.absolute()): "$RUN", str(directory.resolve()): "$RUN"}
     return {path: name for path, name in found.items() if path.count("/") > 1 or path == str(Path.home())}
 

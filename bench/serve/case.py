@@ -18,7 +18,7 @@ from bench.catalog.sizes import UNLIMITED, Size
 from bench.catalog.values import BENCH, Values
 from bench.errors import BenchError
 from bench.project.under_test import UnderTest
-from bench.results.records import NO_LAYER
+from bench.records.records import NO_LAYER
 from bench.serve.database import NO_DATABASE, Database, parse
 
 INSTALL = "`make servers` installs it on Debian and Ubuntu"
@@ -80,10 +80,13 @@ class Case:
     @property
     def settings(self) -> dict[str, Any]:
         """The names that templates use: the values of the file, those of the stack, the user's, and what they imply."""
-        names = {**self.values.names, **self.stack.values, **self.values.changes}
-        env = {**self.values.env, **self.given_env}
+        names, env = self._names, {**self.values.env, **self.given_env}
         flags = {"https_only": int(env.get("BENCHAPP_HTTPS") == "1"), "probed": env.get("BENCHAPP_PROBES") == "1"}
         return {**names, **values.derived(names), **flags}
+
+    @property
+    def _names(self) -> dict[str, Any]:
+        return {**self.values.names, **self.stack.values, **self.values.changes}
 
     @property
     def breaks(self) -> dict[str, str]:
@@ -108,7 +111,7 @@ class Case:
     @property
     def servers(self) -> tuple[Server, ...]:
         """The chain: the servers of the stack, then those that layers put before it, the outermost last."""
-        return fit.chain(self.stack, self.layers)
+        return fit.chain(self.stack, self.layers, self._names["listener"])
 
     @property
     def caches(self) -> str:
@@ -190,23 +193,18 @@ def for_files(
     found, layers = known.stack(stack), known.joined_layers(layer)
     if reason := fit.unfit(found, layers) or project.refuses(found, layers):
         raise BenchError(f"{stack} with layer {layer}: {reason}")
-    servers, venvs = fit.chain(found, layers), project.servers_in
-    case = Case(
-        project,
-        found,
-        layers,
-        known.size(size),
-        NO_DATABASE,
-        chosen,
-        env or {},
+    case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env or {})
+    venvs = project.servers_in
+    case = replace(
+        case,
         programs={
             server.name: programs.find(server.programs, server.search, venvs)
             or Path(server.directory) / server.programs[0]
-            for server in servers
+            for server in case.servers
         },
         modules={
             server.name: {name: programs.module(globs, venvs) or globs[0] for name, globs in its.items()}
-            for server, its in ((server, fit.modules_of(server, layers)) for server in servers)
+            for server, its in ((server, fit.modules_of(server, layers)) for server in case.servers)
         },
         env={**found.env, **{name: value for layer in layers for name, value in layer.env.items()}},
     )
@@ -251,7 +249,6 @@ def _installed(case: Case) -> Case | CannotRun:
 def _with_services(case: Case) -> Case | CannotRun:
     """The case with its services, or what replaces those that are not installed."""
     known, stack = catalog.read(), case.stack
-    names = {**case.values.names, **stack.values, **case.values.changes}
     services: dict[str, Service] = {}
     env, notes, own, used = dict(stack.env), [], [], []
     for manifest in case.manifests:
@@ -259,7 +256,7 @@ def _with_services(case: Case) -> Case | CannotRun:
         own += [f"{layer.name}: {OWN_CACHE}"] if layer is not manifest else []
         env.update(layer.env)
         here = layer
-        for name in fit.services_of(layer, names):
+        for name in fit.services_of(layer, case.settings):
             service = fit.as_installed(known.service(name))
             missing = fit.missing_programs(service)
             if not missing:

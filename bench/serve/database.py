@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import shlex
 import sys
@@ -22,6 +23,9 @@ from bench.project.sqlite_snapshot import snapshot
 from bench.project.under_test import UnderTest
 
 SQLITE = "sqlite"
+# Databases that one of another kind can stand in for; and the words of each kind, in a URL and in engines.
+PLAIN = tuple(f"django.db.backends.{name}" for name in ("sqlite3", "postgresql", "dummy"))
+KINDS = (("sqlite", "spatialite", "SQLite"), ("postg", "psql", "PostgreSQL"), ("mysql", "MySQL"), ("oracle", "Oracle"))
 # The database of another project's settings, used as it is.
 AS_IS = "project"
 
@@ -85,6 +89,7 @@ def parse(project: UnderTest, asked: str | None) -> Database:
     ):
         return _of_settings(project)
     asked = asked or (None if project.recorded else os.environ.get("DATABASE_URL")) or SQLITE
+    _must_fit(project, asked)
     if "://" in asked:
         try:
             return Database(urlsplit(asked).scheme.partition("+")[0], _absolute(project, asked))
@@ -99,6 +104,17 @@ def parse(project: UnderTest, asked: str | None) -> Database:
             f"--database {asked}: use {', '.join([SQLITE, *persistent])} or a URL such as postgresql://HOST/NAME"
         )
     return Database(asked, service=asked, made=True)
+
+
+def _must_fit(project: UnderTest, asked: str) -> None:
+    """Raise BenchError where another kind of database would take the place of one that is not plain, such as MySQL."""
+    engine = project.facts.databases.get("default", "") if project.recorded else ""
+    kind = next((words for words in KINDS if words[0] in asked.partition(":")[0]), None)
+    if engine and engine not in PLAIN and kind and not any(word in engine for word in kind):
+        raise BenchError(
+            f"--database: the database of {project.folder} is {engine}, which {kind[-1]} cannot replace; "
+            "name one of its own kind by its URL, or leave --database out"
+        )
 
 
 def _absolute(project: UnderTest, url: str) -> str:
@@ -236,27 +252,61 @@ def _fill_once(
     project: UnderTest, database: Database, url: str, identity: Identity, progress: Callable[[str], None]
 ) -> None:
     path = sqlite_path(project, url)
-    marker = path or project.var / database.service / "filled"
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         identity.give_tree(path.parent)
     if path is not None and database.source is not None and database.source.is_file():
         copied(database.source, path, identity)
         return
-    if marker.exists():
+    if is_filled(project, database) and (path is None or path.exists()):
         return
     progress("")
     print(f"{database.label}: creating the database and loading its rows (once)", file=sys.stderr, flush=True)
     if path is None:
         _create_and_fill(project, url, identity)
-        marker.touch()
-        return
-    # Only a complete file gets the name: the next command would take an interrupted one for a filled database.
-    partial = path.with_name(f"{path.name}.partial")
-    for end in ("", "-wal", "-shm", "-journal"):
-        path.with_name(partial.name + end).unlink(missing_ok=True)
-    _create_and_fill(project, f"sqlite:///{partial}", identity)
-    partial.replace(path)
+    else:
+        # Only a complete file gets the name: the next command would take an interrupted one for a filled database.
+        partial = path.with_name(f"{path.name}.partial")
+        for name, end in itertools.product((path.name, partial.name), ("", "-wal", "-shm", "-journal")):
+            path.with_name(name + end).unlink(missing_ok=True)
+        _create_and_fill(project, f"sqlite:///{partial}", identity)
+        partial.replace(path)
+    _mark(project, database).write_text(_digest(project), "ascii")
+
+
+def is_filled(project: UnderTest, database: Database) -> bool:
+    """Whether a database of the kit's has all rows that the commands of `setup` make now.
+
+    That of the kit's own site may have rows that somebody has loaded into it: it is never made anew.
+    """
+    mark = _mark(project, database)
+    if not project.recorded:
+        return mark.is_file() or not database.service
+    return mark.is_file() and mark.read_text("ascii") == _digest(project)
+
+
+def _mark(project: UnderTest, database: Database) -> Path:
+    """The file that says how the database was filled, once it is."""
+    if database.service:
+        return project.var / database.service / "filled"
+    path = project.copy_of("default")
+    return path.with_name(f"{path.name}.filled")
+
+
+def _digest(project: UnderTest) -> str:
+    """Of what fills a database: the commands of `setup`, the settings that they have, and the migrations."""
+    found = project.project
+    settings = project.folder / found.env.get("PYTHONPATH", "") / found.settings.replace(".", "/")
+    # Not those of environments, which are further down.
+    places = (settings.parent, *(path.parent for path in project.folder.glob("manage.py")))
+    files = [settings.with_suffix(".py"), *settings.glob("*.py")]
+    for place in places:
+        files += [*place.glob("migrations/*.py"), *place.glob("*/migrations/*.py"), *place.glob("*/*/migrations/*.py")]
+    said = [project.description.setup, found.settings, sorted(found.env.items())]
+    digest = hashlib.sha256(repr(said).encode())
+    for path in sorted({path.resolve() for path in files if path.is_file()}):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _copy_files(project: UnderTest, identity: Identity) -> None:

@@ -233,12 +233,12 @@ def _brought_up(
 ) -> Running:
     """Start services and servers, the inner before the outer, and wait until the site answers."""
     project, chosen = case.project, case.database
-    health.require(project, chosen.of_project)
+    health.require_page(project, chosen.of_project)
     progress(f"starting {case.name}: database and services")
     _prepare_front(case, layout, places, launcher)
     commands.make_files(project, launcher.identity)
     given = dict(case.given_env)
-    database.check(project, chosen, {**case.values.env, **given} if given else {}, launcher.identity)
+    database.check(project, chosen, {**render.site_env(case, places), **given} if given else {}, launcher.identity)
     commands.collect_static(project, launcher.identity)
     commands.link_media(project, launcher.identity)
     places = releases.begin(places) if releases else places
@@ -247,6 +247,7 @@ def _brought_up(
     url = _start_services(services, case, shares)
     with _global_fault():
         database.prepare(project.by_the_instrument, chosen, url, launcher.identity, progress)
+        broken = health.require(project, url, given, launcher.identity)
     begun = time.monotonic()
     env = _site_env(case, layout, places, services, url, marked=releases is not None)
     wiring = render.wire(case, places, ports.free_port)
@@ -255,8 +256,25 @@ def _brought_up(
     cleanup.callback(chain.stop)
     progress(f"starting {case.name}: {', '.join(server.name for server in case.servers)}")
     chain.start()
-    took_s, notes = time.monotonic() - begun, _notes(case, launcher)
+    took_s, notes = time.monotonic() - begun, [*_notes(case, launcher), *broken]
     return Running(case, layout, services, chain, launcher.group, took_s, notes, releases)
+
+
+@contextmanager
+def database_alone(case: Case, progress: Callable[[str], None] = _show_nothing) -> Iterator[str]:
+    """The URL of the case's database, brought up and filled without any server, until the block ends."""
+    project, chosen = case.project, case.database
+    with ExitStack() as cleanup:
+        layout = cleanup.enter_context(directories(project, None, "database"))
+        register = cleanup.enter_context(orphans.Register(layout.scratch))
+        identity = project.worker(layout.run_dir)
+        launcher = Launcher(identity, layout.sockets, layout.logs, register, None)
+        commands.make_files(project, identity)
+        services = Services(case, layout, layout.places(project, identity, ports.free_port()), launcher)
+        cleanup.callback(services.stop)
+        url = _start_services(services, replace(case, services=()), None)
+        database.prepare(project.by_the_instrument, chosen, url, identity, progress)
+        yield url
 
 
 def _site_env(
@@ -301,7 +319,8 @@ def _start_services(services: Services, case: Case, shares: Services | None) -> 
         return chosen.url
     if chosen.service:
         with _global_fault():
-            services.start(catalog.read().services[chosen.service])
+            filled = database.is_filled(case.project.by_the_instrument, chosen)
+            services.start(catalog.read().services[chosen.service], anew=not filled)
     for service in case.services:
         services.start(service)
     return services.env.get("DATABASE_URL", chosen.url)

@@ -136,8 +136,8 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
     # Only layers can have put a server in front of it.
     context["outermost"] = server.name == case.stack.servers[-1].name
     if index + 1 < len(chain):
-        # The server in front ends TLS, and has found out who the client is.
-        context["listener"] = "plain"
+        # The server in front ends TLS, redirects to it, and has found out who the client is.
+        context |= {"listener": "plain", "redirect": "off"}
     bind6 = context["bind6"] if index + 1 == len(chain) else "off"
     context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]
     context["binds"] = [context["bind"], *context["binds6"]]
@@ -266,6 +266,7 @@ def site_env(case: Case, places: Places) -> dict[str, str]:
     templates = {
         "BENCHAPP_CACHE_SECONDS": str(case.values.names["cache_seconds"]),
         "BENCHAPP_HSTS_SECONDS": str(case.values.names["hsts_seconds"]),
+        "BENCHAPP_PORT": str(places.port),
         **case.values.env,
         **case.env,
     }

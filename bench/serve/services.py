@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -64,12 +65,18 @@ class Services:
         """The name of the private cluster that holds the site's database; None without one."""
         return next((name for name, started in self._started.items() if started.service.persistent), None)
 
-    def start(self, service: Service) -> None:
-        """Start the service and wait until it serves. Raises BenchError when it cannot or does not."""
+    def start(self, service: Service, *, anew: bool = False) -> None:
+        """Start the service and wait until it serves; with `anew` the data that it has is removed before.
+
+        Raises BenchError when it cannot or does not.
+        """
         if missing := fit.missing_programs(service):
             raise BenchError(f"service {service.name}: program not installed: {', '.join(missing)}; {INSTALL}")
         found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
         folder, lock = self._data_folder(service)
+        if anew and service.persistent:
+            shutil.rmtree(folder / "data", ignore_errors=True)
+            (folder / "created").unlink(missing_ok=True)
         context = render.service_context(service, found, self._case, self._places, folder / "data")
         render.write_service_file(service, context, self._layout.conf)
         if not (folder / "data").exists():

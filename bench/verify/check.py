@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from bench.results.records import GROUPS
+from bench.records.records import GROUPS
 from bench.verify.context import Context
 from bench.verify.finding import Finding
 

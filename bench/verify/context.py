@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from bench.catalog.manifest import Layer
 from bench.serve.deployment import Running
 from bench.verify import wire
-from bench.verify.browser import Browser, log_in
-from bench.verify.finding import NotTried
+from bench.verify.expect import Expectation, wrong_of
+from bench.verify.expected import as_in_process
+from bench.verify.finding import NEEDS_OWN, Finding, NotTried
 from bench.verify.site import Account, Site
+from bench.verify.visitor import Visitor, log_in
 from bench.verify.wire import Answer, BadAnswer, Target
 
 # Seconds of load by many clients at once: enough to show a fault, short enough to verify before each measurement.
@@ -57,20 +60,13 @@ class Accounts:
         """One of the accounts for the checks of the layer, counted from 0."""
         return self._all()[self._logins + number]
 
-    def remove_login(self, posts: list[str]) -> None:
-        """Remove the account of the `login` check and its comments on these posts, if they are still there."""
-        self._remove(self._logins, posts)
-
-    def remove(self, posts: list[str]) -> None:
-        """Remove all accounts that are left, and their comments on these posts."""
-        self._remove(None, posts)
-
-    def _remove(self, end: int | None, posts: list[str]) -> None:
+    def remove(self, posts: list[str], *, login_alone: bool = False) -> None:
+        """Remove the accounts that are left, or that of the `login` check, and their comments on these posts."""
         if not isinstance(self._made, Future):
             return
         with contextlib.suppress(NotTried):
-            left = [item for item in self._made.result()[:end] if item.username not in self._removed]
-            if left:
+            made = self._made.result()[: self._logins if login_alone else None]
+            if left := [item for item in made if item.username not in self._removed]:
                 self._removed |= {item.username for item in left}
                 self._site.remove_accounts(left, posts, self._env)
 
@@ -87,9 +83,10 @@ class Context:
     load_s    seconds of load by many clients at once
     running   the deployment, for checks that stop a service of it; None for a --target
     accounts  the accounts of the checks; None if no check needs one
-    browser   the visitor whom the `login` check logged in
-    browsers  the logged-in visitors of the other accounts, by their number
-    clones    the same deployment brought up once more with other values; see layer_facts.clone
+    visitor   the visitor whom the `login` check logged in
+    members   the logged-in visitors of the other accounts, by their number
+    clones    the same deployment brought up once more with other values, by these
+    changes   these values, of a clone
     exits     the cleanup at the end of the suite
     """
 
@@ -103,25 +100,46 @@ class Context:
     load_s: float = LOAD_S
     running: Running | None = None
     accounts: Accounts | None = None
-    browser: Browser | None = None
-    browsers: dict[int, Browser] = field(default_factory=dict)
+    visitor: Visitor | None = None
+    members: dict[int, Visitor] = field(default_factory=dict)
     clones: dict[str, Context] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
     exits: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
-    def get(
-        self,
-        path: str | bytes,
-        headers: wire.Headers = (),
-        *,
-        method: str = "GET",
-        body: bytes | None = None,
-        host: str | None = "",
-    ) -> Answer:
-        """The answer to one anonymous request on its own connection; for the keywords see wire.build."""
-        answer = wire.fetch(self.target, path, headers, method=method, body=body, host=host)
+    def get(self, path: str | bytes, headers: wire.Headers = (), **how: Any) -> Answer:
+        """The answer to one anonymous request on its own connection; `how` is method, body, host: see wire.build."""
+        answer = wire.fetch(self.target, path, headers, **how)
         if answer.render_id:
             self.seen.add(answer.render_id)
         return answer
+
+    def ask(
+        self, path: str | bytes, *right: Expectation, headers: wire.Headers = (), when: str = "", **how: Any
+    ) -> Generator[Finding, None, Answer]:
+        """A row: one anonymous request and what its answer must be; yields what is wrong, and returns the answer.
+
+        when  words behind the request, such as "after an edit"
+        """
+        answer = self.get(path, headers, **how)
+        yield from self.judge(answer, *right, when=when)
+        return answer
+
+    def judge(self, answer: Answer, *right: Expectation, when: str = "") -> Generator[Finding]:
+        """What is wrong with an answer."""
+        if wrong := wrong_of(answer, right):
+            yield answer.wrong(*wrong, what=f"{answer.sent} {when}" if when else "")
+
+    def as_rendered(self, path: str) -> Expectation:
+        """The type and the text of a page as they are rendered in process."""
+        expected = self.site.pages[path]
+
+        def wrong(answer: Answer) -> str | None:
+            if answer.content_type != expected.content_type:
+                return f"Content-Type {answer.header('Content-Type')}, not {expected.content_type}"
+            found = expected.difference(as_in_process(answer.text, self.target))
+            return found and f"{found[1]} instead of {found[0]}"
+
+        return Expectation("the page as it is rendered in process", wrong)
 
     def first(self, path: str) -> Answer:
         """The first anonymous answer for `path`, fetched once."""
@@ -148,25 +166,53 @@ class Context:
         """A session cookie of nobody: every layer passes such a request to the application."""
         return {"Cookie": f"{self.site.session_cookie}=nobody"}
 
+    @property
+    def time_to_live_s(self) -> float:
+        """How long layers store a page; 0 where that is not known, of a --target."""
+        return float(self.running.case.settings["cache_seconds"]) if self.running else 0
+
+    @property
+    def own(self) -> Running:
+        """The deployment that the instrument started; raises NotTried for a --target."""
+        if self.running is None:
+            raise NotTried(NEEDS_OWN)
+        return self.running
+
+    def clone(self, changes: dict[str, Any]) -> Context:
+        """A context of the same deployment brought up once more with some values changed, until the suite ends.
+
+        Checks that ask for the same changes share it. Raises NotTried where the instrument did not bring the site up.
+        """
+        key = repr(sorted(changes.items()))
+        if key not in self.clones:
+            running = self.exits.enter_context(self.own.again(changes))
+            self.clones[key] = replace(self.beside(running), changes=changes)
+        return self.clones[key]
+
+    def beside(self, running: Running) -> Context:
+        """A context of another deployment of the same site."""
+        target = Target.parse(running.url)
+        return replace(self, target=target, running=running, env=running.env, pages={}, seen=set(), members={})
+
     def login_account(self) -> Account:
         """The account of the `login` check, once it is made."""
         assert self.accounts is not None
         return self.accounts.login()
 
-    def signed_in(self) -> Browser:
+    def signed_in(self) -> Visitor:
         """The visitor whom the `login` check logged in; raises BadAnswer when that failed."""
-        if self.browser is None:
+        if self.visitor is None:
             self.login_account()  # raises NotTried where none can be made
             raise BadAnswer("not tried: nobody is logged in, see login")
-        return self.browser
+        return self.visitor
 
     def member(self, number: int) -> Account:
         """One of the accounts for the checks of the layer, counted from 0."""
         assert self.accounts is not None
         return self.accounts.member(number)
 
-    def browser_of(self, number: int) -> Browser:
+    def member_visitor(self, number: int) -> Visitor:
         """That account's visitor, logged in once for all checks because password hashing is slow on purpose."""
-        if number not in self.browsers:
-            self.browsers[number] = log_in(self.target, self.site, self.member(number))
-        return self.browsers[number]
+        if number not in self.members:
+            self.members[number] = log_in(self.target, self.site, self.member(number))
+        return self.members[number]

@@ -1,77 +1,63 @@
-"""The last request of a check as a curl command, so that a reader can repeat it against `up --port 8000`."""
+"""A request as a curl command, so that a reader can repeat what failed."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Where `up --port 8000` serves.
-ORIGIN = "127.0.0.1:8000"
+# Where `up --port 8000` serves: what was verified is gone when its results are read.
+UP_PORT = 8000
 # Cookies of accounts and tokens are long and random; they mean nothing once the accounts are removed.
 LONGEST_COOKIE = 24
+LONGEST_PATH = 100
+# What each form is sent with.
+USUAL = ("Content-Type", "Origin", "Referer")
+SECRET = ("authorization", "x-csrftoken")
 
 
 @dataclass(frozen=True)
 class Sent:
-    """One request as it was built."""
+    """One request as it was built; `origin` is where the target is asked, such as http://127.0.0.1:8000."""
 
-    scheme: str
+    origin: str
     method: str
     path: str | bytes
-    headers: tuple[tuple[str, str], ...]
-    has_body: bool
-    host: str | None
+    headers: tuple[tuple[str, str], ...] = ()
+    has_body: bool = False
+    host: str | None = ""
 
+    def __str__(self) -> str:
+        """The request in words, such as `GET /about/ with Accept-Encoding: gzip`."""
+        path = self.path if isinstance(self.path, str) else self.path.decode("ascii", "backslashreplace")
+        if len(path) > LONGEST_PATH:
+            path = f"{path[:40]}...{path[-40:]} ({len(path)} characters)"
+        host = [] if self.host == "" else ["no Host"] if self.host is None else [f"Host: {self.host[:40]}"]
+        told = [pair for pair in self.headers if pair[0] not in USUAL]
+        given = [f"{name}: {_shown(name, value)[:60]}" for name, value in told]
+        said = ", ".join(host + given).encode("ascii", "backslashreplace").decode()
+        return f"{self.method} {path}" + (f" with {said}" if said else "")
 
-_last = threading.local()
-
-
-def note(sent: Sent) -> None:
-    """Remember the last request of this thread."""
-    _last.sent = sent
-
-
-def forget() -> None:
-    """Forget it, before another check."""
-    _last.sent = None
-
-
-def command() -> str | None:
-    """The last request of this thread as a curl command; None without one, or when curl cannot send its bytes."""
-    sent: Sent | None = getattr(_last, "sent", None)
-    return as_command(sent) if sent else None
-
-
-def as_command(sent: Sent) -> str | None:
-    """A request as a curl command; None when curl cannot send its bytes."""
-    path = sent.path.decode("latin-1") if isinstance(sent.path, bytes) else sent.path
-    headers = [(name, _shown(name, value)) for name, value in sent.headers]
-    if sent.host is not None and sent.host:
-        headers.insert(0, ("Host", sent.host))
-    if not all(text.isascii() and text.isprintable() for text in (path, *(value for _, value in headers))):
-        return None
-    words = ["curl", "-i", "--path-as-is", *(["-k"] if sent.scheme == "https" else [])]
-    words += ["--head"] if sent.method == "HEAD" else ["-X", sent.method] if sent.method != "GET" else []
-    for name, value in headers:
-        words += ["-H", f"{name}: {value}" if value else f"{name};"]
-    words += ["--data", "..."] if sent.has_body else []
-    return shlex.join([*words, f"{sent.scheme}://{ORIGIN}{path}"])
+    @property
+    def command(self) -> str | None:
+        """The curl command; None when curl cannot send its bytes."""
+        path = self.path.decode("latin-1") if isinstance(self.path, bytes) else self.path
+        headers = [(name, _shown(name, value)) for name, value in self.headers]
+        if self.host != "":
+            headers.insert(0, ("Host", self.host or ""))
+        if not all(text.isascii() and text.isprintable() for text in (path, *(value for _, value in headers))):
+            return None
+        words = ["curl", "-i", "--path-as-is", *(["-k"] if self.origin.startswith("https:") else [])]
+        words += ["--head"] if self.method == "HEAD" else ["-X", self.method] if self.method != "GET" else []
+        for name, value in headers:
+            # curl leaves a header out that ends with a colon, and sends an empty one for a semicolon.
+            words += ["-H", f"{name}: {value}" if value else f"{name}{':' if self.host is None else ';'}"]
+        words += ["--data", "..."] if self.has_body else []
+        return shlex.join([*words, f"{self.origin}{path}"])
 
 
 def _shown(name: str, value: str) -> str:
     """A header's value without secrets."""
-    if name.lower() in ("authorization", "x-csrftoken"):
+    if name.lower() in SECRET:
         return "..."
-    if name.lower() != "cookie":
-        return value
-    return re.sub(rf"=[^;]{{{LONGEST_COOKIE},}}", "=...", value)
-
-
-def pairs(headers: Mapping[str, str] | object) -> tuple[tuple[str, str], ...]:
-    """Headers as pairs; those of an iterator cannot be read twice and are left out."""
-    if isinstance(headers, Mapping):
-        return tuple((str(name), str(value)) for name, value in headers.items())
-    return tuple(headers) if isinstance(headers, (list, tuple)) else ()
+    return re.sub(rf"=[^;]{{{LONGEST_COOKIE},}}", "=...", value) if name.lower() == "cookie" else value

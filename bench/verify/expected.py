@@ -48,6 +48,11 @@ class Expected:
         return (body,) if self.again is None else tuple(_common(body, normalised(self.again)))
 
     @property
+    def varies(self) -> bool:
+        """Whether it differs from one rendering to the next, by more than its CSRF tokens."""
+        return len(self.parts) > 1
+
+    @property
     def lasts(self) -> bool:
         """Whether every rendering has the very same bytes: it holds no CSRF token either."""
         return self.parts == (self.body,)

@@ -6,28 +6,48 @@ Two answers with the same render id are one rendering, so the second one came fr
 
 from __future__ import annotations
 
-import html
-import re
+import base64
+import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from bench.verify import wire
+from bench.catalog.manifest import Layer
+from bench.verify import page_parser, wire
 from bench.verify.cacheability import obstacle
 from bench.verify.context import Context
-from bench.verify.finding import NEEDS_PROBES, NotTried
+from bench.verify.expect import Expectation
+from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
 from bench.verify.site import INSIDE
 from bench.verify.wire import Answer, BadAnswer
 
 # With up to 32 processes that each have a cache of their own, the 33rd request must be a hit (pigeonhole principle).
 MAX_TRIES = 33
-_PARAGRAPH = re.compile(rb'<p id="([a-z-]+)">([^<]*)</p>')
-# The paragraphs of a probe page stand in its first bytes.
-_HEAD_BYTES = 2000
+# How often a page that must not be cached is requested: enough for a layer that stores one at the second request.
+TIMES = 3
+# Who says what a probe page shows stands in its first bytes, and in its last ones that it is whole.
+_HEAD_BYTES, _TAIL_BYTES = 8000, 300
+# What a layer caches, as its manifest says it.
+PAGES, PARTS = "pages", "parts"
+# Headers of any answer, which say nothing of the page.
+OF_ANSWERS = {"date", "server", "connection", "keep-alive", "transfer-encoding", "content-length", "content-type"}
+OF_ANSWERS |= {"age", "via", "x-render-id", "vary", "accept-ranges"}
 
 
 def new_path(view: str = "page") -> str:
     """The path of a probe page that nobody has requested."""
     return f"/__probe__/{view}/{secrets.token_hex(8)}/"
+
+
+def answering(**said: Any) -> str:
+    """The path of a probe page, not requested before, whose answer is as said: see bench/inside/answers.py."""
+    spelt = base64.urlsafe_b64encode(json.dumps(said, separators=(",", ":")).encode()).decode().rstrip("=")
+    return new_path(f"answer/{spelt}")
+
+
+def with_headers(**headers: str) -> str:
+    """The path of such a page with these headers, their names spelt with underscores."""
+    return answering(headers=[[name.replace("_", "-"), value] for name, value in headers.items()])
 
 
 def require_probes(context: Context) -> None:
@@ -39,23 +59,48 @@ def require_probes(context: Context) -> None:
 def require_cacheable(context: Context) -> None:
     """Raise NotTried, by the name of what stops it, where a project's middleware keeps each page out of caches."""
     require_probes(context)
-    if not context.strict and (why := obstacle(context.get(new_path()))):
+    if not context.strict and (why := obstacle_here(context, context.get(new_path()))):
         raise NotTried(f"no page of the project is cached: {why}")
 
 
 def paragraphs(answer: Answer) -> dict[str, str]:
     """The paragraphs of a probe page, about its rendering and its request, by name."""
-    return {
-        name.decode(): html.unescape(text.decode()) for name, text in _PARAGRAPH.findall(answer.content[:_HEAD_BYTES])
-    }
+    head = answer.content[:_HEAD_BYTES].decode("utf-8", "replace").replace("\0", "\ufffd")
+    return page_parser.parse(head).paragraphs
 
 
-def paragraph(answer: Answer, name: str) -> str:
+def shown(answer: Answer, name: str) -> str:
     """The text of a probe page's paragraph; raises ValueError when the page has none of that name."""
-    found = re.search(rf'<p id="{name}">([^<]*)</p>', answer.text)
-    if not found:
-        raise ValueError(f"a probe page without its paragraph {name}")
-    return html.unescape(found[1])
+    found = paragraphs(answer)
+    if name not in found:
+        raise ValueError(f"{answer.sent}: status {answer.status}, a page without its paragraph {name}")
+    return found[name]
+
+
+def shows(name: str, right: str) -> Expectation:
+    """A probe page whose paragraph has this text."""
+
+    def wrong(answer: Answer) -> str | None:
+        got = paragraphs(answer).get(name)
+        return None if got == right else f"status {answer.status}, the page of {name} {got!r}"
+
+    return Expectation(f"the page of {name} {right!r}", wrong)
+
+
+def is_whole(answer: Answer) -> bool:
+    """Whether a probe page has its first and its last paragraph, from one rendering."""
+    tail = page_parser.parse(answer.content[-_TAIL_BYTES:].decode("utf-8", "replace")).paragraphs
+    return answer.status == 200 and "whole" in tail and tail["whole"] == paragraphs(answer).get("render-id")
+
+
+def whole(least: int = 0) -> Expectation:
+    """A whole probe page, of at least so many bytes."""
+
+    def wrong(answer: Answer) -> str | None:
+        right = is_whole(answer) and len(answer.content) >= least
+        return None if right else f"status {answer.status}, {len(answer.content)} bytes"
+
+    return Expectation("status 200 and the whole page", wrong)
 
 
 def render_id(answer: Answer) -> str | None:
@@ -82,14 +127,60 @@ def until_hit(context: Context, path: str, headers: wire.Headers = (), tries: in
     return None
 
 
-def repeat(
-    context: Context,
-    path: str,
-    times: int,
-    headers: wire.Headers = (),
-    *,
-    method: str = "GET",
-    body: bytes | None = None,
-) -> list[Answer]:
+def repeat(context: Context, path: str, times: int = TIMES, headers: wire.Headers = (), **how: Any) -> list[Answer]:
     """The answers to the same request sent `times` times, one after another."""
-    return [context.get(path, headers, method=method, body=body) for _ in range(times)]
+    return [context.get(path, headers, **how) for _ in range(times)]
+
+
+def rendered_each_time(context: Context, path: str, status: int = 200) -> Iterator[Finding]:
+    """What is wrong unless each request gets its own rendering, with this status."""
+    answers = repeat(context, path)
+    if wrong := [answer for answer in answers if answer.status != status]:
+        yield wrong[0].wrong(f"status {status}")
+    yield from distinct(answers, map(render_id, answers), "renderings")
+
+
+def distinct(answers: list[Answer], found: Iterable[str | None], what: str) -> Iterator[Finding]:
+    """What is wrong unless the answers have so many different renderings, cookies or tokens."""
+    found = list(found)
+    if len(set(found)) < len(found) or None in found:
+        got = f"{len(set(found) - {None})}: it was cached"
+        yield answers[-1].wrong(f"{len(found)} {what} for {len(answers)} requests", got)
+
+
+def in_its_code(context: Context) -> list[Layer]:
+    """The layers of which the project's own code says what they cache, for how long, and until which write.
+
+    With the kit's variables it reads the kit's time to live, and invalidates like the kit's layers.
+    """
+    return [] if context.site.description.reads_environment else [it for it in context.layers if it.in_site]
+
+
+def without_invalidation(context: Context) -> list[Layer]:
+    """The layers that no write invalidates: only the time to live ends their stale pages."""
+    return [layer for layer in context.layers if not layer.invalidation or layer in in_its_code(context)]
+
+
+def caches_pages(context: Context) -> bool:
+    """Whether a layer caches whole pages."""
+    return any(layer.caches == PAGES for layer in context.layers)
+
+
+def obstacle_here(context: Context, *answers: Answer) -> str | None:
+    """What stops caches from storing a page by these answers, the last one rendered, or the layers here: a store of
+    bodies has no place for its headers."""
+    why = next(filter(None, (obstacle(answer, context.time_to_live_s) for answer in answers)), None)
+    if why or context.strict or not any(layer.bodies for layer in context.layers):
+        return why
+    usual, answer = context.get(new_path()), answers[-1]
+    others = {name for name, _ in answer.headers if answer.header(name) != usual.header(name)}
+    own = sorted(name for name in others if name.lower() not in OF_ANSWERS)
+    own += ["Vary: Accept-Encoding"] if "accept-encoding" in answer.names("Vary") else []
+    return f"it has {' and '.join(own)} of its own, and the layer stores bodies alone" if own else None
+
+
+def require_visible_hits(context: Context) -> None:
+    """Raise NotTried where only the project's own code caches its pages: a hit of `cache_page` has a new id."""
+    inside = in_its_code(context)
+    if inside and not any(layer.caches == PAGES and layer not in inside for layer in context.layers):
+        raise NotTried("which pages are cached is up to the project's own code, and no answer shows it")

@@ -1,23 +1,27 @@
-"""Parse a page: its links, its forms, and what differs from one rendering to the next."""
+"""Parse a page with lxml: its links, its forms, and what differs from one rendering to the next."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html.parser import HTMLParser
+from functools import cached_property
 
-_TOKEN = re.compile(r"""(<[^<>]*\bname=["']?csrfmiddlewaretoken["']?[^<>]*>)""")
-_VALUE = re.compile(r"""\bvalue=(["'])([^"']*)\1""")
+from lxml import etree, html
+
+TOKEN = "csrfmiddlewaretoken"
+_TOKEN_TAG = re.compile(rf"""<[^<>]*\bname=["']?{TOKEN}["']?[^<>]*>""")
+_VALUE = re.compile(r"""\bvalue=(["']?)([^"'\s>]*)\1""")
 
 
 def normalised(text: str) -> str:
     """The page without the values of its CSRF tokens, which are new in each rendering."""
-    return _TOKEN.sub(lambda match: _VALUE.sub('value="*"', match[1]), text)
+    return _TOKEN_TAG.sub(lambda tag: _VALUE.sub('value="*"', tag[0]), text)
 
 
 def tokens(text: str) -> set[str]:
-    """The CSRF tokens of the page: found without parsing it, which takes a hundred times as long."""
-    values = (_VALUE.search(tag) for tag in _TOKEN.findall(text))
+    """The CSRF tokens of the page: found without parsing it, which takes ten times as long."""
+    values = (_VALUE.search(tag) for tag in _TOKEN_TAG.findall(text))
     return {value[2] for value in values if value and value[2]}
 
 
@@ -40,15 +44,52 @@ class Form:
     emails: list[str] = field(default_factory=list)
 
 
-@dataclass
 class Page:
-    """The addresses a page refers to and its forms, in document order."""
+    """A page at the path `base`: the addresses it refers to and its forms, in document order."""
 
-    styles: list[str] = field(default_factory=list)
-    scripts: list[str] = field(default_factory=list)
-    images: list[str] = field(default_factory=list)
-    links: list[str] = field(default_factory=list)
-    forms: list[Form] = field(default_factory=list)
+    def __init__(self, text: str, base: str = "/"):
+        self.base = base
+        try:
+            # As bytes: lxml refuses a text that declares its encoding.
+            self.root = html.document_fromstring(text.encode(), parser=html.HTMLParser(encoding="utf-8"))
+        except etree.ParserError:
+            self.root = html.fromstring("<html></html>")
+
+    def _all(self, path: str) -> Iterator[str]:
+        return (str(found) for found in self.root.xpath(path))
+
+    @cached_property
+    def styles(self) -> list[str]:
+        return list(self._all("//link[contains(concat(' ', @rel, ' '), ' stylesheet ')]/@href"))
+
+    @cached_property
+    def scripts(self) -> list[str]:
+        return list(self._all("//script/@src"))
+
+    @cached_property
+    def pictures(self) -> list[str]:
+        """Pictures of <img>, <picture>, <video> and icons."""
+        several = [item.split()[0] for value in self._all("//@srcset") for item in value.split(",") if item.strip()]
+        one = self._all("//img/@src | //video/@poster | //input[@type='image']/@src | //link[@rel='icon']/@href")
+        return list(dict.fromkeys([*one, *several]))
+
+    @cached_property
+    def links(self) -> list[str]:
+        return list(self._all("//a/@href"))
+
+    @cached_property
+    def nonces(self) -> list[str]:
+        """The nonces of a Content-Security-Policy that scripts and styles have."""
+        return list(self._all("//@nonce"))
+
+    @cached_property
+    def paragraphs(self) -> dict[str, str]:
+        """The text of each paragraph with an id, by that: a probe page says so what it was rendered for."""
+        return {item.get("id"): item.text_content() for item in self.root.xpath("//p[@id]")}
+
+    @cached_property
+    def forms(self) -> list[Form]:
+        return [_form(item, self.base) for item in self.root.forms]
 
     def comment_form(self) -> Form | None:
         """The first form that posts a text of several lines, or None."""
@@ -63,75 +104,33 @@ class Page:
         return next((form for form in self.forms if field_name in form.values), None)
 
 
-class _Parser(HTMLParser):
-    def __init__(self, base: str) -> None:
-        super().__init__()
-        self.base = base
-        self.page = Page()
-        self.form: Form | None = None
-        self.select: str | None = None
-
-    def updatepos(self, i: int, j: int) -> int:
-        """Count no lines: nobody asks where in the page something stands."""
-        return j
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        values = {name: value or "" for name, value in attributes}
-        present = {name for name, _ in attributes}
-        if tag == "link" and "stylesheet" in values.get("rel", "").lower().split():
-            self.page.styles.append(values.get("href", ""))
-        elif tag == "script" and "src" in values:
-            self.page.scripts.append(values["src"])
-        elif tag == "img" and "src" in values:
-            self.page.images.append(values["src"])
-        elif tag == "a" and "href" in values:
-            self.page.links.append(values["href"])
-        elif tag == "form":
-            self.form = Form(values.get("action") or self.base, values.get("method", "get").lower())
-            self.page.forms.append(self.form)
-        elif self.form is not None:
-            self._field(tag, values, present)
-
-    def _field(self, tag: str, values: dict[str, str], present: set[str]) -> None:
-        form, name = self.form, values.get("name", "")
-        assert form is not None
-        if tag == "option" and self.select and ("selected" in present or not form.values.get(self.select)):
-            form.values[self.select] = values.get("value", "")
+def _form(element: html.FormElement, base: str) -> Form:
+    form = Form(element.get("action") or base, element.get("method", "get").lower())
+    form.values = {name: str(value) for name, value in element.form_values()}
+    for item in element.inputs:
+        name, kind = item.name, (item.get("type") or "text").lower() if item.tag == "input" else item.tag
         if not name:
-            return
-        if tag == "textarea":
-            form.values[name] = ""
-            form.texts.append(name)
+            continue
+        if kind == "textarea":
             form.areas.append(name)
-        elif tag == "select":
-            self.select = name
             form.values[name] = ""
-        elif tag == "input":
-            kind = values.get("type", "text").lower()
-            if kind in ("radio", "checkbox"):
-                if "checked" in present or (kind == "radio" and name not in form.values):
-                    form.values[name] = values.get("value", "on")
-            elif kind not in ("submit", "button", "image", "reset", "file"):
-                form.values[name] = values.get("value", "")
-                if kind in ("text", "search"):
-                    form.texts.append(name)
-                if kind in ("text", "email", "tel"):
-                    form.names.append(name)
-                    if kind == "email":
-                        form.emails.append(name)
-                elif kind == "password":
-                    form.passwords.append(name)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "form":
-            self.form = None
-        elif tag == "select":
-            self.select = None
+        if kind in ("text", "search", "textarea"):
+            form.texts.append(name)
+        if kind in ("text", "email", "tel"):
+            form.names.append(name)
+        if kind == "email":
+            form.emails.append(name)
+        if kind == "password":
+            form.passwords.append(name)
+        if kind in ("text", "search", "email", "tel", "password", "number", "hidden"):
+            form.values.setdefault(name, item.get("value") or "")
+        elif kind == "radio":
+            form.values.setdefault(name, item.get("value") or "on")
+        elif kind == "select" and not form.values.get(name):
+            form.values[name] = next(iter(filter(None, item.value_options)), "")
+    return form
 
 
 def parse(text: str, base: str = "/") -> Page:
     """Parse the page at path `base`."""
-    parser = _Parser(base)
-    parser.feed(text)
-    parser.close()
-    return parser.page
+    return Page(text, base)

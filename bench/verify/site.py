@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from bench.errors import BenchError, GlobalFault
@@ -33,6 +33,10 @@ from bench.verify.finding import NotTried
 
 TIMEOUT_S = 60
 NOTHING_SAID = Description()
+# The command that renders pages in process.
+RENDER = ["renderpages", "--twice"]
+# How many of the public pages are asked by several visitors.
+MAX_PAGES = 12
 
 # A path to which the site answers 404 with its own page, unless it has a page for any path.
 UNKNOWN_PATH = "/no/such/page/"
@@ -79,6 +83,7 @@ class Site:
     may_write    whether checks may write to its database; is_copy: whether that is the kit's, a copy or a private one
     interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
     session_cookie  the name of the cookie that visitors who are logged in have
+    media_url    where its uploads are, empty where they are not served
     """
 
     urls: Mapping[str, str]
@@ -94,6 +99,7 @@ class Site:
     is_copy: bool = False
     interpreter: Mapping[str, str] = field(default_factory=dict)
     session_cookie: str = SESSION_COOKIE
+    media_url: str = ""
     # Whether its commands can reach its database.
     has_database: ClassVar[bool] = True
 
@@ -130,7 +136,6 @@ class Site:
 
     @property
     def public_paths(self) -> list[str]:
-        """The pages that the project names as public."""
         return [path for path in self.description.public if path in self.html_paths]
 
     def proof(self, account: Account) -> str:
@@ -144,13 +149,18 @@ class Site:
         return list(dict.fromkeys([*filter(self.description.shows_account, self.plain_paths), self.url("account")]))
 
     @property
+    def file_urls(self) -> tuple[str, ...]:
+        """Below what the site serves files: static ones, and uploads."""
+        return tuple(filter(None, (self.static_url, self.media_url)))
+
+    @property
     def small_files(self) -> list[str]:
         """A small static file, if the site has one."""
         return [self.urls["static_small"]] if "static_small" in self.urls else []
 
     @property
     def lasting_paths(self) -> list[str]:
-        """A page that is always rendered alike, for no check writes to it; empty when a project has none."""
+        """A page that is always rendered alike, for no check writes to it; none in some projects."""
         if "lasting" in self.urls:
             return [self.urls["lasting"]]
         alike = [path for path in self.main_paths if self.pages[path].lasts]
@@ -162,10 +172,8 @@ class Site:
         return not self.has_database or self.pages[UNKNOWN_PATH].status == 404
 
     def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
-        """Make accounts, and remove those that killed instruments left, or take those that the description names.
-
-        Raises BenchError when that fails, NotTried where the project has no login.
-        """
+        """Make accounts, and remove those of killed instruments, or take those that the description names; raises
+        BenchError when that fails, NotTried where the project has no login."""
         self.url("login")
         self.require_writes()
         if named := _named_accounts(self):
@@ -192,28 +200,24 @@ class Site:
         """Remove the rows that probes made and did not remove; raises BenchError when the command fails."""
         self._command(["removeprobes"], env, reads=False)
 
-    def write_row(self, author: int, what: str, env: Mapping[str, str]) -> dict[str, Any]:
+    def write_row(self, author: int, what: str, env: Mapping[str, str]) -> Any:
         """Change a probe's row by a command, outside of the servers; raises BenchError when it fails."""
-        return cast(dict[str, Any], self._command(["writerow", str(author), what], env))
+        return self._command(["writerow", str(author), what], env)
 
     def run_write(self, words: list[str], env: Mapping[str, str]) -> None:
         """Run the described command that changes a page; raises BenchError when it fails."""
         self.require_writes()
         self._command(words, env, reads=False)
 
-    def render(self, *paths: str) -> Any:
-        """What the command that renders pages in process says of them, by path."""
-        return self._command(["renderpages", "--twice", *paths], None)
-
     def rendered_now(self, *paths: str) -> dict[str, Expected]:
-        """These pages as they are rendered in process now."""
-        rendered = self.render(*paths)
+        """These pages as they are now."""
+        rendered = self._command(RENDER + list(paths), None)
         return {path: _expected(path, rendered) for path in paths}
 
-    def is_outdated(self) -> bool:
-        """Whether a page is another one now than when the expected pages were rendered."""
+    def outdated_paths(self) -> list[str]:
+        """The pages that are others now than when the expected pages were rendered."""
         now = self.rendered_now(*self.pages)
-        return any(not page.same(now[path]) for path, page in self.pages.items())
+        return [path for path, page in self.pages.items() if not page.same(now[path])]
 
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
         return _manage(self.prefix, self.python, self.manage_py, {**self.env, **(env or {})}, words, reads)
@@ -293,7 +297,7 @@ def prepare(site: Site) -> Site:
     paths = [
         path for path in dict.fromkeys([*site.urls.values(), UNKNOWN_PATH]) if not path.startswith(site.static_url)
     ]
-    rendered = site.render(INSIDE, *paths)
+    rendered = site._command([*RENDER, INSIDE, *paths], None)
     site = replace(site, pages={path: _expected(path, rendered) for path in paths})
     _require_pages(site)
     inside = _inside(rendered)

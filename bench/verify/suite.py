@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from bench.catalog.manifest import Layer
 from bench.errors import BenchError, hint
-from bench.results.records import GROUPS, Outcome
+from bench.records.records import GROUPS, NO_LAYER, Outcome
 from bench.serve.deployment import Running
-from bench.verify import curl
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Accounts, Context
+from bench.verify.curl import UP_PORT, Sent
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.site import DatabaseChanged, Site
 from bench.verify.wire import BadAnswer, Target
@@ -88,6 +90,7 @@ class Subject:
     env       environment of the deployment's site, for the site's commands
     declared  checks that the stack or layer does not support -> the reason
     running   the deployment; None for a --target
+    options   the options of `up` that serve the same again, beside the stack and its layers
     """
 
     target: Target
@@ -97,6 +100,7 @@ class Subject:
     env: Mapping[str, str] = field(default_factory=dict)
     declared: Mapping[str, str] = field(default_factory=dict)
     running: Running | None = None
+    options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require_checks(self.declared)
@@ -127,7 +131,7 @@ def run_suite(subject: Subject, selection: Selection, progress: Progress | None 
             if context.accounts:
                 context.accounts.remove(context.posts)
     found |= {item.name: [NotTried(LEFT_OUT)] for item in checks if selection.leaves_out(item)}
-    return [outcome(subject, item, found.get(item.name, [])) for item in checks]
+    return [outcome(subject, item, found.get(item.name, []), context.clones.values()) for item in checks]
 
 
 def _accounts(context: Context, due: list[Check], pool: ThreadPoolExecutor) -> Accounts | None:
@@ -171,15 +175,15 @@ class _Suite:
     def _require_same_rows(self, found: dict[str, list[Finding]]) -> None:
         """Before the suite's first write: raise DatabaseChanged when differences come from other rows."""
         wrong = any(isinstance(finding, Mismatch) for findings in found.values() for finding in findings)
-        if wrong and self.context.site.is_outdated():
+        if wrong and (changed := self.context.site.outdated_paths()):
             raise DatabaseChanged(
-                f"another program changed the database while {self.name} was verified; stop that program, or name "
-                "another database with --database"
+                f"{', '.join(changed[:MAX_MISMATCHES])}: another page now than before {self.name} was verified; stop "
+                "the program that changes the database, or name another one with --database"
             )
 
     def _remove_login(self) -> None:
         if self.context.accounts:
-            self.context.accounts.remove_login(self.context.posts)
+            self.context.accounts.remove(self.context.posts, login_alone=True)
 
     def _stage(self, stage: str, deadline: float) -> dict[str, list[Finding]]:
         found: dict[str, list[Finding]] = {}
@@ -202,28 +206,24 @@ class _Suite:
 def findings(item: Check, context: Context) -> list[Finding]:
     """What the check found; a broken connection or an unreadable answer is a finding too."""
     found: list[Finding] = []
-    curl.forget()
     try:
-        found.extend(_with_request(finding) for finding in item.run(context))
+        found.extend(item.run(context))
     except NotTried as reason:
         found.append(reason)
-    except BadAnswer as error:
-        found.append(_with_request(Mismatch("a complete answer", str(error))))
-    except OSError as error:
-        found.append(_with_request(Mismatch("a complete answer", f"{type(error).__name__}: {error}")))
+    except (BadAnswer, OSError) as error:
+        sent: Sent | None = getattr(error, "sent", None)
+        expected = f"{sent}: a complete answer" if sent else "a complete answer"
+        got = str(error) if isinstance(error, BadAnswer) else f"{type(error).__name__}: {error}"
+        found.append(Mismatch(expected, got, sent))
     except (ValueError, LookupError) as error:
-        found.append(_with_request(Mismatch("an answer that can be read", f"{type(error).__name__}: {error}")))
+        found.append(Mismatch("an answer that can be read", f"{type(error).__name__}: {error}"))
     return found
 
 
-def _with_request(finding: Finding) -> Finding:
-    """A wrong answer with the request that was made last."""
-    return replace(finding, request=curl.command()) if isinstance(finding, Mismatch) else finding
-
-
-def outcome(subject: Subject, item: Check, found: list[Finding]) -> Outcome:
-    """The record of what a check found."""
+def outcome(subject: Subject, item: Check, found: list[Finding], clones: Iterable[Context] = ()) -> Outcome:
+    """The record of what a check found; `clones` are the deployments with other values that it may have asked."""
     wrong = [finding for finding in found if isinstance(finding, Mismatch)]
+    request, serve = _again(subject, wrong, clones)
     reasons = dict.fromkeys(finding.reason for finding in found if isinstance(finding, NotTried))
     return Outcome(
         subject.stack,
@@ -232,12 +232,29 @@ def outcome(subject: Subject, item: Check, found: list[Finding]) -> Outcome:
         not wrong,
         expected=_joined([finding.expected for finding in wrong]) if wrong else None,
         got=_joined([finding.got for finding in wrong]) if wrong else None,
-        request=next((finding.request for finding in wrong if finding.request), None),
+        request=request,
+        serve=serve,
         declared=subject.declared.get(item.name),
         group=item.group,
         figures={finding.name: finding.value for finding in found if isinstance(finding, Figure)},
         not_tried="; ".join(reasons) or None,
     )
+
+
+def _again(subject: Subject, wrong: list[Mismatch], clones: Iterable[Context]) -> tuple[str | None, str | None]:
+    """The first wrong answer's request as a curl command, and the command that serves what it asks.
+
+    A target runs already. A deployment of ours is gone when its results are read, so `up --port 8000` serves it again.
+    """
+    sent = next((finding.sent for finding in wrong if finding.sent and finding.sent.command), None)
+    request = sent.command if sent else None
+    if sent is None or request is None or subject.running is None:
+        return request, None
+    changes = next((clone.changes for clone in clones if clone.target.origin == sent.origin), {})
+    options = [*subject.options, *(word for name, value in changes.items() for word in ("--set", f"{name}={value}"))]
+    layer = ["--layer", subject.layer] if subject.layer != NO_LAYER else []
+    serve = shlex.join(["python", "-m", "bench", "up", subject.stack, *layer, *options, "--port", str(UP_PORT)])
+    return request.replace(f":{urlsplit(sent.origin).port}", f":{UP_PORT}"), serve
 
 
 def _joined(texts: list[str]) -> str:

@@ -47,8 +47,8 @@ class TargetSite(Site):
     def require_writes(self) -> None:
         raise NotTried(NEEDS_DATABASE)
 
-    def is_outdated(self) -> bool:
-        return False
+    def outdated_paths(self) -> list[str]:
+        return []
 
     def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
         raise NotTried(NEEDS_DATABASE)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bench.project import commands
 from bench.project.under_test import UnderTest
-from bench.results.records import Outcome
+from bench.records.records import Outcome
 from bench.serve.deployment import Running
 from bench.verify.site import DatabaseChanged, Site, described_accounts, learn, permitted, prepare
 from bench.verify.suite import Progress, Selection, Subject, run_suite
@@ -18,8 +20,9 @@ from bench.verify.wire import Target
 class Verifier:
     """Verifies one deployment after another of the same database; each Python renders the expected pages once."""
 
-    def __init__(self, project: UnderTest, selection: Selection, write: bool = False):
-        """`write` lets checks write to a project's own database; a copy and a private one they may always.
+    def __init__(self, project: UnderTest, selection: Selection, write: bool = False, options: Sequence[str] = ()):
+        """`write` lets checks write to a project's own database; a copy and a private one they may always. `options`
+        are those that serve the same again.
 
         Raises BenchError when the project names accounts that are not there.
         """
@@ -27,7 +30,15 @@ class Verifier:
             described_accounts(login.users_env, {**os.environ, **project.project.env}, count=len(login.users_env))
         self.selection = selection
         self.write = write
+        self.options = tuple(options)
         self._sites: dict[Path, Site] = {}
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the outcomes must know of the project's pages."""
+        pages = [pair for site in self._sites.values() for pair in site.pages.items()]
+        varying = dict.fromkeys(path for path, page in pages if page.varies)
+        return [f"{path} differs from one rendering to the next: only what stays is compared" for path in varying]
 
     def verify(self, running: Running, progress: Progress | None = None) -> list[Outcome]:
         """One Outcome a check; raises BenchError when the site's own commands fail.
@@ -63,6 +74,7 @@ class Verifier:
                 static=project.static_root,
                 static_url=project.names["static_url"],
             )
+            site = replace(site, media_url=project.names["media_url"] or "")
             self._sites[project.python] = prepare(permitted(site, project, case.database, self.write))
         return Subject(
             Target.parse(running.url),
@@ -72,4 +84,5 @@ class Verifier:
             project.environment(running.env),
             {item.check: item.reason for item in case.declares},
             running,
+            self.options,
         )

@@ -1,4 +1,4 @@
-"""HTTP/1.x over a socket, with control over every byte of the request and a check of every byte of the answer.
+"""HTTP/1.x over a socket, with control over every byte of the request; h11 checks every byte of the answer.
 
 An ordinary client collapses dot segments, refuses odd bytes, and hides a connection that was closed too early. The
 checks need exactly these.
@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import io
 import select
 import socket
 import ssl
 import time
+import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from bench.verify import curl
+import h11
+
+from bench.verify.curl import Sent
+from bench.verify.finding import Mismatch
 from bench.verify.target import Target as Target
 
 TIMEOUT_S = 10.0
-MAX_LINE = 65536
-MAX_HEADERS = 200
-# Bytes that a slow reader takes at a time.
+# The longest block of headers of an answer.
+MAX_HEAD_BYTES = 1 << 20
 PIECE_BYTES = 200_000
+# Bytes shown of an answer that came too early.
+EARLY_BYTES = 80
+USUAL = (("User-Agent", "verify"), ("Accept", "*/*"), ("Accept-Encoding", "identity"))
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
@@ -43,13 +48,18 @@ class Closed(BadAnswer):
 
 @dataclass(frozen=True)
 class Answer:
-    """One complete answer. `body` is without its transfer coding and with its content coding."""
+    """One complete answer. `body` is without its transfer coding and with its content coding.
+
+    delimited  whether the body had an end of its own, other than that of the connection
+    sent       the request, if it was built here
+    """
 
     status: int
     version: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
     delimited: bool = True
+    sent: Sent | None = None
 
     def header(self, name: str) -> str | None:
         """The value of the header, several joined with a comma, or None."""
@@ -59,6 +69,10 @@ class Answer:
     def all(self, name: str) -> list[str]:
         name = name.lower()
         return [value for key, value in self.headers if key.lower() == name]
+
+    def names(self, header: str) -> set[str]:
+        """The names that a header such as Vary or Connection lists, of all its lines, in lower case."""
+        return {name.strip().lower() for name in ",".join(self.all(header)).split(",")} - {""}
 
     @property
     def content_type(self) -> str:
@@ -70,22 +84,26 @@ class Answer:
         return self.header("X-Render-Id")
 
     @property
+    def coding(self) -> str:
+        """The content coding, `identity` without one."""
+        return (self.header("Content-Encoding") or "identity").strip().lower()
+
+    @property
     def content(self) -> bytes:
         """The body with its content coding removed; raises BadAnswer when it does not match its header."""
-        coding = (self.header("Content-Encoding") or "identity").strip().lower()
         try:
-            if coding == "gzip":
+            if self.coding == "gzip":
                 return gzip.decompress(self.body)
-            if coding == "deflate":
+            if self.coding == "deflate":
                 return zlib.decompress(self.body)
-            if coding == "br":
+            if self.coding == "br":
                 import brotli  # type: ignore[import-untyped]
 
                 return bytes(brotli.decompress(self.body))
         except Exception as error:
-            raise BadAnswer(f"a body that is not {coding}, unlike its Content-Encoding: {error}") from None
-        if coding != "identity":
-            raise BadAnswer(f"Content-Encoding {coding}, which was not requested")
+            raise BadAnswer(f"a body that is not {self.coding}, unlike its Content-Encoding: {error}") from None
+        if self.coding != "identity":
+            raise BadAnswer(f"Content-Encoding {self.coding}, which was not requested")
         return self.body
 
     @property
@@ -93,12 +111,24 @@ class Answer:
         return self.content.decode("utf-8", "replace")
 
     @property
+    def redirects(self) -> bool:
+        return 300 <= self.status < 400
+
+    @property
     def keeps_open(self) -> bool:
         """Whether the answer's headers allow another request on the connection."""
-        words = {word.strip().lower() for word in (self.header("Connection") or "").split(",")}
+        words = self.names("Connection")
         if not self.delimited or "close" in words:
             return False
         return self.version == "HTTP/1.1" or "keep-alive" in words
+
+    def wrong(self, expected: str, got: str | None = None, what: str = "") -> Mismatch:
+        """That this answer is not what was expected; `got` is its status when None, `what` the request in words."""
+        return Mismatch(f"{what or self.sent}: {expected}", f"status {self.status}" if got is None else got, self.sent)
+
+
+def pairs(headers: Headers) -> tuple[tuple[str, str], ...]:
+    return tuple(headers.items() if isinstance(headers, Mapping) else headers)
 
 
 def build(
@@ -120,22 +150,19 @@ def build(
     lines = [method.encode() + b" " + raw + b" HTTP/" + version.encode()]
     if host is not None:
         lines.append(b"Host: " + (host or target.netloc).encode())
-    given = [
-        *(target.via.headers if target.via else ()),
-        *(headers.items() if isinstance(headers, Mapping) else headers),
-    ]
+    given = [*(target.via.headers if target.via else ()), *pairs(headers)]
     names = {name.lower() for name, _ in given}
-    for name, value in (("User-Agent", "verify"), ("Accept", "*/*"), ("Accept-Encoding", "identity")):
-        if name.lower() not in names:
-            given.append((name, value))
+    given += [(name, value) for name, value in USUAL if name.lower() not in names]
     if body is not None and not names & {"content-length", "transfer-encoding"}:
         given.append(("Content-Length", str(len(body))))
     lines += [f"{name}: {value}".encode("utf-8", "surrogateescape") for name, value in given]
     return b"\r\n".join(lines) + b"\r\n\r\n" + (body or b"")
 
 
-# Bytes shown of an answer that came too early.
-EARLY_BYTES = 80
+def chunked(data: bytes, size: int = 16) -> bytes:
+    """`data` in the chunked transfer coding, `size` bytes a chunk."""
+    pieces = [data[start : start + size] for start in range(0, len(data), size)]
+    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
 
 
 class Connection:
@@ -148,7 +175,8 @@ class Connection:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if target.tls:
             self.socket = _tls().wrap_socket(self.socket, server_hostname=target.host)
-        self.reader = self.socket.makefile("rb")
+        # What has come and was not read yet.
+        self._left = b""
 
     def __enter__(self) -> Connection:
         return self
@@ -157,8 +185,6 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self.reader.close()
         with contextlib.suppress(OSError):
             self.socket.close()
 
@@ -177,17 +203,17 @@ class Connection:
         """Wait; returns whether the server neither sent nor closed anything."""
         deadline = time.monotonic() + seconds
         while select.select([self.socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            if not self.target.tls or self._has_data():
+            if self._came():
                 return False
         return True
 
-    def _has_data(self) -> bool:
-        """Whether TLS brought data or the end, and not only a session ticket."""
+    def _came(self) -> bool:
+        """Take what has come; whether that is data or the end, and not only TLS's session ticket."""
         timeout = self.socket.gettimeout()
         self.socket.settimeout(0)
         try:
-            self.reader.peek(1)
-        except ssl.SSLWantReadError:
+            self._left += self.socket.recv(PIECE_BYTES)
+        except (BlockingIOError, ssl.SSLWantReadError):
             return False
         except OSError:
             return True
@@ -196,8 +222,10 @@ class Connection:
         return True
 
     def early_bytes(self) -> bytes:
-        """The first bytes of an answer that came too early."""
-        return self.reader.peek(1)[:EARLY_BYTES]
+        """The first bytes of what comes, empty when the server closes the connection."""
+        with contextlib.suppress(ConnectionResetError):
+            self._left = self._left or self.socket.recv(PIECE_BYTES)
+        return self._left[:EARLY_BYTES]
 
     def exchange(
         self,
@@ -209,12 +237,17 @@ class Connection:
         host: str | None = "",
         version: str = "1.1",
     ) -> Answer:
-        """Send one request and read its answer."""
-        curl.note(curl.Sent(self.target.scheme, method, path, curl.pairs(headers), body is not None, host))
-        self.send(build(self.target, method, path, headers, body, host=host, version=version))
-        return self.read(method)
+        """Send one request and read its answer; what it raises has the request as `sent`."""
+        headers = pairs(headers)
+        sent = Sent(self.target.origin, method, path, headers, body is not None, host)
+        try:
+            self.send(build(self.target, method, path, headers, body, host=host, version=version))
+            return self.read(method, sent=sent)
+        except (BadAnswer, OSError) as error:
+            error.sent = sent  # type: ignore[union-attr]
+            raise
 
-    def read(self, method: str = "GET", pause: Callable[[], None] | None = None) -> Answer:
+    def read(self, method: str = "GET", pause: Callable[[], None] | None = None, sent: Sent | None = None) -> Answer:
         """Read the answer to a request made with `method`, with a `pause` before each piece of its body.
 
         Raises Closed when the connection ends first, BadAnswer when the bytes are not one complete answer or come too
@@ -222,120 +255,103 @@ class Connection:
         """
         self.used = True
         try:
-            answer = read_answer(self.reader, method, pause)
+            return self._read(method, pause, sent)
         except TimeoutError:
             raise TooLate(f"no complete answer within {self.socket.gettimeout():g} s") from None
-        return answer
+        except h11.RemoteProtocolError as error:
+            raise BadAnswer(f"not a complete HTTP answer: {error}") from None
+
+    def _read(self, method: str, pause: Callable[[], None] | None, sent: Sent | None) -> Answer:
+        parser = h11.Connection(h11.CLIENT, MAX_HEAD_BYTES)
+        parser.send(h11.Request(method=method, target="/", headers=[("Host", "of-the-target")]))
+        parser.send(h11.EndOfMessage())
+        empty, head, body = not self._left, None, bytearray()
+        if self._left:
+            parser.receive_data(self._left)
+        while not isinstance(event := parser.next_event(), h11.EndOfMessage):
+            if event is h11.NEED_DATA:
+                if pause and head:
+                    pause()
+                parser.receive_data(self._received(empty))
+                empty = False
+            elif isinstance(event, h11.Response):
+                head = event
+            elif isinstance(event, h11.Data):
+                body += event.data
+        self._left = parser.trailing_data[0]
+        assert head is not None
+        return _answer(method, head, bytes(body), sent)
+
+    def _received(self, empty: bool) -> bytes:
+        """What comes next; raises Closed when that is the end and there was nothing before."""
+        try:
+            data = self.socket.recv(PIECE_BYTES)
+        except ConnectionResetError:
+            if empty:
+                raise Closed("connection reset before an answer") from None
+            raise
+        if empty and not data:
+            raise Closed("connection closed without an answer")
+        return data
 
     def rest(self) -> bytes:
         """All bytes until the server closes; raises BadAnswer when it stays open and silent."""
         try:
-            return self.reader.read()
+            while data := self.socket.recv(PIECE_BYTES):
+                self._left += data
         except TimeoutError:
             raise BadAnswer("the connection stays open and silent") from None
+        return self._left
 
 
-def fetch(
-    target: Target,
-    path: str | bytes,
-    headers: Headers = (),
-    *,
-    method: str = "GET",
-    body: bytes | None = None,
-    host: str | None = "",
-) -> Answer:
-    """The answer to one request on a connection of its own."""
+def fetch(target: Target, path: str | bytes, headers: Headers = (), **how: object) -> Answer:
+    """The answer to one request on a connection of its own; `how` is method, body, host and version of `exchange`."""
+    method = str(how.pop("method", "GET"))
     with Connection(target) as connection:
-        return connection.exchange(method, path, headers, body, host=host)
+        return connection.exchange(method, path, headers, **how)  # type: ignore[arg-type]
 
 
-def read_answer(reader: io.BufferedReader, method: str = "GET", pause: Callable[[], None] | None = None) -> Answer:
-    """Read one answer; see Connection.read for what it raises."""
-    while True:
-        version, status = _status_line(reader)
-        headers = _headers(reader)
-        if status >= 200:
-            break
-    lengths = {value.strip() for key, value in headers if key.lower() == "content-length"}
-    chunked = any(key.lower() == "transfer-encoding" and "chunked" in value.lower() for key, value in headers)
-    if len(lengths) > 1 or (lengths and chunked):
-        raise BadAnswer(f"two lengths for one body: {sorted(lengths)}{', chunked' if chunked else ''}")
-    if method == "HEAD" or status in (204, 304):
-        return Answer(status, version, headers, b"")
-    if chunked:
-        return Answer(status, version, headers, _chunks(reader))
-    if lengths:
-        (length,) = lengths
-        if not length.isdecimal():
-            raise BadAnswer(f"Content-Length {length!r}")
-        return Answer(status, version, headers, _exactly(reader, int(length), pause))
-    return Answer(status, version, headers, reader.read(), delimited=False)
+def _answer(method: str, head: h11.Response, body: bytes, sent: Sent | None) -> Answer:
+    """The answer; raises BadAnswer when its body has two lengths."""
+    headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
+    names = {name.lower() for name, _ in headers}
+    if {"content-length", "transfer-encoding"} <= names:
+        raise BadAnswer("two lengths for one body: Content-Length and Transfer-Encoding")
+    bodiless = method == "HEAD" or head.status_code in (204, 304)
+    delimited = bodiless or bool(names & {"content-length", "transfer-encoding"})
+    return Answer(head.status_code, f"HTTP/{head.http_version.decode()}", headers, body, delimited, sent)
 
 
-def _status_line(reader: io.BufferedReader) -> tuple[str, int]:
+@dataclass(frozen=True)
+class Session:
+    """A TLS session that may be resumed."""
+
+    context: ssl.SSLContext
+    session: ssl.SSLSession | None
+
+
+def handshake(target: Target, version: ssl.TLSVersion) -> Session | None:
+    """The session of a connection in this version of TLS; None where the server refuses that."""
+    with warnings.catch_warnings():
+        # Old versions, which are to be refused.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context = _tls()
+        context.minimum_version = context.maximum_version = version
+        context.set_ciphers("ALL:@SECLEVEL=0")
     try:
-        line = reader.readline(MAX_LINE)
-    except ConnectionResetError:
-        raise Closed("connection reset before an answer") from None
-    if not line:
-        raise Closed("connection closed without an answer")
-    words = line.decode("latin-1").split(None, 2)
-    if len(words) < 2 or words[0] not in ("HTTP/1.0", "HTTP/1.1") or not words[1].isdecimal():
-        raise BadAnswer(f"not an HTTP answer: {line[:80]!r}")
-    return words[0], int(words[1])
+        with context.wrap_socket(_connected(target, TIMEOUT_S, None), server_hostname=target.host) as opened:
+            return Session(context, opened.session)
+    except (ssl.SSLError, ConnectionError):
+        return None
 
 
-def _headers(reader: io.BufferedReader) -> tuple[tuple[str, str], ...]:
-    headers: list[tuple[str, str]] = []
-    for _ in range(MAX_HEADERS):
-        line = reader.readline(MAX_LINE)
-        if line in (b"\r\n", b"\n"):
-            return tuple(headers)
-        name, colon, value = line.decode("latin-1").partition(":")
-        if not colon or not name.strip() or not line.endswith(b"\n"):
-            raise BadAnswer(f"not a header: {line[:80]!r}")
-        headers.append((name, value.strip()))
-    raise BadAnswer(f"more than {MAX_HEADERS} headers")
-
-
-def _exactly(reader: io.BufferedReader, length: int, pause: Callable[[], None] | None = None) -> bytes:
-    body = reader.read(length) if pause is None else b"".join(_pieces(reader, length, pause))
-    if len(body) != length:
-        raise BadAnswer(f"a body of {len(body)} bytes where {length} were announced")
-    return body
-
-
-def _pieces(reader: io.BufferedReader, length: int, pause: Callable[[], None]) -> Iterator[bytes]:
-    while length > 0:
-        pause()
-        piece = reader.read(min(length, PIECE_BYTES))
-        if not piece:
-            return
-        length -= len(piece)
-        yield piece
-
-
-def _chunks(reader: io.BufferedReader) -> bytes:
-    body = bytearray()
-    while True:
-        line = reader.readline(MAX_LINE)
-        try:
-            size = int(line.split(b";")[0].strip() or b"?", 16)
-        except ValueError:
-            raise BadAnswer(f"not a chunk size: {line[:40]!r}") from None
-        if size == 0:
-            while reader.readline(MAX_LINE) not in (b"\r\n", b"\n", b""):
-                pass
-            return bytes(body)
-        body += _exactly(reader, size)
-        if reader.readline(MAX_LINE) not in (b"\r\n", b"\n"):
-            raise BadAnswer("a chunk longer than its size says")
-
-
-def chunked(data: bytes, size: int = 16) -> bytes:
-    """`data` in the chunked transfer coding, `size` bytes a chunk."""
-    pieces = [data[start : start + size] for start in range(0, len(data), size)]
-    return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n"
+def resumes(target: Target, known: Session) -> bool:
+    """Whether another connection resumes the session."""
+    opened = known.context.wrap_socket(
+        _connected(target, TIMEOUT_S, None), server_hostname=target.host, session=known.session
+    )
+    with opened:
+        return bool(opened.session_reused)
 
 
 def _connected(target: Target, timeout_s: float, receive_buffer: int | None) -> socket.socket:

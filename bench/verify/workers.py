@@ -26,20 +26,19 @@ NOT_BACK = f"the site does not come back within {BACK_S:g} s after its workers a
 
 def servers_of(context: Context) -> list[str]:
     """The names of the servers of the deployment, the innermost first."""
-    assert context.running is not None
-    return [server.name for server in context.running.case.servers]
+    return [server.name for server in context.own.case.servers]
 
 
 def kill_workers(context: Context, servers: Container[str]) -> int:
     """Kill the worker processes of these servers with SIGKILL, and wait until they are gone; returns how many."""
-    assert context.running is not None
     killed = []
-    for name, pid in context.running.pids.items():
+    for name, pid in context.own.pids.items():
         if re.sub(r"-\d+$", "", name) in servers:
-            for worker in _children(pid):
-                with contextlib.suppress(psutil.Error):
-                    worker.kill()
-                    killed.append(worker)
+            with contextlib.suppress(psutil.Error):
+                killed += psutil.Process(pid).children(recursive=True)
+    for worker in killed:
+        with contextlib.suppress(psutil.Error):
+            worker.kill()
     psutil.wait_procs(killed, timeout=GONE_S)
     return len(killed)
 
@@ -67,10 +66,3 @@ def seconds_until(context: Context, path: str, times: int = 1) -> float | None:
             answers = 0
             time.sleep(PAUSE_S)
     return time.monotonic() - begun
-
-
-def _children(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []

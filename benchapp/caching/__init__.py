@@ -5,13 +5,14 @@ A site installs `benchapp.caching`, names the active layers in CACHING_LAYERS, p
 The app imports nothing of the site.
 
 registry      every layer: its options, its middleware, and what it does when pages become stale
-invalidation  which pages are stale, sent to the active layers after the commit
-cacheability  which requests and responses a shared cache may serve and store
+invalidation  which pages are stale, sent to the active layers after the commit; `stale` watches models for it
+cacheability  which requests and responses a shared cache may serve and store; `reads`: what a page read of its visitor
+names         the name of a page, for all that stores, serves and invalidates it
+pages         middleware that stores whole pages, in Django's cache (`django_cache`) or for a server (`stores`)
+fragments     parts of a page
 generations   keys that a write makes unreachable, for layers in a Django cache
-render_lock   request coalescing: one rendering for all requests for a missing page; `lock_holder` says who renders it
+render_lock   request coalescing: one rendering for all requests for a missing page
 resilience    the circuit breaker and the delayed retry for a backend that is down
-django_cache  per-site middleware and cached views; `fragments` caches parts of a page
-page_store    finished pages stored where a server reads them; `stores` are the places
-purge         caches of other programs: their stale pages are removed over HTTP or from disk
+outside       caches of other programs: what they may store, and how their stale pages are removed
 repairs       faults of Django's cache backends and of pymemcache
 """

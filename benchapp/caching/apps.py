@@ -13,7 +13,7 @@ class CachingConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect the layers that CACHING_LAYERS names, and the models of CACHING_STALE."""
-        from benchapp.caching import described, registry
+        from benchapp.caching import registry, stale
 
         registry.connect()
-        described.connect()
+        stale.connect()

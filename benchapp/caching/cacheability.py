@@ -1,74 +1,119 @@
-"""Cacheability: which requests a shared cache may answer and which responses it may store, for every layer."""
+"""Cacheability: which requests a shared cache may answer and which responses it may store. One rule for every layer.
+
+`obstacle` says in words why a response is not stored; `may_store_for` and `may_answer` are its part about requests.
+"""
 
 from __future__ import annotations
 
+import gzip
+import re
 import time
 
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port
 from django.utils.http import parse_http_date_safe
 
-FORBIDDEN_DIRECTIVES = frozenset({"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"})
+from benchapp.caching.reads import BYPASSING, names_of, read_cookie, read_header, varies_by
+
+FORBIDDEN_DIRECTIVES = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}
+FORBIDDEN_DIRECTIVES |= {"must-revalidate", "proxy-revalidate"}
+VARY_ALLOWED = BYPASSING | {"cookie", "accept-encoding"}
+BYPASSING_META = tuple(f"HTTP_{name.replace('-', '_')}".upper() for name in BYPASSING)
+PLAIN_PORTS = ("", "80", "443")
+NONCE = re.compile(rb"<[a-z]+\s[^>]*\bnonce\s*=", re.IGNORECASE)
 HSTS = "strict-transport-security"
 # SecurityMiddleware adds these where no view has, and may be further out.
 SET_FURTHER_OUT = frozenset({"vary", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy", HSTS})
-VARY_ALLOWED = frozenset({"cookie", "accept-encoding"})
-
-
-def may_store_for(request: HttpRequest) -> bool:
-    """Whether the response to this request could be stored for everybody: a GET by an anonymous visitor.
-
-    A visitor with a CSRF cookie is anonymous too: a page that holds their token sets the cookie anew, and is not
-    stored for that (`may_store`). The site never reads other cookies, such as those of analytics.
-    """
-    return request.method == "GET" and may_answer(request)
 
 
 def may_answer(request: HttpRequest) -> bool:
-    """Whether a cached page may answer this GET or HEAD request.
+    """Whether a cached page may answer this request: a GET or HEAD by an anonymous visitor for one of our hosts.
 
-    Django and browsers remove dot segments from a URL, while the site takes them as names: such a path would share
-    the entry of another page.
+    A visitor with a CSRF cookie is anonymous too: a page that holds their token sets the cookie anew, and is not
+    stored for that. Django and browsers remove dot segments from a URL, while the site takes them as names: such a
+    path would share the entry of another page.
     """
     return (
         request.method in ("GET", "HEAD")
         and not request.META.get("QUERY_STRING")
         and "/." not in request.path
-        and "HTTP_AUTHORIZATION" not in request.META
+        and not any(name in request.META for name in BYPASSING_META)
         and settings.SESSION_COOKIE_NAME not in request.COOKIES
+        and _is_our_host(request)
     )
 
 
-def may_store(response: HttpResponse) -> bool:
-    """Whether this response is a finished HTML page whose headers allow a shared cache to store it."""
-    return (
-        response.status_code == 200
-        and not response.streaming
-        and response.get("Content-Type", "").lower().replace(" ", "") == "text/html;charset=utf-8"
-        and not response.cookies
-        and not any(response.has_header(name) for name in ("Set-Cookie", "Content-Encoding", "Content-Range"))
-        and _directives(response).isdisjoint(FORBIDDEN_DIRECTIVES)
-        and not expires_early(response)
-        and _varies_by(response) <= VARY_ALLOWED
-    )
+def may_store_for(request: HttpRequest) -> bool:
+    """Whether the response to this request could be stored for everybody.
+
+    Not for a made-up port in Host, which the addresses in a page may have.
+    """
+    return request.method == "GET" and may_answer(request) and _has_our_port(request)
+
+
+def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") -> bool:
+    """Whether the response to a request that `may_store_for` allows may be stored in this content coding."""
+    return obstacle(request, response, coding) is None
+
+
+def obstacle(request: HttpRequest, response: HttpResponse, coding: str = "") -> str | None:
+    """Why no shared cache may store the response, in a few words; None when it is a finished page for everybody."""
+    directives = _directives(response)
+    if response.status_code != 200:
+        return f"its status is {response.status_code}"
+    if response.streaming:
+        return "it is a stream"
+    if response.get("Content-Type", "").lower().replace(" ", "") != "text/html;charset=utf-8":
+        return f"its Content-Type is {response.get('Content-Type')}"
+    if cookie := read_cookie(request):
+        return f"it reads the cookie {cookie}"
+    if header := read_header(request, response):
+        return f"it reads the header {header}, which is not in its Vary"
+    if response.cookies or response.has_header("Set-Cookie") or _sets_cookie_later(request):
+        return "it sets a cookie"
+    if response.get("Content-Encoding", "") not in ("", coding) or response.has_header("Content-Range"):
+        return "its Content-Encoding or Content-Range"
+    if varies := varies_by(response) - VARY_ALLOWED:
+        return f"it has Vary: {', '.join(sorted(varies))}"
+    if found := directives & FORBIDDEN_DIRECTIVES:
+        return f"its Cache-Control says {', '.join(sorted(found))}"
+    if expires_early(response):
+        return f"it is stale before the time to live of {settings.CACHING_SECONDS} s is over"
+    if has_nonce(response):
+        return "it has a nonce of a Content-Security-Policy, which must be new for each visitor"
+    return None
+
+
+def has_nonce(response: HttpResponse) -> bool:
+    """Whether the page has a nonce; a policy may be set later than the page is looked at, by middleware."""
+    return "'nonce-" in policies(response) or NONCE.search(html(response)) is not None
+
+
+def policies(response: HttpResponse) -> str:
+    """The Content-Security-Policies of a response."""
+    return "".join(response.get(f"Content-Security-Policy{kind}", "") for kind in ("", "-Report-Only"))
+
+
+def html(response: HttpResponse) -> bytes:
+    """The body of a response, as it was before GZipMiddleware."""
+    packed = response.get("Content-Encoding") == "gzip"
+    return gzip.decompress(response.content) if packed else response.content
 
 
 def expires_early(response: HttpResponse) -> bool:
-    """Whether a page says that it is stale before a cached copy would expire, or that it must be asked for again.
+    """Whether a page says that it is stale before a cached copy would expire.
 
     A lifetime that cannot be read counts as one that is over.
     """
-    directives = _directives(response)
-    named = dict(item.split("=", 1) for item in directives if "=" in item)
+    named = dict(item.split("=", 1) for item in _directives(response) if "=" in item)
     lifetime = named.get("s-maxage", named.get("max-age"))
     if lifetime is None and (expires := response.get("Expires")) is not None:
         until = parse_http_date_safe(expires)
         lifetime = "" if until is None else str(max(0, int(until - time.time())))
-    return (
-        response.has_header("Age")
-        or not directives.isdisjoint({"must-revalidate", "proxy-revalidate"})
-        or (lifetime is not None and not (lifetime.isdecimal() and int(lifetime) >= settings.CACHING_SECONDS))
-    )
+    early = lifetime is not None and not (lifetime.isdecimal() and int(lifetime) >= settings.CACHING_SECONDS)
+    return early or response.has_header("Age")
 
 
 def has_only_common_headers(response: HttpResponse) -> bool:
@@ -83,9 +128,34 @@ def has_only_common_headers(response: HttpResponse) -> bool:
         own <= {"content-type", "content-length", "x-render-id", "vary", "x-frame-options", HSTS}
         # A page that is without one of them shall not get it.
         and everywhere.keys() - SET_FURTHER_OUT <= {name.lower() for name, _ in response.items()}
-        and _varies_by(response) <= {"cookie"}
+        and varies_by(response) <= {"cookie", *names_of(everywhere.get("vary", ""))}
         and response.get("X-Frame-Options", settings.X_FRAME_OPTIONS) == settings.X_FRAME_OPTIONS
     )
+
+
+def _is_our_host(request: HttpRequest) -> bool:
+    """Whether the host is one of the site's: middleware further in refuses others, which no stored page may answer."""
+    try:
+        request.get_host()
+    except DisallowedHost:
+        return False
+    return True
+
+
+def _has_our_port(request: HttpRequest) -> bool:
+    """Whether Host has no port, the usual one, or that of the site: CACHING_PORT, else the server's own port."""
+    port = split_domain_port(request.get_host())[1]
+    own = getattr(settings, "CACHING_PORT", "")
+    # Behind a reverse proxy the server's port is taken from Host, and by mod_wsgi always.
+    if not own and not getattr(settings, "BENCHAPP_BEHIND_PROXY", False):
+        own = request.META.get("SERVER_PORT", "")
+    return port in (*PLAIN_PORTS, str(own))
+
+
+def _sets_cookie_later(request: HttpRequest) -> bool:
+    """Whether the view used a CSRF token or wrote to the session: middleware further out sets their cookies."""
+    session = getattr(request, "session", None)
+    return bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE") or (session is not None and session.modified))
 
 
 def _directives(response: HttpResponse) -> frozenset[str]:
@@ -96,9 +166,3 @@ def _directives(response: HttpResponse) -> frozenset[str]:
         name, _, value = directive.partition("=")
         found.add(f"{name}={value.strip(chr(34))}" if name in ("max-age", "s-maxage") else name)
     return frozenset(found)
-
-
-def _varies_by(response: HttpResponse) -> frozenset[str]:
-    """The names in Vary, lower case; a response class of its own can send several lines."""
-    lines = [value for name, value in response.items() if name.lower() == "vary"]
-    return frozenset(name.strip().lower() for name in ",".join(lines).split(",") if name.strip())

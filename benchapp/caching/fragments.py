@@ -7,20 +7,28 @@ else: a value computed across a write is stored where nobody looks.
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.conf import settings
 from django.core.cache import caches
 from django.core.cache.utils import make_template_fragment_key
+from django.http import HttpRequest, HttpResponse
 
 from benchapp.caching import registry
+from benchapp.caching.cacheability import html, policies
 from benchapp.caching.generations import generation, renew
 from benchapp.caching.invalidation import StalePages
+from benchapp.caching.names import page_name
 
 ALIAS = "template_fragments"
 
 _MISSING = object()
+NONCES = re.compile(rb"<[a-z]+\s[^>]*?\bnonce\s*=\s*[\"']?([^\"'\s>]+)", re.IGNORECASE)
+
+logger = logging.getLogger(__name__)
 
 
 def page_generation(path: str, fragments: Iterable[str] = (), values: Iterable[str] = ()) -> str:
@@ -31,7 +39,7 @@ def page_generation(path: str, fragments: Iterable[str] = (), values: Iterable[s
     if not registry.is_active("fragments"):
         return ""
     cache = caches[ALIAS]
-    current = generation(cache, path)
+    current, _ = generation(cache, page_name(path))
     if hasattr(cache, "fetch_ahead"):
         keys = [make_template_fragment_key(name, [current]) for name in fragments]
         keys += [_key(name, current) for name in values]
@@ -51,6 +59,27 @@ def cached_value(name: str, generation: str, compute: Callable[[], Any]) -> Any:
         value = compute()
         cache.set(key, value, settings.CACHING_SECONDS)
     return value
+
+
+def report_stored_nonces(get_response: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Middleware of the layer: log a page with a nonce of an earlier page, which a fragment has stored.
+
+    A browser refuses its scripts, and whoever has seen the earlier page knows the nonce.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if not response.streaming and "'nonce-" in (allowed := policies(response)):
+            found = {nonce.decode("latin-1") for nonce in NONCES.findall(html(response))}
+            if any(f"'nonce-{nonce}'" not in allowed for nonce in found):
+                logger.warning(
+                    "%s: a nonce that is not of its Content-Security-Policy: a fragment has stored it; take it out of "
+                    "the {%% cache %%} tag, or allow the script by its hash",
+                    request.path,
+                )
+        return response
+
+    return middleware
 
 
 def purge(stale: StalePages, **kwargs: object) -> None:

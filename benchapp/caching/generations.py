@@ -1,26 +1,26 @@
-"""Generations: keys in a Django cache that a write makes unreachable.
+"""Generations: what is cached in a Django cache, and became stale by a write, is not found any more.
 
-The keys of a page hold its generation, which is read **before** anything else. A slow rendering that began before a
-write stores its page under the old generation, where nobody looks: it cannot bring stale data back.
+Each cached page or part has its generation, which is read **before** anything else. A slow rendering that began before
+a write stores its page under the old generation: it cannot bring stale data back.
 
 A write renews the random words of some directories: the whole site, a section (`/posts/`), everything below one item
-(`/posts/5/`), or one short path alone. The generation of a page is made of the three words that concern it, so a new
-comment leaves the pages of other posts cached.
+(`/posts/5/`), or one short path alone. The generation of a page is made of the words that concern it, so a new comment
+leaves the pages of other posts cached.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
-from hashlib import md5
-from urllib.parse import unquote
+from typing import Any
 
 from django.conf import settings
 from django.core.cache import caches
 from django.core.cache.backends.base import BaseCache
 
 from benchapp.caching.invalidation import StalePages
+from benchapp.caching.names import digest
 from benchapp.caching.resilience import Retry
 
 # A word outlives everything stored before it: two times to live, and the longest rendering.
@@ -28,22 +28,22 @@ SLOWEST_RENDERING_S = 120
 RETRY_S = 0.25
 
 
-def generation(backend: BaseCache, path: str) -> str:
-    """The current generation of a page, for its keys: hexadecimal, the same until a write concerns the page.
+def generation(backend: BaseCache, name: str, keys: Iterable[str] = ()) -> tuple[str, Mapping[str, Any]]:
+    """The current generation of a page, the same until a write concerns it, and the values of these keys.
 
-    While the cache is unreachable each call returns another one, so that pages stored under it are never found.
+    While the cache is unreachable each call returns another one, so that nothing stored under it is ever found.
     """
-    names = _names(path)
-    words = backend.get_many(names)
-    if missing := [name for name in names if name not in words]:
+    words = _words(name)
+    found = backend.get_many([*keys, *words])
+    if missing := [word for word in words if word not in found]:
         # A full cache may have evicted the word of a write, and still hold a page from before it: an absent word is a
         # new one. `add` lets the first of several workers win.
-        for name in missing:
-            backend.add(name, secrets.token_hex(8), _word_ttl_s())
-        words = backend.get_many(names)
-    if len(words) < len(names):
-        return secrets.token_hex(16)
-    return _digest(".".join(words[name] for name in names))
+        for word in missing:
+            backend.add(word, secrets.token_hex(8), _word_ttl_s())
+        found |= backend.get_many(missing)
+    if any(word not in found for word in words):
+        return secrets.token_hex(16), found
+    return digest(".".join(found[word] for word in words)), found
 
 
 def renew(alias: str, stale: StalePages) -> None:
@@ -51,10 +51,8 @@ def renew(alias: str, stale: StalePages) -> None:
 
     If the cache does not take them it is retried, and then loses every page: it may come back with all its pages.
     """
-    # Keys are made of paths as requests have them: without percent-encoding.
-    below, exact = map(unquote, stale.prefixes), map(unquote, stale.paths)
-    names = {_below(prefix) for prefix in below} | {_names(path)[-1] for path in exact}
-    if not _set_new_words(alias, names):
+    words = {_below(prefix) for prefix in stale.prefixes} | {_words(name)[-1] for name in stale.paths}
+    if not _set_new_words(alias, words):
         _retry(alias).request(for_s=settings.CACHING_SECONDS)
 
 
@@ -63,30 +61,21 @@ def _retry(alias: str) -> Retry:
     return Retry(lambda: _set_new_words(alias, [_below("/")]), RETRY_S)
 
 
-def _set_new_words(alias: str, names: Iterable[str]) -> bool:
-    return not caches[alias].set_many({name: secrets.token_hex(8) for name in names}, _word_ttl_s())
+def _set_new_words(alias: str, words: Iterable[str]) -> bool:
+    return not caches[alias].set_many({word: secrets.token_hex(8) for word in words}, _word_ttl_s())
 
 
 def _word_ttl_s() -> int:
     return 2 * settings.CACHING_SECONDS + SLOWEST_RENDERING_S
 
 
-def _names(path: str) -> list[str]:
-    """The words that make up a page's generation: the site's, its section's, and its own or its item's."""
-    segments = path.split("/")[1:-1]
-    own = _below(path) if len(segments) > 1 else _name(f"={path}")
+def _words(name: str) -> list[str]:
+    """The keys of the words that make up a page's generation: the site's, its section's, its own or its item's."""
+    segments = name.split("/")[1:-1]
+    own = _below(name) if len(segments) > 1 else f"generation.{digest(f'={name}')}"
     return [_below("/"), *([_below(f"/{segments[0]}/")] if segments else []), own]
 
 
 def _below(prefix: str) -> str:
-    """The word for everything below a prefix; a prefix deeper than two segments counts as its item."""
-    return _name("/".join(prefix.split("/")[:3]).rstrip("/") + "/")
-
-
-def _name(text: str) -> str:
-    return f"generation.{_digest(text)}"
-
-
-def _digest(text: str) -> str:
-    # Not a secret: any path, however long and strange, becomes a key that every cache takes.
-    return md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+    """The key of the word for everything below a prefix; one deeper than two segments counts as its item."""
+    return f"generation.{digest('/'.join(prefix.split('/')[:3]).rstrip('/') + '/')}"

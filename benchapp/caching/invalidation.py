@@ -9,21 +9,29 @@ from django.db import DEFAULT_DB_ALIAS, transaction
 from django.dispatch import Signal
 from django.urls import get_script_prefix
 
+from benchapp.caching.names import as_written
+
 # Sent with `stale`, a StalePages. A receiver that fails is logged; the other receivers still run.
 pages_invalidated = Signal()
 
 
 @dataclass(frozen=True)
 class StalePages:
-    """Pages whose cached copies are stale: URL paths without a query, and prefixes that cover every path below."""
+    """Pages whose cached copies are stale: URL paths without a query, and prefixes that cover every path below.
+
+    Both become names of pages (`names`), percent-encoded or not as they are given. Raises ValueError for a path without
+    a slash at its beginning, and a prefix without one at its end.
+    """
 
     paths: frozenset[str] = frozenset()
     prefixes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for path in self.paths | self.prefixes:
-            if not (path.startswith("/") and path.endswith("/")):
-                raise ValueError(f"stale pages begin and end with a slash: {path!r}")
+            if not path.startswith("/") or (path in self.prefixes and not path.endswith("/")):
+                raise ValueError(f"stale pages begin with a slash, and prefixes end with one: {path!r}")
+        object.__setattr__(self, "paths", frozenset(map(as_written, self.paths)))
+        object.__setattr__(self, "prefixes", frozenset(map(as_written, self.prefixes)))
 
     def __or__(self, other: StalePages) -> StalePages:
         return StalePages(self.paths | other.paths, self.prefixes | other.prefixes)
@@ -31,9 +39,9 @@ class StalePages:
     def __bool__(self) -> bool:
         return bool(self.paths or self.prefixes)
 
-    def covers(self, path: str) -> bool:
-        """Whether a cached copy of this path is stale."""
-        return path in self.paths or any(path.startswith(prefix) for prefix in self.prefixes)
+    def covers(self, name: str) -> bool:
+        """Whether a cached copy of the page of this name is stale."""
+        return name in self.paths or any(name.startswith(prefix) for prefix in self.prefixes)
 
 
 def invalidate(stale: StalePages, using: str = DEFAULT_DB_ALIAS) -> None:

@@ -6,7 +6,7 @@ CACHING_LAYERS names the active layers with their options, for example
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,9 @@ from django.utils.module_loading import import_string
 from benchapp.caching.invalidation import pages_invalidated
 
 HERE = "benchapp.caching"
-MARK_OUTDATED = f"{HERE}.purge.outdated.MarkOutdated"
+MARK = f"{HERE}.outside.marks.MarkCacheable"
+# Inside of the layers, and innermost: what a page read of its visitor.
+MARK_PRIVATE, WATCH_HEADERS = f"{HERE}.reads.MarkPrivate", f"{HERE}.reads.watch_headers"
 
 
 @dataclass(frozen=True)
@@ -25,14 +27,12 @@ class Layer:
 
     receiver  dotted path of the function that drops stale pages
     outer     middleware outside of sessions and all else that sets cookies or Vary
-    inner     middleware inside of all that
     options   what the layer has to know: the kind of each option by its name
     optional  options that may be absent
     """
 
     receiver: str
     outer: tuple[str, ...] = ()
-    inner: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     optional: Mapping[str, str] = field(default_factory=dict)
 
@@ -40,18 +40,18 @@ class Layer:
 # The outermost first.
 LAYERS = {
     "varnish": Layer(
-        receiver=f"{HERE}.purge.http.purge",
-        outer=(MARK_OUTDATED,),
+        receiver=f"{HERE}.outside.http.purge",
+        outer=(MARK,),
         options={"purge_url": "url", "generation_file": "file"},
     ),
     "nginx-microcache": Layer(
-        receiver=f"{HERE}.purge.nginx_files.purge",
-        outer=(f"{HERE}.cache_control.AllowSharedCaching", MARK_OUTDATED),
+        receiver=f"{HERE}.outside.nginx_files.purge",
+        outer=(MARK,),
         options={"directory": "directory", "generation_file": "file"},
     ),
     "apache-cache": Layer(
-        receiver=f"{HERE}.purge.outdated.purge",
-        outer=(MARK_OUTDATED,),
+        receiver=f"{HERE}.outside.marks.purge",
+        outer=(f"{HERE}.outside.marks.own_cookies", MARK),
         options={"generation_file": "file"},
     ),
     "staticgenerator": Layer(
@@ -71,22 +71,25 @@ LAYERS = {
     ),
     "site-middleware": Layer(
         receiver=f"{HERE}.django_cache.purge",
-        outer=(f"{HERE}.django_cache.UpdateCache",),
-        inner=(f"{HERE}.django_cache.FetchFromCache",),
+        outer=(f"{HERE}.django_cache.CacheSite",),
     ),
     "view-cache": Layer(receiver=f"{HERE}.django_cache.purge"),
-    "fragments": Layer(receiver=f"{HERE}.fragments.purge"),
+    "fragments": Layer(
+        receiver=f"{HERE}.fragments.purge",
+        outer=(f"{HERE}.fragments.report_stored_nonces",),
+    ),
 }
 
 
-def outer_middleware(active: Container[str]) -> list[str]:
+def outer_middleware(active: Collection[str]) -> list[str]:
     """The middleware of the active layers that goes outside of all that sets cookies or Vary, each once."""
-    return list(dict.fromkeys(path for name, layer in LAYERS.items() if name in active for path in layer.outer))
+    found = [path for name, layer in LAYERS.items() if name in active for path in layer.outer]
+    return list(dict.fromkeys([*found, *([MARK_PRIVATE] if active else [])]))
 
 
-def inner_middleware(active: Container[str]) -> list[str]:
-    """The middleware of the active layers that goes inside of all that sets cookies or Vary."""
-    return [path for name, layer in LAYERS.items() if name in active for path in layer.inner]
+def inner_middleware(active: Collection[str]) -> list[str]:
+    """The middleware of the active layers that goes inside of all else."""
+    return [WATCH_HEADERS] if active else []
 
 
 def connect() -> None:

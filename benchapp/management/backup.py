@@ -6,7 +6,6 @@ import contextlib
 import os
 import sqlite3
 import subprocess
-from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,7 +32,11 @@ def save(folder: Path, keep: int) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial.touch(mode=0o600)
-        _write(partial)
+        if connection.vendor == "sqlite":
+            with closing(sqlite3.connect(_file())) as site, closing(sqlite3.connect(partial)) as copy:
+                site.backup(copy)
+        else:
+            _postgresql("pg_dump", "--format=custom", "--no-owner", "--file", partial)
         partial.replace(target)
     except (OSError, sqlite3.Error) as error:
         raise CommandError(f"{folder}: no backup was made: {error}") from None
@@ -47,10 +50,9 @@ def save(folder: Path, keep: int) -> Path:
 
 def put_back(source: Path, *, force: bool) -> None:
     """Replace the database's content with a backup; raises CommandError when it cannot, or has rows without `force`."""
-    if source.suffix != SUFFIXES[connection.vendor]:
-        raise CommandError(f"{source}: a backup of this database ends in {SUFFIXES[connection.vendor]}")
-    if not source.is_file():
-        raise CommandError(f"{source}: no such file")
+    suffix = SUFFIXES[connection.vendor]
+    if source.suffix != suffix or not source.is_file():
+        raise CommandError(f"{source}: no backup of this database: that is a file whose name ends in {suffix}")
     if not force and _has_rows():
         raise CommandError("the database has rows, which would be lost; --force replaces them")
     if connection.vendor == "sqlite":
@@ -59,14 +61,6 @@ def put_back(source: Path, *, force: bool) -> None:
         _postgresql(
             "pg_restore", "--clean", "--if-exists", "--no-owner", "--single-transaction", "--exit-on-error", source
         )
-
-
-def _write(target: Path) -> None:
-    if connection.vendor == "sqlite":
-        with closing(sqlite3.connect(_file())) as site, closing(sqlite3.connect(target)) as copy:
-            site.backup(copy)
-    else:
-        _postgresql("pg_dump", "--format=custom", "--no-owner", "--file", target)
 
 
 def _put_back_sqlite(source: Path) -> None:
@@ -95,17 +89,17 @@ def _has_rows() -> bool:
         return False
 
 
-def _postgresql(program: str, *words: str | Path) -> None:
+def _postgresql(*command: str | Path) -> None:
     """Run one of PostgreSQL's programs on the site's database; raises CommandError with its last line when it fails."""
     settings = connection.settings_dict
-    _, env = DatabaseClient.settings_to_cmd_args_env(settings, [])
-    names = {"PGHOST": "HOST", "PGPORT": "PORT", "PGUSER": "USER"}
-    env = {**os.environ, **(env or {}), **{key: str(settings[name]) for key, name in names.items() if settings[name]}}
-    argv: Sequence[str] = [program, *map(str, words), "--dbname", settings["NAME"]]
+    _, password = DatabaseClient.settings_to_cmd_args_env(settings, [])
+    place = {"PGHOST": settings["HOST"], "PGPORT": str(settings["PORT"]), "PGUSER": settings["USER"]}
+    env = {**os.environ, **(password or {}), **{name: value for name, value in place.items() if value}}
+    argv = [*map(str, command), "--dbname", settings["NAME"]]
     try:
         done = subprocess.run(argv, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     except FileNotFoundError:
-        raise CommandError(f"{program} not found: install postgresql-client") from None
+        raise CommandError(f"{command[0]} not found: install postgresql-client") from None
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines() or ["it failed"]
-        raise CommandError(f"{program}: {lines[-1]}")
+        raise CommandError(f"{command[0]}: {lines[-1]}")

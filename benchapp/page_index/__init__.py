@@ -1,51 +1,37 @@
-"""The page index: exact counts of rows by block of ids, maintained by the database itself.
+"""The page index: how many rows each block of ids has, and how many children each parent, counted by triggers.
 
-A page far down a list is cheap when the database knows the id it begins with. The index finds that id. The
-table `benchapp_pageblock` holds the number of rows of each block of 256 ids (`id >> 8`) and of each 256 of
-these blocks (`id >> 16`). Add up the large blocks, from the nearer end of the list, until the one with the
-wanted row is reached, then the small ones within it; an OFFSET of at most 255 does the rest. The sum of the
-large blocks is the length of the list. Ids may have gaps of any size.
+A page far down a list is cheap when the database knows the id it begins with. The table `benchapp_pageblock` holds the
+number of rows of each block of 256 ids (`id >> 8`) and of each 64 of these blocks (`id >> 14`). Adding up the large
+blocks, then the small ones within one of them, leads to the block that a page begins in; an OFFSET of at most 255 does
+the rest. The sum of the large blocks is the length of the list. Ids may have gaps of any size.
 
-Two levels, because neither size would do alone: SQLite passes whole rows on its way through a block, and
-4,096 posts make a page 1.4 times as expensive; small blocks are too many to add up.
+Triggers count what INSERT and DELETE do, and an UPDATE that gives a row another parent, whoever writes: the ORM one by
+one or in bulk, cascades, raw SQL, COPY. A writer holds the counts of its blocks and parents until its transaction
+ends, so writers of one list take turns; of two statements that move rows between many parents one can deadlock.
 
-Triggers, in `sqlite.sql` and `postgresql.sql`, keep the blocks and the counts of children on each parent
-(`post_count`, `comment_count`) right for every kind of write: the ORM one by one or in bulk, `QuerySet.update`,
-cascades, raw SQL, COPY and TRUNCATE. They undo attempts to overwrite a count (`author.save()` on an instance
-that was read a while ago) and refuse to change an id.
+Not counted: TRUNCATE, a changed id, a child that is inserted before its parent, a count that raw SQL sets, INSERT OR
+REPLACE in SQLite, and what is written while triggers are disabled. After these run `./manage.py recount`. Until then a
+page that does not have the rows that the index promises is found as Django's paginator does it: right, but slow. Only
+pages beyond a count that is too small are not found.
 
-Cost of a write: SQLite updates two small rows for each row written. PostgreSQL appends an entry a statement
-and block to a log, and about one statement in a hundred folds the log; no writer waits for another one there,
-not even for an open transaction. A parent's row is locked as long as a transaction that adds or removes
-children of it is open. Within a statement parents are locked in order of id, so single writes of children do
-not deadlock; transactions of several writes can, as always. Entries stay until VACUUM can remove them: a
-transaction that is open for hours makes pages slower in the meantime.
-
-A sqlite3 program of its own that runs INSERT OR REPLACE should first set `PRAGMA recursive_triggers = ON`, as
-the site's connections do, or SQLite hides the deletion from the triggers. A migration that alters one of the
-tables begins with `RunPython(page_index.remove, page_index.install)` and ends with `RunPython(page_index.install,
-page_index.remove)`, since SQLite rebuilds a table to alter it. `manage.py recount --check` compares the index
-with the rows, `manage.py recount` rebuilds it.
+A migration that rebuilds one of the tables in SQLite ends with `RunPython(page_index.install, page_index.remove)`:
+the triggers go with the old table.
 """
 
 from __future__ import annotations
 
-from benchapp.page_index.locate import Place, locate, total
-from benchapp.page_index.migrate import install, remove
-from benchapp.page_index.rebuild import differences, fill, fill_without_gaps, rebuild
-from benchapp.page_index.sql import create_triggers, drop_triggers, missing_triggers
+from benchapp.page_index.blocks import Blocks
+from benchapp.page_index.recount import differences, fill, install, rebuild
+from benchapp.page_index.triggers import create_triggers, drop_triggers, missing_triggers, remove
 
 __all__ = [
-    "Place",
+    "Blocks",
     "create_triggers",
     "differences",
     "drop_triggers",
     "fill",
-    "fill_without_gaps",
     "install",
-    "locate",
     "missing_triggers",
     "rebuild",
     "remove",
-    "total",
 ]

@@ -53,15 +53,18 @@ def balanced_address(get_response: GetResponse) -> GetResponse:
 def any_host_for_health(get_response: GetResponse) -> GetResponse:
     """Answer health checks whatever host they name: a balancer asks by address, and many cannot send another Host.
 
-    The paths are BENCHAPP_HEALTH_PATHS; the first of our own names takes the place of another.
+    The paths are BENCHAPP_HEALTH_PATHS; the first of the project's own names takes the place of another, for its
+    middleware may refuse all others. Where the kit serves it, Django itself may not know that name.
     """
-    name = next(iter(settings.ALLOWED_HOSTS), "localhost").lstrip(".").replace("*", "localhost")
+    own = getattr(settings, "BENCHAPP_OWN_HOSTS", settings.ALLOWED_HOSTS)
+    name = next(iter(own), "localhost").lstrip(".").replace("*", "localhost")
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if request.path_info in settings.BENCHAPP_HEALTH_PATHS:
             asked, _ = split_domain_port(request.META.get("HTTP_HOST", ""))
-            if not validate_host(asked, settings.ALLOWED_HOSTS):
+            if not validate_host(asked, own):
                 request.META["HTTP_HOST"] = name
+                vars(request)["get_host"] = lambda: name
         return get_response(request)
 
     return middleware

@@ -7,11 +7,7 @@ value, and the values it may have.
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
-import os
-import secrets
-import stat
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +21,8 @@ from benchapp.caching.registry import Layer
 TRUE = ("1", "true", "yes", "on")
 FALSE = ("0", "false", "no", "off", "")
 DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
+# Of any project, whose drivers it has itself.
+ALL_DATABASE_SCHEMES = (*DATABASE_SCHEMES, *environ.Env.DB_SCHEMES)
 DATABASE_FORMS = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME"
 # What each scheme of CACHE_URL needs beyond Django itself.
 CACHE_SCHEMES = {
@@ -140,8 +138,10 @@ def origins(env: environ.Env, name: str) -> list[str]:
     return values
 
 
-def database(env: environ.Env, name: str, default_file: Path, base: Path) -> dict:
-    """Django's settings for the database of a URL; the folder of the default SQLite file is created.
+def database(
+    env: environ.Env, name: str, default_file: Path, base: Path, schemes: tuple[str, ...] = DATABASE_SCHEMES
+) -> dict:
+    """Django's settings for the database of a URL.
 
     A relative SQLite file is below `base`: each server has a working directory of its own.
 
@@ -149,10 +149,9 @@ def database(env: environ.Env, name: str, default_file: Path, base: Path) -> dic
     """
     value = env.str(name, default="").strip()
     if not value:
-        default_file.parent.mkdir(parents=True, exist_ok=True)
         value = f"sqlite:///{default_file}"
     scheme = value.partition(":")[0]
-    if scheme not in DATABASE_SCHEMES:
+    if scheme not in schemes:
         raise ImproperlyConfigured(f"{name}: {scheme!r} is not a database of this site: use {DATABASE_FORMS}")
     try:
         if scheme == "sqlite" and not value.startswith(("sqlite:///", "sqlite://:memory:")):
@@ -243,35 +242,3 @@ def with_credentials(environment: Mapping[str, str]) -> Mapping[str, str]:
         raise ImproperlyConfigured(f"{file} cannot be read: {error}") from error
     pairs = [line.strip().partition("=") for line in lines if "=" in line and not line.lstrip().startswith(("#", ";"))]
     return {**environment, **{name: value.replace("\\\\", "\\") for name, _, value in pairs}}
-
-
-def secret_key(environment: Mapping[str, str], name: str, file: Path) -> str:
-    """The key of the environment, else a random one from a file that only its owner can read."""
-    value = environment.get(name, "").strip()
-    return value or _key_from(name, file)
-
-
-def _key_from(name: str, file: Path) -> str:
-    try:
-        if not file.exists():
-            _make_key(file)
-        mode = file.stat().st_mode
-        value = file.read_text(encoding="ascii").strip()
-    except OSError as error:
-        raise ImproperlyConfigured(f"{file} cannot be used ({error.strerror}): set {name}") from error
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ImproperlyConfigured(f"{file} is readable by others: chmod 600 it, or set {name}")
-    if len(value) < SECRET_KEY_CHARACTERS:
-        raise ImproperlyConfigured(f"{file} holds no key: remove it to have a new one made, or set {name}")
-    return value
-
-
-def _make_key(file: Path) -> None:
-    """Write a new key; of several processes that start together, all use the first one's."""
-    new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
-        handle.write(secrets.token_urlsafe(SECRET_KEY_CHARACTERS))
-    with contextlib.suppress(FileExistsError):
-        os.link(new, file)
-    new.unlink()

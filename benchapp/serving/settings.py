@@ -7,39 +7,56 @@ from __future__ import annotations
 
 import json
 import os
-from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
 import environ
+from django.conf import global_settings
+from django.core.exceptions import ImproperlyConfigured
 
 from benchapp.caching import registry
-from benchapp.serving import caches, environment, files, websockets
+from benchapp.serving import below, caches, elsewhere, environment, files, websockets
 
-_below = import_module(os.environ["OVERLAID_SETTINGS"])
-globals().update({_name: getattr(_below, _name) for _name in dir(_below) if _name.isupper()})
+_below = below.imported(os.environ["OVERLAID_SETTINGS"])
+_said = below.attributes(_below)
+globals().update(_said)
+if below.CONFIGURATION in os.environ:
+    globals()[os.environ[below.CONFIGURATION]] = below.Configured
 
 _env = environ.Env()
 # The project's folder, to which a release's link leads now: the working directory may be that of the release before.
 _base = Path(_below.__file__).resolve().parents[_below.__name__.count(".") + hasattr(_below, "__path__")]
 # Django's defaults, where the settings below say nothing.
-_middleware = list(getattr(_below, "MIDDLEWARE", ()))
-_apps = list(getattr(_below, "INSTALLED_APPS", ()))
+_middleware = list(_said.get("MIDDLEWARE", ()))
+_apps = list(_said.get("INSTALLED_APPS", ()))
 
 # --- Serving ------------------------------------------------------------------------------------
 
 # Before the project makes its ASGI application.
 websockets.refuse()
 DEBUG = False
-ALLOWED_HOSTS = environment.hosts(_env, "BENCHAPP_ALLOWED_HOSTS", list(getattr(_below, "ALLOWED_HOSTS", ())))
+ALLOWED_HOSTS = environment.hosts(_env, "BENCHAPP_ALLOWED_HOSTS", list(_said.get("ALLOWED_HOSTS", ())))
 # Paths that are answered whatever host a balancer names.
 BENCHAPP_HEALTH_PATHS = json.loads(os.environ.get("BENCHAPP_HEALTH_PATHS", "[]"))
-STATIC_ROOT = environment.directory(_env, "BENCHAPP_STATIC_ROOT", None, _base) or getattr(_below, "STATIC_ROOT", None)
-MEDIA_ROOT = environment.directory(_env, "BENCHAPP_MEDIA_ROOT", None, _base) or getattr(_below, "MEDIA_ROOT", "")
+# Its own middleware may refuse all but its own names; those of this machine are for development.
+_local = {"localhost", "127.0.0.1", "[::1]"}
+BENCHAPP_OWN_HOSTS = [_name for _name in _said.get("ALLOWED_HOSTS", ()) if _name not in _local] or ALLOWED_HOSTS
+
+
+def _folder(variable: str) -> str | Path | None:
+    """A folder of the environment, of the type that the project's code expects; else the one of its settings."""
+    name, found = variable.removeprefix("BENCHAPP_"), environment.directory(_env, variable, None, _base)
+    given = _said.get(name, getattr(global_settings, name))
+    return given if found is None else str(found) if isinstance(given, str) else found
+
+
+STATIC_ROOT, MEDIA_ROOT = _folder("BENCHAPP_STATIC_ROOT"), _folder("BENCHAPP_MEDIA_ROOT")
 if not environment.flag(_env, "BENCHAPP_HTTPS", default=False):
     # Over plain HTTP on this machine, a redirect to HTTPS leads nowhere and a secure cookie never comes back.
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False
+    # Nor does one to www. lead anywhere, and no browser sends a cookie of another domain.
+    PREPEND_WWW, SESSION_COOKIE_DOMAIN, CSRF_COOKIE_DOMAIN = False, None, None
 BENCHAPP_BEHIND_PROXY = environment.flag(_env, "BENCHAPP_BEHIND_PROXY", default=False)
 BENCHAPP_FRONT = environment.flag(_env, "BENCHAPP_FRONT", default=False)
 if BENCHAPP_BEHIND_PROXY:
@@ -51,33 +68,37 @@ WHITENOISE_MIMETYPES = {
     ".otf": "font/otf",
     ".ttf": "font/ttf",
     ".webmanifest": "application/manifest+json",
-    **(getattr(_below, "WHITENOISE_MIMETYPES", None) or {}),
+    **(_said.get("WHITENOISE_MIMETYPES", None) or {}),
 }
 
 # --- Database -----------------------------------------------------------------------------------
 
 # Other SQLite files by alias, and a URL for the default database. Everything else of a database stays as it is.
-DATABASES = {_alias: dict(_database) for _alias, _database in getattr(_below, "DATABASES", {}).items()}
+DATABASES = {_alias: dict(_database) for _alias, _database in _said.get("DATABASES", {}).items()}
 for _alias, _file in json.loads(os.environ.get("BENCHAPP_DATABASE_FILES", "{}")).items():
     if "sqlite" in DATABASES[_alias]["ENGINE"]:
         DATABASES[_alias]["NAME"] = _file
 if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
-    _found = environment.database(_env, "BENCHAPP_DATABASE_URL", _base, _base)
-    _default = DATABASES.get("default", {})
-    DATABASES["default"] = {**(_default if _default.get("ENGINE") == _found["ENGINE"] else {}), **_found}
+    _found = environment.database(_env, "BENCHAPP_DATABASE_URL", _base, _base, environment.ALL_DATABASE_SCHEMES)
+    try:
+        DATABASES["default"] = below.database(DATABASES.get("default", {}), _found)
+    except ValueError as _error:
+        raise ImproperlyConfigured(f"BENCHAPP_DATABASE_URL: {_error}; name one of its own kind") from None
 
 # --- Caching layers -----------------------------------------------------------------------------
 
-CACHES = getattr(_below, "CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
+CACHES = _said.get("CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
 CACHING_SECONDS = environment.whole_number(_env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 CACHING_LAYERS = environment.caching_layers(_env, registry.LAYERS, base=_base)
+# The port that visitors ask for, where it is not the usual one.
+CACHING_PORT = os.environ.get("BENCHAPP_PORT", "")
 # What the project says of itself: the pages that may be cached, and those that a write of each model makes stale.
 CACHING_PUBLIC = json.loads(os.environ.get("BENCHAPP_PUBLIC", "[]"))
 CACHING_STALE = json.loads(os.environ.get("BENCHAPP_STALE", "{}"))
 # The headers that all its pages have, percent-encoded: a server that stores bodies alone sends them, too.
 CACHING_PAGE_HEADERS = json.loads(unquote(os.environ.get("BENCHAPP_PAGE_HEADERS", "{}")))
 _cookie_messages = ("storage.fallback.FallbackStorage", "storage.cookie.CookieStorage")
-_messages = getattr(_below, "MESSAGE_STORAGE", "django.contrib.messages.storage.fallback.FallbackStorage")
+_messages = _said.get("MESSAGE_STORAGE", "django.contrib.messages.storage.fallback.FallbackStorage")
 _sessions = "django.contrib.sessions" in _apps and any("session" in _name.lower() for _name in _middleware)
 if CACHING_LAYERS and _sessions and _messages.endswith(_cookie_messages):
     # A cached page would answer a visitor with a message: one whose session has it bypasses every cache.
@@ -104,7 +125,7 @@ if {"fragments", "view-cache"} & CACHING_LAYERS.keys():
 # --- Applications and middleware ----------------------------------------------------------------
 
 # Without DEBUG, Django's defaults send an error to ADMINS and write nothing of it.
-LOGGING = getattr(_below, "LOGGING", None) or {
+LOGGING = _said.get("LOGGING", None) or {
     "version": 1,
     "disable_existing_loggers": False,
     "handlers": {"stderr": {"class": "logging.StreamHandler"}},
@@ -113,6 +134,9 @@ LOGGING = getattr(_below, "LOGGING", None) or {
 # Where it is tried and measured, nothing is written beside its code.
 if _files := os.environ.get("BENCHAPP_FILES"):
     LOGGING, CACHES = files.logs_in(Path(_files), LOGGING), files.caches_in(Path(_files), CACHES)
+    # Nothing of its production is touched either.
+    _remote = json.loads(os.environ.get("BENCHAPP_REMOTE_STORAGES", "[]"))
+    globals().update(elsewhere.replaced({**_said, "CACHES": CACHES}, _remote, Path(_files)))
 INSTALLED_APPS = [*_apps, "benchapp.caching"]
 
 # Whole pages are stored inside of what comes first, which adds the same headers to every page, and outside of all else,
@@ -129,7 +153,7 @@ MIDDLEWARE = [
     *_middleware[:_outer],
     *(["benchapp.serving.static_files.StaticFiles"] if _serves_static else []),
     *registry.outer_middleware(CACHING_LAYERS),
-    *(["benchapp.caching.described.OnlyShared"] if CACHING_LAYERS else []),
+    "benchapp.serving.sessions.private",
     *_middleware[_outer:],
     *registry.inner_middleware(CACHING_LAYERS),
 ]

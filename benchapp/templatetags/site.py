@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import template
+from django.core.paginator import Page
 from django.template import Context
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from benchapp.models import Post
+from benchapp.pagination import page_url
 
+NEIGHBOURS = 2
 register = template.Library()
 
 
@@ -21,6 +26,29 @@ def section_link(context: Context, name: str, text: str) -> SafeString:
     if not path.startswith(url):
         return format_html('<a href="{}">{}</a>', url, text)
     return format_html('<a href="{}" aria-current="{}">{}</a>', url, "page" if path == url else "true", text)
+
+
+@register.inclusion_tag("pager.html")
+def pager(page: Page, base: str, anchor: str = "") -> dict[str, Any]:
+    """Links from one page of a list to the others; `base` is the list's URL, `anchor` a fragment such as #posts."""
+    last, number = page.paginator.num_pages, page.number
+
+    def url(number: int) -> str:
+        return page_url(base, number) + anchor
+
+    return {
+        "page": page,
+        "first": url(1),
+        "previous": url(number - 1) if page.has_previous() else None,
+        # The page numbers around this one; a narrow screen hides the farther ones.
+        "neighbours": [
+            (near, url(near), abs(near - number) == NEIGHBOURS)
+            for near in range(max(1, number - NEIGHBOURS), min(last, number + NEIGHBOURS) + 1)
+        ],
+        "next": url(number + 1) if page.has_next() else None,
+        "last": url(last),
+        "jump": f"{base}jump/",
+    }
 
 
 @register.filter

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from functools import cache
 from io import StringIO
 
-import pytest
-from django.core.management import CommandError, call_command
+from django.conf import settings
+from django.core.management import call_command
 from django.db import connection
 
-from benchapp.management import databases
-from fixtures import load
-from fixtures.generator import Rows
-from fixtures.stream import PROJECT, Stream
+from fixtures.rows import TABLES, Rows
 
 
 def load_rows(rows: int = 1000, **options: object) -> str:
@@ -28,57 +22,51 @@ def load_rows(rows: int = 1000, **options: object) -> str:
     return output.getvalue()
 
 
-def start(url: str, *arguments: str, **options: object) -> subprocess.Popen:
+def start(url: str, *arguments: str) -> subprocess.Popen:
+    """The command in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "manage.py", "loadfixtures", *arguments],
-        cwd=PROJECT,
+        cwd=settings.BASE_DIR,
         env=os.environ | {"DATABASE_URL": url, "PYTHONUNBUFFERED": "1"},
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
-def stored_checksum() -> str:
-    """Computed from what the database holds, in a connection of its own."""
-    connection.close()
-    connection.ensure_connection()
-    with closing(connection.connection.cursor()) as cursor:
-        return load.checksum(cursor, connection.vendor)
-
-
 @cache
-def expected_checksum(rows: int, seed: int = 1) -> str:
-    with Stream(Rows(seed, rows)) as stream:
-        for _ in stream:
-            pass
-    return stream.checksum
+def made(rows: int, seed: int = 1) -> dict[str, list[tuple[str, ...]]]:
+    """The values of every row, as their generator makes them, by table."""
+    found: dict[str, list[tuple[str, ...]]] = {table: [] for table in TABLES}
+    for frame in Rows(seed, rows).frames():
+        found[frame.table] += zip(*frame.columns, strict=True)
+    return found
+
+
+def stored() -> dict[str, list[tuple[str, ...]]]:
+    """The same of the rows in the database, read by a connection of their own."""
+    connection.close()
+    found = {}
+    with connection.cursor() as cursor:
+        for table, columns in TABLES.items():
+            cursor.execute(f"SELECT {', '.join(columns)} FROM benchapp_{table} ORDER BY id")
+            found[table] = [tuple(str(value).removesuffix("+00:00") for value in row) for row in cursor.fetchall()]
+    return found
 
 
 def structure() -> list[tuple]:
     """Every table, index, constraint and trigger."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
-            cursor.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2")
+            cursor.execute(
+                "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_stat%' ORDER BY 1, 2"
+            )
             return cursor.fetchall()
         cursor.execute(
             "SELECT 'constraint', conname, conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint"
             " WHERE connamespace = 'public'::regnamespace"
             " UNION ALL SELECT 'index', indexname, tablename, indexdef FROM pg_indexes WHERE schemaname = 'public'"
             " UNION ALL SELECT 'trigger', tgname, tgrelid::regclass::text, tgenabled::text || pg_get_triggerdef(oid)"
-            " FROM pg_trigger WHERE NOT tgisinternal"
-            " UNION ALL SELECT 'identity', attname, attrelid::regclass::text, attidentity::text FROM pg_attribute"
-            " WHERE attidentity <> '' ORDER BY 1, 2, 3"
+            " FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2, 3"
         )
         return cursor.fetchall()
-
-
-def assert_refused(message: str, **options: object) -> None:
-    with pytest.raises(CommandError) as caught:
-        load_rows(**options)
-    assert str(caught.value) == f"{databases.name()}: {message}"
-
-
-@contextmanager
-def another_connection(url: str) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
-        other.execute("SELECT count(*) FROM benchapp_author").fetchone()
-        yield other

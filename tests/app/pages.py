@@ -4,77 +4,74 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
+from django.core.paginator import Page, Paginator
 from django.db import connection, reset_queries
 from django.test.utils import CaptureQueriesContext
 
-from benchapp import pagination
 from benchapp.models import Author, Comment, Post
+from benchapp.pagination import PER_PAGE, ChildrenPaginator, TablePaginator
 
-Pages = list[list[int]]
-
+TABLES = (Author, Post, Comment)
 COUNTING = re.compile(r"\bcount\s*\(", re.IGNORECASE)
 OFFSET = re.compile(r"\boffset\s+(\d+)", re.IGNORECASE)
 
 
-def keys_of(page: pagination.Page) -> list[int]:
+def table_page(model: Any, number: Any) -> Page:
+    """A page of a whole table, as the site finds it."""
+    return TablePaginator(model.objects.order_by("-id"), PER_PAGE).page(number)
+
+
+def children_page(children: Any, count: int, number: Any) -> Page:
+    """A page of the children of one parent, as the site finds it."""
+    return ChildrenPaginator(children, PER_PAGE, count).page(number)
+
+
+def stock_page(rows: Any, number: Any) -> Page:
+    """The same page by Django's paginator."""
+    return Paginator(rows, PER_PAGE).page(number)
+
+
+def keys_of(page: Page) -> list[int]:
     return [row.pk for row in page.object_list]
 
 
-def walk(page_of: Callable[[int], pagination.Page]) -> Pages:
+def walk(page_of: Callable[[int], Page]) -> list[list[int]]:
     """All pages from the first to the one that has no next."""
-    pages: Pages = []
-    number = 1
+    pages: list[list[int]] = []
     while True:
         reset_queries()  # the log of queries is short, a walk long
-        page = page_of(number)
-        assert page.number == number
+        page = page_of(len(pages) + 1)
         pages.append(keys_of(page))
         if not page.has_next():
             break
-        number = page.next_page_number()
-    assert page.num_pages == number
-    assert page.count == sum(map(len, pages))
+    assert page.paginator.num_pages == len(pages)
+    assert page.paginator.count == sum(map(len, pages))
     return pages
 
 
-def walk_table(page_of: Callable[[int], pagination.Page]) -> Pages:
-    """All pages of a whole table, read in constant time."""
-
-    def constant(number: int) -> pagination.Page:
-        with CaptureQueriesContext(connection) as queries:
-            page = page_of(number)
-        assert_constant(queries)
-        return page
-
-    return walk(constant)
-
-
-def assert_constant(queries: CaptureQueriesContext) -> None:
-    """No statement counts the list or reads past rows by the hundreds."""
+def constant(model: Any, number: int) -> Page:
+    """A page of a whole table, found without counting it and without reading past rows by the hundreds."""
+    with CaptureQueriesContext(connection) as queries:
+        page = table_page(model, number)
     for query in queries:
         assert not COUNTING.search(query["sql"]), query["sql"]
         assert all(int(offset) < 256 for offset in OFFSET.findall(query["sql"])), query["sql"]
+    return page
 
 
-def sliced(keys: list[int]) -> Pages:
-    size = pagination.PER_PAGE
-    return [keys[start : start + size] for start in range(0, len(keys), size)] or [[]]
-
-
-def every_page() -> Iterator[tuple[Pages, Pages]]:
-    """The pages of each list, beside what slices of the ordered rows say they should be."""
-    lists = [
-        (pagination.page_of_authors, Author.objects.order_by("-id")),
-        (pagination.page_of_posts, Post.objects.order_by("-id")),
-        (pagination.page_of_comments, Comment.objects.order_by("-id")),
-    ]
-    for page_of, rows in lists:
-        yield walk_table(page_of), sliced(list(rows.values_list("pk", flat=True)))
-    for author in Author.objects.all():
-        rows = author.posts.order_by("-id").values_list("pk", flat=True)
-        yield walk(lambda n, author=author: pagination.page_of_author_posts(author, n)), sliced(list(rows))
+def every_page() -> Iterator[tuple[list[list[int]], list[list[int]]]]:
+    """The pages of each list, beside those of Django's paginator."""
+    for model in TABLES:
+        rows = model.objects.order_by("-id").only("pk")
+        yield walk(lambda n, model=model: constant(model, n)), walk(lambda n, rows=rows: stock_page(rows, n))
     # The others are like these, and walking them all would be most of the tests' time.
-    for post in Post.objects.order_by("-comment_count", "id")[:5]:
-        rows = post.comments.order_by("id").values_list("pk", flat=True)
-        yield walk(lambda n, post=post: pagination.page_of_post_comments(post, n)), sliced(list(rows))
+    parents = [*Author.objects.all()[:20], *Post.objects.order_by("-comment_count", "id")[:5]]
+    for parent in parents:
+        rows = parent.posts.order_by("-id") if isinstance(parent, Author) else parent.comments.order_by("id")
+        count = parent.post_count if isinstance(parent, Author) else parent.comment_count
+        yield (
+            walk(lambda n, rows=rows, count=count: children_page(rows, count, n)),
+            walk(lambda n, rows=rows: stock_page(rows, n)),
+        )

@@ -53,8 +53,8 @@ def test_the_oldest_backups_go(sqlite_site: str, tmp_path: Path):
     [
         (["backup", "/dev/null/b"], "/dev/null/b: no backup was made: "),
         (["backup", "b", "--keep", "0"], "0: use a whole number, 1 or more"),
-        (["restore", "nosuch.sqlite3"], "nosuch.sqlite3: no such file"),
-        (["restore", "site.dump"], "site.dump: a backup of this database ends in .sqlite3"),
+        (["restore", "nosuch.sqlite3"], "nosuch.sqlite3: no backup of this database"),
+        (["restore", "site.dump"], "a file whose name ends in .sqlite3"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(sqlite_site: str, words: list[str], says: str):

@@ -16,9 +16,9 @@ from django.urls import path
 from psycopg2.extensions import POLL_OK, POLL_READ
 
 from benchapp.caching import resilience
+from benchapp.postgresql_waits import Patience
 from config import urls
 from config.log_filters import one_line_without_database
-from config.postgresql_waits import Patience
 
 
 class Connection:

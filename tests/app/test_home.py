@@ -168,3 +168,10 @@ def test_no_query_sorts_or_scans_a_table(site_database: str):
         assert "Seq Scan" not in plan or "pageblock" in sql, f"{sql}\n{plan}"
         # SQLite calls a walk along an index or the key a scan too: fine if it stops.
         assert "SCAN" not in plan or "LIMIT" in sql, f"{sql}\n{plan}"
+
+
+def test_an_author_of_one_post_has_one_post(client: Client, db: None):
+    author = Author.objects.create(name="Ann", city="Ghent")
+    Post.objects.create(author=author, title="On canals", body="Water.")
+    html = client.get("/").text
+    assert "1 post<" in html and "1 posts<" not in html

@@ -183,10 +183,10 @@ def test_pages_of_a_row(rows: Rows):
     assert not pages_of(Post(pk=1)).covers("/posts/10/")
 
 
-@pytest.mark.parametrize("path", ["posts/", "/posts", ""])
-def test_stale_pages_are_paths(path: str):
-    with pytest.raises(ValueError, match="begin and end with a slash"):
-        StalePages(paths=frozenset({path}))
+@pytest.mark.parametrize("said", [{"paths": {"posts/"}}, {"paths": {""}}, {"prefixes": {"/posts"}}])
+def test_stale_pages_are_paths(said: dict[str, set[str]]):
+    with pytest.raises(ValueError, match="begin with a slash"):
+        StalePages(**{name: frozenset(paths) for name, paths in said.items()})
 
 
 @pytest.mark.django_db

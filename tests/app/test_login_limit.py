@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth import get_user_model
-from django.core.cache import caches
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from benchapp import login
+from benchapp.models import FailedLogin
 from tests.app.conftest import PASSWORD
 
 HOME, ELSEWHERE = "203.0.113.7", "198.51.100.9"
 
 
 @pytest.fixture(autouse=True)
-def few(db: None, settings) -> None:
-    settings.BENCHAPP_LOGIN_FAILURES = 2
+def few(db: None, settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login, "FEW", 2)
+    monkeypatch.setattr(login, "MANY", 20)
     # A quick hasher: these tests log in many times.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     get_user_model().objects.create_user("margaret", password=PASSWORD)
-    caches["logins"].clear()
 
 
 def log_in(name: str = "margaret", password: str = "wrong", address: str = HOME) -> int:
@@ -54,6 +60,10 @@ def test_an_account_is_refused_from_everywhere_after_more_failures():
         (["203.0.113.7"] * 21, 429),
         ([f"2001:db8::{number:x}" for number in range(21)], 429),
         ([f"2001:db8:0:{number:x}::1" for number in range(21)], 200),
+        # One address of IPv4, as a socket of both versions names it, and one of each.
+        (["::ffff:203.0.113.7"] * 11 + ["203.0.113.7"] * 10, 429),
+        ([f"::ffff:203.0.113.{number}" for number in range(21)], 200),
+        (["::ffff:127.0.0.1"] * 21, 200),
         # All clients may look like this one.
         (["127.0.0.1"] * 21, 200),
         ([""] * 21, 200),
@@ -74,5 +84,16 @@ def test_the_same_name_in_another_spelling_is_the_same_account():
     assert log_in() == 429
 
 
-def test_the_counters_are_shared_by_all_processes(settings):
-    assert settings.CACHES["logins"]["BACKEND"].endswith("DatabaseCache")
+def test_failures_are_forgotten_after_a_while():
+    assert [log_in() for _ in range(3)] == [200, 200, 429]
+    FailedLogin.objects.update(at=timezone.now() - timedelta(seconds=login.WINDOW_S))
+    assert log_in() == 200
+    assert FailedLogin.objects.count() == 3
+
+
+def test_a_failed_login_costs_few_queries_however_many_there_were():
+    for _ in range(20):
+        log_in(name="nobody", address="203.0.113.8")
+        with CaptureQueriesContext(connection) as queries:
+            log_in(address="203.0.113.9")
+        assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 from collections.abc import Callable
@@ -11,8 +12,8 @@ import pytest
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import Client, RequestFactory
 
-from benchapp.middleware import Compression
-from benchapp.serving.client_address import real_address
+from benchapp.middleware import MAX_DRAINED_BYTES, Compression, no_forwarding, well_formed
+from benchapp.serving.client_address import any_host_for_health, real_address
 
 Site = Callable[..., AbstractContextManager[None]]
 
@@ -29,9 +30,67 @@ def test_pages_are_compressed_and_pieces_of_a_stream_are_passed_on_at_once():
     assert list(stream) == [b"first", b"second"]
 
 
-def test_other_requests_pass(db: None, client: Client):
-    assert client.get("/login/").status_code == 200
-    assert client.post("/login/", {"username": "a", "password": "b"}).status_code == 200
+def served(method: str = "GET", body: object = b"", **meta: str) -> tuple[int, str, object]:
+    """Status and text of the answer to a request as a server hands it over, and what is left of its body."""
+    stream = io.BytesIO(body) if isinstance(body, bytes) else body
+    environ = {"REQUEST_URI": "/", "HTTP_HOST": "example.org", "CONTENT_LENGTH": "0", **meta, "wsgi.input": stream}
+    request = RequestFactory().generic(
+        method, "/", **{name: text for name, text in environ.items() if text is not None}
+    )
+    response = well_formed(reached)(request)
+    return response.status_code, response.content.decode(), stream
+
+
+@pytest.mark.parametrize(
+    ("meta", "status", "says"),
+    [
+        ({"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""}, 411, "not chunked"),
+        ({"HTTP_TRANSFER_ENCODING": "gzip, Chunked", "CONTENT_LENGTH": ""}, 411, "not chunked"),
+        ({"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": "5"}, 400, "not both"),
+        ({"REQUEST_URI": "/%"}, 400, "two hexadecimal digits"),
+        ({"REQUEST_URI": "/a%4/"}, 400, "two hexadecimal digits"),
+        ({"HTTP_HOST": None}, 400, "needs a Host header"),
+        ({"HTTP_HOST": None, "SERVER_PROTOCOL": "HTTP/1.0"}, 200, "reached"),
+        *(({"REQUEST_URI": path}, 200, "reached") for path in ("/%41/", "/a?b=%", "/100%25/")),
+    ],
+)
+def test_a_malformed_request_is_refused_in_one_line(meta: dict[str, str], status: int, says: str):
+    got, text, _ = served(**meta)
+    assert (got, text.count("\n")) == (status, 0 if status == 200 else 1)
+    assert says in text
+
+
+def test_several_lines_of_vary_become_one():
+    class Twice(HttpResponse):
+        def items(self) -> list[tuple[str, str]]:
+            return [*super().items(), ("Vary", "*")]
+
+    response = well_formed(lambda request: Twice(headers={"Vary": "Cookie"}))(RequestFactory().get("/", HTTP_HOST="x"))
+    assert [value for name, value in response.items() if name == "Vary"] == ["Cookie, *"]
+
+
+def test_head_has_no_body():
+    assert served("HEAD")[:2] == (200, "")
+
+
+def test_the_unread_rest_of_a_body_is_read_but_not_an_endless_one():
+    assert served("POST", b"x" * 300_000, CONTENT_LENGTH="300000")[2].read() == b""
+    assert served("POST", b"x", CONTENT_LENGTH=str(MAX_DRAINED_BYTES + 1))[2].read() == b"x"
+
+
+def test_a_client_that_goes_away_while_it_is_read_is_no_error():
+    class Gone(io.BytesIO):
+        def read(self, size: int) -> bytes:
+            raise OSError("client gone")
+
+    assert served("POST", Gone(), CONTENT_LENGTH="10")[0] == 200
+
+
+@pytest.mark.parametrize(("https", "secure"), [({}, False), ({"HTTPS": "on"}, True)])
+def test_a_scheme_that_uwsgi_took_from_a_forged_header_is_not_believed(https: dict[str, str], secure: bool):
+    request = RequestFactory().get("/", **https, **{"uwsgi.version": b"2.0.30", "wsgi.url_scheme": "https"})
+    no_forwarding(reached)(request)
+    assert request.is_secure() is secure
 
 
 @pytest.mark.parametrize(
@@ -114,6 +173,14 @@ def test_the_access_log_has_a_line_a_request(client: Client, site_with: Site, db
 def test_health_is_asked_by_address(client: Client, site_with: Site, db: None, host: str, path: str, status: int):
     with site_with(ALLOWED_HOSTS=".example.org", BENCHAPP_HTTPS="1"):
         assert client.get(path, headers={"Host": host}).status_code == status
+
+
+def test_a_health_check_has_a_host_that_the_projects_own_middleware_knows(rf, settings):
+    settings.BENCHAPP_HEALTH_PATHS, settings.BENCHAPP_OWN_HOSTS = ("/up/",), ["shop.example"]
+    settings.ALLOWED_HOSTS = ["127.0.0.1"]
+    asked = any_host_for_health(lambda request: (request.META["HTTP_HOST"], request.get_host()))
+    assert asked(rf.get("/up/", headers={"host": "127.0.0.1:8000"})) == ("shop.example", "shop.example")
+    assert asked(rf.get("/", headers={"host": "127.0.0.1:8000"})) == ("127.0.0.1:8000", "127.0.0.1:8000")
 
 
 def test_plain_http_is_sent_to_https_in_production_except_the_health_check(client: Client, site_with: Site, db: None):

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from benchapp import page_index
 from benchapp.models import Author, Comment, Post
-from tests.app.test_pagination_writes import author, comments, post, set_sequences, sql
+from tests.app.test_page_index import author, comments, post, set_sequences, sql
 
 from .pages import every_page
 
@@ -93,10 +93,6 @@ class Writer:
             self.new_post()
             self.new_comment()
             row.save()
-
-    def fold(self) -> None:
-        if connection.vendor == "postgresql":
-            sql("SELECT benchapp_fold_blocks(%s)", self.random.choice(["benchapp_post", "benchapp_comment"]))
 
     def roll_back(self) -> None:
         with transaction.atomic():

@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
 from bench import paths
 from bench.inside.serving.media import CopiedWhenWritten
+from benchapp.serving import elsewhere
 
 THEIRS = """
 DEBUG = True
@@ -62,6 +64,7 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
         *ALWAYS,
         "django.middleware.security.SecurityMiddleware",
         "benchapp.serving.static_files.StaticFiles",
+        "benchapp.serving.sessions.private",
         "django.middleware.common.CommonMiddleware",
     ]
     assert found["DATABASES"]["default"]["NAME"] == "theirs"
@@ -119,6 +122,50 @@ def test_the_instrument_s_own_settings_add_the_probes(laid_over):
     assert marking["MIDDLEWARE"][-1] == "bench.inside.visits.marked"
 
 
+OUTSIDE = """
+CACHES = {alias: {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": place} for alias, place in
+          {"live": "redis://:pw@cache.example:6379/1", "here": "redis://127.0.0.1:6379"}.items()}
+CELERY_BROKER_URL = "amqp://queue.example"
+SESSION_ENGINE, SESSION_CACHE_ALIAS = "django.contrib.sessions.backends.cache", "live"
+STORAGES = {"staticfiles": {"BACKEND": "storages.backends.s3.S3StaticStorage"}, "default": {"BACKEND": "theirs"}}
+"""
+
+
+def test_where_it_is_tried_nothing_of_its_production_is_touched(laid_over, tmp_path):
+    tried = {"BENCHAPP_FILES": str(tmp_path), "BENCHAPP_REMOTE_STORAGES": '["staticfiles"]'}
+    found = laid_over("benchapp.serving", OUTSIDE, **tried)
+    backends = {alias: cache["BACKEND"].rpartition(".")[2] for alias, cache in found["CACHES"].items()}
+    assert backends == {"live": "LocMemCache", "here": "RedisCache"}
+    assert found["EMAIL_BACKEND"].endswith("dummy.EmailBackend") and found["CELERY_BROKER_URL"] == "memory://"
+    # A cache of one process would lose them.
+    assert found["SESSION_ENGINE"].endswith(".file") and found["SESSION_FILE_PATH"] == str(tmp_path)
+    for env in ({**tried, "BENCHAPP_OUTSIDE": "1"}, {}):
+        asked = laid_over("benchapp.serving", OUTSIDE, **env)
+        assert asked["CACHES"]["live"]["LOCATION"] == "redis://:pw@cache.example:6379/1"
+        assert "EMAIL_BACKEND" not in asked and asked["CELERY_BROKER_URL"] == "amqp://queue.example"
+
+
+@pytest.mark.parametrize("outside", ["0", "1"])
+def test_celery_has_no_broker_wherever_the_project_names_it(monkeypatch, tmp_path, outside):
+    monkeypatch.setattr(os, "environ", {"BENCHAPP_OUTSIDE": outside})
+    elsewhere.replaced({}, [], tmp_path)
+    assert os.environ.get("CELERY_BROKER_URL") == {"0": "memory://", "1": None}[outside]
+
+
+def test_where_it_is_tried_no_mailer_of_the_newer_setting_sends(laid_over, tmp_path):
+    said = """
+    MAILERS = {"default": {"OPTIONS": {"host": "smtp.example"}},
+               "shown": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
+    """
+    found = laid_over("benchapp.serving", textwrap.dedent(said), BENCHAPP_FILES=str(tmp_path))
+    assert "EMAIL_BACKEND" not in found
+    assert {alias: mailer["BACKEND"].split(".")[-2] for alias, mailer in found["MAILERS"].items()} == {
+        "default": "dummy",
+        "shown": "console",
+    }
+    assert "OPTIONS" not in found["MAILERS"]["default"]
+
+
 def test_behind_a_reverse_proxy_it_sees_the_clients_address(laid_over):
     found = laid_over(BENCHAPP_BEHIND_PROXY="1", BENCHAPP_FRONT="1")
     assert found["MIDDLEWARE"][len(ALWAYS)] == "benchapp.serving.client_address.real_address"
@@ -134,10 +181,11 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
     assert found["MIDDLEWARE"] == [
         *ALWAYS,
         "django.middleware.security.SecurityMiddleware",
-        "benchapp.caching.django_cache.UpdateCache",
-        "benchapp.caching.described.OnlyShared",
+        "benchapp.caching.django_cache.CacheSite",
+        "benchapp.caching.reads.MarkPrivate",
+        "benchapp.serving.sessions.private",
         "django.middleware.common.CommonMiddleware",
-        "benchapp.caching.django_cache.FetchFromCache",
+        "benchapp.caching.reads.watch_headers",
     ]
     assert found["CACHE_MIDDLEWARE_ALIAS"] == "benchapp_pages"
     assert set(found["CACHES"]) == {"default", "benchapp_pages"}
@@ -161,7 +209,7 @@ def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_ses
     theirs = f"MIDDLEWARE = ['{sessions}', '{csrf}', 'django.middleware.security.SecurityMiddleware']"
     layer = {"CACHING_SITE_MIDDLEWARE": "1", "BENCHAPP_CACHE_URL": "locmemcache://", "BENCHAPP_WHITENOISE": "0"}
     found = laid_over(more=theirs, **layer)
-    assert found["MIDDLEWARE"].index("benchapp.caching.django_cache.UpdateCache") < found["MIDDLEWARE"].index(sessions)
+    assert found["MIDDLEWARE"].index("benchapp.caching.django_cache.CacheSite") < found["MIDDLEWARE"].index(sessions)
     assert found["MESSAGE_STORAGE"].endswith(".SessionStorage")
     # Without a layer, without sessions, and with a storage of their own, it stays theirs.
     assert "MESSAGE_STORAGE" not in laid_over(more=theirs, BENCHAPP_WHITENOISE="0")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import threading
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import environ
 import pytest
+from django.conf import settings as site
 from django.core.exceptions import ImproperlyConfigured
 
 from benchapp.caching import registry
@@ -24,7 +28,7 @@ REFUSED = [
     ("BENCHAPP_WHITENOISE", "none", "BENCHAPP_WHITENOISE='none' is not a switch: use 1 or 0"),
     ("BENCHAPP_BEHIND_PROXY", "nginx", "BENCHAPP_BEHIND_PROXY='nginx' is not a switch: use 1 or 0"),
     ("BENCHAPP_HTTPS", "https", "BENCHAPP_HTTPS='https' is not a switch: use 1 or 0"),
-    ("BENCHAPP_PAGINATION", "keyset", "BENCHAPP_PAGINATION='keyset' is unknown: use counted or offset"),
+    ("BENCHAPP_SERVER", "cgi", "BENCHAPP_SERVER='cgi' is unknown: use none or wsgi or asgi"),
     *(
         ("BENCHAPP_CACHE_SECONDS", value, f"BENCHAPP_CACHE_SECONDS={value!r}: use a whole number from 1 to 31536000")
         for value in ("0", "-1", "1.5", "1m", "31536001", "٣", "9" * 30)
@@ -156,15 +160,16 @@ def test_layers_are_outside_of_sessions_and_cookies(settings_from: FromEnvironme
             CACHING_SITE_MIDDLEWARE="1", CACHING_STATICGENERATOR_ROOT="var/pages", BENCHAPP_BEHIND_PROXY="1"
         )["MIDDLEWARE"]
     ]
-    assert names[-2:] == ["FetchFromCache", "render_id"]
-    assert names.index("StoreInFiles") < names.index("UpdateCache") < names.index("SessionMiddleware")
+    assert names[-2:] == ["watch_headers", "render_id"]
+    assert names.index("StoreInFiles") < names.index("CacheSite") < names.index("MarkPrivate")
+    assert names.index("MarkPrivate") < names.index("SessionMiddleware")
     assert names.index("real_address") < names.index("SecurityMiddleware")
 
 
 def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
     found = settings_from(BENCHAPP_CACHE_SECONDS="7", CACHING_FRAGMENTS="1")
     assert found["CACHE_MIDDLEWARE_SECONDS"] == 7
-    assert {cache["TIMEOUT"] for name, cache in found["CACHES"].items() if name != "logins"} == {7}
+    assert {cache["TIMEOUT"] for cache in found["CACHES"].values()} == {7}
 
 
 @pytest.mark.parametrize(
@@ -233,9 +238,24 @@ def test_a_relative_file_is_the_same_in_whatever_directory_a_server_works(
 # -- the key -----------------------------------------------------------------------------------------
 
 
-def test_key_of_the_environment_wins(tmp_path: Path):
-    assert environment.secret_key({"SECRET_KEY": "mine"}, "SECRET_KEY", tmp_path / "key") == "mine"
-    assert not (tmp_path / "key").exists()
+def test_a_key_that_nobody_set_is_refused_by_the_deployment_check(settings_from: FromEnvironment):
+    assert settings_from(SECRET_KEY=" ")["SECRET_KEY"] != settings_from(SECRET_KEY=" ")["SECRET_KEY"]
+    done = manage("check", "--deploy", "--fail-level", "WARNING", **PRODUCTION | {"SECRET_KEY": ""})
+    assert done.returncode == 1
+    assert "W009" in done.stderr
+
+
+def test_reading_the_settings_makes_nothing(tmp_path: Path):
+    project = tmp_path / "site"
+    for name in ("config", "benchapp"):
+        shutil.copytree(Path(site.BASE_DIR) / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
+    before = sorted(project.rglob("*"))
+    env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    for server in ("wsgi", "asgi"):
+        subprocess.run(
+            [sys.executable, "-W", "error", "-c", f"import config.{server}"], cwd=project, env=env, check=True
+        )
+    assert sorted(project.rglob("*")) == before
 
 
 def test_what_systemd_hands_over_in_a_file_has_the_last_word(tmp_path: Path):
@@ -256,51 +276,15 @@ def test_a_file_of_secrets_that_cannot_be_read_is_one_line(tmp_path: Path):
         environment.with_credentials({"CREDENTIALS_DIRECTORY": str(tmp_path)})
 
 
-def test_key_is_made_once_and_read_by_its_owner_only(tmp_path: Path):
-    file = tmp_path / "var" / "secret_key"
-    key = environment.secret_key({}, "SECRET_KEY", file)
-    assert len(key) >= 64
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert environment.secret_key({"SECRET_KEY": " "}, "SECRET_KEY", file) == key
-    assert [entry.name for entry in file.parent.iterdir()] == ["secret_key"]
+def test_a_server_is_not_kept_waiting_and_a_command_is(settings_from: FromEnvironment):
+    def waits(**env: str) -> tuple[int, str]:
+        sqlite = settings_from(DATABASE_URL="sqlite:////tmp/x", **env)["DATABASES"]["default"]["OPTIONS"]
+        postgresql = settings_from(DATABASE_URL="postgresql://a@b/c", **env)["DATABASES"]["default"]
+        return sqlite["timeout"], postgresql.get("OPTIONS", {}).get("options", "")
 
-
-def test_processes_that_start_together_share_one_key(tmp_path: Path):
-    file, start, keys = tmp_path / "secret_key", threading.Barrier(16), []
-
-    def begin() -> None:
-        start.wait()
-        keys.append(environment.secret_key({}, "SECRET_KEY", file))
-
-    threads = [threading.Thread(target=begin) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(keys) == 16
-    assert len(set(keys)) == 1
-
-
-def test_key_that_others_can_read_is_refused(tmp_path: Path):
-    file = tmp_path / "secret_key"
-    environment.secret_key({}, "SECRET_KEY", file)
-    file.chmod(0o644)
-    with pytest.raises(ImproperlyConfigured, match="is readable by others: chmod 600 it, or set SECRET_KEY"):
-        environment.secret_key({}, "SECRET_KEY", file)
-
-
-def test_empty_key_is_refused(tmp_path: Path):
-    file = tmp_path / "secret_key"
-    file.touch(mode=0o600)
-    with pytest.raises(ImproperlyConfigured, match="holds no key: remove it to have a new one made"):
-        environment.secret_key({}, "SECRET_KEY", file)
-
-
-def test_key_that_cannot_be_written_is_one_line(tmp_path: Path):
-    blocked = tmp_path / "file"
-    blocked.touch()
-    with pytest.raises(ImproperlyConfigured, match=r"cannot be used \(.+\): set SECRET_KEY"):
-        environment.secret_key({}, "SECRET_KEY", blocked / "secret_key")
+    assert waits() == (20, "")
+    assert waits(BENCHAPP_SERVER="wsgi") == (2, "-c statement_timeout=2000")
+    assert waits(BENCHAPP_SERVER="asgi", BENCHAPP_DATABASE_TIMEOUT="7") == (7, "-c statement_timeout=7000")
 
 
 def test_readers_take_the_usual_spellings(monkeypatch: pytest.MonkeyPatch):

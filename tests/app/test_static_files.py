@@ -64,6 +64,23 @@ def test_a_file_that_is_collected_later_is_served(collected: StaticFiles, tmp_pa
     answer.close()
 
 
+@pytest.mark.django_db
+def test_files_that_are_replaced_meanwhile_keep_no_worker_from_starting(collected: StaticFiles, tmp_path: Path):
+    """A deploy collects static files while processes start: a file can be gone between its listing and its reading."""
+    for name in ("kept.css", "replaced.css"):
+        (tmp_path / "static" / name).write_text("p {}")
+    look, lost = collected.add_file_to_dictionary, iter([True])
+
+    def add(url: str, path: str, stat_cache=None) -> None:
+        if path.endswith("replaced.css") and next(lost, False):
+            raise FileNotFoundError(path)
+        look(url, path, stat_cache)
+
+    collected.add_file_to_dictionary = add
+    collected.add_files(str(tmp_path / "static"), "static/")
+    assert {"/static/kept.css", "/static/replaced.css"} <= set(collected.files)
+
+
 @pytest.mark.parametrize(
     "path",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -13,6 +14,8 @@ from bench import paths
 from bench.cli import main
 from bench.machine.small_disk import CannotMount, SmallDisk, mounted
 from bench.serve import database
+from tests import once
+from tests.bench.verify.mutant import Mutant, MutantSite, make, prepared, serving
 
 Command = Callable[..., CompletedProcess]
 
@@ -53,3 +56,22 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
 def locks(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The locks of a test's own databases go with its directory; they would stay in `var`."""
     monkeypatch.setattr(database, "locks", lambda: tmp_path_factory.getbasetemp() / "locks")
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the kit's site: its database and static files."""
+    return once.made(tmp_path_factory, "mutant", make)
+
+
+@pytest.fixture(scope="session")
+def mutant(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mutant]:
+    """That site over raw sockets, right or with a mutation."""
+    with serving(made, tmp_path_factory.mktemp("mutant")) as mutant:
+        yield mutant
+
+
+@pytest.fixture(scope="session")
+def site(made: Path, mutant: Mutant) -> MutantSite:
+    """The site as its own commands render it."""
+    return replace(prepared(made), told=lambda: mutant.say(purge=True))

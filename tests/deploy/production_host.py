@@ -20,6 +20,7 @@ import pytest
 
 from bench import paths, programs
 from bench.catalog import catalog
+from bench.catalog.server import Server
 from bench.machine import ports, supervise
 from bench.production import host as one_host
 from bench.project.under_test import UnderTest
@@ -122,7 +123,13 @@ class Host:
         """The names of the services, the inner before the outer."""
         chain = [server.name for server in self.case.servers]
         names = [path.stem for path in self.units() if path.suffix == ".service"]
-        return sorted(names, key=lambda name: (chain.index(name.split("-")[1]), name))
+        return sorted(names, key=lambda name: (chain.index(self.server(name).name), name))
+
+    def server(self, unit: str) -> Server | None:
+        """The server of the chain whose unit it is, or that of one of its instances."""
+        name = unit.removeprefix("benchapp-")
+        found = [server for server in self.case.servers if f"{name}-".startswith(f"{server.name}-")]
+        return max(found, key=lambda server: len(server.name), default=None)
 
     def lines(self, unit: str, key: str) -> list[str]:
         """The values of a key in a unit."""
@@ -132,7 +139,7 @@ class Host:
     def command(self, unit: str) -> list[str]:
         """What systemd would start, without the words by which the program takes a socket from systemd."""
         words = self.lines(unit, "ExecStart")[0].split()
-        server = next((item for item in self.case.servers if unit.split("-")[1] == item.name), None)
+        server = self.server(unit)
         taken = list(server.inherits) if server and isinstance(server.inherits, tuple | list) else []
         return words[: -len(taken)] if taken and words[-len(taken) :] == taken else words
 

@@ -8,21 +8,24 @@ import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import httpx
 import pytest
 
 from bench.catalog import catalog
+from bench.project import commands
+from bench.project.under_test import UnderTest, open_project
 from bench.serve import deployment
+from bench.serve.case import must_resolve
 from tests.cases import resolved
-from tests.deploy.running import FEW, Up, client_of, runnable
+from tests.deploy.running import FEW, ONE, client_of, runnable
 from tests.deploy.test_projects import DESCRIPTION, made
 
 pytestmark = pytest.mark.servers
 
 # Each kind of worker that is replaced after so many requests, behind a web server and alone.
-REPLACED = ("nginx-gunicorn", "nginx-gunicorn-gthread", "gunicorn", "gunicorn-gevent", "nginx-uwsgi", "uwsgi")
+OF_GUNICORN = ("nginx-gunicorn", "nginx-gunicorn-gthread", "gunicorn", "gunicorn-gevent")
+REPLACED = (*OF_GUNICORN, "nginx-uwsgi", "uwsgi", "apache-modwsgi", "nginx-apache-modwsgi")
 LIFE = 20
 VISITORS = 4
 # Each of two workers was replaced once. uWSGI replaces none that is younger than 10 s.
@@ -84,17 +87,21 @@ def test_a_websocket_is_refused_by_a_site_that_speaks_none(stack, site_url):
 
 
 @pytest.fixture(scope="module")
-def chat() -> Iterator[Path]:
+def chat() -> Iterator[UnderTest]:
     """A project whose ASGI application takes WebSockets."""
     with made("shop", DESCRIPTION) as folder:
         (folder / "shop" / "asgi.py").write_text(ECHO)
-        yield folder
+        opened = open_project(folder)
+        # Each deployment runs some commands.
+        commands.warm_up(opened)
+        yield opened
 
 
 @pytest.mark.parametrize("stack", ASGI)
 def test_a_websocket_reaches_a_project_that_speaks_it(stack, chat):
     runnable(stack)
-    with Up(stack, "--project", str(chat)) as up, shaken(up.url) as opened:
+    case = must_resolve(chat, stack, changes=ONE)
+    with deployment.deployed(case) as running, shaken(running.url) as opened:
         assert status_of(opened) == 101
         opened.sendall(frame(b"hello"))
         # A text in one frame that is not masked: its kind, its length, its bytes.

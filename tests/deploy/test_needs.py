@@ -1,25 +1,30 @@
-"""What real projects need of every stack: streamed answers, uploads, content types, health checks by address."""
+"""What real projects need of every stack: streamed answers, uploads, content types, health checks by address, and
+double and encoded slashes in a path that mean the same everywhere, or are refused: the application's views and a web
+server's rules never judge two different paths."""
 
 from __future__ import annotations
 
+import http.client
 import shutil
 import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import brotli
 import httpx
 import pytest
 
 from bench.catalog import catalog
+from bench.project import commands
+from bench.project.under_test import UnderTest, open_project
+from bench.serve import deployment
+from bench.serve.case import must_resolve
 from tests import once
-from tests.deploy.running import Up, get, runnable
+from tests.deploy.running import ONE, get, runnable
 from tests.projects import start_project
 
-# One instance of the servers asks for everything.
-pytestmark = [pytest.mark.servers]
+pytestmark = pytest.mark.servers
 
 SAID = """
 [project]
@@ -28,7 +33,7 @@ dependencies = ["Django"]
 
 [tool.benchapp]
 health = "/health/"
-public = ["/"]
+public = ["/", "/open/"]
 """
 SETTINGS = """
 DEBUG = False
@@ -43,7 +48,7 @@ import time
 
 from django.core.files.storage import default_storage
 from django.http import HttpResponse, StreamingHttpResponse
-from django.urls import path
+from django.urls import path, re_path
 from django.views.decorators.csrf import csrf_exempt
 
 
@@ -67,6 +72,7 @@ urlpatterns = [
     path("events/", events),
     path("health/", lambda request: HttpResponse(request.get_host())),
     path("upload/", upload),
+    re_path("open", lambda request: HttpResponse("saw " + request.path)),
 ]
 """
 PIECE_S = 0.3
@@ -97,15 +103,45 @@ KINDS = {
 }
 HASHED = "app.0123456789ab.css"
 BROTLI = brotli.compress(b"body { color: red }")
-STACKS = [name for name, stack in catalog.read().stacks.items() if not stack.era]
+STACKS = list(catalog.read().stacks)
+# The servers of historic stacks know less of this.
+CURRENT = [name for name, stack in catalog.read().stacks.items() if not stack.era]
 # Layers that might hold a streamed answer back.
-LAYERED = [
+STREAMED = [
     ("nginx-gunicorn", "nginx-microcache"),
     ("nginx-uwsgi", "uwsgi-cache"),
     ("nginx-gunicorn", "site-middleware"),
     ("apache-modwsgi", "apache-cache"),
     ("gunicorn", "varnish"),
 ]
+# Layers that judge paths.
+JUDGED = [
+    ("nginx-gunicorn", "nginx-microcache"),
+    ("nginx-gunicorn", "nginx-memcached"),
+    ("nginx-gunicorn", "staticgenerator"),
+    ("apache-modwsgi", "apache-cache"),
+    ("lighttpd-fastcgi", "staticgenerator"),
+    ("caddy-gunicorn", "varnish"),
+    ("uwsgi", "uwsgi-cache"),
+]
+# What the application sees of each path, as WSGI and ASGI have it: escapes decoded, slashes as they came.
+SEEN = {
+    "/open//a/": "/open//a/",
+    "//open/a/": "//open/a/",
+    "/open/a//": "/open/a//",
+    "/open%2Fa/": "/open/a/",
+    "/open/a%2f/": "/open/a//",
+    "/open/%2F%2Fa/": "/open///a/",
+}
+REFUSED = (400, 404)
+# What a server does by itself and has no setting for.
+OWN = {
+    # Makes one slash of those at the beginning.
+    "waitress": {"//open/a/": "/open/a/"},
+    "nginx-waitress": {"//open/a/": "/open/a/"},
+    # Leaves an encoded slash as it is.
+    "nginx-cherrypy": {path: path.replace("%2f", "%2F") for path in SEEN if "%" in path},
+}
 
 
 @dataclass(frozen=True)
@@ -118,7 +154,7 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shop(tmp_path_factory: pytest.TempPathFactory) -> UnderTest:
     folder = tmp_path_factory.mktemp("needs") / "shop"
     shutil.copytree(once.made(tmp_path_factory, "shop", start_project), folder)
     with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
@@ -131,29 +167,57 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (assets / f"one.{kind}").write_bytes(b"x" * 300)
     (assets / HASHED).write_bytes(b"body { color: red }" * 30)
     (assets / f"{HASHED}.br").write_bytes(BROTLI)
-    return folder
+    opened = open_project(folder)
+    # Each deployment runs some commands.
+    commands.warm_up(opened)
+    return opened
 
 
-@pytest.fixture(scope="module", params=STACKS)
+@pytest.fixture(scope="module")
 def served(request, shop) -> Iterator[Served]:
-    stack = request.param
-    runnable(stack)
-    with Up(stack, "--project", str(shop), "--set", "compress_pages=on") as up:
-        assert up.line.startswith("ready "), up.process.communicate()[1]
-        yield Served(stack, up.url, catalog.read().stack(stack).env.get("BENCHAPP_WHITENOISE") == "0")
+    """One deployment of the servers is asked for everything."""
+    stack, layer = request.param
+    runnable(stack, layer)
+    changes = ONE | ({"compress_pages": "on"} if layer == "none" else {})
+    with deployment.deployed(must_resolve(shop, stack, layer, changes=changes)) as running:
+        yield Served(stack, f"{running.url}/", catalog.read().stack(stack).env.get("BENCHAPP_WHITENOISE") == "0")
 
 
+def over(cases: list[tuple[str, str]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("served", cases, indirect=True, ids="-".join)
+
+
+current = over([(stack, "none") for stack in CURRENT])
+
+
+@current
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 def test_the_first_piece_of_a_streamed_answer_arrives_at_once(served, encoding):
     assert first_piece_s(served.url, encoding) < 4 * PIECE_S
 
 
-@pytest.mark.parametrize(("stack", "layer"), LAYERED)
-def test_no_layer_holds_a_streamed_answer_back(shop, stack, layer):
-    runnable(stack, layer)
-    with Up(stack, "--layer", layer, "--project", str(shop)) as up:
-        assert up.line.startswith("ready "), up.process.communicate()[1]
-        assert first_piece_s(up.url, "identity") < 4 * PIECE_S
+@over(STREAMED)
+def test_no_layer_holds_a_streamed_answer_back(served):
+    assert first_piece_s(served.url, "identity") < 4 * PIECE_S
+
+
+@over([*((stack, "none") for stack in STACKS), *JUDGED])
+def test_slashes_mean_the_same_or_are_refused(served):
+    for path, seen in SEEN.items():
+        status, page = answer(served.url, path)
+        expected = OWN.get(served.stack, {}).get(path, seen)
+        assert status in REFUSED or (status, page) == (200, f"saw {expected}"), path
+
+
+def answer(url: str, path: str) -> tuple[int, str]:
+    """Status and page for a path as it stands, which httpx would change."""
+    parts = httpx.URL(url)
+    connection = http.client.HTTPConnection(parts.host, parts.port, timeout=20)
+    connection.request("GET", path)
+    got = connection.getresponse()
+    page = got.read().decode("utf-8", "replace")
+    connection.close()
+    return got.status, page
 
 
 def first_piece_s(url: str, encoding: str) -> float:
@@ -170,6 +234,7 @@ def first_piece_s(url: str, encoding: str) -> float:
     raise AssertionError(f"no first piece in {found[:100]!r}")
 
 
+@current
 def test_a_static_file_has_the_type_of_its_kind(served):
     wrong = {}
     for kind, types in KINDS.items():
@@ -180,6 +245,7 @@ def test_a_static_file_has_the_type_of_its_kind(served):
     assert wrong == {}
 
 
+@current
 def test_a_compressed_file_that_was_made_ahead_keeps_its_type(served):
     answer = get(f"{served.url}static/{HASHED}", headers={"Accept-Encoding": "gzip, br"})
     assert answer.headers["Content-Type"].partition(";")[0] == "text/css"
@@ -188,6 +254,7 @@ def test_a_compressed_file_that_was_made_ahead_keeps_its_type(served):
         assert int(answer.headers["Content-Length"]) == len(BROTLI)
 
 
+@current
 def test_an_upload_is_taken_and_served_but_never_run(served):
     name = f"{served.stack}.jpg"
     photograph = b"\xff\xd8" + b"p" * 3_000_000
@@ -208,6 +275,37 @@ def test_an_upload_is_taken_and_served_but_never_run(served):
         assert "immutable" not in headers.get("Cache-Control", "")
 
 
+@current
 def test_a_balancer_may_ask_for_health_by_address_and_for_nothing_else(served):
     assert get(f"{served.url}health/", headers={"Host": "10.1.2.3"}).text == "127.0.0.1"
     assert get(f"{served.url}", headers={"Host": "10.1.2.3"}).status_code == 400
+
+
+ASKS = """
+from django.http import HttpResponse
+from django.urls import path
+
+
+def upload(request, name):
+    if "mine" not in request.GET:
+        return HttpResponse(status=403)
+    return HttpResponse(headers={"X-Accel-Redirect": f"/protected/{name}"}, content_type="text/plain")
+
+
+urlpatterns = [path("", lambda request: HttpResponse("home")), path("media/<path:name>", upload)]
+"""
+
+
+def test_uploads_that_a_view_protects_are_sent_when_it_says_so_alone(new_project):
+    runnable("nginx-gunicorn")
+    media = "MEDIA_URL, MEDIA_ROOT = '/media/', BASE_DIR / 'uploads'"
+    folder = new_project(media, '[tool.benchapp]\nprotected = "/protected/"\n')
+    (folder / "shop" / "urls.py").write_text(ASKS)
+    (folder / "uploads").mkdir()
+    (folder / "uploads" / "a.html").write_text("secret")
+    with deployment.deployed(must_resolve(open_project(folder), "nginx-gunicorn", changes=ONE)) as running:
+        for path, status in (("/media/a.html", 403), ("/protected/a.html", 404)):
+            assert get(f"{running.url}{path}").status_code == status
+        sent = get(f"{running.url}/media/a.html?mine")
+        assert (sent.text, sent.headers["Content-Type"]) == ("secret", "text/plain; charset=utf-8")
+        assert "sandbox" in sent.headers["Content-Security-Policy"]

@@ -77,7 +77,7 @@ def test_systemd_accepts_the_units(host, stack):
     assert refused_by_systemd(host(stack)) == []
 
 
-@pytest.mark.parametrize("stack", [name for name in STACKS if name not in (*WITHOUT_TLS, *test_edge.STACKS)])
+@pytest.mark.parametrize("stack", [name for name in STACKS if name not in (*WITHOUT_TLS, *dict(test_edge.STACKS))])
 def test_plain_http_redirects_and_https_serves(host, stack):
     """The other stacks with TLS do so in test_edge, beside what else their web servers do."""
     made = host(stack, server_names=WILDCARD)

@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from bench import paths
+from tests import once
 from tests.deploy.running import FEW, command, runnable
 from tests.projects import tree
 from tests.skips import needs
@@ -118,12 +119,12 @@ urlpatterns = [
 
 
 @contextmanager
-def project(make: Callable[[Path], None]) -> Iterator[Path]:
-    """A folder with a project, outside pytest's directory, which is closed to the servers' user."""
+def copied(project: Path) -> Iterator[Path]:
+    """A copy of a project outside pytest's directory, which is closed to the servers' user."""
     folder = Path(tempfile.mkdtemp(prefix="benchapp-project-", dir="/tmp"))
-    folder.chmod(0o755)
     try:
-        make(folder)
+        shutil.copytree(project, folder, dirs_exist_ok=True)
+        folder.chmod(0o755)
         yield folder
     finally:
         for made in (folder, *(paths.VAR / "projects").glob(f"{folder.name}-*")):
@@ -138,6 +139,7 @@ def run(*words: object, folder: Path | None = None) -> None:
 
 def wagtail(folder: Path) -> None:
     """As `wagtail start` makes it: Vary: Cookie on every page, an admin for superusers."""
+    folder.mkdir()
     run("wagtail", "start", "gallery", folder)
     run("python", "manage.py", "migrate", "--verbosity", "0", folder=folder)
     (folder / "pyproject.toml").write_text(WAGTAIL.format(python=PROGRAMS / "python"))
@@ -145,6 +147,7 @@ def wagtail(folder: Path) -> None:
 
 def allauth(folder: Path) -> None:
     """As `startproject` makes it, with django-allauth's accounts, a form for everybody and a page for members."""
+    folder.mkdir()
     run("django-admin", "startproject", "club", folder)
     with (folder / "club" / "settings.py").open("a", encoding="utf-8") as settings:
         settings.write(SETTINGS)
@@ -163,13 +166,13 @@ def allauth(folder: Path) -> None:
         (allauth, "nginx-uwsgi", "staticgenerator", "postgresql"),
     ],
 )
-def test_it_is_served_rightly_and_stays_as_it_was(make, stack, layer, database):
+def test_it_is_served_rightly_and_stays_as_it_was(make, stack, layer, database, tmp_path_factory):
     runnable(stack, layer)
     if database == "postgresql":
         needs("postgres")
     if not (PROGRAMS / "wagtail").exists():
         pytest.skip("program not installed: wagtail")
-    with project(make) as folder:
+    with copied(once.made(tmp_path_factory, make.__name__, make)) as folder:
         before = tree(folder)
         few = [word for name, value in FEW.items() for word in ("--set", f"{name}={value}")]
         named = [word for name in (*CHECKS, "public-pages") for word in ("--check", name)]

@@ -11,7 +11,7 @@ import pytest
 
 from bench.catalog import catalog, fit
 from bench.project import commands
-from bench.results.records import Outcome
+from bench.records.records import Outcome
 from bench.serve import config_check, deployment
 from bench.serve.deployment import Running
 from bench.verify.verifier import Verifier

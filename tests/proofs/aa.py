@@ -4,7 +4,7 @@
 
 The second of the two is the stack with a value set to what it is anyway: it is brought up, measured and taken down as a
 stack of its own. One `bench run` of many rounds measures both; every five rounds of a workload are one comparison. At
-least 19 in 20 must be inconclusive. What disturbs the machine is left in: guards that void disturbed trials are off.
+most 1 in 20 may find a difference. What disturbs the machine is left in: guards that void disturbed trials are off.
 
 Then the figures of the second are multiplied, so that it is 10, 20 and 50 % faster with the noise that was measured:
 how often is that found?
@@ -21,9 +21,10 @@ from pathlib import Path
 from bench import paths
 from bench.catalog import catalog
 from bench.cli.options import count
-from bench.figures import ratios
-from bench.results.folder import RUN_FILE, Run, read_run
+from bench.records.folder import RUN_FILE, Run, read_run
+from bench.stats import LEADS, MARGIN, Table
 
+FIRST, SECOND = "first", "second"
 WORKLOADS = ("home", "login", "static-small")
 ROUNDS = 5
 # How often the comparison must find no difference.
@@ -38,17 +39,18 @@ def main(arguments: list[str] | None = None) -> int:
     if not (args.to / RUN_FILE).exists():
         _measure(args)
     run = read_run(args.to)
-    found = list(comparisons(run, args.margin))
+    found = list(comparisons(run))
     if not found:
         print(f"{args.to}: no two rounds of the same workload were measured", file=sys.stderr)
         return 2
-    for name, comparison in found:
-        ends = f"{comparison.low:.3f} to {comparison.high:.3f}"
-        print(f"{name:30} ratio {comparison.ratio:.3f}, 95 % {ends}, {comparison.rounds} pairs: {comparison.verdict}")
-    right = sum(comparison.verdict == ratios.INCONCLUSIVE for _, comparison in found)
+    for name, table in found:
+        ratio, low, high = table.ratio(SECOND, FIRST)
+        print(f"{name:30} ratio {ratio:.3f} ({low:.3f} to {high:.3f}, 95 %): {table.decide(args.margin).verdict}")
+    right = sum(table.decide(args.margin).verdict != LEADS for _, table in found)
     print(f"no difference in {right} of {len(found)} comparisons of a stack with itself, margin {args.margin:.0%}")
     for factor in FASTER:
-        seen = sum(comparison.verdict == ratios.FASTER for _, comparison in comparisons(run, args.margin, factor))
+        verdicts = [table.decide(args.margin) for _, table in comparisons(run, factor)]
+        seen = sum((verdict.verdict, verdict.best) == (LEADS, SECOND) for verdict in verdicts)
         print(f"a difference of {factor - 1:.0%} was found in {seen} of {len(found)}")
     return 0 if right >= RIGHT * len(found) else 1
 
@@ -59,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--comparisons", type=count, default=21, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument("--duration", type=count, default=2, metavar="SEC", help="of a trial (default: %(default)s)")
     parser.add_argument("--level", type=count, default=16, metavar="N", help="connections (default: %(default)s)")
-    parser.add_argument("--margin", type=float, default=ratios.MARGIN, metavar="SHARE", help="default: %(default)s")
+    parser.add_argument("--margin", type=float, default=MARGIN, metavar="SHARE", help="default: %(default)s")
     parser.add_argument(
         "--to", type=Path, default=paths.RESULTS / "aa", metavar="DIR", help="of the run; one that is there is judged"
     )
@@ -76,7 +78,7 @@ def _measure(args: argparse.Namespace) -> None:
     subprocess.run([str(paths.PYTHON), "-m", "bench", "run", *words], cwd=paths.PROJECT, check=False)
 
 
-def comparisons(run: Run, margin: float, factor: float = 1.0) -> Iterator[tuple[str, ratios.Ratio]]:
+def comparisons(run: Run, factor: float = 1.0) -> Iterator[tuple[str, Table[str]]]:
     """Every five rounds of a workload, the second stack against the first, with a name.
 
     `factor` multiplies the figures of the second.
@@ -85,17 +87,16 @@ def comparisons(run: Run, margin: float, factor: float = 1.0) -> Iterator[tuple[
     for workload in run.info.plan.workloads:
         for begin in range(1, run.info.plan.rounds + 1, ROUNDS):
             rates = {
-                stack: {
+                name: {
                     trial.round: trial.requests_per_second * times
                     for trial in run.trials
                     if (trial.stack, trial.workload, trial.status) == (stack, workload, "ok")
                     and begin <= trial.round < begin + ROUNDS
                 }
-                for stack, times in ((first, 1.0), (second, factor))
+                for name, stack, times in ((FIRST, first, 1.0), (SECOND, second, factor))
             }
-            comparison = ratios.paired(rates[first], rates[second], margin)
-            if comparison and comparison.rounds > 1:
-                yield f"{workload}, rounds {begin} to {begin + ROUNDS - 1}", comparison
+            if len(rates[FIRST].keys() & rates[SECOND].keys()) > 1:
+                yield f"{workload}, rounds {begin} to {begin + ROUNDS - 1}", Table(rates)
 
 
 if __name__ == "__main__":

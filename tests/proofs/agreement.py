@@ -22,16 +22,17 @@ from pathlib import Path
 
 from bench import load, programs
 from bench.cli.options import count
-from bench.figures import ratios, stats
 from bench.machine.http import get
+from bench.measure.here import HereLoad
 from bench.measure.plan import Measurement, record
 from bench.measure.trial import Load, measure
 from bench.project import commands, workload
 from bench.project.under_test import open_project
-from bench.results.folder import Folder
-from bench.results.records import NO_LAYER
+from bench.records.folder import Folder
+from bench.records.records import NO_LAYER
 from bench.serve import deployment
 from bench.serve.case import must_resolve
+from bench.stats import LEADS, Table
 
 # A tool of the instrument -> the plain tool that it is compared with.
 TOOLS = {"wrk": "wrk", "ab": "ab", "closedloop": "wrk"}
@@ -75,7 +76,10 @@ def _rates(
                 rate = _plain(name, str(program), args, running.url + addresses[0], steps.keep_alive)
             else:
                 how = Load(tool, str(program), args.duration, threads=1)
-                trial = measure(Measurement(case, args.level, number), addresses, running, how, folder)
+                item = Measurement(case, args.level, number)
+                (folder.raw / item.key).mkdir(parents=True, exist_ok=True)
+                loading = HereLoad(running, folder.raw / item.key)
+                trial = measure(item, addresses, running.case.project, loading, how, folder)
                 rate = trial.requests_per_second
                 if rate is None:
                     sys.exit(f"agreement: {trial.reason}")
@@ -96,15 +100,13 @@ def _plain(name: str, program: str, args: argparse.Namespace, url: str, keep_ali
 
 
 def _judge(tool: str, plain_tool: str, instrument: dict[int, float], plain: dict[int, float]) -> bool:
-    ours, theirs = stats.estimate(instrument.values()), stats.estimate(plain.values())
-    comparison = ratios.paired(instrument, plain)
-    inside = ours.low <= theirs.median <= ours.high
-    agrees = inside or comparison.verdict == ratios.INCONCLUSIVE
+    table = Table({"instrument": instrument, "plain": plain})
+    ratio, low, high = table.ratio("plain", "instrument")
+    agrees = table.decide().verdict != LEADS
     print(
-        f"the instrument with {tool} {ours.median:,.1f} ({ours.low:,.1f} to {ours.high:,.1f}), "
-        f"plain {plain_tool} {theirs.median:,.1f} "
-        f"({'in' if inside else 'outside'} that interval); plain / instrument {comparison.ratio:.3f} "
-        f"({comparison.low:.3f} to {comparison.high:.3f}): {'they agree' if agrees else 'THEY DIFFER'}"
+        f"the instrument with {tool} {table.rate('instrument'):,.1f}, plain {plain_tool} {table.rate('plain'):,.1f} "
+        f"requests/s; plain / instrument {ratio:.3f} ({low:.3f} to {high:.3f}, 95 % confidence): "
+        f"{'they agree' if agrees else 'THEY DIFFER'}"
     )
     return agrees
 

@@ -18,23 +18,21 @@ import contextlib
 import json
 import os
 import random
-import re
 import statistics
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from bench import programs
 from bench.cli.options import count
 from bench.errors import BenchError
-from bench.machine import http, pin, processes
+from bench.machine import http, pin
 from bench.project.under_test import open_project
 from bench.serve import deployment
 from bench.serve.case import CannotRun, resolve
 from bench.serve.database import parse as parse_database
+from tests.proofs.loading import closed_loop, loaded
 
 LIMIT = "limit"
 SERVERS_CORE, LOAD_CORE = 0, 1
@@ -76,6 +74,7 @@ class Line:
     name: str
     stack: str
     url: str
+    path: str
     body_bytes: int
     pids: list[int]
     rates: list[float] = field(default_factory=list)
@@ -88,10 +87,6 @@ class Line:
     @property
     def median_per_cpu_s(self) -> float:
         return statistics.median(self.per_cpu_s)
-
-    def cpu_s(self) -> float:
-        """The CPU time that servers and services have used so far, in seconds."""
-        return sum(map(processes.cpu_seconds, self.pids))
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -155,37 +150,26 @@ def bring_up(layers: list[str], stacks: dict[str, str], database: str, cleanup: 
         pids = list(running.pids.values())
         pin.move({pin.STACK: (SERVERS_CORE,)}, pin.STACK, pids)
         bodies = [http.get(running.url, "/") for _ in range(8)]
-        yield Line(layer, stack, f"{running.url}/", len(bodies[-1]), pids)
+        yield Line(layer, stack, running.url, "/", len(bodies[-1]), pids)
         if layer == "none":
             file = project.static_root / f"layers-limit-{os.getpid()}.html"
             file.write_bytes(bodies[-1])
             cleanup.callback(file.unlink, missing_ok=True)
             path = f"/static/{file.name}"
-            yield Line(LIMIT, stack, f"{running.url}{path}", len(http.get(running.url, path)), pids)
+            yield Line(LIMIT, stack, running.url, path, len(http.get(running.url, path)), pids)
 
 
 def measure(lines: list[Line], args: argparse.Namespace) -> None:
     """Ask all of them in each round, in an order of its own; the first round is a warm-up."""
+    how = closed_loop(["/"], args.seconds, "wrk")
     for number in range(args.rounds + 1):
         for line in random.sample(lines, len(lines)):
-            http.get(line.url, urlsplit(line.url).path)
-            before = line.cpu_s()
-            seconds, requests = load(line.url, args.connections, args.seconds if number else 1)
+            http.get(line.url, line.path)
+            rate, per_cpu_s = loaded(how, how.job(line.url, (line.path,), args.connections, keep_alive=True), line.pids)
             if number:
-                line.rates.append(requests / seconds)
-                line.per_cpu_s.append(requests / (line.cpu_s() - before))
+                line.rates.append(rate)
+                line.per_cpu_s.append(per_cpu_s)
         print(f"round {number} of {args.rounds}", file=sys.stderr)
-
-
-def load(url: str, connections: int, seconds: int) -> tuple[float, int]:
-    """How many seconds it took and how many requests were answered; raises BenchError when an answer was wrong."""
-    script = Path(__file__).with_suffix(".lua")
-    argv = [str(programs.find(["wrk"])), "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script), url]
-    printed = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout
-    if wrong := re.search(r"Non-2xx.*|Socket errors.*", printed):
-        raise BenchError(f"{url}: {wrong[0].strip()}")
-    found = re.search(r"microseconds (\d+) requests (\d+)", printed)
-    return int(found[1]) / 1e6, int(found[2])
 
 
 def as_json(line: Line, lines: list[Line]) -> dict[str, object]:

@@ -14,22 +14,19 @@ import os
 import random
 import statistics
 import sys
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from bench import load, programs
 from bench.cli.options import count
-from bench.figures import ratios
-from bench.load import Figures, Job
-from bench.machine import processes
+from bench.load import Job
 from bench.measure.resource_usage import Observer
-from bench.measure.trial import Load, load_once
+from bench.measure.trial import Load
 from bench.project.under_test import open_project
-from bench.results.records import NO_LAYER
+from bench.records.records import NO_LAYER
 from bench.serve import database, deployment
 from bench.serve.case import must_resolve
 from bench.serve.deployment import Running
+from bench.stats import LEADS, Table
+from tests.proofs.loading import closed_loop, loaded
 
 LIMIT = 0.02
 
@@ -45,9 +42,12 @@ class Measured:
     prices: dict[bool, dict[int, float]] = field(default_factory=lambda: {True: {}, False: {}})
     shares: list[float] = field(default_factory=list)
 
-    def compared(self, figures: dict[bool, dict[int, float]]) -> ratios.Ratio:
-        """Observed against not observed."""
-        return ratios.paired(figures[False], figures[True], LIMIT)
+    @property
+    def is_too_dear(self) -> bool:
+        """Whether the observer is shown to cost more than the limit: fewer requests/s, or more CPU time."""
+        rates, prices = (Table(figures).decide(LIMIT) for figures in (self.rates, self.prices))
+        dearer = (rates.verdict == LEADS and not rates.best) or (prices.verdict == LEADS and prices.best)
+        return bool(dearer) or statistics.median(self.shares) > LIMIT
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -65,35 +65,19 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def measure(running: Running, load: Load, job: Job, rounds: int) -> Measured:
     """Make the pairs, after one load that is not counted."""
-    measured = Measured()
-    _load(load, job)
+    measured, pids = Measured(), running.pids.values()
+    loaded(load, job, pids)
     for number in range(1, rounds + 1):
         for observed in random.sample([True, False], 2):
             observer = Observer(running) if observed else None
-            before = _cpu_seconds(running)
             if observer:
                 observer.start()
-            figures = _load(load, job)
+            rate, per_cpu_s = loaded(load, job, pids)
             if observer:
                 observer.stop()
                 measured.shares.append(observer.condition.observer_share * (os.cpu_count() or 1))
-            used = _cpu_seconds(running) - before
-            measured.rates[observed][number] = figures.requests_per_second
-            measured.prices[observed][number] = 1000 * used / figures.requests_total
+            measured.rates[observed][number], measured.prices[observed][number] = rate, 1000 / per_cpu_s
     return measured
-
-
-def _cpu_seconds(running: Running) -> float:
-    return sum(processes.cpu_seconds(pid) for pid in running.pids.values())
-
-
-def _load(load: Load, job: Job) -> Figures:
-    """The figures of the load tool. Exits when it failed."""
-    with tempfile.TemporaryDirectory() as folder:
-        figures, _ = load_once(job, load, Path(folder))
-    if problem := figures.failure():
-        raise SystemExit(f"{load.tool.name}: {problem}")
-    return figures
 
 
 def as_text(measured: Measured) -> str:
@@ -101,11 +85,11 @@ def as_text(measured: Measured) -> str:
     share = statistics.median(measured.shares)
     lines = []
     for name, figures in (("requests/s", measured.rates), ("CPU seconds per 1,000 requests", measured.prices)):
-        compared = measured.compared(figures)
+        ratio, low, high = Table(figures).ratio(True, False)
         on, off = (statistics.median(figures[observed].values()) for observed in (True, False))
         lines.append(
-            f"{name}: observed {on:,.2f}, not observed {off:,.2f} (medians of {compared.rounds} rounds); "
-            f"ratio {compared.ratio:.4f}, 95 % interval {compared.low:.4f} to {compared.high:.4f}"
+            f"{name}: observed {on:,.2f}, not observed {off:,.2f} (medians of {len(figures[True])} rounds); "
+            f"ratio {ratio:.4f}, 95 % interval {low:.4f} to {high:.4f}"
         )
     lines.append(f"the observer took {100 * share:.2f} % of one core (largest {100 * max(measured.shares):.2f} %)")
     return "\n".join(lines)
@@ -114,18 +98,14 @@ def as_text(measured: Measured) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print; returns 1 when the observer is shown to cost more than the limit."""
     args = parse(arguments)
-    tool, program = load.choose([(args.path,)], programs.find)
     project = open_project()
     rows = database.parse(project, args.database)
     with deployment.deployed(must_resolve(project, args.stack, args.layer, database=rows)) as running:
-        how = Load(tool, str(program), args.duration, threads=1)
+        how = closed_loop([args.path], args.duration)
         measured = measure(running, how, how.job(running.url, (args.path,), args.level, keep_alive=True), args.rounds)
     print(f"load average: {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores", file=sys.stderr)
     print(as_text(measured))
-    fewer = measured.compared(measured.rates).verdict == ratios.SLOWER
-    # Of a price, more is worse.
-    dearer = measured.compared(measured.prices).verdict == ratios.FASTER
-    return int(fewer or dearer or statistics.median(measured.shares) > LIMIT)
+    return int(measured.is_too_dear)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """What a page costs at the top and deep down a list, counted and with OFFSET.
 
-Measures in process, with no web server and no template: the time from asking `benchapp.pagination` for a
-page until its 25 rows are objects. The pages of a mode are read in rounds, in a new random order each
-round, so that what disturbs the machine disturbs them all alike; the modes follow each other, since a
-deep OFFSET drives everything else out of the processor's caches. The table shows medians, and each
-median's ratio to that of page 1 of the same list in the same mode.
+Measures in process, with no web server and no template: the time from asking for a page until its 25 rows are objects.
+The pages of a mode are read in rounds, in a new random order each round, so that what disturbs the machine disturbs
+them all alike; the modes follow each other, since a deep OFFSET drives everything else out of the processor's caches.
+The table shows medians, and each median's ratio to that of page 1 of the same list in the same mode.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.core.paginator import Page, Paginator
 from django.db import DatabaseError
 
 from bench.cli.options import count
@@ -38,7 +38,7 @@ class PageReads:
     mode: str
     listing: str
     page: int
-    read: Callable[[int], object]
+    read: Callable[[int], Page]
     times_ms: list[float] = field(default_factory=list)
 
     @property
@@ -50,7 +50,7 @@ class PageReads:
         if sum(self.times_ms) > seconds * 1000:
             return
         start = time.perf_counter()
-        self.read(self.page)
+        list(self.read(self.page))
         self.times_ms.append((time.perf_counter() - start) * 1000)
 
 
@@ -79,41 +79,44 @@ def fill(rows: int) -> None:
         call_command("loadfixtures", rows=rows)
 
 
-def listings() -> Iterator[tuple[str, Callable[[int], object]]]:
-    from benchapp import pagination
-    from benchapp.models import Author, Post
+def listings() -> Iterator[tuple[str, str, Callable[[int], Page]]]:
+    """Each list and mode, with what reads a page of it."""
+    from benchapp.models import Author, Comment, Post
+    from benchapp.pagination import PER_PAGE, ChildrenPaginator, TablePaginator
 
-    yield "posts", pagination.page_of_posts
-    yield "comments", pagination.page_of_comments
-    busiest = Author.objects.order_by("-post_count").first()
-    yield f"author's {busiest.post_count:,} posts", lambda n: pagination.page_of_author_posts(busiest, n)
+    author = Author.objects.order_by("-post_count").first()
     post = Post.objects.order_by("-comment_count").first()
-    yield f"post's {post.comment_count:,} comments", lambda n: pagination.page_of_post_comments(post, n)
+    tables = {"posts": Post.objects.select_related("author"), "comments": Comment.objects.select_related("post")}
+    for name, rows in tables.items():
+        yield name, "counted", lambda n, rows=rows: TablePaginator(rows.all(), PER_PAGE).page(n)
+        yield name, "offset", lambda n, rows=rows: Paginator(rows.all(), PER_PAGE).page(n)
+    for name, rows, total in (
+        (f"author's {author.post_count:,} posts", author.posts.order_by("-id"), author.post_count),
+        (f"post's {post.comment_count:,} comments", post.comments.order_by("id"), post.comment_count),
+    ):
+        yield name, "counted", lambda n, rows=rows, total=total: ChildrenPaginator(rows.all(), PER_PAGE, total).page(n)
+        yield name, "offset", lambda n, rows=rows: Paginator(rows.all(), PER_PAGE).page(n)
 
 
 def measurements() -> list[PageReads]:
     return [
-        PageReads(mode, name, max(1, round(read(1).num_pages * depth)), read)
-        for name, read in listings()
-        for mode in MODES
+        PageReads(mode, name, max(1, round(read(1).paginator.num_pages * depth)), read)
+        for name, mode, read in listings()
         for depth in DEPTHS
     ]
 
 
 def measure(taken: list[PageReads], rounds: int, seconds: float) -> None:
-    from django.test.utils import override_settings
-
     for mode in MODES:
         pages = [one for one in taken if one.mode == mode]
-        with override_settings(BENCHAPP_PAGINATION=mode):
-            for _ in range(WARM_UP_ROUNDS):
-                for one in pages:
-                    one.take(seconds)
+        for _ in range(WARM_UP_ROUNDS):
             for one in pages:
-                del one.times_ms[:-1]  # the last one stays, in case a page takes longer than all its time
-            for _ in range(rounds - 1):
-                for one in random.sample(pages, len(pages)):
-                    one.take(seconds)
+                one.take(seconds)
+        for one in pages:
+            del one.times_ms[:-1]  # the last one stays, in case a page takes longer than all its time
+        for _ in range(rounds - 1):
+            for one in random.sample(pages, len(pages)):
+                one.take(seconds)
 
 
 def table(taken: list[PageReads]) -> str:
@@ -132,16 +135,15 @@ def run(rows: int, rounds: int, seconds: float) -> None:
     from django.db import connection
 
     django.setup()
-    from benchapp.models import Comment
+    from benchapp import pagination
+    from benchapp.models import Author, Comment, Post
 
     fill(rows)
     if not Comment.objects.exists():
         raise CommandError("the database has authors but no comments; choose one that is empty or filled")
     taken = measurements()
     measure(taken, rounds, seconds)
-    from benchapp import pagination
-
-    total = pagination.total_authors() + pagination.total_posts() + pagination.total_comments()
+    total = sum(pagination.total(model) for model in (Author, Post, Comment))
     print(f"{connection.vendor}, {total:,} rows; a page of 25 rows as objects, in process, no template")
     print(table(taken))
     connection.close()

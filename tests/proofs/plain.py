@@ -5,7 +5,7 @@
 The stack and the plain command serve the same site, as the same user, from the same database, with the same environment
 and as many worker processes. Both are up at the same time. In each round each of them is loaded once, in an order drawn
 anew and on new connections, so that other work on the machine disturbs both. Printed are the medians of the rounds,
-their ranges, and the median of the rounds' ratios with its 95 % interval, of requests/s and of requests for each
+their ranges, and their ratio with its 95 % interval, of requests/s and of requests for each
 second of the servers' CPU time (which other work disturbs less). A stack must reach 0.95 of the requests/s.
 
 Threads are as many as each side has: on a busy machine the side with more of them gets more of its cores, so read
@@ -28,18 +28,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench import load, paths, programs
+from bench import paths
 from bench.cli.options import count
 from bench.errors import BenchError
-from bench.figures import ratios
-from bench.load import Job
-from bench.machine import ports, processes, supervise
-from bench.measure.trial import Load, load_once
+from bench.machine import ports, supervise
 from bench.project.under_test import open_project
 from bench.serve import database, deployment
 from bench.serve.case import CannotRun, resolve
 from bench.serve.chain import READY_TIMEOUT_S
 from bench.serve.deployment import Running
+from bench.stats import Table
+from tests.proofs.loading import closed_loop, loaded
 
 BAR = 0.95
 PAGES = ("/posts/", "/")
@@ -130,19 +129,19 @@ class Pair:
     per_cpu_s: dict[str, dict[int, float]] = field(default_factory=lambda: {PLAIN: {}, STACK: {}})
 
     @property
-    def ratio(self) -> ratios.Ratio:
-        """The stack's requests/s against those of the plain command."""
-        return ratios.paired(self.rates[PLAIN], self.rates[STACK])
+    def ratio(self) -> tuple[float, float, float]:
+        """The stack's requests/s against those of the plain command, with the ends of its 95 % interval."""
+        return Table(self.rates).ratio(STACK, PLAIN)
 
     @property
-    def ratio_per_cpu_s(self) -> ratios.Ratio:
-        """The stack's requests for a second of CPU time against those of the plain command."""
-        return ratios.paired(self.per_cpu_s[PLAIN], self.per_cpu_s[STACK])
+    def ratio_per_cpu_s(self) -> tuple[float, float, float]:
+        """The stack's requests for a second of CPU time against those of the plain command, with its interval."""
+        return Table(self.per_cpu_s).ratio(STACK, PLAIN)
 
     @property
     def below(self) -> bool:
         """Whether the stack does not reach the bar."""
-        return self.ratio.ratio < BAR
+        return self.ratio[0] < BAR
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -190,8 +189,7 @@ def measure(name: str, args: argparse.Namespace) -> list[Pair]:
         return []
     # wrk takes a connection that is closed without a word for an error.
     wanted = None if server.keep_alive else "closedloop"
-    tool, program = load.choose([(page,) for page in PAGES], programs.find, wanted)
-    how = Load(tool, str(program), args.duration, threads=1)
+    how = closed_loop(PAGES, args.duration, wanted)
     pairs = [Pair(name, page) for page in PAGES]
     with deployment.deployed(case) as running, plain(server, running) as (url, pid):
         sides = {PLAIN: (url, [pid]), STACK: (running.url, list(running.pids.values()))}
@@ -201,7 +199,7 @@ def measure(name: str, args: argparse.Namespace) -> list[Pair]:
                 for side in random.sample(list(sides), 2):
                     url, pids = sides[side]
                     job = how.job(url, (pair.page,), args.level, server.keep_alive)
-                    rate, per_cpu_s = _loaded(how, job, pids)
+                    rate, per_cpu_s = loaded(how, job, pids)
                     if number:
                         pair.rates[side][number], pair.per_cpu_s[side][number] = rate, per_cpu_s
             print(f"{name}: round {number} of {args.rounds}", file=sys.stderr)
@@ -228,17 +226,6 @@ def plain(server: Server, running: Running) -> Iterator[tuple[str, int]]:
             supervise.stop([process])
 
 
-def _loaded(how: Load, job: Job, pids: list[int]) -> tuple[float, float]:
-    """Requests/s, and requests for a second of CPU time. Raises BenchError when the load tool failed."""
-    before = sum(map(processes.cpu_seconds, pids))
-    with tempfile.TemporaryDirectory() as folder:
-        figures, _ = load_once(job, how, Path(folder))
-    if problem := figures.failure():
-        raise BenchError(f"{job.base_url}{job.paths[0]}: {how.tool.name}: {problem}")
-    used = sum(map(processes.cpu_seconds, pids)) - before
-    return figures.requests_per_second, figures.requests_total / used
-
-
 def as_json(pair: Pair) -> dict[str, object]:
     """The figures of a pair, and where its command comes from."""
     server = SERVERS[pair.server]
@@ -250,8 +237,8 @@ def as_json(pair: Pair) -> dict[str, object]:
         "documentation": server.link,
         "requests_per_s": {side: list(rates.values()) for side, rates in pair.rates.items()},
         "requests_per_cpu_s": {side: list(rates.values()) for side, rates in pair.per_cpu_s.items()},
-        "ratio": [getattr(pair.ratio, name) for name in ("ratio", "low", "high")],
-        "ratio_per_cpu_s": [getattr(pair.ratio_per_cpu_s, name) for name in ("ratio", "low", "high")],
+        "ratio": pair.ratio,
+        "ratio_per_cpu_s": pair.ratio_per_cpu_s,
         "below": pair.below,
     }
 
@@ -268,8 +255,8 @@ def table(pairs: list[Pair]) -> str:
         for rates in pair.rates.values():
             found = list(rates.values())
             cells += [f"{statistics.median(found):,.0f}", f"{min(found):,.0f} to {max(found):,.0f}"]
-        for ratio in (pair.ratio, pair.ratio_per_cpu_s):
-            cells += [f"{ratio.ratio:.2f}", f"{ratio.low:.2f} to {ratio.high:.2f}"]
+        for ratio, low, high in (pair.ratio, pair.ratio_per_cpu_s):
+            cells += [f"{ratio:.2f}", f"{low:.2f} to {high:.2f}"]
         lines.append(f"| {' | '.join(cells)} |" + (" below the bar" if pair.below else ""))
     return "\n".join([*lines, "", f"bar: {BAR:g} of the plain command's requests/s"])
 

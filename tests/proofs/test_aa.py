@@ -22,10 +22,12 @@ def test_every_five_rounds_of_a_workload_are_one_comparison():
     made[0].status = "voided"
     plan = SimpleNamespace(stacks=("a", "a@processes=4"), workloads=("home", "login"), rounds=10)
     run = SimpleNamespace(info=SimpleNamespace(plan=plan), trials=made)
-    found = list(aa.comparisons(run, 0.05))
-    assert [(name, comparison.rounds, comparison.verdict) for name, comparison in found] == [
-        ("home, rounds 1 to 5", 4, "inconclusive"),
-        ("home, rounds 6 to 10", 5, "faster"),
-    ]
-    assert [comparison.verdict for _, comparison in aa.comparisons(run, 0.05, 1.5)] == ["faster", "faster"]
-    assert [comparison.verdict for _, comparison in aa.comparisons(run, 0.05, 0.5)] == ["slower", "inconclusive"]
+
+    def verdicts(factor):
+        found = [(name, table.decide()) for name, table in aa.comparisons(run, factor)]
+        return [(name, it.verdict, it.best if it.verdict == "leads" else None) for name, it in found]
+
+    names = "home, rounds 1 to 5", "home, rounds 6 to 10"
+    assert verdicts(1.0) == [(names[0], "ties", None), (names[1], "leads", "second")]
+    assert verdicts(1.5) == [(name, "leads", "second") for name in names]
+    assert verdicts(0.5) == [(names[0], "leads", "first"), (names[1], "ties", None)]

@@ -15,8 +15,6 @@ def test_every_subject_that_was_checked_is_still_found_by_its_name():
 
 def test_what_passed_on_a_pair_is_known():
     assert "status" in golden.passed("gunicorn", "none") and "stampede" not in golden.passed("gunicorn", "none")
-    # gunicorn declares that slow clients stop it.
-    assert "slow-bodies" not in golden.passed("gunicorn", "none")
     assert {"stampede", "told-of-writes"} <= golden.passed("nginx-gunicorn", "site-middleware")
 
 

@@ -10,7 +10,7 @@ from tests.proofs.layers import LIMIT, Line
 
 
 def line(name: str, *rates: float) -> Line:
-    return Line(name, "a-stack", "http://x/", 1, [], list(rates), [rate * 2 for rate in rates])
+    return Line(name, "a-stack", "http://x", "/", 1, [], list(rates), [rate * 2 for rate in rates])
 
 
 def test_a_ratio_is_that_of_the_medians_and_is_held_against_its_bar():

@@ -6,10 +6,12 @@ import os
 
 import environ
 
-from benchapp.serving import environment
+from benchapp.serving import below, environment
 from benchapp.serving import settings as _below
 
-globals().update({_name: getattr(_below, _name) for _name in dir(_below) if _name.isupper()})
+globals().update(below.attributes(_below))
+if below.CONFIGURATION in os.environ:
+    globals()[os.environ[below.CONFIGURATION]] = below.Configured
 
 _collected = "django.contrib.staticfiles.storage.StaticFilesStorage"
 _plain = "django.core.files.storage.FileSystemStorage"

@@ -212,7 +212,7 @@ def _state_of(author: Author) -> dict[str, Any]:
     """Name, title and newest comment (null when there is none), counts, totals, and URLs."""
     post = Post.objects.filter(author=author.pk).first()
     comment = Comment.objects.filter(post__author=author.pk).order_by("-id").first()
-    totals = pagination.total_authors(), pagination.total_posts(), pagination.total_comments()
+    totals = pagination.total(Author), pagination.total(Post), pagination.total(Comment)
     authors, posts, comments = (intcomma(total) for total in totals)
     return {
         "author": author.pk,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-HEAD, LENGTH, CHUNKED, UNTIL_END = range(4)
+HEAD, LENGTH, CHUNKED, TRAILER, UNTIL_END = range(5)
+# Answers that have no body, whatever length their head names (RFC 9112, 6.3).
+BODILESS = (204, 304)
 MAX_HEAD_BYTES = 65536
 
 
@@ -32,7 +34,7 @@ class Answer:
 
     def feed(self, data: bytes) -> bool:
         """Read a piece; true when the answer is whole. Raises AnswerError for anything but an answer."""
-        if self._state == HEAD:
+        while self._state == HEAD:
             data = self._buffer + data
             end = data.find(b"\r\n\r\n")
             if end < 0:
@@ -43,7 +45,7 @@ class Answer:
             self._read_head(data[:end])
             self._buffer = b""
             data = data[end + 4 :]
-        if self._state == CHUNKED:
+        if self._state in (CHUNKED, TRAILER):
             return self._feed_chunks(data)
         self._add(data)
         return self._state == LENGTH and self.size >= self._left
@@ -60,23 +62,29 @@ class Answer:
     def _read_head(self, head: bytes) -> None:
         if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
             raise AnswerError(f"no HTTP answer: {head[:40]!r}")
-        self.status = int(head[9:12])
+        status = int(head[9:12])
+        if 100 <= status < 200:
+            # Early hints and the like: the answer itself is still to come.
+            return
+        self.status = status
         fields = head.lower()
         self.closes = b"\r\nconnection: close" in fields or head.startswith(b"HTTP/1.0")
         at = fields.find(b"\r\ncontent-length:")
-        if at >= 0:
+        if status in BODILESS:
+            self._state, self._left = LENGTH, 0
+        elif at >= 0:
             self._state = LENGTH
             self._left = int(fields[at + 17 :].split(b"\r\n", 1)[0])
         elif b"\r\ntransfer-encoding: chunked" in fields:
             self._state = CHUNKED
             self._left = -1
-        elif self.status in (204, 304):
-            self._state, self._left = LENGTH, 0
         else:
             self._state, self.closes = UNTIL_END, True
 
     def _feed_chunks(self, data: bytes) -> bool:
-        """Chunks: a line with the size, that many bytes, an empty line; the last has size 0. -1: a line is awaited."""
+        """Chunks: a line with the size, that many bytes, an empty line. The last has size 0 and no bytes; header fields
+        may follow it, and an empty line ends them. -1: a line is awaited.
+        """
         data = self._buffer + data
         while True:
             if self._left < 0:
@@ -84,10 +92,15 @@ class Answer:
                 if end < 0:
                     self._buffer = data
                     return False
-                self._left = int(data[:end].split(b";")[0], 16)
-                data = data[end + 2 :]
+                line, data = data[:end], data[end + 2 :]
+                if self._state == TRAILER:
+                    if not line:
+                        return True
+                    continue
+                self._left = int(line.split(b";")[0], 16)
                 if self._left == 0:
-                    return True
+                    self._state, self._left = TRAILER, -1
+                    continue
             if len(data) < self._left + 2:
                 self._buffer = data
                 return False

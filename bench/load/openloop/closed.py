@@ -7,7 +7,7 @@ import time
 
 from bench.load.openloop.connection import Connection
 from bench.load.openloop.counts import Counts
-from bench.load.openloop.job import EngineJob
+from bench.load.openloop.job import Job
 from bench.load.openloop.loop import CHECK_INTERVAL_S, Loop
 
 
@@ -20,7 +20,7 @@ class ClosedLoop(Loop):
     connection is opened again after CHECK_INTERVAL_S at most, so that a refusing server is not flooded.
     """
 
-    def __init__(self, job: EngineJob, number: int, begins: float) -> None:
+    def __init__(self, job: Job, number: int, begins: float) -> None:
         super().__init__(job, number, begins)
         first, count = number * len(job.paths) // job.processes, len(job.paths)
         self._pages = itertools.cycle([(first + i) % count for i in range(count)])

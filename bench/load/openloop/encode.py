@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.figures import histogram
+from bench.stats import histogram
 
 
 def encoded(total: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The job of the load tool, as its adapter writes it in JSON."""
+"""What load to make: the job of every load tool, which the engine reads in JSON."""
 
 from __future__ import annotations
 
@@ -12,35 +12,39 @@ LISTS = ("paths", "times", "headers", "own")
 
 
 @dataclass(frozen=True)
-class EngineJob:
-    """The load of a trial.
+class Job:
+    """A closed loop: each of `connections` sends its next request when it has its answer, for `seconds`.
 
-    url          http://127.0.0.1:8000, without a path
-    paths        requested in turn
-    rate         requests a second of an open loop; None is a closed loop
-    seconds      how long requests leave
-    timeout_s    seconds after which a request counts as unanswered
-    keep_alive   whether connections are reused
-    connections  of a closed loop; how many an open loop may open at most
-    processes    that share the load
-    times        when each request of an open loop is due, in seconds from the start; at the rate where empty
-    headers      more header lines of the request for each path, none where empty
-    mark         a regular expression of the visits' log (bench.load.openloop.visits); without one there is no log
-    own          numbers of the processes that are started here; all of them where empty
-    begins       when the load begins, in seconds by this machine's clock; None: as soon as it can
-    connect      HOST:PORT where connections go, if not to that of the URL
-    trust        certificates (PEM) beside those of this machine to verify an https URL by; None: any certificate,
-                 because a deployment on this machine signs its own
+    With a `rate` it is an open loop: that many requests a second are due on a schedule whatever comes back, on as many
+    connections as it takes up to `connections`.
+
+    base_url    http://127.0.0.1:8000, without a path
+    paths       requested in this order, over and over, by every connection
+    threads     how many processor cores the tool may keep busy, where it has such an option
+    timeout_s   seconds after which a request counts as unanswered
+    keep_alive  ask for connections to be reused
+    rate        requests due a second; None in a closed loop
+
+    Of the engine alone:
+
+    times       when each request is due instead, in seconds from the start
+    headers     more header lines for each path, none where empty
+    mark        a regular expression: what it finds in each answer of an open loop goes to a log (bench.load.visits)
+    own         numbers of the processes that are started here; all of them where empty
+    begins      when the load begins, in seconds by this machine's clock; None: as soon as it can
+    connect     HOST:PORT where connections go, if not to that of the URL
+    trust       certificates (PEM) beside those of this machine to verify an https URL by; None: any certificate,
+                because a deployment on this machine signs its own
     """
 
-    url: str
+    base_url: str
     paths: tuple[str, ...]
-    rate: int | None
-    seconds: int
-    timeout_s: int
-    keep_alive: bool
     connections: int
-    processes: int
+    seconds: int
+    threads: int = 1
+    timeout_s: int = 10
+    keep_alive: bool = True
+    rate: int | None = None
     times: tuple[float, ...] = ()
     headers: tuple[str, ...] = ()
     mark: str = ""
@@ -49,8 +53,21 @@ class EngineJob:
     connect: str = ""
     trust: str | None = None
 
+    def __post_init__(self) -> None:
+        if not self.paths or any(not path.startswith("/") or len(path.split()) != 1 for path in self.paths):
+            raise ValueError(f"paths must be non-empty and each begin with / and hold no space: {self.paths!r}")
+        if min(self.connections, self.seconds, self.threads, self.timeout_s) < 1:
+            raise ValueError("connections, seconds, threads and timeout_s must be at least 1")
+        if self.rate is not None and self.rate < 1:
+            raise ValueError("rate must be at least 1")
+
+    @property
+    def processes(self) -> int:
+        """How many processes of the engine share the load: no more than connections, and one log is of one process."""
+        return 1 if self.mark else min(self.threads, self.connections)
+
     @classmethod
-    def of(cls, content: dict[str, Any]) -> EngineJob:
+    def of(cls, content: dict[str, Any]) -> Job:
         """The job in an object of JSON. Raises TypeError for missing or unknown fields."""
         lists: dict[str, Any] = {name: tuple(content[name]) for name in LISTS if name in content}
         return cls(**content | lists)
@@ -63,18 +80,18 @@ class EngineJob:
     @property
     def name(self) -> str:
         """The host name of the URL, which a certificate is for."""
-        return urlsplit(self.url).hostname or ""
+        return urlsplit(self.base_url).hostname or ""
 
     @cached_property
     def address(self) -> tuple[str, int]:
         """Host and port to connect to."""
-        parts = urlsplit(f"//{self.connect}" if self.connect else self.url)
-        return parts.hostname or "", parts.port or (443 if self.url.startswith("https:") else 80)
+        parts = urlsplit(f"//{self.connect}" if self.connect else self.base_url)
+        return parts.hostname or "", parts.port or (443 if self.base_url.startswith("https:") else 80)
 
     @cached_property
     def tls(self) -> ssl.SSLContext | None:
         """The TLS context of an https URL."""
-        if not self.url.startswith("https:"):
+        if not self.base_url.startswith("https:"):
             return None
         if self.trust is None:
             return ssl._create_unverified_context()
@@ -87,7 +104,7 @@ class EngineJob:
     def requests(self) -> list[bytes]:
         """The bytes of the request for each path."""
         end = "\r\n" if self.keep_alive else "\r\nConnection: close\r\n"
-        host = urlsplit(self.url).netloc
+        host = urlsplit(self.base_url).netloc
         more = self.headers or ("",) * len(self.paths)
         return [
             f"GET {path} HTTP/1.1\r\nHost: {host}{end}{lines}\r\n".encode()

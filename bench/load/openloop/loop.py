@@ -13,7 +13,7 @@ from typing import Literal
 from bench.load.openloop.answer import AnswerError
 from bench.load.openloop.connection import Connection
 from bench.load.openloop.counts import Counts
-from bench.load.openloop.job import EngineJob
+from bench.load.openloop.job import Job
 
 READ = select.EPOLLIN | select.EPOLLRDHUP
 WRITE = select.EPOLLOUT
@@ -27,7 +27,7 @@ Failure = Literal["connect", "read", "timeout"]
 class Loop(ABC):
     """The part of one process, `number`, in the load of a job that begins at `begins` (time.monotonic)."""
 
-    def __init__(self, job: EngineJob, number: int, begins: float) -> None:
+    def __init__(self, job: Job, number: int, begins: float) -> None:
         self.counts = Counts()
         self._job = job
         self._number = number

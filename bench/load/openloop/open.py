@@ -9,7 +9,7 @@ from collections import deque
 
 from bench.load.openloop.connection import Connection
 from bench.load.openloop.counts import Counts
-from bench.load.openloop.job import EngineJob
+from bench.load.openloop.job import Job
 from bench.load.openloop.loop import CHECK_INTERVAL_S, Failure, Loop
 from bench.load.openloop.visits import VisitLog
 
@@ -23,7 +23,7 @@ class OpenLoop(Loop):
     Where the job asks for a log, SIGINT ends the load early: no request leaves any more, and the answers are awaited.
     """
 
-    def __init__(self, job: EngineJob, number: int, begins: float) -> None:
+    def __init__(self, job: Job, number: int, begins: float) -> None:
         super().__init__(job, number, begins)
         self._rate = job.rate or 1
         count = len(job.times) or self._rate * job.seconds

@@ -12,14 +12,14 @@ from typing import Any
 
 from bench.load.openloop.closed import ClosedLoop
 from bench.load.openloop.counts import together
-from bench.load.openloop.job import EngineJob
+from bench.load.openloop.job import Job
 from bench.load.openloop.open import OpenLoop
 
 # Time to fork a process; all begin together after it.
 FORK_S = 0.05
 
 
-def make(job: EngineJob) -> dict[str, Any]:
+def make(job: Job) -> dict[str, Any]:
     """Make the load; returns the sum of the counts of this machine's processes."""
     numbers = job.numbers
     begins = time.monotonic() + FORK_S * len(numbers)
@@ -31,14 +31,14 @@ def make(job: EngineJob) -> dict[str, Any]:
     return together(_wait([_fork(job, number, begins) for number in numbers]))
 
 
-def _part(job: EngineJob, number: int, begins: float) -> dict[str, Any]:
+def _part(job: Job, number: int, begins: float) -> dict[str, Any]:
     """Make the load of one process; returns its counts."""
     loop = (ClosedLoop if job.rate is None else OpenLoop)(job, number, begins)
     loop.counts.late_s = round(max(0.0, time.monotonic() - begins), 6)
     return loop.run().packed()
 
 
-def _fork(job: EngineJob, number: int, begins: float) -> tuple[int, int]:
+def _fork(job: Job, number: int, begins: float) -> tuple[int, int]:
     """A process that makes its part of the load: its id, and the pipe that its counts will come from."""
     read, write = os.pipe()
     pid = os.fork()

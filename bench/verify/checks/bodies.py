@@ -8,30 +8,31 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from bench.verify import wire
-from bench.verify.browser import Browser
 from bench.verify.check import AFTER, check
 from bench.verify.context import Context
-from bench.verify.finding import Mismatch, NotTried
+from bench.verify.expect import REFUSED, status
+from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import new_path, require_probes
 from bench.verify.site import INSIDE
+from bench.verify.visitor import Visitor
 from bench.verify.wire import Answer, BadAnswer, Connection
 
 MARK = "arrived-whole"
 UPLOAD_BYTES = 1_000_000
+PHOTO_BYTES, BOUNDARY = 3_000_000, "of-a-form"
 # The answer to an unread upload can get lost in a race, so the check tries several times.
 UPLOADS = 4
-REFUSED = range(400, 500)
 # A chunk without a size, and more.
 BROKEN = b"zz\r\na=1\r\n0\r\n\r\n"
+CHUNKED = {"Transfer-Encoding": "chunked"}
+TWO_LENGTHS = {**CHUNKED, "Content-Length": "4"}
 # How long a server may take to close a connection whose answer does not say so.
 CLOSING_S = 0.1
-
 # A strict site has a middleware that reads or refuses such a body.
 UNREAD = (
     "a chunked body is lost here: Django's WSGI handler reads none without a Content-Length; put a web server in front "
     "that reads requests whole, or serve over ASGI"
 )
-
 UNFINISHED = (
     "a refused upload is a 502 here: the application server closes the connection while the body comes, since the "
     "project reads none of it"
@@ -46,6 +47,11 @@ class Post:
     headers: dict[str, str]
     body: bytes
 
+    def request(self, context: Context, body: bytes | None = None, headers: dict[str, str] | None = None) -> bytes:
+        """The bytes of the request, with another body and more headers."""
+        given = {**self.headers, **(headers or {})}
+        return wire.build(context.target, "POST", self.path, given, self.body if body is None else body)
+
 
 def echo(context: Context) -> Post:
     """A form for a probe, or, where there are none, a login without a password, which shows the form again."""
@@ -54,7 +60,7 @@ def echo(context: Context) -> Post:
     if context.first(INSIDE).status == 200:
         return Post(new_path("form"), kind, body)
     path = context.site.url("login")
-    visitor = Browser(context.target)
+    visitor = Visitor(context.target)
     token = visitor.token(path) or ""
     # The token is in a header too, so that a lost body meets the form and not the CSRF check.
     origin = {"Origin": context.target.origin, "Referer": context.target.origin + path}
@@ -62,29 +68,24 @@ def echo(context: Context) -> Post:
 
 
 @check("length-body", stage=AFTER)
-def length_body(context: Context) -> Iterator[Mismatch]:
+def length_body(context: Context) -> Iterator[Finding]:
     """A body with a Content-Length arrives, and the next request on the connection gets the right answer."""
-    post = echo(context)
-    request = wire.build(context.target, "POST", post.path, post.headers, post.body)
-    yield from _both_ways(context, "a body with Content-Length", request, refusable=False)
+    yield from _both_ways(context, "a body with Content-Length", echo(context).request(context), refusable=False)
 
 
 @check("chunked-body", stage=AFTER)
-def chunked_body(context: Context) -> Iterator[Mismatch]:
+def chunked_body(context: Context) -> Iterator[Finding]:
     """A chunked body arrives whole or gets a 4xx; the next request on the connection gets the right answer."""
     post = echo(context)
-    headers = {**post.headers, "Transfer-Encoding": "chunked"}
-    request = wire.build(context.target, "POST", post.path, headers, wire.chunked(post.body))
-    yield from _both_ways(context, "a chunked body", request)
+    yield from _both_ways(context, "a chunked body", post.request(context, wire.chunked(post.body), CHUNKED))
 
 
 @check("chunked-in-pieces", stage=AFTER)
-def chunked_in_pieces(context: Context) -> Iterator[Mismatch]:
+def chunked_in_pieces(context: Context) -> Iterator[Finding]:
     """A chunked body sent piece by piece arrives whole or gets a 4xx."""
     post = echo(context)
-    request = wire.build(context.target, "POST", post.path, {**post.headers, "Transfer-Encoding": "chunked"}, b"")
     with Connection(context.target) as connection:
-        connection.send(request)
+        connection.send(post.request(context, b"", CHUNKED))
         for piece in wire.chunked(post.body).splitlines(keepends=True):
             # Like many clients, stop sending when an answer comes early.
             if not connection.quiet_for(0.005) or not connection.send_anyway(piece):
@@ -93,17 +94,16 @@ def chunked_in_pieces(context: Context) -> Iterator[Mismatch]:
 
 
 @check("chunked-smuggling", stage=AFTER)
-def chunked_smuggling(context: Context) -> Iterator[Mismatch]:
+def chunked_smuggling(context: Context) -> Iterator[Finding]:
     """Bytes inside a chunked body, or of one that also has a length, are never read as another request."""
-    hidden = wire.build(context.target, "GET", "/hidden/in/a/body/")
-    post = echo(context)
-    inside = {**post.headers, "Transfer-Encoding": "chunked"}
-    both = {**inside, "Content-Length": "4"}
-    for what, headers in (("a request inside a chunked body", inside), ("a chunked body with a length too", both)):
-        body = wire.chunked(post.body + b"&more=" + hidden, size=4096)
-        request = wire.build(context.target, "POST", post.path, headers, body)
+    hidden, post = wire.build(context.target, "GET", "/hidden/in/a/body/"), echo(context)
+    body = wire.chunked(post.body + b"&more=" + hidden, size=4096)
+    for what, headers in (
+        ("a request inside a chunked body", CHUNKED),
+        ("a chunked body with a length too", TWO_LENGTHS),
+    ):
         with Connection(context.target) as connection:
-            connection.send_anyway(request + _following(context))
+            connection.send_anyway(post.request(context, body, headers) + _following(context))
             first = connection.read("POST")
             yield from _lost(context, what, first)
             if first.keeps_open:
@@ -111,35 +111,31 @@ def chunked_smuggling(context: Context) -> Iterator[Mismatch]:
 
 
 @check("two-lengths", stage=AFTER)
-def two_lengths(context: Context) -> Iterator[Mismatch]:
+def two_lengths(context: Context) -> Iterator[Finding]:
     """A request with Content-Length and Transfer-Encoding is refused, or its answer is the last on the connection."""
     post = echo(context)
-    headers = {**post.headers, "Transfer-Encoding": "chunked", "Content-Length": "4"}
     with Connection(context.target) as connection:
-        connection.send(wire.build(context.target, "POST", post.path, headers, wire.chunked(post.body)))
+        connection.send(post.request(context, wire.chunked(post.body), TWO_LENGTHS))
         answer = connection.read("POST")
         if answer.status not in REFUSED and answer.keeps_open and connection.quiet_for(CLOSING_S):
-            yield Mismatch(
-                "two lengths: status 400 to 499, or the connection is closed", f"status {answer.status}, open"
-            )
+            got = f"status {answer.status}, open"
+            yield Mismatch("two lengths: status 400 to 499, or the connection is closed", got)
 
 
 @check("broken-chunk", stage=AFTER)
-def broken_chunk(context: Context) -> Iterator[Mismatch]:
+def broken_chunk(context: Context) -> Iterator[Finding]:
     """A chunk without a size is the client's fault: status 400 to 499, or no answer."""
-    post = echo(context)
-    request = wire.build(context.target, "POST", post.path, {**post.headers, "Transfer-Encoding": "chunked"}, BROKEN)
     with Connection(context.target) as connection, contextlib.suppress(wire.Closed, ConnectionResetError):
-        connection.send_anyway(request)
-        status = connection.read("POST").status
-        if status == 200 and not context.strict:
+        connection.send_anyway(echo(context).request(context, BROKEN, CHUNKED))
+        answer = connection.read("POST")
+        if answer.status == 200 and not context.strict:
             raise NotTried(UNREAD)
-        if status not in REFUSED:
-            yield Mismatch("a chunk without a size: status 400 to 499", f"status {status}")
+        if answer.status not in REFUSED:
+            yield answer.wrong("status 400 to 499", what="a chunk without a size")
 
 
 @check("upload", stage=AFTER)
-def upload(context: Context) -> Iterator[Mismatch]:
+def upload(context: Context) -> Iterator[Finding]:
     """An upload of 1 MB to a view that refuses it gets a complete 4xx, even if the view does not read it."""
     require_probes(context)
     path = new_path()
@@ -156,12 +152,22 @@ def upload(context: Context) -> Iterator[Mismatch]:
             if answer.status == 502 and not context.strict:
                 raise NotTried(UNFINISHED)
             if answer.status not in REFUSED:
-                yield Mismatch(f"{what}: status 400 to 499", f"status {answer.status}")
+                yield answer.wrong("status 400 to 499", what=what)
             elif answer.keeps_open and connection.send_anyway(_following(context)):
                 yield from _next(context, what, connection)
 
 
-def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool = True) -> Iterator[Mismatch]:
+@check("large-upload", stage=AFTER)
+def large_upload(context: Context) -> Iterator[Finding]:
+    """An upload of 3 MB, as of a photo, to a view that reads it is answered with 200."""
+    require_probes(context)
+    kind = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+    part = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="photo"; filename="photo.jpg"\r\n\r\n'
+    body = part.encode() + b"x" * PHOTO_BYTES + f"\r\n--{BOUNDARY}--\r\n".encode()
+    yield from context.ask(new_path("form"), status(200), headers=kind, method="POST", body=body)
+
+
+def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool = True) -> Iterator[Finding]:
     """Send the request and another on the same connection: first after the answer, then both at once."""
     following = _following(context)
     for together in (False, True):
@@ -169,9 +175,7 @@ def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool =
             connection.send_anyway(request + (following if together else b""))
             answer = connection.read("POST")
             yield from _lost(context, what, answer, refusable)
-            if not answer.keeps_open:
-                continue
-            if together or connection.send_anyway(following):
+            if answer.keeps_open and (together or connection.send_anyway(following)):
                 yield from _next(context, what, connection)
 
 
@@ -180,20 +184,17 @@ def _following(context: Context) -> bytes:
     return wire.build(context.target, "GET", context.site.url("static_small", "health"))
 
 
-def _lost(context: Context, what: str, answer: Answer, refusable: bool = True) -> Iterator[Mismatch]:
+def _lost(context: Context, what: str, answer: Answer, refusable: bool = True) -> Iterator[Finding]:
     if answer.status == 200 and MARK in answer.text:
         return
     if answer.status == 200 and refusable and not context.strict:
         raise NotTried(UNREAD)
-    if answer.status == 200:
-        yield Mismatch(
-            f"{what}: arrived whole, or refused with a 4xx", "status 200 for an empty form: the body is lost"
-        )
-    elif answer.status not in REFUSED or not refusable:
-        yield Mismatch(f"{what}: arrived whole{', or refused with a 4xx' * refusable}", f"status {answer.status}")
+    if answer.status not in REFUSED or not refusable:
+        got = f"status {answer.status}" + (" for an empty form: the body is lost" if answer.status == 200 else "")
+        yield answer.wrong(f"arrived whole{', or refused with a 4xx' * refusable}", got, what)
 
 
-def _next(context: Context, what: str, connection: Connection) -> Iterator[Mismatch]:
+def _next(context: Context, what: str, connection: Connection) -> Iterator[Finding]:
     """What is wrong with the answer to the next request; a server may close the connection instead."""
     try:
         answer = connection.read()
@@ -206,4 +207,5 @@ def _next(context: Context, what: str, connection: Connection) -> Iterator[Misma
     right = context.first(path)
     same = answer.body == right.body or path not in context.site.small_files
     if answer.status != 200 or answer.content_type != right.content_type or not same:
-        yield Mismatch(f"the request after {what}: GET {path} 200", f"status {answer.status}, {len(answer.body)} bytes")
+        got = f"status {answer.status}, {len(answer.body)} bytes"
+        yield answer.wrong("its own answer", got, f"GET {path} after {what}")

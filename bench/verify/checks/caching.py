@@ -3,65 +3,72 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from bench.verify import wire
-from bench.verify.check import check
+from bench.verify.check import check as any_check
 from bench.verify.context import Context
-from bench.verify.finding import Finding, Mismatch, NotTried
+from bench.verify.finding import Finding, NotTried
 from bench.verify.hits import (
     MAX_TRIES,
+    PAGES,
+    TIMES,
+    answering,
+    caches_pages,
+    distinct,
+    is_hit,
+    is_whole,
     new_path,
-    paragraphs,
+    obstacle_here,
     render_id,
+    rendered_each_time,
     repeat,
     require_cacheable,
     require_probes,
+    require_visible_hits,
+    shows,
     until_hit,
+    whole,
+    with_headers,
+    without_invalidation,
 )
-from bench.verify.layer_facts import obstacle_here, require_visible_hits
+from bench.verify.rows import expected_pages, new_rows, soon_right, warm
 from bench.verify.wire import Answer, BadAnswer
 
-# How often an uncacheable page is requested.
-TIMES = 3
+LIFETIME = "public, max-age=600"
 CONTROLS = (
-    "private",
-    "private-upper",
-    "private-mixed",
-    "private-spaced",
-    "private-tabbed",
-    "private-fields",
-    "no-store",
-    "no-store-mixed",
-    "no-store-last",
-    "no-cache",
-    "no-cache-mixed",
-    "max-age-0",
-    "max-age-0-upper",
-    "s-maxage-0",
+    *("private", "PRIVATE", "max-age=600,Private", "max-age=600 ,  private", "max-age=600,\tprivate"),
+    *('private="Set-Cookie"', "no-store", "No-Store", f"{LIFETIME}, NO-STORE", "no-cache", "public,No-Cache"),
+    *("max-age=0", "MAX-AGE=0", f"{LIFETIME}, s-maxage=0"),
 )
+# What pages say of their own lifetime: each is stale before a cached copy would be.
 LIFETIMES = (
-    "expires-past",
-    "expires-zero",
-    "aged",
-    "max-age-5",
-    "max-age-negative",
-    "must-revalidate",
-    "must-revalidate-later",
+    {"Expires": "Sat, 01 Nov 2025 10:00:00 GMT"},
+    {"Expires": "0"},
+    {"Age": "3000", "Cache-Control": "max-age=3005"},
+    {"Cache-Control": "max-age=5"},
+    {"Cache-Control": "max-age=-5"},
+    {"Cache-Control": "must-revalidate"},
+    {"Cache-Control": "max-age=600, Must-Revalidate"},
 )
-STATUSES = (201, 203, 301, 302, 307, 403, 404, 410, 500, 503)
-COOKIES = ("set-cookie", "session", "token")
-BASIC = "Basic dmVyaWZ5OnZlcmlmeQ=="
+# Status -> headers that an answer of that status has.
+STATUSES = dict.fromkeys((201, 203, 403, 404, 410, 500, 503), ()) | dict.fromkeys((301, 302, 307), ("Location",))
+VARIES = ("*", "Cookie, *", "Accept-Encoding ,\t* ")
+VALUES = ("one", "two", "three")
+BASIC = {"Authorization": "Basic dmVyaWZ5OnZlcmlmeQ=="}
+
+check = partial(any_check, group="caching")
 
 
-@check("keeps-pages", group="caching")
+@check("keeps-pages")
 def keeps_pages(context: Context) -> Iterator[Finding]:
     """A page that visitors request again is soon a hit, byte for byte as it was rendered."""
     require_cacheable(context)
-    yield from _hit_as_rendered(context, new_path())
+    yield from _hit_as_rendered(context, new_path(), is_whole)
 
 
-@check("keeps-site", group="caching")
+@check("keeps-site")
 def keeps_site(context: Context) -> Iterator[Finding]:
     """Home, a list and a detail page are soon hits, with the same bytes for everybody."""
     require_visible_hits(context)
@@ -69,10 +76,10 @@ def keeps_site(context: Context) -> Iterator[Finding]:
         if why := obstacle_here(context, context.get(path)):
             yield NotTried(f"{path} is not cached: {why}")
         else:
-            yield from _hit_as_rendered(context, path)
+            yield from _hit_as_rendered(context, path, partial(_ends, context, path))
 
 
-def _hit_as_rendered(context: Context, path: str) -> Iterator[Mismatch]:
+def _hit_as_rendered(context: Context, path: str, is_right: Callable[[Answer], bool]) -> Iterator[Finding]:
     """What is wrong unless some answer is a hit with the bytes of its rendering.
 
     Answers without an id are hits of an unknown rendering, so all of them must have the same bytes.
@@ -80,152 +87,201 @@ def _hit_as_rendered(context: Context, path: str) -> Iterator[Mismatch]:
     known: dict[str | None, bytes] = {}
     for _ in range(MAX_TRIES):
         answer = context.get(path)
-        if answer.status != 200 or not _is_whole(context, path, answer):
-            yield Mismatch(
-                f"GET {path}: status 200, a whole page", f"status {answer.status}, {len(answer.content)} bytes"
-            )
+        if not is_right(answer):
+            yield answer.wrong("status 200, a whole page", f"status {answer.status}, {len(answer.content)} bytes")
             return
         name = render_id(answer)
         if name in known:
             if known[name] != answer.content:
-                yield Mismatch(f"GET {path}, a hit: the bytes as rendered", f"{len(answer.content)} other bytes")
+                yield answer.wrong("a hit with the bytes as rendered", f"{len(answer.content)} other bytes")
             return
         known[name] = answer.content
-    yield Mismatch(f"GET {path}: a hit within {MAX_TRIES} requests", f"{len(known)} renderings")
+    yield answer.wrong(f"a hit within {MAX_TRIES} requests", f"{len(known)} renderings")
 
 
-def _is_whole(context: Context, path: str, answer: Answer) -> bool:
+def _ends(context: Context, path: str, answer: Answer) -> bool:
     """Whether a page has its end, unless it is a page of the project that has none."""
     site = context.site
     without = site.has_database and path in site.pages and not site.pages[path].body.rstrip().endswith("</html>")
-    return without or answer.content.rstrip().endswith(b"</html>")
+    return answer.status == 200 and (without or answer.content.rstrip().endswith(b"</html>"))
 
 
-@check("other-statuses", group="caching")
+@check("other-statuses")
 def other_statuses(context: Context) -> Iterator[Finding]:
     """Answers with a status other than 200 are not cached, and come with their status."""
     require_probes(context)
-    for status in STATUSES:
-        yield from _rendered_each_time(context, f"odd/status-{status}", status)
+    for number, names in STATUSES.items():
+        path = answering(status=number, headers=[[name, "/"] for name in names])
+        yield from rendered_each_time(context, path, number)
 
 
-@check("cache-control", group="caching")
+@check("cache-control")
 def cache_control(context: Context) -> Iterator[Finding]:
     """Answers with private, no-store, no-cache or max-age=0, in any spelling and position, are not cached."""
     require_probes(context)
-    for kind in CONTROLS:
-        yield from _rendered_each_time(context, f"odd/{kind}")
+    for control in CONTROLS:
+        yield from rendered_each_time(context, with_headers(Cache_Control=control))
 
 
-@check("own-lifetime", group="caching")
+@check("own-lifetime")
 def own_lifetime(context: Context) -> Iterator[Finding]:
     """Pages that say they are stale soon (Expires, Age, max-age=5) or must be revalidated are not cached."""
     require_probes(context)
-    for kind in LIFETIMES:
-        yield from _rendered_each_time(context, f"odd/{kind}")
+    for headers in LIFETIMES:
+        yield from rendered_each_time(context, answering(headers=list(headers.items())))
 
 
-@check("set-cookie", group="caching")
+@check("set-cookie")
 def set_cookie(context: Context) -> Iterator[Finding]:
     """Answers that set a cookie, begin a session or hold a CSRF token are not cached; nobody gets another's cookie."""
     require_probes(context)
     # A session is a row of the database.
-    for kind in COOKIES if context.site.may_write else [kind for kind in COOKIES if kind != "session"]:
-        path = new_path(f"odd/{kind}")
-        answers = repeat(context, path, TIMES)
-        yield from _distinct(path, [render_id(answer) for answer in answers], "renderings")
-        cookies = [line.split(";")[0] for answer in answers for line in answer.all("Set-Cookie")]
-        if len(cookies) < TIMES:
-            yield Mismatch(f"GET {path}, {TIMES} times: Set-Cookie each time", f"{len(cookies)} times")
-        yield from _distinct(path, cookies, "cookies")
+    for act in ("cookie", "token", *(["session"] if context.site.may_write else [])):
+        path = answering(does=[act])
+        yield from own_cookies(context, path, {})
+        yield from rendered_each_time(context, path)
 
 
-@check("vary", group="caching")
+def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterator[Finding]:
+    """What is wrong unless each visitor gets their own Set-Cookie."""
+    answers = repeat(context, path, TIMES, headers)
+    lines = [line.split(";")[0] for answer in answers for line in answer.all("Set-Cookie")]
+    yield from distinct(answers, [*lines, *[None] * (TIMES - len(lines))], "cookies")
+
+
+@check("vary")
 def vary(context: Context) -> Iterator[Finding]:
     """Answers with `Vary: *`, in a second Vary line too, are not cached; a page that varies with a header serves only
     requests with that value."""
     require_probes(context)
-    for kind in ("vary-star", "vary-star-last", "vary-star-spaced"):
-        yield from _rendered_each_time(context, f"odd/{kind}")
-    wrong = list(_rendered_each_time(context, "odd/vary-two-lines"))
+    for value in VARIES:
+        yield from rendered_each_time(context, with_headers(Vary=value))
+    two_lines = answering(does=["two-vary"], headers=[["Cache-Control", LIFETIME]])
+    wrong = list(rendered_each_time(context, two_lines))
     if wrong and not context.strict:
         yield NotTried("a server here reads the first of two Vary lines alone; Django's own responses have one")
     else:
         yield from wrong
-    for kind, name in (("vary-language", "Accept-Language"), ("vary-user-agent", "User-Agent")):
-        path = new_path(f"odd/{kind}")
-        answers = [context.get(path, {name: value}) for value in ("one", "two", "three")]
-        yield from _distinct(f"{path} with three values of {name}", map(render_id, answers), "renderings")
+    for name in ("Accept-Language", "User-Agent"):
+        path = with_headers(Vary=name)
+        answers = [context.get(path, {name: value}) for value in VALUES]
+        yield from distinct(answers, map(render_id, answers), f"renderings for values of {name}")
 
 
-@check("authorization", group="caching")
+@check("authorization")
 def authorization(context: Context) -> Iterator[Finding]:
     """A request with an Authorization header gets a rendering of its own, which no other request gets."""
     require_probes(context)
-    path = new_path()
-    own = repeat(context, path, TIMES, {"Authorization": BASIC})
-    yield from _distinct(f"{path} with Authorization", map(render_id, own), "renderings")
+    path, mine = new_path(), shows("authorization", BASIC["Authorization"])
+    own = repeat(context, path, TIMES, BASIC)
+    yield from distinct(own, map(render_id, own), "renderings")
     for answer in own:
-        if paragraphs(answer).get("authorization") != BASIC:
-            yield Mismatch(f"GET {path} with Authorization: the page for it", "the page without it")
+        yield from context.judge(answer, mine)
     until_hit(context, path, tries=4)
-    if paragraphs(answer := context.get(path)).get("authorization") or render_id(answer) in map(render_id, own):
-        yield Mismatch(f"GET {path} without Authorization: a page of its own", "the page of an authorized visitor")
-    if paragraphs(context.get(path, {"Authorization": BASIC})).get("authorization") != BASIC:
-        yield Mismatch(f"GET {path} with Authorization, after others: the page for it", "a page cached for others")
+    answer = yield from context.ask(path, shows("authorization", ""), when="without Authorization")
+    if is_hit(answer, own):
+        yield answer.wrong("a page of its own", "the page of an authorized visitor")
+    yield from context.ask(path, mine, headers=BASIC, when="after others")
 
 
-@check("other-methods", group="caching")
+@check("nonce")
+def nonce(context: Context) -> Iterator[Finding]:
+    """A page with a nonce of a Content-Security-Policy is not cached: each visitor gets a new one."""
+    require_probes(context)
+    for name in ("Content-Security-Policy", "Content-Security-Policy-Report-Only"):
+        yield from rendered_each_time(context, answering(headers=[[name, "script-src 'nonce-c2VjcmV0'"]]))
+
+
+@check("partial-requests")
+def partial_requests(context: Context) -> Iterator[Finding]:
+    """What a script asks for (htmx, XMLHttpRequest) is not cached as the page, nor is that the answer to a script."""
+    require_probes(context)
+    for name, value in (("HX-Request", "true"), ("X-Requested-With", "XMLHttpRequest")):
+        path = answering(shows=[name])
+        for _ in range(TIMES):
+            yield from context.ask(path, shows(name, f"[{value}]"), headers={name: value})
+        for _ in range(TIMES):
+            yield from context.ask(path, shows(name, "absent"), when="after a script's requests")
+        yield from context.ask(path, shows(name, f"[{value}]"), headers={name: value}, when="after a page's requests")
+
+
+@check("read-cookies")
+def read_cookies(context: Context) -> Iterator[Finding]:
+    """A page that reads a cookie or header of the visitor's own, such as a theme, is theirs alone."""
+    require_probes(context)
+    for themes in (("dark", "light", None, "dark"), (None, "dark", None, "light")):
+        of_cookie, of_header = answering(shows=["cookie theme"]), answering(shows=["X-Theme"])
+        for theme in themes:
+            cookie, header = ({"Cookie": f"theme={theme}"}, {"X-Theme": theme}) if theme else ({}, {})
+            yield from context.ask(of_cookie, shows("cookie theme", theme or "none"), headers=cookie)
+            yield from context.ask(of_header, shows("X-Theme", f"[{theme}]" if theme else "absent"), headers=header)
+
+
+@check("other-methods")
 def other_methods(context: Context) -> Iterator[Finding]:
     """Each POST, PUT and DELETE reaches the application; GET gets no cached answer of theirs, nor the reverse."""
     require_probes(context)
     for method in ("POST", "PUT", "DELETE"):
         path = new_path("form")
-        sent = repeat(context, path, TIMES, method=method, body=b"a=1")
-        read = [context.get(path) for _ in range(TIMES)]
-        sent += repeat(context, path, TIMES, method=method, body=b"a=1")
-        yield from _distinct(f"{path}, {len(sent)} times {method},", map(render_id, sent), "renderings")
+        sent = repeat(context, path, method=method, body=b"a=1")
+        read = repeat(context, path)
+        sent += repeat(context, path, method=method, body=b"a=1")
+        yield from distinct(sent, map(render_id, sent), "renderings")
         for expected, answers in ((method, sent), ("GET", read)):
-            if wrong := {paragraphs(answer).get("method", "none") for answer in answers} - {expected}:
-                yield Mismatch(f"{expected} {path}: the answer to {expected}", f"that to {', '.join(sorted(wrong))}")
+            for answer in answers:
+                yield from context.judge(answer, shows("method", expected))
 
 
-@check("streaming", group="caching")
+@check("streaming")
 def streaming(context: Context) -> Iterator[Finding]:
     """A streamed page arrives whole and is not cached: a half-sent page does not show that the rest failed."""
     require_probes(context)
-    path = new_path("odd/streaming")
-    answers = repeat(context, path, TIMES)
-    yield from _distinct(path, map(render_id, answers), "renderings")
+    answers = repeat(context, answering(does=["stream"]))
+    yield from distinct(answers, map(render_id, answers), "renderings")
     for answer in answers:
-        if not answer.content.rstrip().endswith(b"</html>"):
-            yield Mismatch(f"GET {path}: a whole page", f"{len(answer.content)} bytes without its end")
+        yield from context.judge(answer, whole())
 
 
-@check("broken-off", group="caching")
+@check("broken-off")
 def broken_off(context: Context) -> Iterator[Finding]:
     """A page whose rendering fails halfway is not cached, however complete the first half looks."""
     require_probes(context)
-    path = new_path("odd/breaking")
-    found = []
+    path, answers = answering(does=["break"]), []
     for _ in range(TIMES):
         # Servers may break off too, or answer with an error of their own.
         with contextlib.suppress(BadAnswer, OSError):
-            answer = wire.fetch(context.target, path)
-            found += [render_id(answer)] if answer.status == 200 else []
-    yield from _distinct(path, found, "renderings")
+            answers.append(wire.fetch(context.target, path))
+    right = [answer for answer in answers if answer.status == 200]
+    yield from distinct(right, map(render_id, right), "renderings")
 
 
-def _rendered_each_time(context: Context, view: str, status: int = 200) -> Iterator[Mismatch]:
-    """What is wrong unless each request gets its own rendering."""
-    path = new_path(view)
-    answers = repeat(context, path, TIMES)
-    if wrong := {answer.status for answer in answers} - {status}:
-        yield Mismatch(f"GET {path}: status {status}", f"status {', '.join(map(str, wrong))}")
-    yield from _distinct(path, map(render_id, answers), "renderings")
+@check("shared-cache", thorough=True)
+def shared_cache(context: Context) -> Iterator[Finding]:
+    """Two web servers share one cache: what one has stored the other answers, and a write at one reaches both."""
+    if not context.own.case.services:
+        raise NotTried("its layers cache in no service, which is what two web servers could share")
+    if not caches_pages(context):
+        raise NotTried("it caches parts of pages, and no answer says where its parts are from")
+    if own := [layer.name for layer in context.layers if layer.caches == PAGES and not layer.services]:
+        raise NotTried(f"each web server has {' and '.join(own)} of its own, which answers first")
+    require_cacheable(context)
+    with context.own.beside() as second:
+        other = context.beside(second)
+        yield from answered_by(context, other)
+        if context.site.has_rows and not without_invalidation(context):
+            with new_rows(context) as (writer, (row,)):
+                warm(other, expected_pages(other, row, None))
+                row, old = writer.write(row, "edit"), row
+                yield from soon_right(other, row, old, "an edit at the first server")
 
 
-def _distinct(path: str, found: Iterable[str | None], what: str) -> Iterator[Mismatch]:
-    found = list(found)
-    if len(set(found)) < len(found) or None in found:
-        yield Mismatch(f"GET {path}: {len(found)} {what}", f"{len(set(found) - {None})}: it was cached")
+def answered_by(context: Context, other: Context) -> Iterator[Finding]:
+    """What is wrong unless a page that one server stored is a hit at the other, for visitors who ask the same host."""
+    path = new_path()
+    stored = until_hit(context, path)
+    if stored is None:
+        yield context.get(path).wrong("a hit in the end, at the first server", "rendered each time")
+        return
+    answer = other.get(path, host=context.target.netloc)
+    if not is_hit(answer, [stored]) or answer.content != stored.content:
+        yield answer.wrong("at the second server, the page that the first stored", "it is rendered again")

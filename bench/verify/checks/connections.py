@@ -1,43 +1,59 @@
-"""Connections: keep-alive, pipelined, slow, and many at once."""
+"""Connections: keep-alive, pipelined, slow, in another protocol, and many at once."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from ssl import TLSVersion
 
 from bench.verify import wire
 from bench.verify.check import AFTER, check
 from bench.verify.checks.bodies import MARK, echo
-from bench.verify.checks.pages import differences
 from bench.verify.context import Context
-from bench.verify.finding import NEEDS_DATABASE, Mismatch, NotTried
-from bench.verify.wire import Answer, BadAnswer, Connection
+from bench.verify.expect import REFUSED, body, has, no_header, no_server_error, status
+from bench.verify.finding import NEEDS_DATABASE, Finding, Mismatch, NotTried
+from bench.verify.wire import Answer, BadAnswer, Closed, Connection
 
 CLIENTS = 100
 SLOW_PIECES = 6
 SLOW_PAUSE_S = 0.05
 SLOW_BUFFER = 65536
+# A server may close a keep-alive connection at any time.
+ENDED = (Closed, BrokenPipeError, ConnectionResetError)
+# How a WebSocket is asked for (RFC 6455 section 1.3).
+HANDSHAKE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+# How an HTTP/2 connection begins, with an empty SETTINGS frame (RFC 9113 section 3.4).
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+# How one is asked for over HTTP/1.1 (RFC 7540 section 3.2).
+UPGRADE = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQAAP__"}
 
 
 @check("keep-alive")
-def keep_alive(context: Context) -> Iterator[Mismatch]:
+def keep_alive(context: Context) -> Iterator[Finding]:
     """Each request on a keep-alive connection gets the right answer, for as long as the server keeps it open."""
     with Connection(context.target) as connection:
         for number, path in enumerate([*_paths(context), *context.site.main_paths]):
             try:
                 answer = connection.exchange("GET", path)
-            except (wire.Closed, BrokenPipeError, ConnectionResetError) as error:
+            except ENDED:
                 if number == 0:
-                    yield Mismatch(f"GET {path}: an answer", str(error))
+                    raise
                 return
-            yield from _wrong(context, path, answer, f"request {number + 1} of a connection")
+            yield from _wrong(context, path, answer, f"as request {number + 1} of a connection")
             if not answer.keeps_open:
                 return
 
 
 @check("pipelining")
-def pipelining(context: Context) -> Iterator[Mismatch]:
+def pipelining(context: Context) -> Iterator[Finding]:
     """Pipelined requests are answered in their order, unless the server closes the connection."""
     paths = [*context.site.small_files, *_paths(context)]
     with Connection(context.target) as connection:
@@ -45,53 +61,48 @@ def pipelining(context: Context) -> Iterator[Mismatch]:
         for number, path in enumerate(paths):
             try:
                 answer = connection.read()
-            except (wire.Closed, ConnectionResetError) as error:
+            except ENDED:
                 if number == 0:
-                    yield Mismatch(f"{len(paths)} requests at once: an answer to the first", str(error))
+                    raise
                 return
-            yield from _wrong(context, path, answer, f"request {number + 1} of {len(paths)} sent at once")
+            yield from _wrong(context, path, answer, f"as request {number + 1} of {len(paths)} sent at once")
             if not answer.keeps_open:
                 return
 
 
 @check("http-1.0")
-def http_1_0(context: Context) -> Iterator[Mismatch]:
+def http_1_0(context: Context) -> Iterator[Finding]:
     """An HTTP/1.0 client gets the whole page without chunks, and then the connection is closed."""
     for path in _paths(context):
         with Connection(context.target) as connection:
             answer = connection.exchange("GET", path, version="1.0")
-            if answer.header("Transfer-Encoding"):
-                yield Mismatch(f"GET {path} with HTTP/1.0: no Transfer-Encoding", "chunked")
-            yield from _wrong(context, path, answer, "HTTP/1.0")
-            try:
-                extra = connection.rest()
-            except BadAnswer as error:
-                yield Mismatch(f"GET {path} with HTTP/1.0: closed after the answer", str(error))
-            else:
-                if extra:
-                    yield Mismatch(f"GET {path} with HTTP/1.0: nothing after the answer", f"{len(extra)} bytes")
+            yield from context.judge(answer, no_header("Transfer-Encoding"), when="with HTTP/1.0")
+            yield from _wrong(context, path, answer, "with HTTP/1.0")
+            if extra := connection.rest():
+                yield answer.wrong("nothing after an answer to HTTP/1.0", f"{len(extra)} bytes")
 
 
 @check("slow-request", background=True)
-def slow_request(context: Context) -> Iterator[Mismatch]:
+def slow_request(context: Context) -> Iterator[Finding]:
     """A request that arrives in small pieces gets the right answer."""
     home, form = context.site.url("home"), echo(context)
-    yield from _wrong(context, home, _send_slowly(context, wire.build(context.target, "GET", home)), "a slow request")
+    answer = _send_slowly(context, wire.build(context.target, "GET", home))
+    yield from _wrong(context, home, answer, "in pieces")
     answer = _send_slowly(context, wire.build(context.target, "POST", form.path, form.headers, form.body))
-    if answer.status != 200 or MARK not in answer.text:
-        yield Mismatch(f"POST {form.path} in pieces: status 200 and the form as sent", f"status {answer.status}")
+    yield from context.judge(
+        answer, status(200), has(MARK, what="the form as sent"), when=f"POST {form.path} in pieces"
+    )
 
 
 @check("slow-reader", background=True)
-def slow_reader(context: Context) -> Iterator[Mismatch]:
+def slow_reader(context: Context) -> Iterator[Finding]:
     """A client that reads slowly gets the whole of a large file."""
     large = context.site.url("static_large")
     with Connection(context.target, receive_buffer=SLOW_BUFFER) as connection:
         connection.send(wire.build(context.target, "GET", large, {"Connection": "close"}))
         # The kernels of both sides buffer the answer; the pauses make the reader slow.
         answer = connection.read(pause=lambda: time.sleep(SLOW_PAUSE_S))
-    if answer.body != context.get(large).body:
-        yield Mismatch(f"GET {large} read slowly: the whole file", f"{len(answer.body)} bytes")
+    yield from context.judge(answer, body(context.get(large).body, "the whole file"), when=f"GET {large} read slowly")
 
 
 def _send_slowly(context: Context, request: bytes) -> Answer:
@@ -100,10 +111,8 @@ def _send_slowly(context: Context, request: bytes) -> Answer:
     with Connection(context.target) as connection:
         for start in range(0, len(request), size):
             connection.send(request[start : start + size])
-            last = start + size >= len(request)
-            if not last and not connection.quiet_for(SLOW_PAUSE_S):
-                early = connection.early_bytes()
-                raise BadAnswer(f"an answer before the request was whole: {early[:60]!r}")
+            if start + size < len(request) and not connection.quiet_for(SLOW_PAUSE_S):
+                raise BadAnswer(f"an answer before the request was whole: {connection.early_bytes()[:60]!r}")
         return connection.read()
 
 
@@ -112,69 +121,108 @@ def _paths(context: Context) -> list[str]:
     return [*context.site.main_paths, *context.site.small_files]
 
 
+@check("protocol-word")
+def protocol_word(context: Context) -> Iterator[Finding]:
+    """A request line with a word after the protocol is refused, or answered with a correct status line."""
+    request = wire.build(context.target, "GET", context.site.url("home"), version="1.1 x")
+    try:
+        with Connection(context.target) as connection:
+            connection.send(request)
+            answer = connection.read()
+    except (Closed, ConnectionResetError):
+        return
+    if answer.status != 200 and answer.status not in REFUSED:
+        yield answer.wrong("status 400 to 499, or 200", what="GET / HTTP/1.1 x")
+
+
+@check("plain-http2")
+def plain_http2(context: Context) -> Iterator[Finding]:
+    """A plain listener speaks HTTP/1 alone: it takes neither HTTP/2's preface nor an upgrade to it."""
+    if context.target.scheme == "https":
+        raise NotTried("with TLS, client and server agree on HTTP/2 before the first request")
+    with Connection(context.target) as connection:
+        connection.send(PREFACE)
+        if (got := connection.early_bytes()) and not got.startswith(b"HTTP/1."):
+            yield Mismatch("HTTP/2's preface: an answer of HTTP/1, or none", repr(got[:40]))
+    with Connection(context.target) as connection:
+        connection.send(wire.build(context.target, "GET", context.site.url("home"), UPGRADE))
+        if b" 101 " in (got := connection.early_bytes()[:20]):
+            yield Mismatch("Upgrade: h2c: ignored", repr(got))
+
+
+@check("websocket")
+def websocket(context: Context) -> Iterator[Finding]:
+    """A WebSocket's handshake for a page that speaks none is answered at once: no 101, no 5xx, and the site goes on."""
+    home = context.site.url("home")
+    with Connection(context.target) as connection:
+        answer = connection.exchange("GET", home, HANDSHAKE)
+    yield from context.judge(answer, no_server_error)
+    yield from context.ask(home, status(200), when="after a WebSocket's handshake")
+
+
+@check("tls")
+def tls(context: Context) -> Iterator[Finding]:
+    """TLS 1.3 and 1.2 are spoken, 1.1 is not, and a second connection resumes the session of the first."""
+    if not context.target.tls:
+        raise NotTried("it speaks no TLS: give --set listener=tls")
+    for version, right in ((TLSVersion.TLSv1_3, True), (TLSVersion.TLSv1_2, True), (TLSVersion.TLSv1_1, False)):
+        spoken = wire.handshake(context.target, version) is not None
+        if spoken is not right:
+            yield Mismatch(f"{version.name}: {'spoken' if right else 'refused'}", "refused" if right else "spoken")
+    session = wire.handshake(context.target, TLSVersion.TLSv1_2)
+    if session and not wire.resumes(context.target, session):
+        yield Mismatch("a second connection resumes the first one's session", "a whole handshake")
+
+
 @check("concurrency", stage=AFTER)
-def concurrency(context: Context) -> Iterator[Mismatch]:
+def concurrency(context: Context) -> Iterator[Finding]:
     """100 clients at once, each requesting pages and files in turn, get no error and no wrong answer."""
     if not context.site.has_database:
         raise NotTried(NEEDS_DATABASE)
     # Pages that no comment changes still are as they were rendered in process.
     unchanged = [path for kind, path in context.site.urls.items() if kind.startswith("uncommented")]
     paths = [*context.site.small_files, *(unchanged or context.site.main_paths)]
-    errors: list[str] = []
-    wrong: list[Mismatch] = []
-    start = threading.Barrier(CLIENTS)
-    deadline = time.monotonic() + context.load_s
+    start, deadline = threading.Barrier(CLIENTS), time.monotonic() + context.load_s
 
-    def client(number: int) -> None:
-        turn = number
+    def client(number: int) -> list[Finding]:
+        turns = itertools.islice(itertools.cycle(paths), number % len(paths), None)
         start.wait(wire.TIMEOUT_S)
+        found: list[Finding] = []
         try:
-            while True:
+            while not found or time.monotonic() < deadline:
                 with Connection(context.target, timeout_s=15) as connection:
-                    turn = _until_closed(context, connection, paths, turn, deadline, wrong)
-                if time.monotonic() > deadline:
-                    return
+                    found += _until_closed(context, connection, turns, deadline)
+                if time.monotonic() >= deadline:
+                    break
         except (OSError, BadAnswer) as error:
-            errors.append(f"{type(error).__name__}: {error}")
+            found.append(Mismatch(f"{CLIENTS} clients at once: no error", f"{type(error).__name__}: {error}"))
+        return found
 
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        wrong = [finding for findings in pool.map(client, range(CLIENTS)) for finding in findings]
     yield from wrong[:1]
-    if errors:
-        yield Mismatch(f"{CLIENTS} clients at once: no error", f"{len(errors)} of them got one, first {errors[0]}")
-    elif wrong:
+    if wrong:
         yield Mismatch(f"{CLIENTS} clients at once: right answers", f"{len(wrong)} wrong")
 
 
-def _until_closed(
-    context: Context, connection: Connection, paths: list[str], turn: int, deadline: float, wrong: list[Mismatch]
-) -> int:
-    """Request one path after another until the server closes the connection or time is up; the next turn."""
-    while True:
-        path = paths[turn % len(paths)]
+def _until_closed(context: Context, connection: Connection, turns: Iterator[str], deadline: float) -> Iterator[Finding]:
+    """Request one path after another until the server closes the connection or time is up."""
+    for path in turns:
         reused = connection.used
         try:
             answer = connection.exchange("GET", path)
-        except (wire.Closed, BrokenPipeError, ConnectionResetError):
-            # A server may close a keep-alive connection at any time; a client then opens another.
+        except ENDED:
             if reused:
-                return turn
+                return
             raise
-        turn += 1
-        wrong.extend(_wrong(context, path, answer, f"one of {CLIENTS} clients at once"))
+        yield from _wrong(context, path, answer, f"by one of {CLIENTS} clients at once")
         if not answer.keeps_open or time.monotonic() > deadline:
-            return turn
+            return
 
 
-def _wrong(context: Context, path: str, answer: Answer, when: str) -> Iterator[Mismatch]:
+def _wrong(context: Context, path: str, answer: Answer, when: str) -> Iterator[Finding]:
     """What is wrong with an answer to GET `path`."""
-    if answer.status != 200:
-        yield Mismatch(f"{when}, GET {path}: status 200", f"status {answer.status}")
-    elif path in context.site.pages:
-        for wrong in differences(context, path, answer):
-            yield Mismatch(f"{when}, {wrong.expected}", wrong.got)
-    elif answer.body != context.first(path).body:
-        yield Mismatch(f"{when}, GET {path}: the file", f"{len(answer.body)} other bytes")
+    known = path in context.site.pages
+    right = context.as_rendered(path) if known else body(context.first(path).body, "the file")
+    when = when if answer.sent else f"GET {path} {when}"
+    yield from context.judge(answer, status(200), right, when=when)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from bench.verify.check import check
-from bench.verify.checks.paths import SECRETS, located
+from bench.verify.check import check as any_check
+from bench.verify.checks.paths import located, no_file
 from bench.verify.context import Context
+from bench.verify.expect import no_header, no_server_error
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import paragraphs, require_probes
-from bench.verify.wire import Answer, BadAnswer
+from bench.verify.wire import Answer, BadAnswer, Headers
+
+check = partial(any_check, group="names")
 
 # Names in place of a page's name; `x` and `y` are plain cacheable pages.
 ODD = (
@@ -133,93 +137,71 @@ ESCAPES = (
 )
 
 
-@check("odd-names", group="names")
+@check("odd-names")
 def odd_names(context: Context) -> Iterator[Finding]:
     """Each odd name gets the page of that very name, cached or not, in any order of requests; never a 500."""
-    require_probes(context)
     base = f"/__probe__/page/{secrets.token_hex(6)}"
     yield from _own_pages(context, [f"{base}/{name}/" for name in ODD] + [f"{base}/x", f"{base}/x/?", f"{base}/x/??a"])
 
 
-@check("long-names", group="names")
+@check("long-names")
 def long_names(context: Context) -> Iterator[Finding]:
     """Names of up to 300 characters that differ only at their end, and of 255 bytes in UTF-8, share no entry."""
-    require_probes(context)
     base = f"/__probe__/page/{secrets.token_hex(4)}"
-    paths = [f"{base}/{'a' * (length - 1)}{end}/" for length in LENGTHS for end in "bc"]
-    # A URL of 300 characters; many short names; a name that is 255 bytes long once decoded.
-    paths += [f"{base}/{'a' * (300 - len(base) - 3)}{end}/" for end in "bc"]
-    paths += [f"{base}/{'a/' * 120}{end}/" for end in "bc"]
-    paths += [f"{base}/{'%C3%A9' * 127}{end}/" for end in "bc"]
-    yield from _own_pages(context, paths)
+    # Of each length; a URL of 300 characters; many short names; a name that is 255 bytes long once decoded.
+    names = ["a" * (length - 1) for length in LENGTHS]
+    names += ["a" * (300 - len(base) - 3), "a/" * 120, "%C3%A9" * 127]
+    yield from _own_pages(context, [f"{base}/{name}{end}/" for name in names for end in "bc"])
 
 
-@check("raw-names", group="names")
+@check("raw-names")
 def raw_names(context: Context) -> Iterator[Finding]:
     """A raw space or other byte that clients must encode is refused or gets the page of that very name; the encoded
     name has its own page, and no such path leads to another file."""
-    require_probes(context)
     base = f"/__probe__/page/{secrets.token_hex(6)}/".encode()
     yield from _own_pages(context, [base + name + b"/" for name in RAW])
     for path in (located(context, path) for path in RAW_ESCAPES):
-        answer = _answer(context, path)
-        if answer and any(secret in answer.body for secret in SECRETS):
-            yield Mismatch(f"GET {_short(path)}: no such file", f"status {answer.status} with the file's content")
-        elif answer and answer.status >= 500:
-            yield Mismatch(f"GET {_short(path)}: status below 500", f"status {answer.status}")
+        if answer := _answer(context, path):
+            yield from context.judge(answer, no_file, no_server_error)
 
 
-@check("other-files", group="names")
+@check("other-files")
 def other_files(context: Context) -> Iterator[Finding]:
     """No path leads to a file outside the pages, nor to what a layer stores beside them."""
-    own = [located(context, path.encode()).decode() for path in OWN_FILES]
-    for path in (*own, *(located(context, path.encode()).decode() for path in ESCAPES)):
-        answer = context.get(path)
-        if any(secret in answer.body for secret in SECRETS):
-            yield Mismatch(f"GET {path}: no such file", f"status {answer.status} with the file's content")
-        elif path in own and context.site.has_404 and not (400 <= answer.status < 500 or answer.status in (301, 302)):
-            yield Mismatch(f"GET {path}: status 400 to 499", f"status {answer.status}, {len(answer.body)} bytes")
-        elif answer.status >= 500:
-            yield Mismatch(f"GET {path}: status below 500", f"status {answer.status}")
+    for path in ESCAPES:
+        yield from context.ask(located(context, path.encode()).decode(), no_file, no_server_error)
+    for path in OWN_FILES:
+        answer = yield from context.ask(located(context, path.encode()).decode(), no_file, no_server_error)
+        if context.site.has_404 and not (400 <= answer.status < 500 or answer.status in (301, 302)):
+            yield answer.wrong("status 400 to 499", f"status {answer.status}, {len(answer.body)} bytes")
     # Servers treat such a request differently, with and without the layer.
     yield from _own_pages(context, OWN_KEYS)
 
 
-def _own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Mismatch]:
+def _own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Finding]:
     """What is wrong unless each path gets the answer it gets when it bypasses the layer, in both orders."""
+    require_probes(context)
     right = {path: _summary(_answer(context, path, context.bypass)) for path in paths}
-    for path, (status, _) in right.items():
-        if status >= 500:
-            yield Mismatch(f"GET {_short(path)}: status below 500", f"status {status}")
     for path in (*paths, *paths, *reversed(paths)):
         answer = _answer(context, path)
-        if answer and answer.header("X-Injected"):
-            yield Mismatch(f"GET {_short(path)}: no header from the path", "X-Injected: yes")
         if (got := _summary(answer)) != right[path]:
-            yield Mismatch(f"GET {_short(path)}: {_words(*right[path])}", _words(*got))
+            yield Mismatch(f"GET {path!r:.80}: {right[path]}", got, answer.sent if answer else None)
+        if answer:
+            yield from context.judge(answer, no_header("X-Injected", "no header from the path"), no_server_error)
 
 
-def _answer(context: Context, path: str | bytes, headers: Mapping[str, str] | None = None) -> Answer | None:
+def _answer(context: Context, path: str | bytes, headers: Headers = ()) -> Answer | None:
     """The answer; None if the server closed without one, which is right for a malformed request."""
     try:
-        return context.get(path, headers or {})
+        return context.get(path, headers)
     except (BadAnswer, ConnectionError):
         if isinstance(path, str):
             raise
         return None
 
 
-def _summary(answer: Answer | None) -> tuple[int, str | None]:
-    """The status (0 without an answer) and the path that the page shows."""
+def _summary(answer: Answer | None) -> str:
+    """The status and the path that the page shows."""
     if answer is None:
-        return 0, None
-    return answer.status, paragraphs(answer).get("path") if answer.status == 200 else None
-
-
-def _words(status: int, path: str | None) -> str:
-    return f"status {status}" + ("" if path is None else f", the page of {_short(path)!r}")
-
-
-def _short(path: str | bytes) -> str:
-    path = path if isinstance(path, str) else path.decode("ascii", "backslashreplace")
-    return path if len(path) <= 80 else f"{path[:30]}...{path[-30:]} ({len(path)} characters)"
+        return "no answer"
+    return f"status {answer.status}, the page of {paragraphs(answer).get('path') if answer.status == 200 else None!r}"

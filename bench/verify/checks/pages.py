@@ -10,188 +10,152 @@ from bench.verify.cacheability import different_headers
 from bench.verify.check import check
 from bench.verify.collected import source
 from bench.verify.context import Context
-from bench.verify.expected import as_in_process
-from bench.verify.finding import Finding, Mismatch, NotTried
-from bench.verify.hits import MAX_TRIES, is_hit, require_probes
-from bench.verify.layer_facts import obstacle_here, require_visible_hits
+from bench.verify.expect import Expectation, given, header, no_header, status, varies_if_coded
+from bench.verify.finding import Finding, NotTried
+from bench.verify.hits import MAX_TRIES, PAGES, is_hit, obstacle_here, require_probes, require_visible_hits
+from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT, UNKNOWN_PATH
 from bench.verify.wire import Answer, BadAnswer, Connection
 
-# Layers that cache no whole pages: every request renders its page.
-PARTS_ONLY = frozenset({"fragments"})
 # Headers that may differ between two right answers for the same page.
-VOLATILE = frozenset(
-    [
-        "date",
-        "x-render-id",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "keep-alive",
-        "age",
-        "via",
-        "accept-ranges",
-    ]
-)
+VOLATILE = frozenset({"date", "x-render-id", "content-length", "transfer-encoding", "connection", "keep-alive"})
+VOLATILE |= {"age", "via", "accept-ranges"}
 # Headers that every copy of a page must have.
 PAGE_HEADERS = (
-    "Content-Type",
-    "Content-Security-Policy",
-    "Cross-Origin-Opener-Policy",
-    "Permissions-Policy",
-    "Referrer-Policy",
-    "Strict-Transport-Security",
-    "X-Content-Type-Options",
-    "X-Frame-Options",
-    "Vary",
+    *("Content-Type", "Content-Security-Policy", "Cross-Origin-Opener-Policy", "Permissions-Policy"),
+    *("Referrer-Policy", "Strict-Transport-Security", "X-Content-Type-Options", "X-Frame-Options", "Vary"),
 )
+# The types of what pages refer to.
+STYLES: tuple[str, ...] = ("text/css",)
+SCRIPTS: tuple[str, ...] = ("text/javascript", "application/javascript")
+PICTURES: tuple[str, ...] = ("image/",)
 # A probe view that raises.
 FAILURE = "/__probe__/failure"
+CONDITIONS = (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
 
 
 @check("status")
-def status(context: Context) -> Iterator[Mismatch]:
+def page_status(context: Context) -> Iterator[Finding]:
     """Every kind of URL answers with the status that it has when rendered in process."""
     context.prefetch(context.site.pages)
     for path, expected in context.site.pages.items():
-        got = context.first(path).status
-        if got != expected.status:
-            yield Mismatch(f"GET {path}: status {expected.status}", f"status {got}")
+        yield from context.judge(context.first(path), status(expected.status))
 
 
 @check("content")
-def content(context: Context) -> Iterator[Mismatch]:
+def content(context: Context) -> Iterator[Finding]:
     """Every page has the decompressed body and the content type that were rendered in process."""
     for path, expected in context.site.pages.items():
         answer = context.first(path)
-        if answer.status == expected.status and not 300 <= answer.status < 400:
-            yield from differences(context, path, answer)
+        if answer.status == expected.status and not answer.redirects:
+            yield from context.judge(answer, context.as_rendered(path))
 
 
 @check("render-id")
-def render_id(context: Context) -> Iterator[Mismatch]:
+def render_id(context: Context) -> Iterator[Finding]:
     """Every rendered page carries an X-Render-Id of its own."""
     known: dict[str, str] = {}
     for path, expected in context.site.pages.items():
-        if not expected.is_html or 300 <= expected.status < 400:
+        if not expected.is_html or expected.redirects:
             continue
-        got = context.first(path).render_id
-        if not got and context.layers and path == context.site.description.health:
+        answer = context.first(path)
+        if not answer.render_id and context.layers and path == context.site.description.health:
             # The page that said whether the project serves may be cached already, without its headers.
             continue
-        if not got:
-            yield Mismatch(f"GET {path}: an X-Render-Id", "none")
-        elif got in known:
-            yield Mismatch(f"GET {path}: an X-Render-Id of its own", f"that of {known[got]}")
-        else:
-            known[got] = path
+        if not answer.render_id or answer.render_id in known:
+            yield answer.wrong("an X-Render-Id of its own", known.get(answer.render_id or "", "none"))
+        known[answer.render_id or ""] = f"that of {path}"
 
 
 @check("no-cookies")
-def no_cookies(context: Context) -> Iterator[Mismatch]:
+def no_cookies(context: Context) -> Iterator[Finding]:
     """Anonymous pages without a form that writes set no cookie and hold no CSRF token, so they are cacheable."""
     if not context.strict:
         raise NotTried("a project's pages may set cookies: see public-pages")
     for path in context.site.html_paths:
-        answer = context.first(path)
-        holds_token = page_parser.parse(answer.text, path).form_with("csrfmiddlewaretoken")
-        if path == context.site.urls.get("login"):
-            continue
-        if answer.all("Set-Cookie"):
-            yield Mismatch(f"GET {path}: no cookie", f"Set-Cookie: {answer.header('Set-Cookie')}")
-        if holds_token:
-            yield Mismatch(f"GET {path}: no CSRF token", "a form with csrfmiddlewaretoken")
+        if path != context.site.urls.get("login"):
+            answer = context.first(path)
+            yield from context.judge(answer, no_header("Set-Cookie", "no cookie"))
+            if page_parser.parse(answer.text, path).form_with(TOKEN):
+                yield answer.wrong("no CSRF token", f"a form with {TOKEN}")
 
 
 @check("references")
-def references(context: Context) -> Iterator[Mismatch]:
-    """The CSS, JavaScript and image files that pages refer to exist with the right type."""
-    kinds: dict[str, str] = {}
+def references(context: Context) -> Iterator[Finding]:
+    """The style sheets, scripts, pictures and uploads that pages refer to exist with the right type."""
+    kinds: dict[str, tuple[str, ...]] = {}
     for path in context.site.html_paths:
-        found = page_parser.parse(context.first(path).text, path)
-        for what, urls in (("CSS", found.styles), ("JavaScript", found.scripts), ("image", found.images)):
-            kinds.update({url: what for url in urls if url.startswith(context.site.static_url)})
-    types = {"CSS": ("text/css",), "JavaScript": ("text/javascript", "application/javascript"), "image": ("image/",)}
-    for url, what in kinds.items():
+        page = page_parser.parse(context.first(path).text, path)
+        for types, urls in ((STYLES, page.styles), (SCRIPTS, page.scripts), (PICTURES, page.pictures)):
+            kinds |= {url.partition("#")[0]: types for url in urls if url.startswith(context.site.file_urls)}
+        kinds |= {url: () for url in page.links if url.startswith(context.site.file_urls)}
+    for url, types in kinds.items():
         answer = context.first(url)
         empty = not answer.body and source(context.site, url) != b""
         if answer.status != 200 or empty:
-            yield Mismatch(f"GET {url}: status 200 and a body", f"status {answer.status}, {len(answer.body)} bytes")
-        elif not answer.content_type.startswith(types[what]):
-            yield Mismatch(f"GET {url}: Content-Type {types[what][0]}", f"{answer.header('Content-Type')}")
+            yield answer.wrong("status 200 and a body", f"status {answer.status}, {len(answer.body)} bytes")
+        elif not answer.content_type.startswith(types or ""):
+            yield answer.wrong(f"Content-Type: {types[0]}", given(answer, "Content-Type"))
 
 
 @check("repeat")
-def repeat(context: Context) -> Iterator[Mismatch]:
+def repeat(context: Context) -> Iterator[Finding]:
     """A second anonymous GET gets the same page: without a layer a new rendering, on a hit the very same bytes."""
     # Without a layer one code path makes all pages; a layer may cache each of them differently.
     for path in context.site.html_paths if context.layers else context.site.main_paths:
         first, second = context.first(path), context.get(path)
-        if first.render_id and second.render_id == first.render_id:
-            if not context.layers:
-                yield Mismatch(f"GET {path} twice: two renderings", f"X-Render-Id {first.render_id} twice")
-            elif second.content != first.content:
-                yield Mismatch(f"GET {path} twice, a hit: the same bytes", "other bytes with the same X-Render-Id")
-        else:
-            yield from differences(context, path, second)
+        if not first.render_id or second.render_id != first.render_id:
+            yield from context.judge(second, context.as_rendered(path), when="again")
+        elif not context.layers:
+            yield second.wrong("a second rendering", f"X-Render-Id {first.render_id} twice")
+        elif second.content != first.content:
+            yield second.wrong("a hit with the same bytes", "other bytes with the same X-Render-Id")
 
 
 @check("hit")
 def hit(context: Context) -> Iterator[Finding]:
     """With a layer that caches pages, home, a list and a detail page are soon hits for anonymous visitors."""
-    if not {layer.name for layer in context.layers} - PARTS_ONLY:
+    if not any(layer.caches == PAGES for layer in context.layers):
         return
     require_visible_hits(context)
     for path in context.site.main_paths:
         answers = [context.first(path)]
-        while len(answers) < MAX_TRIES and not is_hit(answers[-1], answers[:-1]):
+        while not (found := is_hit(answers[-1], answers[:-1])) and len(answers) < MAX_TRIES:
             if why := obstacle_here(context, answers[-1]):
                 yield NotTried(f"{path} is not cached: {why}")
                 break
             answers.append(context.get(path))
         else:
-            if not is_hit(answers[-1], answers[:-1]):
+            if not found:
                 got = f"{len(answers)} renderings for {len(answers)} requests"
-                yield Mismatch(f"GET {path}: an X-Render-Id a second time", got)
+                yield answers[-1].wrong("an X-Render-Id a second time", got)
 
 
 @check("kept-headers")
-def kept_headers(context: Context) -> Iterator[Mismatch]:
+def kept_headers(context: Context) -> Iterator[Finding]:
     """A cached page has the content type and the security headers of a newly rendered one."""
-    if not context.layers:
-        return
-    for path in context.site.main_paths:
-        cached = context.get(path)
-        rendered = context.get(f"{path}?rendered={secrets.token_hex(4)}")
-        if rendered.status != cached.status:
-            continue
-        yield from different_headers(
-            f"GET {path}, a hit", cached, rendered, PAGE_HEADERS, context.site.description.reads_environment
-        )
+    for path in context.site.main_paths if context.layers else []:
+        cached, rendered = context.get(path), context.get(f"{path}?rendered={secrets.token_hex(4)}")
+        if rendered.status == cached.status:
+            exact = context.site.description.reads_environment
+            yield from different_headers(cached, rendered, PAGE_HEADERS, exact)
 
 
 @check("encodings")
-def encodings(context: Context) -> Iterator[Mismatch]:
+def encodings(context: Context) -> Iterator[Finding]:
     """A client that accepts gzip gets the same page, and a compressed answer has Vary: Accept-Encoding."""
     for path in context.site.main_paths:
-        answer = context.get(path, {"Accept-Encoding": "gzip"})
-        yield from differences(context, path, answer)
-        if answer.header("Content-Encoding") and "accept-encoding" not in (answer.header("Vary") or "").lower():
-            yield Mismatch(f"GET {path} with gzip: Vary: Accept-Encoding", f"Vary: {answer.header('Vary')}")
+        right = (context.as_rendered(path), varies_if_coded())
+        yield from context.ask(path, *right, headers={"Accept-Encoding": "gzip"})
 
 
 @check("not-found")
 def not_found(context: Context) -> Iterator[Finding]:
     """An unknown path gets a 404 with the site's own page; an unknown static file gets a 404."""
-    unknown = f"{context.site.static_url}no-such-file.css"
-    if (got := context.get(unknown).status) != 404:
-        yield Mismatch(f"GET {unknown}: status 404", f"status {got}")
+    yield from context.ask(f"{context.site.static_url}no-such-file.css", status(404))
     if not context.site.has_404:
         raise NotTried(f"the project has a page for any path, such as {UNKNOWN_PATH}")
-    answer = context.first(UNKNOWN_PATH)
-    if answer.status != 404:
-        yield Mismatch(f"GET {UNKNOWN_PATH}: status 404", f"status {answer.status}")
-    yield from differences(context, UNKNOWN_PATH, answer)
+    yield from context.judge(context.first(UNKNOWN_PATH), status(404), context.as_rendered(UNKNOWN_PATH))
 
 
 @check("out-of-range")
@@ -201,28 +165,21 @@ def out_of_range(context: Context) -> Iterator[Finding]:
     if not beyond:
         raise NotTried("the project names no page beyond a last one")
     for path in beyond:
-        answer = context.first(path)
-        if answer.status != 404:
-            yield Mismatch(f"GET {path}: status 404", f"status {answer.status}")
-        else:
-            yield from differences(context, path, answer)
+        yield from context.judge(context.first(path), status(404), context.as_rendered(path))
 
 
 @check("server-error")
-def server_error(context: Context) -> Iterator[Mismatch]:
+def server_error(context: Context) -> Iterator[Finding]:
     """A failing view answers 500 with the site's own page, without a traceback, and the site goes on."""
     require_probes(context)
-    answer = context.get(FAILURE)
-    if answer.status != 500:
-        yield Mismatch(f"GET {FAILURE}: status 500", f"status {answer.status}")
-        return
-    if not answer.content_type.startswith("text/html") or not answer.render_id:
-        yield Mismatch(f"GET {FAILURE}: the site's own page", answer.header("Content-Type") or "no type")
+    answer = yield from context.ask(
+        FAILURE, status(500), header("Content-Type", lambda value: "text/html" in value, "the site's own page")
+    )
+    if not answer.render_id:
+        yield answer.wrong("the site's own page", "a page of a server")
     if "Traceback" in answer.text or "RuntimeError" in answer.text:
-        yield Mismatch(f"GET {FAILURE}: a page for visitors", "the traceback")
-    home = context.site.url("home")
-    if (got := context.get(home).status) != 200:
-        yield Mismatch(f"GET {home} after it: status 200", f"status {got}")
+        yield answer.wrong("a page for visitors", "the traceback")
+    yield from context.ask(context.site.url("home"), status(200), when="after an error")
 
 
 @check("head")
@@ -236,58 +193,71 @@ def head(context: Context) -> Iterator[Finding]:
             if answer.status == 405 and not context.strict:
                 yield NotTried(f"{path} refuses HEAD")
                 continue
-            yield from _head_differences(path, answer, whole)
+            yield from context.judge(answer, status(whole.status), *_as_get(whole))
             if not answer.keeps_open:
                 if extra := connection.rest():
-                    yield Mismatch(f"HEAD {path}: no body", f"{len(extra)} bytes: {extra[:40]!r}")
+                    yield answer.wrong("no body", f"{len(extra)} bytes: {extra[:40]!r}")
                 continue
             try:
-                got = connection.exchange("GET", following)
+                after = connection.exchange("GET", following)
             except wire.Closed:
                 continue
             except BadAnswer as error:
-                yield Mismatch(f"HEAD {path}: no body, then an answer to the next request", str(error))
+                yield answer.wrong("no body, then an answer to the next request", str(error))
                 continue
-            if got.status != 200 or got.content_type != context.first(following).content_type:
-                yield Mismatch(f"HEAD {path}: then GET {following} 200", f"status {got.status}")
+            if after.content_type != context.first(following).content_type:
+                yield after.wrong("its own answer, after a HEAD", given(after, "Content-Type"))
 
 
-def _head_differences(path: str, answer: Answer, whole: Answer) -> Iterator[Mismatch]:
-    if answer.status != whole.status:
-        yield Mismatch(f"HEAD {path}: status {whole.status}", f"status {answer.status}")
-        return
-    ours, theirs = ({name.lower() for name, _ in item.headers} - VOLATILE for item in (answer, whole))
-    if missing := theirs - ours:
-        yield Mismatch(f"HEAD {path}: the headers of GET", f"without {', '.join(sorted(missing))}")
+def _as_get(whole: Answer) -> Iterator[Expectation]:
+    """What the answer to HEAD must have in common with that to GET."""
+    theirs = {name.lower() for name, _ in whole.headers} - VOLATILE
+
+    def missing(answer: Answer) -> str | None:
+        lost = theirs - {name.lower() for name, _ in answer.headers}
+        return f"without {', '.join(sorted(lost))}" if lost else None
+
+    yield Expectation("the headers of GET", missing)
     for name in ("Content-Type", "Content-Encoding", "Vary"):
-        if answer.header(name) != whole.header(name):
-            yield Mismatch(f"HEAD {path}: {name}: {whole.header(name)}", f"{answer.header(name)}")
-    length = answer.header("Content-Length")
-    if length is not None and length != str(len(whole.body)):
-        yield Mismatch(f"HEAD {path}: Content-Length {len(whole.body)} as GET, or none", length)
+        yield header(name, lambda value, name=name: value == (whole.header(name) or ""), given(whole, name))  # type: ignore[misc]
+    length = str(len(whole.body))
+    yield header("Content-Length", lambda value: value in ("", length), f"Content-Length {length} as GET, or none")
 
 
 @check("conditional")
-def conditional(context: Context) -> Iterator[Mismatch]:
+def conditional(context: Context) -> Iterator[Finding]:
     """A page with an ETag or Last-Modified answers 304 to that validator and 200 to another."""
     for path in context.site.main_paths:
         yield from revalidation(context, path)
 
 
+def revalidation(context: Context, path: str, *, required: bool = False) -> Iterator[Finding]:
+    """What is wrong with the answers to each validator of `path`; having none is wrong only if `required`."""
+    first = context.get(path)
+    # A page with something of its own in each rendering, such as a token, has another validator each time.
+    second = first if required else context.get(path)
+    same = {name: first.header(name) for _, name in CONDITIONS if first.header(name) == second.header(name)}
+    if required and not any(same.values()):
+        yield first.wrong("ETag or Last-Modified", "neither")
+    for condition, validator in CONDITIONS:
+        if value := same.get(validator):
+            yield from context.ask(path, status(304), headers={condition: value})
+    if same.get("ETag"):
+        other = yield from context.ask(path, status(200), headers={"If-None-Match": '"another"'})
+        if other.status == 200 and other.content != first.content:
+            yield other.wrong("the body", f"{len(other.content)} other bytes")
+
+
 @check("redirects")
-def redirects(context: Context) -> Iterator[Mismatch]:
+def redirects(context: Context) -> Iterator[Finding]:
     """Redirects lead where they lead in process, with no other scheme, host or port than the visitor's."""
     for path, expected, location in redirecting(context):
-        answer = context.first(path)
-        if answer.status != expected:
-            yield Mismatch(f"GET {path}: status {expected}", f"status {answer.status}")
-        if 300 <= answer.status < 400:
-            yield from wrong_location(context, f"GET {path}", answer, location)
+        yield from context.judge(context.first(path), status(expected), leads_to(context, location))
     static = context.site.static_url
     for path, location in ((f"{static}css", f"{static}css/"), ("//other.example/", None)):
         answer = context.get(path)
-        if 300 <= answer.status < 400:
-            yield from wrong_location(context, f"GET {path}", answer, location)
+        if answer.redirects:
+            yield from context.judge(answer, leads_to(context, location))
 
 
 def redirecting(context: Context) -> list[tuple[str, int, str | None]]:
@@ -298,41 +268,11 @@ def redirecting(context: Context) -> list[tuple[str, int, str | None]]:
     return [(path, page.status, page.location) for path, page in site.pages.items() if page.redirects]
 
 
-def wrong_location(context: Context, what: str, answer: Answer, path: str | None) -> Iterator[Mismatch]:
-    """What is wrong with the Location of a redirect to `path` of this very site (any path when None)."""
-    got = answer.header("Location") or ""
-    own = got.removeprefix(context.target.origin) if got.startswith(context.target.origin + "/") else got
-    local = own.startswith("/") and not own.startswith(("//", "/\\"))
-    if not local or (path is not None and own != path):
-        yield Mismatch(f"{what}: Location {path or 'of this site'}", got or "none")
+def leads_to(context: Context, path: str | None) -> Expectation:
+    """A redirect to `path` of this very site, any path when None."""
 
+    def right(got: str) -> bool:
+        own = got.removeprefix(context.target.origin) if got.startswith(context.target.origin + "/") else got
+        return own.startswith("/") and not own.startswith(("//", "/\\")) and path in (None, own)
 
-def revalidation(context: Context, path: str, *, required: bool = False) -> Iterator[Mismatch]:
-    """What is wrong with the answers to each validator of `path`; having none is wrong only if `required`."""
-    first = context.get(path)
-    # A page with something of its own in each rendering, such as a token, has another validator each time.
-    second = first if required else context.get(path)
-    by = [
-        (condition, first.header(validator))
-        for condition, validator in (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
-        if first.header(validator) and second.header(validator) == first.header(validator)
-    ]
-    if required and not by:
-        yield Mismatch(f"GET {path}: ETag or Last-Modified", "neither")
-    for condition, value in by:
-        again = context.get(path, {condition: value or ""})
-        if again.status != 304:
-            yield Mismatch(f"GET {path} with {condition}: {value}: status 304", f"status {again.status}")
-    if first.header("ETag") and second.header("ETag") == first.header("ETag"):
-        other = context.get(path, {"If-None-Match": '"another"'})
-        if other.status != 200 or other.content != first.content:
-            yield Mismatch(f"GET {path} with another ETag: status 200 and the body", f"status {other.status}")
-
-
-def differences(context: Context, path: str, answer: Answer) -> Iterator[Mismatch]:
-    """The differences between an answer and the page rendered in process."""
-    expected = context.site.pages[path]
-    if answer.content_type != expected.content_type:
-        yield Mismatch(f"GET {path}: Content-Type {expected.content_type}", answer.header("Content-Type") or "none")
-    if wrong := expected.difference(as_in_process(answer.text, context.target)):
-        yield Mismatch(f"GET {path}: {wrong[0]}", wrong[1])
+    return header("Location", right, f"Location {path or 'of this site'}")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from bench.verify.check import check
 from bench.verify.context import Context
-from bench.verify.finding import Mismatch
+from bench.verify.expect import REFUSED, lacks_bytes, no_header
+from bench.verify.finding import Finding
 from bench.verify.site import LIST_PAGE
 from bench.verify.wire import Answer
 
@@ -70,43 +71,34 @@ HUGE = b"99999999999999999999999"
 _NUMBER = re.compile(rb"\d+(?=/$)")
 # Not percent-encoding at all; a server that drops the malformed part answers with another page.
 BROKEN = (b"/%", b"/%zz/", b"{section}%", b"{static}%", b"{static}%zz.css")
-# Refused or not found.
-REFUSED = range(400, 500)
 # Where a project whose pages are not known has nothing, so that none of its views is asked for an odd number.
 SECTION = "/no/such/"
 
+no_file = lacks_bytes(SECRETS, "no such file")
+
 
 @check("path-escapes")
-def path_escapes(context: Context) -> Iterator[Mismatch]:
+def path_escapes(context: Context) -> Iterator[Finding]:
     """Dot segments and encoded slashes never lead out of the static root, nor to a file of the project."""
     for path in (located(context, path.encode()).decode() for path in ESCAPES):
-        answer = context.get(path)
-        if any(secret in answer.body for secret in SECRETS):
-            yield Mismatch(f"GET {path}: no such file", f"status {answer.status} with the file's content")
-        elif not _refused(context, answer) and not _leads_to_refusal(context, answer):
-            yield Mismatch(f"GET {path}: status 400 to 499", f"status {answer.status}")
+        yield from _refused(context, (yield from context.ask(path, no_file)))
 
 
 @check("odd-paths")
-def odd_paths(context: Context) -> Iterator[Mismatch]:
+def odd_paths(context: Context) -> Iterator[Finding]:
     """Percent-encoded, non-ASCII and overlong paths get a 4xx, never a server error."""
     lists = [path for kind, path in context.site.urls.items() if kind.endswith(LIST_PAGE)]
     beyond = [_NUMBER.sub(HUGE, path.encode()) for path in lists]
     for path in dict.fromkeys([*(located(context, path) for path in ODD), *beyond]):
-        answer = context.get(path)
-        shown = path[:60].decode("ascii", "backslashreplace")
-        if not _refused(context, answer) and not _leads_to_refusal(context, answer):
-            yield Mismatch(f"GET {shown}: status 400 to 499", f"status {answer.status}")
-        if answer.header("X-Injected"):
-            yield Mismatch(f"GET {shown}: no header from the path", "X-Injected: yes")
+        answer = yield from context.ask(path, no_header("X-Injected", "no header from the path"))
+        yield from _refused(context, answer)
 
 
 @check("broken-escapes")
-def broken_escapes(context: Context) -> Iterator[Mismatch]:
+def broken_escapes(context: Context) -> Iterator[Finding]:
     """A percent sign that encodes nothing gets a 4xx, never another page."""
     for path in (located(context, path) for path in BROKEN):
-        if not _refused(context, answer := context.get(path)):
-            yield Mismatch(f"GET {path.decode()}: status 400 to 499", f"status {answer.status}")
+        yield from _refused(context, context.get(path), may_lead=False)
 
 
 def located(context: Context, path: bytes) -> bytes:
@@ -126,14 +118,13 @@ def located(context: Context, path: bytes) -> bytes:
     return path
 
 
-def _refused(context: Context, answer: Answer) -> bool:
-    """Whether it is refused or not found; a project with a page for any path may have one for this."""
-    return answer.status in REFUSED or (not context.site.has_404 and answer.status < 500)
+def _refused(context: Context, answer: Answer, *, may_lead: bool = True) -> Iterator[Finding]:
+    """What is wrong unless it is refused or not found, or leads to what is, as a normalised path may.
 
-
-def _leads_to_refusal(context: Context, answer: Answer) -> bool:
-    """Whether it redirects within the site to a path that is refused, as a normalised path may be."""
+    A project with a page for any path may have one for this.
+    """
     location = (answer.header("Location") or "").removeprefix(context.target.origin)
-    if not 300 <= answer.status < 400 or not location.startswith("/") or location.startswith("//"):
-        return False
-    return context.get(location).status in REFUSED
+    if may_lead and answer.redirects and location.startswith("/") and not location.startswith("//"):
+        answer = context.get(location)
+    if answer.status not in REFUSED and (context.site.has_404 or answer.status >= 500):
+        yield answer.wrong("status 400 to 499")

@@ -5,34 +5,51 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import permutations
 
 from bench.verify import page_parser
-from bench.verify.browser import Browser
-from bench.verify.check import LAYER, check
+from bench.verify.check import LAYER
+from bench.verify.check import check as any_check
 from bench.verify.context import Context
+from bench.verify.expect import has, redirect, status
 from bench.verify.finding import Finding, Mismatch
-from bench.verify.hits import new_path, paragraphs, render_id, require_probes, until_hit
-from bench.verify.layer_facts import without_invalidation
+from bench.verify.hits import (
+    TIMES,
+    answering,
+    distinct,
+    is_hit,
+    new_path,
+    render_id,
+    repeat,
+    require_probes,
+    shows,
+    until_hit,
+    without_invalidation,
+)
+from bench.verify.page_parser import TOKEN
+from bench.verify.rows import new_rows, require_rows
+from bench.verify.site import MAX_PAGES
+from bench.verify.visitor import Visitor
 from bench.verify.wire import Answer
-from bench.verify.writer import new_rows, require_rows
 
-ANONYMOUS = ""
 AT_ONCE = 8
 # A web server may check only once a second whether its open file still is the page.
 COLD_S = 2.5
 PAUSE_S = 0.05
 # A token or a session has at least so many.
 SECRET_CHARACTERS = 12
-# How many pages two accounts are kept apart on.
-MAX_PAGES = 12
+# A header of the servers' own in their configuration.
+_INTERNAL = re.compile(r"\b[Xx]-[A-Za-z]+(?:-[A-Za-z]+)*")
+
+check = partial(any_check, group="privacy")
 
 
 @dataclass
-class Visitor:
+class Reader:
     """A visitor, with the tokens and cookies they got, to be compared with those of others.
 
     name   of the account, empty when anonymous
@@ -40,14 +57,14 @@ class Visitor:
     """
 
     name: str
-    browser: Browser
+    visitor: Visitor
     proof: str = ""
     tokens: set[str] = field(default_factory=set)
     cookies: set[str] = field(default_factory=set)
 
     def read(self, path: str) -> Answer:
         """Request a page and note the tokens and cookies that came with it."""
-        answer = self.browser.get(path)
+        answer = self.visitor.get(path)
         self.tokens |= page_parser.tokens(answer.text)
         given = {line.split(";")[0] for line in answer.all("Set-Cookie")}
         # A short one, such as of a language, may well be that of another visitor.
@@ -59,25 +76,48 @@ class Visitor:
         return self.name or "an anonymous visitor"
 
 
-def visitors(context: Context) -> list[Visitor]:
+def anonymous(context: Context) -> Reader:
+    return Reader("", Visitor(context.target))
+
+
+def readers(context: Context) -> list[Reader]:
     """Two logged-in accounts and an anonymous visitor."""
-    found = [visitor(context, number) for number in (0, 1)]
-    return [*found, Visitor(ANONYMOUS, Browser(context.target))]
+    return [*(member(context, number) for number in (0, 1)), anonymous(context)]
 
 
-def visitor(context: Context, number: int) -> Visitor:
+def member(context: Context, number: int) -> Reader:
     """The visitor of an account, logged in."""
     account = context.member(number)
-    return Visitor(account.username, context.browser_of(number), context.site.proof(account))
+    return Reader(account.username, context.member_visitor(number), context.site.proof(account))
 
 
-@check("accounts-apart", stage=LAYER, thorough=True, accounts=2)
+def _not_theirs(reader: Reader, answer: Answer, everybody: Iterable[Reader], own: bool) -> Iterator[Finding]:
+    """What of others, or what not of their `own`, a visitor sees on a page."""
+    what, text = (
+        f"{answer.sent and answer.sent.method} {answer.sent and answer.sent.path!s} by {reader.who}",
+        answer.text,
+    )
+    for other in everybody:
+        if other.proof and other is not reader and other.proof in text:
+            yield answer.wrong(f"not what only {other.who} may see", other.proof, what)
+    if own and reader.proof and reader.proof not in text:
+        yield answer.wrong(reader.proof, f"status {answer.status} without it", what)
+
+
+def _shared(everybody: list[Reader]) -> Iterator[Finding]:
+    """Tokens and cookies that one visitor got and another got, too."""
+    for one, other in permutations(everybody, 2):
+        if shared := (one.tokens & other.tokens) | (one.cookies & other.cookies):
+            yield Mismatch(f"no token or cookie of {one.who} for {other.who}", ", ".join(sorted(shared)))
+
+
+@check("accounts-apart", group="behaviour", stage=LAYER, thorough=True, accounts=2)
 def accounts_apart(context: Context) -> Iterator[Finding]:
     """Two accounts and an anonymous visitor read public pages and their own; each is first once at a page that is not
     cached yet. None sees what only another's page shows, nor gets another's token or cookie."""
     site = context.site
-    context.site.url("login")
-    everybody = visitors(context)
+    site.url("login")
+    everybody = readers(context)
     paths = list(dict.fromkeys([*site.proof_paths, *site.public_paths]))[:MAX_PAGES]
     for number in range(len(everybody)):
         order = [*everybody[number:], *everybody[:number]]
@@ -85,173 +125,152 @@ def accounts_apart(context: Context) -> Iterator[Finding]:
             # A query that nobody has sent makes even a page that is cached already a new one.
             new = f"{path}{'&' if '?' in path else '?'}visit={secrets.token_hex(4)}"
             for asked in (new, path):
-                for visitor in order:
-                    yield from _others(visitor, asked, visitor.read(asked), everybody, path in site.proof_paths)
+                for reader in order:
+                    yield from _not_theirs(reader, reader.read(asked), everybody, path in site.proof_paths)
     yield from _shared(everybody)
 
 
-def _others(who: Visitor, path: str, answer: Answer, everybody: list[Visitor], own: bool) -> Iterator[Mismatch]:
-    """What of others, or what not of their `own`, a visitor sees on a page."""
-    text = answer.text
-    for other in everybody:
-        if other.proof and other is not who and other.proof in text:
-            yield Mismatch(f"GET {path} by {who.who}: not what only {other.who} may see", other.proof)
-    if own and who.proof and who.proof not in text:
-        yield Mismatch(f"GET {path} by {who.who}: {who.proof}", f"status {answer.status} without it")
-
-
-def _shared(everybody: list[Visitor]) -> Iterator[Mismatch]:
-    """Tokens and cookies that one visitor got and another got, too."""
-    for one, other in permutations(everybody, 2):
-        if shared := (one.tokens & other.tokens) | (one.cookies & other.cookies):
-            yield Mismatch(f"no token or cookie of {one.who} for {other.who}", ", ".join(sorted(shared)))
-
-
-@check("orders", group="privacy", accounts=2)
+@check("orders", accounts=2)
 def orders(context: Context) -> Iterator[Finding]:
     """Two accounts and an anonymous visitor read home, a list, a detail and a probe page in every order: each gets
     their own page, without another's name, token or cookie."""
     require_probes(context)
-    cold = _cold_pages(context)
-    everybody = visitors(context)
-    names = {item.name for item in everybody} - {ANONYMOUS}
-    lists, details = cold
+    lists, details = _cold_pages(context)
+    everybody = readers(context)
     for number, order in enumerate(permutations(everybody)):
         for path in (context.site.url("home"), lists[number % len(lists)], details[number % len(details)], new_path()):
             # Each twice: the second answer may be a hit.
-            for visitor in (*order, *order):
-                yield from _foreign(context, visitor, path, visitor.read(path), names)
+            for reader in (*order, *order):
+                yield from _not_theirs(reader, answer := reader.read(path), everybody, own=True)
+                yield from _anonymous(context, reader, answer)
     yield from _shared(everybody)
+
+
+def _anonymous(context: Context, reader: Reader, answer: Answer) -> Iterator[Finding]:
+    """What an anonymous visitor gets of a session."""
+    if not reader.name:
+        if TOKEN in answer.text:
+            yield answer.wrong("no CSRF token for an anonymous visitor", "one")
+        if f"{context.site.session_cookie}=" in (answer.header("Set-Cookie") or ""):
+            yield answer.wrong("no session for an anonymous visitor", answer.header("Set-Cookie"))
 
 
 def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
     """Lists and details that nobody has requested yet, one for each order where the site has so many."""
     listed = context.site.url("section")
-    details = [
-        link
-        for link in page_parser.parse(context.get(listed).text).links
-        if re.fullmatch(rf"{re.escape(listed)}\d+/", link)
-    ]
+    links = page_parser.parse(context.get(listed).text).links
+    details = [link for link in links if re.fullmatch(rf"{re.escape(listed)}\d+/", link)]
     pages = [f"{listed}page/{number}/" for number in range(3, 9)]
     pages = [path for path in pages if context.get(f"{path}?cold=1").status == 200]
     return pages or [listed], list(dict.fromkeys(details)) or [context.site.url("detail")]
 
 
-def _foreign(context: Context, visitor: Visitor, path: str, answer: Answer, names: set[str]) -> Iterator[Mismatch]:
-    """What in an answer is not for this visitor."""
-    text = answer.text
-    if foreign := [name for name in names - {visitor.name} if name in text]:
-        yield Mismatch(f"GET {path} by {visitor.who}: not the name of another", ", ".join(foreign))
-    if visitor.name and visitor.name not in text:
-        yield Mismatch(f"GET {path} by {visitor.who}: their own name", f"status {answer.status} without it")
-    if not visitor.name and "csrfmiddlewaretoken" in text:
-        yield Mismatch(f"GET {path} by {visitor.who}: no CSRF token", "one")
-    if not visitor.name and f"{context.site.session_cookie}=" in (answer.header("Set-Cookie") or ""):
-        yield Mismatch(f"GET {path} by {visitor.who}: no session", f"Set-Cookie: {answer.header('Set-Cookie')}")
-
-
-@check("cold-pages", group="privacy", accounts=1)
+@check("cold-pages", accounts=1)
 def cold_pages(context: Context) -> Iterator[Finding]:
     """An account is the first to read home, a list and details after a write: no other visitor gets its pages.
 
     Under a layer without invalidation it reads only details, of new rows.
     """
     require_rows(context)
-    account = Visitor(context.member(0).username, context.browser_of(0))
-    anonymous = Visitor(ANONYMOUS, Browser(context.target))
+    account, other = member(context, 0), anonymous(context)
     shared = [] if without_invalidation(context) else [context.site.url("home"), context.site.url("section")]
     for path in shared:
-        anonymous.read(path)
+        other.read(path)
     with new_rows(context) as (_, (row,)):
         paths = [path for path in (*shared, row.author_page, row.post_page) if path]
-        own = [(path, account.read(path)) for path in (*paths, *paths)]
+        own = [account.read(path) for path in (*paths, *paths)]
         deadline = time.monotonic() + COLD_S
-        others = [(path, answer) for path in paths for answer in _until(anonymous, path, row.title or "", deadline)]
-    for visitor, answers in ((account, own), (anonymous, others)):
-        for path, answer in answers:
-            yield from _foreign(context, visitor, path, answer, {account.name})
-    if given := {render_id(answer) for _, answer in own} & {render_id(answer) for _, answer in others} - {None}:
-        yield Mismatch("no rendering for an account given to anybody else", f"{len(given)} of them")
-    if shared_items := (account.tokens & anonymous.tokens) | (account.cookies & anonymous.cookies):
-        yield Mismatch(f"no token or cookie of {account.who} for others", ", ".join(sorted(shared_items)))
+        others = [answer for path in paths for answer in _until(other, path, row.title or "", deadline)]
+    for reader, answers in ((account, own), (other, others)):
+        for answer in answers:
+            yield from _not_theirs(reader, answer, (account, other), own=True)
+            yield from _anonymous(context, reader, answer)
+    if given := [answer for answer in others if answer.render_id and is_hit(answer, own)]:
+        yield given[0].wrong("no rendering for an account given to anybody else", f"{len(given)} of them")
+    yield from _shared([account, other])
 
 
-def _until(visitor: Visitor, path: str, words: str, deadline: float) -> Iterator[Answer]:
+def _until(reader: Reader, path: str, words: str, deadline: float) -> Iterator[Answer]:
     """The visitor's answers until one has these words or the time is over, and two more."""
     while True:
-        answer = visitor.read(path)
+        answer = reader.read(path)
         yield answer
         if words in answer.text or time.monotonic() > deadline:
             break
         time.sleep(PAUSE_S)
-    yield visitor.read(path)
-    yield visitor.read(path)
+    yield reader.read(path)
+    yield reader.read(path)
 
 
-@check("signed-in-not-kept", group="privacy", accounts=1)
+@check("signed-in-not-kept", accounts=1)
 def signed_in_not_kept(context: Context) -> Iterator[Finding]:
     """Pages rendered for a logged-in visitor are never cached, and logged-in visitors never get cached pages."""
     require_probes(context)
-    account, browser = context.member(0), context.browser_of(0)
+    account, visitor = context.member(0), context.member_visitor(0)
     path = new_path()
-    own = [browser.get(path) for _ in range(3)]
+    own = [visitor.get(path) for _ in range(TIMES)]
     until_hit(context, path, tries=4)
-    others = [context.get(path) for _ in range(3)]
-    own += [browser.get(path) for _ in range(3)]
-    if len(set(map(render_id, own))) < len(own):
-        yield Mismatch(f"GET {path} logged in, {len(own)} times: as many renderings", "a hit")
-    if set(map(render_id, own)) & set(map(render_id, others)):
-        yield Mismatch(f"GET {path} anonymously: no rendering for the logged-in visitor", "the same rendering")
-    session = browser.cookies[context.site.session_cookie]
-    for cookie in (
-        f"{context.site.session_cookie}={session}",
-        f"_ga=1;{context.site.session_cookie}={session}",
-        f"{context.site.session_cookie}=; {context.site.session_cookie}={session}",
-        f"_ga=1; {context.site.session_cookie}={session}; _gid=2",
-        f'a="x y"; {context.site.session_cookie}={session}',
-    ):
-        if (got := paragraphs(context.get(path, {"Cookie": cookie})).get("user")) != account.username:
-            yield Mismatch(f"GET {path} with Cookie: {cookie}: the page of {account.username}", f"that of {got}")
+    others = repeat(context, path)
+    own += [visitor.get(path) for _ in range(TIMES)]
+    yield from distinct(own, map(render_id, own), "renderings for a logged-in visitor")
+    if any(is_hit(answer, own) for answer in others):
+        yield others[0].wrong("no rendering for the logged-in visitor", "the same rendering")
+    name = context.site.session_cookie
+    session = f"{name}={visitor.cookies[name]}"
+    first = (f"_ga=1;{session}", f"{name}=; {session}", f"_ga=1; {session}; _gid=2", f'a="x y"; {session}')
+    for cookie in (session, *first):
+        yield from context.ask(path, shows("user", account.username), headers={"Cookie": cookie})
 
 
-@check("own-token-works", group="privacy", accounts=2)
+@check("forged-internal", accounts=1)
+def forged_internal(context: Context) -> Iterator[Finding]:
+    """A client that puts an account's session into a header which the servers use among themselves makes no page of
+    that account for others."""
+    require_probes(context)
+    session = context.site.session_cookie
+    cookie = f"{session}={context.member_visitor(0).cookies[session]}"
+    texts = [path.read_text("utf-8", "replace") for path in context.own.layout.conf.rglob("*") if path.is_file()]
+    for name in sorted({name.title() for text in texts for name in _INTERNAL.findall(text)}):
+        path = new_path()
+        repeat(context, path, TIMES, {name: cookie})
+        yield from context.ask(path, shows("user", "nobody"), when=f"after a client sent a session as {name}")
+
+
+@check("own-token-works", accounts=2)
 def own_token_works(context: Context) -> Iterator[Finding]:
     """An account's form works with its own token after another account and an anonymous visitor read the page."""
     post = context.site.url("commented")
-    first, second, anonymous = visitors(context)
-    for visitor in (first, anonymous, second, first, anonymous):
-        visitor.read(post)
-    form = page_parser.parse(second.read(post).text, post).comment_form()
+    first, second, other = readers(context)
+    for reader in (first, other, second, first, other):
+        reader.read(post)
+    form = second.visitor.comment_form(post)
     if form is None:
         yield Mismatch(f"GET {post} by {second.who}: a form for a comment", "none")
         return
     words = f"verified {secrets.token_hex(8)}"
     context.posts.append(post.rstrip("/").rpartition("/")[2])
-    answer = second.browser.post(form.action, {**form.values, **dict.fromkeys(form.texts, words)})
-    if not 300 <= answer.status < 400:
-        yield Mismatch(f"POST {form.action} by {second.who} with its token: a redirect", f"status {answer.status}")
-        return
-    if words not in (page_shown := second.browser.follow(answer)).text:
-        yield Mismatch(f"the page after it: the comment {words!r}", f"status {page_shown.status} without it")
-    foreign = {**form.values, "csrfmiddlewaretoken": next(iter(first.tokens), "none")}
-    if (got := second.browser.post(form.action, {**foreign, **dict.fromkeys(form.texts, words)}).status) != 403:
-        yield Mismatch(f"POST {form.action} by {second.who} with another's token: status 403", f"status {got}")
+    answer = second.visitor.write_into(form, words)
+    yield from context.judge(answer, redirect(), when="with the visitor's own token")
+    if answer.redirects:
+        yield from context.judge(second.visitor.follow(answer), has(words, what="the comment"), when="after it")
+        foreign = second.visitor.write_into(form, words, **{TOKEN: next(iter(first.tokens), "none")})
+        yield from context.judge(foreign, status(403), when="with another's token")
 
 
-@check("personal-at-once", group="privacy")
+@check("personal-at-once")
 def personal_at_once(context: Context) -> Iterator[Finding]:
     """Visitors who request a page with a CSRF token at the same time each get their own token and cookie."""
     require_probes(context)
-    path = new_path("odd/token")
+    path = answering(does=["token"])
 
-    def visit(_: int) -> Visitor:
-        visitor = Visitor(ANONYMOUS, Browser(context.target))
-        visitor.read(path)
-        return visitor
+    def visit(_: int) -> Reader:
+        reader = anonymous(context)
+        reader.read(path)
+        return reader
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = list(pool.map(visit, range(AT_ONCE)))
     for what in ("tokens", "cookies"):
-        given = [item for visitor in found for item in getattr(visitor, what)]
-        if len(set(given)) < AT_ONCE:
-            yield Mismatch(f"GET {path} by {AT_ONCE} at once: {AT_ONCE} {what}", f"{len(set(given))}")
+        given = {item for reader in found for item in getattr(reader, what)}
+        if len(given) < AT_ONCE:
+            yield Mismatch(f"GET {path} by {AT_ONCE} at once: {AT_ONCE} {what}", f"{len(given)}")

@@ -6,25 +6,31 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import cycle
 
-from bench.verify import wire
-from bench.verify.check import check
-from bench.verify.checks.files import stored_files
+from bench.verify.check import check as any_check
+from bench.verify.checks.store import stored_files
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import (
     MAX_TRIES,
+    caches_pages,
     is_hit,
     new_path,
-    paragraphs,
+    obstacle_here,
     render_id,
     repeat,
     require_cacheable,
     require_probes,
+    require_visible_hits,
+    shown,
+    shows,
+    until_hit,
 )
-from bench.verify.layer_facts import require_visible_hits
-from bench.verify.wire import Answer, BadAnswer, Connection
+from bench.verify.site import MAX_PAGES
+from bench.verify.visitor import Visitor
+from bench.verify.wire import Answer, BadAnswer, Closed, Connection
 
 VISITORS = 24
 FLOOD = 1000
@@ -39,32 +45,32 @@ MAX_ADDED = 50
 # variant for each cookie has no hits at all.
 MAX_LOSS = 0.1
 MIN_SHARE = 0.5
+# Visitors of public pages, and how often each reads one: a cookie that the first answer sets comes with the second.
+READERS, READS = 12, 2
+QUERIES = ("", "a=1&b=2", "b=2&a=1", "a=1&b=2&", "a=1&a=2", "a=2&a=1", "a=1", "a=1;b=2", "a=%31", "A=1", "page=2", "?")
+
+check = partial(any_check, group="web")
 
 
-@check("hit-ratio", group="web")
+@check("hit-ratio")
 def hit_ratio(context: Context) -> Iterator[Finding]:
     """Analytics cookies, new for each visitor, cost no hits; the hit ratio with a CSRF cookie is reported."""
     require_visible_hits(context)
     require_cacheable(context)
     plain = _ratio(context, dict)
+    token = _ratio(context, lambda: {"Cookie": f"csrftoken={secrets.token_hex(16)}"})
     analytics = _ratio(
         context, lambda: {"Cookie": f"_ga=GA1.1.{secrets.randbelow(10**9)}; _gid={secrets.token_hex(6)}"}
     )
-    token = _ratio(context, lambda: {"Cookie": f"csrftoken={secrets.token_hex(16)}"})
     yield Figure("hit_ratio_no_cookie", plain)
     yield Figure("hit_ratio_csrf_cookie", token)
     yield Figure("hit_ratio_analytics_cookies", analytics)
     if not plain:
         yield Mismatch(f"{VISITORS} visitors without cookies: some hits", "none")
-    minimum = _minimum(plain)
-    if analytics < minimum:
-        what = f"{VISITORS} visitors with analytics cookies: a hit ratio of at least {minimum:.2f}"
+    least = plain - MAX_LOSS if plain >= 1 - MAX_LOSS else MIN_SHARE * plain
+    if analytics < least:
+        what = f"{VISITORS} visitors with analytics cookies: a hit ratio of at least {least:.2f}"
         yield Mismatch(f"{what}, that without cookies being {plain:.2f}", f"{analytics:.2f}")
-
-
-def _minimum(plain: float) -> float:
-    """The lowest right hit ratio with analytics cookies, from the ratio without cookies."""
-    return plain - MAX_LOSS if plain >= 1 - MAX_LOSS else MIN_SHARE * plain
 
 
 def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
@@ -75,161 +81,174 @@ def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
     return hits / (VISITORS - 1)
 
 
-@check("parameters", group="web")
+@check("parameters")
 def parameters(context: Context) -> Iterator[Finding]:
     """Each query string, in any order of parameters, gets its own page, and so does the URL without one."""
     require_probes(context)
     path = new_path()
-    queries = [
-        "",
-        "a=1&b=2",
-        "b=2&a=1",
-        "a=1&b=2&",
-        "a=1&a=2",
-        "a=2&a=1",
-        "a=1",
-        "a=1;b=2",
-        "a=%31",
-        "A=1",
-        "page=2",
-        "?",
-    ]
-    urls = [f"{path}?{query}" if query else path for query in queries]
+    urls = [f"{path}?{query}" if query else path for query in QUERIES]
     # A server may normalise a query string before the application sees it, with and without the layer.
-    right = {url: paragraphs(context.get(url, context.bypass)).get("query") for url in urls}
+    right = {url: shows("query", shown(context.get(url, context.bypass), "query")) for url in urls}
     for url in [*urls, *urls]:
-        if (got := paragraphs(context.get(url)).get("query")) != right[url]:
-            yield Mismatch(f"GET {url}: the page of {right[url]!r}", f"that of {got!r}")
+        yield from context.ask(url, right[url])
 
 
-@check("junk-queries", group="web", thorough=True)
+@check("junk-queries", thorough=True)
 def junk_queries(context: Context) -> Iterator[Finding]:
     """1,000 made-up query strings are not cached, add no entries to the store, and evict nothing that was cached."""
-    require_probes(context)
-    primed, path = _primed(context), new_path()
+    flood, path = _Flood(context, f"{FLOOD} query strings"), new_path()
     junk = [f"{path}?utm_source={secrets.token_hex(8)}&page={number}" for number in range(FLOOD)]
-    before = _entries(context)
-    yield from _flood(context, ((url, "", "") for url in junk), {200})
-    yield from _bounded(context, before, f"{FLOOD} query strings")
-    yield from _still_cached(context, primed, f"{FLOOD} query strings")
+    yield from flood.sent(((url, "", "") for url in junk), 200)
+    yield from flood.bounded()
     sample = junk[:: FLOOD // SAMPLE]
     first = [context.get(url) for url in sample]
-    stayed = sum(is_hit(context.get(url), [answer]) for url, answer in zip(sample, first, strict=True))
-    yield Figure("junk_queries_kept_of_50", stayed)
+    stayed = [answer for url, before in zip(sample, first, strict=True) if is_hit(answer := context.get(url), [before])]
+    yield Figure("junk_queries_kept_of_50", len(stayed))
     if stayed:
-        yield Mismatch(
-            f"{len(sample)} of {FLOOD} made-up query strings, requested again: none cached", f"{stayed} cached"
-        )
+        yield stayed[0].wrong(f"not cached, like {len(sample)} of {FLOOD} made-up query strings", f"{len(stayed)} are")
 
 
-@check("junk-cookies", group="web", thorough=True)
+@check("junk-cookies", thorough=True)
 def junk_cookies(context: Context) -> Iterator[Finding]:
     """1,000 made-up cookies, of analytics, CSRF tokens and sessions, add no entries to the store, and evict nothing."""
-    require_probes(context)
-    primed = _primed(context)
+    flood = _Flood(context, f"{FLOOD} cookies")
     names = ("_ga", "csrftoken", "sessionid")
     cookies = (f"{name}={secrets.token_hex(16)}" for _, name in zip(range(FLOOD), cycle(names), strict=False))
-    before = _entries(context)
-    yield from _flood(context, ((path, "", cookie) for path, cookie in zip(cycle(primed), cookies)), {200})
-    yield from _bounded(context, before, f"{FLOOD} cookies")
-    yield from _still_cached(context, primed, f"{FLOOD} cookies")
+    yield from flood.sent(((path, "", cookie) for path, cookie in zip(cycle(flood.primed), cookies)), 200)
+    yield from flood.bounded()
 
 
-def _entries(context: Context) -> int | None:
-    """The entries of all stores: files, the caches of servers, and what the site reaches; None for a --target."""
-    if context.running is None:
-        return None
-    reached = json.loads(context.get("/__probe__/entries").body)["entries"]
-    try:
-        return len(stored_files(context)) + context.running.entries() + int(reached)
-    except FileNotFoundError as error:
-        raise NotTried(f"the entries cannot be counted: program not installed: {error.filename}") from None
-
-
-def _bounded(context: Context, before: int | None, after: str) -> Iterator[Finding]:
-    """What is wrong with the number of entries after a flood."""
-    if before is None:
-        return
-    added = (_entries(context) or 0) - before
-    yield Figure("entries_added", added)
-    if added > MAX_ADDED:
-        yield Mismatch(f"at most {MAX_ADDED} entries added to the store by {after}", f"{added}")
-
-
-@check("junk-hosts", group="web", thorough=True)
+@check("junk-hosts", thorough=True)
 def junk_hosts(context: Context) -> Iterator[Finding]:
     """1,000 made-up hosts are refused, get no cached page and evict none; other spellings and ports of the right host
     make no pages of their own."""
-    require_probes(context)
-    primed = _primed(context)
+    flood = _Flood(context, f"{FLOOD} hosts")
     hosts = (f"{secrets.token_hex(4)}.example" for _ in range(FLOOD))
-    yield from _flood(context, ((path, host, "") for path, host in zip(cycle(primed), hosts)), {400})
-    yield from _still_cached(context, primed, f"{FLOOD} hosts")
-    yield from _host_spellings(context, *primed.popitem())
-
-
-def _host_spellings(context: Context, path: str, known: set[str | None]) -> Iterator[Finding]:
-    """What is wrong when a cached page is rendered again for each spelling of the host that the site accepts."""
+    yield from flood.sent(((path, host, "") for path, host in zip(cycle(flood.primed), hosts)), 400)
+    path, known = flood.primed.popitem()
     host = context.target.netloc.removesuffix(f":{context.target.port}")
-    hosts = [host.upper(), f"{host}.", *(f"{host}:{port}" for port in range(1, SAMPLE))]
-    answers = [answer for answer in (context.get(path, host=host) for host in hosts) if answer.status == 200]
-    renderings = [answer for answer in answers if render_id(answer) not in known]
-    if len(renderings) > len(hosts) / 2:
-        yield Mismatch(f"GET {path} under {len(hosts)} spellings of the host: hits", f"{len(renderings)} renderings")
+    spelt = [host.upper(), f"{host}.", *(f"{host}:{port}" for port in range(1, SAMPLE))]
+    answers = [answer for answer in (context.get(path, host=each) for each in spelt) if answer.status == 200]
+    rendered = [answer for answer in answers if render_id(answer) not in known]
+    if len(rendered) > len(spelt) / 2:
+        yield rendered[0].wrong(f"hits under {len(spelt)} spellings of the host", f"{len(rendered)} renderings")
 
 
-def _primed(context: Context) -> dict[str, set[str | None]]:
-    """Cached pages, each with its render ids: one for each process that has a cache of its own.
+class _Flood:
+    """Many made-up requests beside cached pages; raises BadAnswer when a page is not cached, NotTried where no page is.
 
-    Raises BadAnswer when a page is not cached.
+    primed  cached pages, each with its render ids: one for each process that has a cache of its own
     """
+
+    def __init__(self, context: Context, what: str):
+        require_visible_hits(context)
+        require_cacheable(context)
+        self.context, self.what = context, what
+        self.primed: dict[str, set[str | None]] = {}
+        for path in (new_path() for _ in range(PRIMED)):
+            answers = repeat(context, path, MAX_TRIES)
+            self.primed[path] = set(map(render_id, answers))
+            if len(self.primed[path]) == len(answers):
+                raise BadAnswer(f"GET {path}: rendered each time, so nothing shows what evicts a cached page")
+        self.before = self._entries()
+
+    def sent(self, requests: Iterable[tuple[str, str, str]], right: int) -> Iterator[Finding]:
+        """Send all of (URL, Host, Cookie) over a few connections: each gets this status, and evicts nothing."""
+        requests = list(requests)
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            found = pool.map(self._ask, [requests[start::CLIENTS] for start in range(CLIENTS)])
+            wrong = [answer for part in found for answer in part if answer.status != right]
+        if wrong:
+            got = f"{len(wrong)} others, such as status {wrong[0].status}"
+            yield wrong[0].wrong(f"status {right}, as for all of {len(requests)}", got)
+        gone = [
+            answer
+            for answer in map(self.context.get, self.primed)
+            if render_id(answer) not in self.primed[_path(answer)]
+        ]
+        if len(gone) == len(self.primed):
+            yield gone[0].wrong(
+                f"still cached after {self.what}, or another of {len(gone)} pages", "all are rendered again"
+            )
+
+    def bounded(self) -> Iterator[Finding]:
+        """What is wrong with the number of entries that it added."""
+        if self.before is not None:
+            added = (self._entries() or 0) - self.before
+            yield Figure("entries_added", added)
+            if added > MAX_ADDED:
+                yield Mismatch(f"at most {MAX_ADDED} entries added to the store by {self.what}", f"{added}")
+
+    def _entries(self) -> int | None:
+        """The entries of all stores: files, the caches of servers, and what the site reaches; None for a --target."""
+        running = self.context.running
+        if running is None:
+            return None
+        reached = json.loads(self.context.get("/__probe__/entries").body)["entries"]
+        try:
+            return len(stored_files(self.context)) + running.entries() + int(reached)
+        except FileNotFoundError as error:
+            raise NotTried(f"the entries cannot be counted: program not installed: {error.filename}") from None
+
+    def _ask(self, requests: list[tuple[str, str, str]]) -> list[Answer]:
+        """The answers, on one connection for as long as it stays open."""
+        answers, connection = [], Connection(self.context.target)
+        try:
+            for url, host, cookie in requests:
+                headers = {"Cookie": cookie} if cookie else {}
+                try:
+                    answers.append(connection.exchange("GET", url, headers, host=host))
+                except (Closed, BrokenPipeError, ConnectionResetError):
+                    connection.close()
+                    connection = Connection(self.context.target)
+                    answers.append(connection.exchange("GET", url, headers, host=host))
+        finally:
+            connection.close()
+        return answers
+
+
+def _path(answer: Answer) -> str:
+    return str(answer.sent.path) if answer.sent else ""
+
+
+@check("public-pages")
+def public_pages(context: Context) -> Iterator[Finding]:
+    """Public pages are hits for visitors with cookies of their own, and no hit sets a cookie; the hit ratio is
+    reported, and why a page is not cached, by name."""
+    if not caches_pages(context):
+        raise NotTried("no layer here caches pages")
     require_visible_hits(context)
-    primed = {}
-    for path in (new_path() for _ in range(PRIMED)):
-        answers = repeat(context, path, MAX_TRIES)
-        primed[path] = set(map(render_id, answers))
-        if len(primed[path]) == len(answers):
-            raise BadAnswer(f"GET {path}: rendered each time, so nothing shows what evicts a cached page")
-    return primed
+    if not (paths := context.site.public_paths[:MAX_PAGES]):
+        raise NotTried("the project names no public page that answers 200 with HTML")
+    hits = requests = 0
+    for path in paths:
+        answers = _answers(context, path)
+        # What another visitor has been given before: a page of one's own is no use to others.
+        found = [number for number, answer in enumerate(answers) if is_hit(answer, answers[: number // READS * READS])]
+        for answer in (answers[number] for number in found):
+            for line in answer.all("Set-Cookie"):
+                yield answer.wrong("a hit without Set-Cookie", line.partition("=")[0])
+        # The first visitor may find it as it was before.
+        hits, requests = hits + sum(number >= READS for number in found), requests + len(answers) - READS
+        if not found:
+            yield _why(context, path, answers)
+    yield Figure("hit_ratio_public_pages", hits / requests)
 
 
-def _still_cached(context: Context, primed: dict[str, set[str | None]], after: str) -> Iterator[Mismatch]:
-    """What is wrong when all pages that were cached are rendered again."""
-    gone = [path for path, known in primed.items() if render_id(context.get(path)) not in known]
-    if len(gone) == len(primed):
-        yield Mismatch(f"{len(primed)} pages, cached before {after}: not all evicted", "all are rendered again")
+def _answers(context: Context, path: str) -> list[Answer]:
+    """The answers to visitors, each with the cookies that the site gives them and one of analytics."""
+    answers = []
+    for _ in range(READERS):
+        visitor = Visitor(context.target, {"_ga": f"GA1.1.{secrets.randbelow(10**9)}"})
+        answers += [visitor.get(path) for _ in range(READS)]
+    return answers
 
 
-def _flood(context: Context, requests: Iterable[tuple[str, str, str]], statuses: set[int]) -> Iterator[Mismatch]:
-    """Send all of (URL, Host, Cookie) over a few connections; a mismatch when another status than these came."""
-    requests = list(requests)
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        found = pool.map(lambda part: _ask(context, part), [requests[start::CLIENTS] for start in range(CLIENTS)])
-        wrong = [status for part in found for status in part if status not in statuses]
-    if wrong:
-        right = ", ".join(map(str, statuses))
-        yield Mismatch(f"{len(requests)} requests: status {right}", f"{len(wrong)} others, such as status {wrong[0]}")
-
-
-def _ask(context: Context, requests: list[tuple[str, str, str]]) -> list[int]:
-    """The statuses of the answers, on one connection for as long as it stays open."""
-    statuses, connection = [], Connection(context.target)
-    try:
-        for request in requests:
-            answer = _exchange(connection, *request)
-            if answer is None:
-                connection.close()
-                connection = Connection(context.target)
-                answer = _exchange(connection, *request)
-            statuses.append(answer.status if answer else 0)
-    finally:
-        connection.close()
-    return statuses
-
-
-def _exchange(connection: Connection, url: str, host: str, cookie: str) -> Answer | None:
-    """The answer, or None when the connection was closed before it."""
-    try:
-        return connection.exchange("GET", url, {"Cookie": cookie} if cookie else (), host=host)
-    except (wire.Closed, BrokenPipeError, ConnectionResetError):
-        return None
+def _why(context: Context, path: str, answers: list[Answer]) -> Finding:
+    """What keeps a page from being a hit, by the name of the cookie, header or status."""
+    if why := obstacle_here(context, *answers):
+        return NotTried(f"{path} is not cached: {why}")
+    # Without cookies it may be: then it is the visitors' own that stop it.
+    if until_hit(context, path):
+        return answers[-1].wrong("a hit for a visitor with such cookies, as without", "it is rendered each time")
+    return answers[-1].wrong("a hit", f"no cookie, header or status stops it, yet {len(answers)} renderings")

@@ -1,8 +1,9 @@
 """Finished pages as files, for a web server to serve without touching Python.
 
-The page of `/posts/page/2/` is stored in `ROOT/posts/page/2/index.html`. A file appears whole or not at all: it is
-written under a temporary name and then renamed. The web server may serve a file to a visitor without a session cookie
-whose URL has no query string, and passes all other requests on.
+The page `/posts/page/2/` is stored in `ROOT/posts/page/2/index.html`, the page `/about` in `ROOT/about/.page`: files
+have the names of pages (`names`), percent-encoded, and a server finds them by what the client wrote. A file appears
+whole or not at all: it is written under a temporary name and then renamed. The web server may serve a file to a visitor
+without a session cookie whose URL has no query string, and passes all other requests on.
 
 A purge removes stale files one by one, and whole directories by renaming them away first, so that a list of thousands
 of pages disappears at once.
@@ -28,26 +29,23 @@ from pathlib import Path
 
 from benchapp.caching import registry
 from benchapp.caching.invalidation import StalePages
-from benchapp.caching.page_store import PageStore, StorePages
+from benchapp.caching.names import can_be_served
+from benchapp.caching.pages import BodyStore, CachePages, PageStore
 
 INDEX = "index.html"
+WITHOUT_SLASH = ".page"
 GENERATION = ".generation"
 # Temporary files and directories on their way out; no URL maps to a name with a leading dot.
 TEMPORARY_PREFIX = ".tmp-"
 LOCKS = ".locks"  # the directory of the render locks
 BLOCK_BYTES = 512  # the unit of st_blocks
-MAX_NAME = 200  # bytes of one segment; file systems take 255
-MAX_PATH = 1000  # bytes of a whole path
 
 
-class StoreInFiles(StorePages):
+class StoreInFiles(CachePages):
     """Middleware of the layer `staticgenerator`: stores each cacheable page as a file below the root."""
 
     def open_store(self) -> PageStore:
         return _active_store()
-
-    def has_key(self, path: str) -> bool:
-        return self.store.file_of(path) is not None
 
 
 class FileLocks:
@@ -86,7 +84,7 @@ class FileLocks:
         self._file(key).unlink(missing_ok=True)
 
     def _file(self, key: str) -> Path:
-        return self.folder / key.replace(":", "-")
+        return self.folder / key
 
     def _written(self, value: str, seconds: int) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -103,38 +101,36 @@ class FileLocks:
         return new
 
 
-class FileStore:
+class FileStore(BodyStore):
     """The pages as files below one root."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.locks = FileLocks(root / LOCKS)
 
-    def file_of(self, path: str) -> Path | None:
-        """The file of a URL path (decoded, beginning and ending with a slash), or None for a path without one.
+    def file_of(self, name: str) -> Path | None:
+        """The file of a page, or None for a name that no page here has.
 
-        No two paths share a file. No path leads outside the root, or to a name that this module uses.
+        No two pages share a file, and none is outside of the root or has a name that this module uses.
         """
-        if not (path.startswith("/") and path.endswith("/")):
+        if not can_be_served(name) or INDEX in name.split("/"):
             return None
-        segments = path.split("/")[1:-1]
-        if len(path.encode(errors="replace")) > MAX_PATH or not all(map(_is_safe, segments)):
-            return None
-        return self.root.joinpath(*segments, INDEX)
+        return self.root / name[1:] / (INDEX if name.endswith("/") else WITHOUT_SLASH)
 
     def generation(self) -> str:
         with self._locked(fcntl.LOCK_SH) as lock:
             current = _read(lock)
         return current or self._renew()
 
-    def get(self, path: str) -> bytes | None:
+    def read(self, name: str) -> bytes | None:
         try:
-            return self.file_of(path).read_bytes()
-        except FileNotFoundError:
+            return file.read_bytes() if (file := self.file_of(name)) else None
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def put(self, path: str, body: bytes, generation: str) -> bool:
-        file = self.file_of(path)
+    def write(self, name: str, body: bytes, generation: str) -> bool:
+        if (file := self.file_of(name)) is None:
+            return False
         temporary = file.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +140,7 @@ class FileStore:
                     return False
                 temporary.replace(file)
                 return True
-        except (FileNotFoundError, FileExistsError):
+        except (FileNotFoundError, FileExistsError, NotADirectoryError):
             # A directory that was purged or expired took the page with it; mkdir raises FileExistsError then.
             return False
         finally:
@@ -178,12 +174,12 @@ class FileStore:
         for changed, size, file in sorted(files, key=lambda item: not self._is_lock(item[2])):
             oldest = now if self._is_lock(file) else now - seconds
             if changed > oldest and (max_bytes is None or total <= max_bytes):
-                stay += file.name == INDEX
+                stay += file.name in (INDEX, WITHOUT_SLASH)
                 continue
             total -= size
             with contextlib.suppress(FileNotFoundError):
                 file.unlink()
-                removed += file.name == INDEX
+                removed += file.name in (INDEX, WITHOUT_SLASH)
         for folder, _, _ in os.walk(self.root, topdown=False):
             if Path(folder) != self.root:
                 with contextlib.suppress(OSError):  # not empty
@@ -241,18 +237,6 @@ def purge(stale: StalePages, **kwargs: object) -> None:
 
 def _active_store() -> FileStore:
     return FileStore(registry.options("staticgenerator")["root"])
-
-
-def _is_safe(segment: str) -> bool:
-    """Whether a path segment can name a directory: not hidden, not special, not too long, printable."""
-    return (
-        segment != ""
-        and not segment.startswith(".")
-        and segment != INDEX
-        and "\\" not in segment
-        and segment.isprintable()
-        and len(segment.encode()) <= MAX_NAME
-    )
 
 
 def _read(lock: int) -> str:

@@ -20,7 +20,8 @@ from pymemcache.exceptions import MemcacheError
 
 from benchapp.caching import registry
 from benchapp.caching.invalidation import StalePages
-from benchapp.caching.page_store import PageStore, StorePages, has_key
+from benchapp.caching.names import can_be_served
+from benchapp.caching.pages import BodyStore, CachePages, PageStore
 from benchapp.caching.repairs.pymemcache_client import reconnecting
 from benchapp.caching.resilience import CircuitBreaker, Retry
 
@@ -34,7 +35,7 @@ MAX_RELATIVE_EXPIRY_S = 30 * 24 * 3600
 logger = logging.getLogger(__name__)
 
 
-class MemcachedStore:
+class MemcachedStore(BodyStore):
     """The pages in one memcached."""
 
     def __init__(self, address: str, seconds: int) -> None:
@@ -56,10 +57,10 @@ class MemcachedStore:
             raise OSError("memcached does not take the generation")
         return current.decode("ascii")
 
-    def get(self, path: str) -> bytes | None:
-        return self.guarded.get(_key(path))
+    def read(self, name: str) -> bytes | None:
+        return self.guarded.get(_key(name))
 
-    def put(self, path: str, body: bytes, generation: str) -> bool:
+    def write(self, path: str, body: bytes, generation: str) -> bool:
         self._add_to_index(path)
         expire = _expiry(self.seconds)
         if self.generation() == generation and self.guarded.set(_key(path), body, expire=expire, noreply=False):
@@ -76,7 +77,9 @@ class MemcachedStore:
                 self.client.flush_all(noreply=False)
                 return
             below = [path for prefix in stale.prefixes for path in self._below(prefix)]
-            self.client.delete_many([_key(path) for path in {*stale.paths, *stale.prefixes, *below} if has_key(path)])
+            self.client.delete_many(
+                [_key(path) for path in {*stale.paths, *stale.prefixes, *below} if can_be_served(path)]
+            )
         except (OSError, MemcacheError) as error:
             logger.warning("memcached: %s not purged: %s", stale, error)
             # A memcached that only hangs comes back with all that it held.
@@ -156,7 +159,7 @@ class MemcachedLocks:
         self.client.delete(key, noreply=False)
 
 
-class StoreInMemcached(StorePages):
+class StoreInMemcached(CachePages):
     """Middleware of the layer `nginx-memcached`."""
 
     def open_store(self) -> PageStore:

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
 
 from benchapp.caching.invalidation import StalePages, all_pages
-from benchapp.caching.page_store import PageStore, StorePages
+from benchapp.caching.pages import BodyStore, CachePages, PageStore
 
 try:
     import uwsgi
@@ -32,7 +32,7 @@ GENERATION = "generation"
 SWEEP_S = 1
 
 
-class UwsgiStore:
+class UwsgiStore(BodyStore):
     """The pages in the shared memory of the workers."""
 
     def __init__(self, seconds: int) -> None:
@@ -48,15 +48,15 @@ class UwsgiStore:
             raise OSError("uWSGI's cache `guards` does not take the generation")
         return current.decode("ascii")
 
-    def get(self, path: str) -> bytes | None:
-        return uwsgi.cache_get(path, PAGES)
+    def read(self, name: str) -> bytes | None:
+        return uwsgi.cache_get(name, PAGES)
 
-    def put(self, path: str, body: bytes, generation: str) -> bool:
+    def write(self, name: str, body: bytes, generation: str) -> bool:
         with _locked():
             if (uwsgi.cache_get(GENERATION, GUARDS) or b"").decode("ascii") != generation:
                 return False
             # A page that is too large, or for which there is no room, is not stored; the answer is None.
-            return bool(uwsgi.cache_update(path, body, max(1, self.seconds - SWEEP_S), PAGES))
+            return bool(uwsgi.cache_update(name, body, max(1, self.seconds - SWEEP_S), PAGES))
 
     def purge(self, stale: StalePages) -> None:
         with _locked():
@@ -92,7 +92,7 @@ class UwsgiLocks:
         uwsgi.cache_del(key, GUARDS)
 
 
-class StoreInUwsgi(StorePages):
+class StoreInUwsgi(CachePages):
     """Middleware of the layer `uwsgi-cache`; unused outside of uWSGI's workers."""
 
     def open_store(self) -> PageStore:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
+import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import Error, connection, transaction
+from django.db import Error, connection
 
 from benchapp import page_index
 from benchapp.caching.invalidation import all_pages, invalidate
 from benchapp.management import databases
+from benchapp.models import Author, Comment, Post
 from fixtures import load
-from fixtures.database import Busy
-from fixtures.generator import ROWS_DEFAULT, ROWS_MAX, ROWS_MIN, SEED_DEFAULT, Rows
-from fixtures.stream import Stream, StreamError
-from fixtures.text import VocabularyError
+from fixtures.rows import ROWS_DEFAULT, ROWS_MAX, ROWS_MIN, SEED_DEFAULT, Rows
+
+MODELS = [Author, Post, Comment]
+LINE_EVERY_S = 30  # where no terminal is
 
 
 class Command(BaseCommand):
@@ -49,134 +49,58 @@ class Command(BaseCommand):
             "--seed", type=int, default=SEED_DEFAULT, metavar="S", help=f"which rows (default {SEED_DEFAULT})"
         )
         parser.add_argument("--force", action="store_true", help="delete the rows that are there")
-        doing = parser.add_mutually_exclusive_group()
-        doing.add_argument("--dry-run", action="store_true", help="print what would be done or refused, change nothing")
-        doing.add_argument(
-            "--verify", action="store_true", help="compare the rows that are there with those asked for, change nothing"
-        )
+        parser.add_argument("--dry-run", action="store_true", help="print what would be done, change nothing")
 
-    def handle(self, *args: Any, rows: int, seed: int, force: bool, **options: Any) -> None:
+    def handle(self, *args: Any, rows: int, seed: int, force: bool, dry_run: bool, **options: Any) -> None:
         try:
             wanted = Rows(seed, rows)
         except ValueError as error:
             raise CommandError(str(error)) from None
-        self.verbosity, self.committed = options["verbosity"], False
-        with self._one_line():
-            if options["dry_run"]:
-                self._say_what(wanted, self._inspect(wanted, force=True), force)
-            elif options["verify"]:
-                self._verify(wanted)
-            else:
-                self._load(wanted, force)
+        databases.require_site()
+        counts = ", ".join(f"{count:,} {table}s" for table, count in wanted.counts.items())
+        what = f"{wanted.total:,} rows of seed {wanted.seed}"
+        if dry_run:
+            if found := load.filled(MODELS):
+                if not force:
+                    self.stdout.write(f"Would refuse: {databases.name()} has {found} already. With --force:")
+                self.stdout.write(f"Would delete all {found} in {databases.name()}.")
+            size = f"about {wanted.total * load.BYTES_PER_ROW / 1e6:,.0f} MB"
+            self.stdout.write(f"Would load {what} into {databases.name()}: {counts}, {size} with their indexes.")
+            return
+        quiet = options["verbosity"] == 0
+        self._load(wanted, force, (lambda task, added: None) if quiet else Progress(self.stdout, wanted.total))
+        if not quiet:
+            self.stdout.write(f"{databases.name()} has {what}: {counts}.\nchecksum {wanted.checksum}")
 
-    def _inspect(self, rows: Rows, force: bool) -> list[str]:
-        """Refuse what must not be loaded into; returns which tables have rows to be deleted."""
-        with databases.reading() as cursor:
-            load.inspect(cursor, connection.vendor, page_index)
-            found = load.filled(cursor)
-        if found and not force:
-            load.refuse(found)
-        _check_space(rows)
-        return found
-
-    def _verify(self, rows: Rows) -> None:
-        with databases.reading() as cursor:
-            load.inspect(cursor, connection.vendor, page_index)
-            there = load.checksum(cursor, connection.vendor)
-        with Stream(rows) as stream:
-            for _ in stream:
-                pass
-        if there != stream.checksum:
-            raise load.Refused(
-                f"its rows are not the {rows.total:,} of seed {rows.seed}:"
-                f" their checksum is {there}, not {stream.checksum}"
-            )
-        self._say(f"{databases.name()} has exactly the {rows.total:,} rows of seed {rows.seed}.", f"checksum {there}")
-
-    def _say_what(self, rows: Rows, found: list[str], force: bool) -> None:
-        if found and not force:
-            self._say(f"Would refuse: {databases.name()} has {', '.join(found)} already. With --force:")
-        if found:
-            self._say(f"Would delete all {', '.join(found)} in {databases.name()}.")
-        self._say(
-            f"Would load {rows.total:,} rows of seed {rows.seed} into {databases.name()}: {_counts(rows)},"
-            f" about {_bytes(rows) / 1e6:,.0f} MB with their indexes."
-        )
-
-    def _load(self, rows: Rows, force: bool) -> None:
+    def _load(self, rows: Rows, force: bool, progress: Callable[[str, int], None]) -> None:
         try:
-            from rich.console import Console
-
-            from fixtures.progress import Progress
-        except ModuleNotFoundError:
-            # A production host does without.
-            raise CommandError("it shows its progress by rich, which is not installed; run pip install rich") from None
-        progress = Progress(rows.total, self._write, Console() if self.stdout.isatty() else None)
-        # Meanwhile the process that makes the rows starts.
-        with Stream(rows) as stream:
-            self._inspect(rows, force)
-            connection.ensure_connection()
-            with closing(connection.connection.cursor()) as cursor:
-                try:
-                    load.replace(cursor, connection.vendor, stream, force, progress, page_index, self._transaction())
-                    invalidate(all_pages())
-                    progress.task("gathering statistics")
-                    load.update_statistics(cursor, connection.vendor)
-                finally:
-                    progress.clear()
-        self._say(
-            f"{databases.name()} has {rows.total:,} rows of seed {rows.seed}: {_counts(rows)}.",
-            f"checksum {stream.checksum}",
-        )
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with transaction.atomic():
-            yield
-        self.committed = True
-
-    @contextmanager
-    def _one_line(self) -> Iterator[None]:
-        """Report every error as one line: what, where, and what to do next."""
-        try:
-            yield
+            load.replace(connection, MODELS, rows, page_index, progress, force=force)
         except load.Refused as error:
             raise CommandError(f"{databases.name()}: {error}") from None
-        except (Busy, StreamError, VocabularyError, OSError) as error:
-            raise CommandError(f"{databases.name()}: {error}; {self._state()}") from error
-        except (Error, connection.Database.Error) as error:
-            raise CommandError(f"{databases.name()}: {databases.reason(error)}; {self._state()}") from error
+        except (Error, connection.Database.Error, OSError) as error:
+            raise CommandError(f"{databases.name()}: {databases.reason(error)}; no row was changed") from error
         except KeyboardInterrupt:
-            raise CommandError(f"{databases.name()}: interrupted; {self._state()}", returncode=130) from None
+            raise CommandError(f"{databases.name()}: interrupted; no row was changed", returncode=130) from None
+        invalidate(all_pages())
+        progress("gathering statistics", 0)
+        load.gather_statistics(connection, MODELS)
 
-    def _state(self) -> str:
-        if self.committed:
-            return "the new rows are there, but statistics may be missing"
-        return "nothing was changed"
 
-    def _say(self, *lines: str) -> None:
-        for line in lines:
-            self._write(f"{line}\n")
+class Progress:
+    """Says which step begins, and how far it is: in place on a terminal, else a line every 30 s."""
 
-    def _write(self, text: str) -> None:
-        if self.verbosity > 0:
-            self.stdout.write(text, ending="")
+    def __init__(self, stdout: Any, total: int):
+        self.stdout, self.total, self.done, self.task = stdout, total, 0, ""
+        self.written = time.monotonic()
+
+    def __call__(self, task: str, added: int) -> None:
+        if task != self.task:
+            self.stdout.write(task)
             self.stdout.flush()
-
-
-def _counts(rows: Rows) -> str:
-    return ", ".join(f"{count:,} {table}s" for table, count in rows.counts.items())
-
-
-def _bytes(rows: Rows) -> int:
-    return rows.total * load.DATABASES[connection.vendor].BYTES_PER_ROW
-
-
-def _check_space(rows: Rows) -> None:
-    """Refuse early what would fill the disk; the disk of a database server cannot be checked."""
-    path = databases.sqlite_file()
-    if path and (free := shutil.disk_usage(path.parent).free) < _bytes(rows):
-        raise load.Refused(
-            f"about {_bytes(rows) / 1e6:,.0f} MB are needed and {free / 1e6:,.0f} MB are free:"
-            " make room, or load fewer --rows"
-        )
+            self.task = task
+        self.done += added
+        terminal, now = self.stdout.isatty(), time.monotonic()
+        if added and now - self.written > (0.2 if terminal else LINE_EVERY_S):
+            self.written = now
+            self.stdout.write(f"{100 * self.done // self.total:3} %", ending="\r" if terminal else "\n")
+            self.stdout.flush()

@@ -12,14 +12,19 @@ if method ~= "GET" and method ~= "HEAD" then return 0 end
 if request["uri.scheme"] ~= "{{ scheme }}" then return 0 end
 
 local path = request["request.uri"]
-if not path:match("^/[%w_/-]*$") or path:sub(-1) ~= "/" or path:find("//", 1, true) then return 0 end
+-- A file has the name of its page, percent-encoded (benchapp/caching/names.py): another spelling finds none.
+if not path:match("^/[%w_.~@%%/-]*$") or path:find("//", 1, true) or path:find("/.", 1, true) then return 0 end
+local file_name = path:sub(-1) == "/" and "index.html" or "/.page"
 
 local cookie = header["Cookie"]
 if cookie and cookie:find("{{ session_cookie }}", 1, true) then return 0 end
-if header["Authorization"] then return 0 end
+-- Of an account, or a part of a page (htmx, XMLHttpRequest).
+for _, name in ipairs({ "Authorization", "HX-Request", "X-Requested-With", "Origin" }) do
+    if header[name] then return 0 end
+end
 
 -- Read whole: the file may be purged at any moment.
-local file = io.open("{{ store }}/pages" .. path .. "index.html", "rb")
+local file = io.open("{{ store }}/pages" .. path .. file_name, "rb")
 if not file then return 0 end
 local page = file:read("*a")
 file:close()

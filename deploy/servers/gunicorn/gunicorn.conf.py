@@ -14,7 +14,18 @@ proc_name = "benchapp-gunicorn"
 # How many processes; default 1. https://docs.gunicorn.org/en/stable/settings.html#workers
 workers = {{ processes }}
 # Each worker loads the application, so that new workers have its new version after a reload. Default False.
-preload_app = False
+preload_app = {{ preload != "off" }}
+#% if preload == "freeze"
+
+
+def when_ready(server):
+    """What the master has loaded is never freed: a collection in a worker would copy its pages for nothing."""
+    import gc
+
+    gc.freeze()
+
+
+#% endif
 # The heartbeat files; a memory file system keeps the disk out of it. Default /tmp.
 worker_tmp_dir = "/dev/shm"
 # The control socket is one a user by default, so that two instances collide.

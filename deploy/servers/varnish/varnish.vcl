@@ -41,14 +41,13 @@ sub vcl_recv {
     set req.http.X-Real-IP = std.ip(req.http.X-Real-IP, client.ip);
     set req.http.X-Forwarded-For = req.http.X-Real-IP;
 {% else %}
+{% if listen.path %}
+    # HAProxy, which ends TLS, names the client with the PROXY protocol.
+{% endif %}
     set req.http.X-Real-IP = client.ip;
     set req.http.X-Forwarded-For = client.ip;
-    set req.http.X-Forwarded-Proto = "http";
+    set req.http.X-Forwarded-Proto = "{{ scheme }}";
 {% endif %}
-    # A server that ends TLS before Varnish uses a socket of its own, with the client's address (PROXY protocol).
-    if (local.socket == "tls") {
-        set req.http.X-Forwarded-Proto = "https";
-    }
     # The same under names that no server between here and the site knows, so that none of them takes or changes them.
     # Without a dash: in CGI's variables a client's X_Front_Proto would have the same name as X-Front-Proto.
     set req.http.FrontAddress = req.http.X-Real-IP;
@@ -57,7 +56,6 @@ sub vcl_recv {
     unset req.http.X-Forwarded-Port;
     unset req.http.X-Forwarded-Ssl;
     unset req.http.Forwarded;
-    unset req.http.X-Token-Cookie;
 
     # Invalidate one page (PURGE), or all whose path begins so (BAN). Only the site may, over a socket of its own: by its
     # address, a request that another server on this machine passes on would look like the site's.
@@ -68,20 +66,18 @@ sub vcl_recv {
         if (req.method == "PURGE") {
             return (purge);
         }
-        if (req.url !~ "^/[A-Za-z0-9/_-]*$") {
+        if (req.url !~ "^{{ page_re }}$") {
             return (synth(400, "Bad Request"));
         }
+        # A dot stands for any character, which bans some pages more.
         ban("obj.http.X-Path ~ ^" + req.url);
         return (synth(200, "Banned"));
     }
 
-    # Requests for a host that is not ours reach neither the cache nor the chain, but for health checks, since a balancer
-    # asks by address: the chain is told our name.
-    if (req.http.Host !~ "(?i)^({{ server_names_re }})(:[0-9]+)?$") {
-        if (req.url !~ "^/({{ health_re }})(\?|$)") {
-            return (synth(400, "Bad Request"));
-        }
-        set req.http.Host = "{{ server_name }}";
+    # Requests for a host that is not ours reach neither the cache nor the chain, but for a balancer's health checks,
+    # which ask by address.
+    if (req.http.Host !~ "(?i)^({{ server_names_re }})(:[0-9]+)?$" && req.url !~ "^/({{ health_re }})(\?|$)") {
+        return (synth(400, "Bad Request"));
     }
 {% if maintenance == "on" %}
     # While the file is there, all but the health checks is a 503 with the failure page (vcl_synth).
@@ -90,7 +86,8 @@ sub vcl_recv {
     }
 {% endif %}
 
-    # Only pages are cached: a plain path in its one spelling, without a query string. The chain serves static files.
+    # Only pages are cached: a path in its one spelling, by which the site purges it, too, without a query string. The chain
+    # serves static files.
     if (req.method != "GET" && req.method != "HEAD") {
         # The whole body is taken before the chain is asked, and sent on with its length.
         if (!std.cache_req_body({{ max_body_mb }}MB)) {
@@ -104,20 +101,18 @@ sub vcl_recv {
         return (pass);
     }
 {% endif %}
-    if (req.url !~ "^/([A-Za-z0-9_-]+/)*$" || req.url ~ "^/({{ bypass_re }})") {
+    if (req.url !~ "^{{ page_re }}$" || req.url ~ "^/({{ bypass_re }})") {
         return (pass);
     }
     # A request with a session cookie bypasses the cache, whatever else the Cookie header holds.
     if (req.http.Authorization || req.http.Cookie ~ "{{ session_cookie }}") {
         return (pass);
     }
-
-    # Other cookies do not matter to a page. That of a CSRF token does not either, but the application is given it: a page
-    # that holds the token sets the cookie anew and so is not cached (vcl_backend_response).
-    if (req.http.Cookie ~ "{{ csrf_cookie }}") {
-        set req.http.X-Token-Cookie = req.http.Cookie;
+    # A part of a page (htmx, XMLHttpRequest) is no page for everybody.
+    if (req.http.HX-Request || req.http.X-Requested-With || req.http.Origin) {
+        return (pass);
     }
-    unset req.http.Cookie;
+    # Other cookies are no part of the key. The application is given them all: what it renders by one, it does not mark.
     return (hash);
 }
 
@@ -128,10 +123,6 @@ sub vcl_hash {
 }
 
 sub vcl_backend_fetch {
-    if (bereq.http.X-Token-Cookie) {
-        set bereq.http.Cookie = bereq.http.X-Token-Cookie;
-        unset bereq.http.X-Token-Cookie;
-    }
     # A server that answers before it has read a body closes the connection: no other visitor's request shall be sent on it.
     if (bereq.method != "GET" && bereq.method != "HEAD") {
         set bereq.http.Connection = "close";
@@ -164,20 +155,13 @@ sub vcl_backend_response {
     if (bereq.uncacheable) {
         return (deliver);
     }
-    # Cached: a whole page without a reason against it. For ten seconds no request waits for another that gets an
-    # uncacheable page (hit-for-miss).
-    if (beresp.status != 200
-        || beresp.http.Content-Type !~ "(?i)^text/html; *charset=utf-8$"
-        || !beresp.http.Content-Length     // sent in chunks: a part would look like the whole page
-        || beresp.http.Set-Cookie
-        || beresp.http.Content-Encoding
-        || beresp.http.X-Outdated
-        || beresp.http.Cache-Control ~ "(?i)(private|no-store|no-cache|(max-age|s-maxage) *= *\x22?0+\x22? *(,|$))"
-        || beresp.http.Vary !~ "(?i)^(cookie|accept-encoding|[, ])*$") {
+    # Cached: what the application marks; it looks at status, type, cookies and all other headers. Sent in chunks, a part
+    # would look like the whole page. For ten seconds no request waits for another that gets an uncacheable page
+    # (hit-for-miss).
+    if (beresp.http.X-Cacheable != "1" || !beresp.http.Content-Length) {
         set beresp.uncacheable = true;
         set beresp.ttl = 10s;
         set beresp.grace = 0s;
-        unset beresp.http.X-Outdated;
         return (deliver);
     }
     # One time to live for all layers, {{ cache_seconds }} s: for its first half a page is fresh; in the second, a request
@@ -186,8 +170,10 @@ sub vcl_backend_response {
     set beresp.grace = {{ cache_seconds // 2 }}s;
     set beresp.keep = 0s;
     # For visitors the page still varies with the cookie (their browsers cache it), not for Varnish (see vcl_recv).
-    set beresp.http.X-Vary = beresp.http.Vary;
-    unset beresp.http.Vary;
+    if (beresp.http.Vary) {
+        set beresp.http.X-Vary = beresp.http.Vary;
+        unset beresp.http.Vary;
+    }
     set beresp.http.X-Path = bereq.url;
     return (deliver);
 }
@@ -232,7 +218,7 @@ sub vcl_deliver {
         unset resp.http.X-Vary;
     }
     unset resp.http.X-Path;
-    unset resp.http.X-Outdated;
+    unset resp.http.X-Cacheable;
     unset resp.http.X-Varnish;
     unset resp.http.Via;
     return (deliver);

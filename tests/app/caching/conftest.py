@@ -5,12 +5,17 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
+from django.core.cache import caches
 
+from benchapp.caching.stores import memcached as memcached_store
+from benchapp.caching.stores import uwsgi
 from benchapp.caching.stores.files import FileStore
+from tests.app.caching.layers import INSIDE, OUTSIDE, PARTS, Laid
+from tests.app.caching.services import fake_uwsgi, memcached
 
 
 @pytest.fixture
@@ -37,4 +42,47 @@ def pages(root: Path) -> FileStore:
 def staticgenerator(site_with: Callable[..., AbstractContextManager[None]], root: Path) -> Iterator[None]:
     """The site with the layer on."""
     with site_with(CACHING_STATICGENERATOR_ROOT=str(root)):
+        yield
+
+
+@pytest.fixture(params=INSIDE)
+def inside(request: pytest.FixtureRequest) -> Iterator[Laid]:
+    """Each layer inside of Django, on and empty."""
+    with _laid(request.param, request) as layer:
+        yield layer
+
+
+@pytest.fixture(params=[*INSIDE, *OUTSIDE])
+def layer(request: pytest.FixtureRequest) -> Iterator[Laid]:
+    """Each layer that caches whole pages, on and empty."""
+    with _laid(request.param, request) as layer:
+        yield layer
+
+
+@pytest.fixture
+def laid(request: pytest.FixtureRequest) -> Callable[[str], AbstractContextManager[Laid]]:
+    """Turns on the layer of a name."""
+    return lambda name: _laid(name, request)
+
+
+@contextmanager
+def _laid(name: str, request: pytest.FixtureRequest) -> Iterator[Laid]:
+    places = {"folder": request.getfixturevalue("tmp_path"), "socket": ""}
+    if name == "uwsgi-cache":
+        request.getfixturevalue("monkeypatch").setattr(uwsgi, "uwsgi", fake_uwsgi())
+    if name == "nginx-memcached":
+        places["socket"] = request.getfixturevalue("socket")
+        request.getfixturevalue("memcached_there")
+    variables = {key: value.format(**places) for key, value in (INSIDE | OUTSIDE | PARTS)[name].items()}
+    with request.getfixturevalue("site_with")(**variables):
+        caches["default"].clear()
+        yield Laid(name)
+        caches["default"].clear()
+    if name == "nginx-memcached":
+        memcached_store._store(f"unix:{places['socket']}", 60).client.close()
+
+
+@pytest.fixture
+def memcached_there(socket: Path) -> Iterator[None]:
+    with memcached(socket):
         yield

@@ -19,7 +19,7 @@ def files(root: Path) -> list[str]:
 
 def put(pages: FileStore, *paths: str, body: bytes = b"page") -> None:
     for path in paths:
-        assert pages.put(path, body, pages.generation())
+        assert pages.write(path, body, pages.generation())
 
 
 def layer_settings(root: Path) -> override_settings:

@@ -57,10 +57,9 @@ def test_no_account_gets_the_page_of_another_in_any_order(rows: Rows):
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "127.0.0.1:65000", "LOCALHOST", "localhost."])
 def test_a_page_is_the_same_under_each_spelling_of_our_hosts(rows: Rows, host: str):
-    first = Client().get("/posts/", headers={"host": "127.0.0.1:8000"})["X-Render-Id"]
+    first = Client().get("/posts/", headers={"host": "127.0.0.1"})["X-Render-Id"]
     again = Client().get("/posts/", headers={"host": host})
     assert again["X-Render-Id"] == first
-    assert again.wsgi_request.build_absolute_uri("/posts/") == f"http://{host}/posts/"
 
 
 @pytest.mark.parametrize("cookie", ["_ga=1.2.3", "csrftoken=" + "a" * 32, "a=b; _pk=c; x"])

@@ -22,14 +22,14 @@ def test_every_deployed_layer_is_in_the_table():
 
 @pytest.mark.parametrize("layer", registry.LAYERS.values(), ids=list(registry.LAYERS))
 def test_receivers_and_middleware_can_be_imported(layer: registry.Layer):
-    for path in (layer.receiver, *layer.outer, *layer.inner):
+    for path in (layer.receiver, *layer.outer):
         assert callable(import_string(path))
 
 
 def test_joined_layers_share_middleware_and_the_outer_is_outside():
     paths = registry.outer_middleware(["varnish", "nginx-microcache", "staticgenerator"])
     names = [path.rpartition(".")[2] for path in paths]
-    assert names == ["MarkOutdated", "AllowSharedCaching", "StoreInFiles"]
+    assert names == ["MarkCacheable", "StoreInFiles", "MarkPrivate"]
 
 
 def test_active_layers_receive_invalidations_the_inner_first(

@@ -83,7 +83,6 @@ def test_cookies_that_the_site_never_reads_do_not_matter(staticgenerator: None, 
         {"Content-Type": "text/html; charset=latin-1"},
         {"Content-Type": "application/json"},
         # A file says what all pages say, no more and nothing else.
-        {"Vary": "Cookie, Accept-Encoding"},
         {"Cache-Control": "public, max-age=60"},
         {"ETag": '"a"'},
         {"Content-Language": "fr"},
@@ -144,7 +143,6 @@ def test_an_unusable_root_costs_no_visitor_the_page(tmp_path: Path, caplog):
 
 HOSTILE = [
     "",
-    "/posts",
     "posts/",
     "//",
     "/posts//",
@@ -183,12 +181,11 @@ def test_hostile_urls_are_answered_and_leave_no_file(
 
 
 def test_names_below_the_root_and_no_two_alike(pages: FileStore, root: Path):
-    paths = ["/", "/a/", "/A/", "/a/b/", "/a b/", "/a%20b/", "/é/", "/a:b/", "/-/", f"/{'a' * 200}/", "/~/"]
+    paths = ["/", "/a", "/a/", "/A/", "/a/b", "/a/b/", "/a%20b/", "/%C3%A9/", "/-/", "/a.b/", f"/{'a' * 198}/", "/~/"]
     found = [pages.file_of(path) for path in paths]
     assert len(set(found)) == len(paths)
     for file in found:
         assert file.resolve().is_relative_to(root)
-        assert file.name == "index.html"
     put(pages, *paths)
     assert len(files(root)) == len(paths)
 
@@ -245,7 +242,7 @@ def test_a_full_disk_leaves_no_temporary_file(pages: FileStore, root: Path, monk
     monkeypatch.setattr(Path, "write_text", full)
     monkeypatch.setattr(Path, "write_bytes", full)
     for write in (
-        lambda: pages.put("/a/", b"a page", generation),
+        lambda: pages.write("/a/", b"a page", generation),
         lambda: pages.locks.add("key", "rendering", 10),
         lambda: pages.locks.set("key", "uncacheable", 10),
     ):

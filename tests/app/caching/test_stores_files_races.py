@@ -39,7 +39,7 @@ def test_readers_never_see_part_of_a_page(pages: FileStore, root: Path):
     def write() -> None:
         while not stop.is_set():
             for body in bodies:
-                pages.put("/posts/", body, pages.generation())
+                pages.write("/posts/", body, pages.generation())
 
     def purge() -> None:
         while not stop.is_set():
@@ -70,7 +70,7 @@ pages = FileStore(Path(sys.argv[1]))
 print("writing", flush=True)
 while True:
     for number in range(1, 50):
-        pages.put(f"/posts/{number}/", b"x" * 300_000, pages.generation())
+        pages.write(f"/posts/{number}/", b"x" * 300_000, pages.generation())
 """
 
 
@@ -110,7 +110,7 @@ def test_a_slow_rendering_does_not_bring_stale_data_back(root: Path, stale: Stal
 def test_a_root_emptied_by_hand_is_a_new_generation(pages: FileStore, root: Path):
     generation = pages.generation()
     (root / GENERATION).unlink()
-    assert not pages.put("/posts/", b"old", generation)
+    assert not pages.write("/posts/", b"old", generation)
     assert pages.generation() != generation
     assert files(root) == []
 
@@ -125,7 +125,7 @@ def test_a_directory_purged_under_a_writer_takes_the_page_with_it(pages: FileSto
         return written
 
     monkeypatch.setattr(Path, "write_bytes", write_and_lose)
-    assert not pages.put("/posts/page/3/", b"old", generation)
+    assert not pages.write("/posts/page/3/", b"old", generation)
     assert files(root) == []
 
 
@@ -140,7 +140,7 @@ def half(path, body):
         os.kill(os.getpid(), signal.SIGKILL)
 pathlib.Path.write_bytes = half
 pages = FileStore(pathlib.Path(sys.argv[1]))
-pages.put("/a/", b"page" * 1000, pages.generation())
+pages.write("/a/", b"page" * 1000, pages.generation())
 """
     env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings", "DATABASE_URL": "sqlite://:memory:"}
     prelude = "import django; django.setup()"

@@ -86,13 +86,13 @@ def test_a_warm_page_of_many_fragments_asks_memcached_twice(
 def test_a_memcached_that_hangs_during_a_write_comes_back_without_the_page(socket: Path):
     with memcached(socket) as process:
         pages = MemcachedStore(f"unix:{socket}", seconds=60)
-        assert pages.put("/posts/5/", b"old", pages.generation())
+        assert pages.write("/posts/5/", b"old", pages.generation())
         stop(process.pid)
         try:
             pages.purge(StalePages(prefixes=frozenset({"/posts/5/"})))
         finally:
             process.send_signal(signal.SIGCONT)
-        until(lambda: pages.get("/posts/5/") is None, "the page is gone")
+        until(lambda: pages.read("/posts/5/") is None, "the page is gone")
         for thread in threading.enumerate():
             if isinstance(thread, threading.Timer):
                 thread.join()
@@ -104,9 +104,9 @@ def test_a_long_time_to_live_is_not_taken_for_a_date(socket: Path, days: int):
     path = "/posts/5/page/2/"
     with memcached(socket):
         pages = MemcachedStore(f"unix:{socket}", seconds=days * 24 * 3600)
-        assert pages.put(path, b"page", pages.generation())
-        assert pages.get(path) == b"page"
+        assert pages.write(path, b"page", pages.generation())
+        assert pages.read(path) == b"page"
         # It is found by the index of what is below a directory, which lasts longer.
         pages.purge(StalePages(prefixes=frozenset({"/posts/5/"})))
-        assert pages.get(path) is None
+        assert pages.read(path) is None
         pages.client.close()

@@ -341,6 +341,7 @@ def test_what_a_layer_declares_holds_where_it_says():
         "told-of-writes",
         "told-of-authors",
         "told-of-commands",
+        "told-of-deploys",
         "read-your-write",
         "full-store",
         "restarts",
@@ -348,7 +349,7 @@ def test_what_a_layer_declares_holds_where_it_says():
         "slow-rendering",
         "stampede",
     }
-    assert names["nginx-uwsgi", "uwsgi-cache"] == {"told-of-commands"}
+    assert names["nginx-uwsgi", "uwsgi-cache"] == {"told-of-commands", "told-of-deploys"}
     assert "told-of-writes" in names["cherokee-uwsgi-roundrobin@processes=2", "uwsgi-cache"]
     assert "told-of-writes" not in names["nginx-uwsgi", "uwsgi-cache"]
     assert "keeps-pages" in names["nginx-uwsgi", "fragments"]

@@ -6,12 +6,12 @@ SECRET = {"PASSWORD": "aXq7Lw"}
 
 
 def test_it_says_what_blocks_and_what_hurts(bench, new_project):
-    folder = new_project("DEBUG = True\nWSGI_APPLICATION = None")
+    folder = new_project("DEBUG = True")
     done = bench("doctor", "--project", folder)
     assert done.returncode == 1, done.stderr
     assert "settings shop.settings, Django " in done.stdout
     assert "\nhurts  DEBUG: DEBUG is on" in done.stdout
-    assert "\nblocks application: " in done.stdout
+    assert "\nblocks migrations: " in done.stdout
     assert "\nhurts  CACHES: " in done.stdout
     assert max(len(line) for line in done.stdout.splitlines()[1:] if "https://" not in line) <= 80
 

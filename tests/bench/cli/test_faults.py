@@ -7,9 +7,9 @@ import json
 import pytest
 
 from bench.cli.main import main
-from bench.faults import begin
+from bench.faults import stage
 from bench.faults.kinds import FAULTS
-from bench.results.faults import GROUPS
+from bench.records.faults import GROUPS
 from tests.bench.faults.test_session import FakeUp
 
 
@@ -34,13 +34,13 @@ def test_the_faults_are_listed_with_what_happens(capsys):
             "nothing can be made here: gunicorn with layer none: the application",
         ),
         (["--write"], "--write allows writes to the database of a --project; name one, or leave out --write"),
-        (["--resume", "{tmp}"], "{tmp}: it has no faults.json; give a folder that `python -m bench faults` made"),
-        (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out stacks"),
-        (["--python", "3.11", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out python"),
-        (["--guard", "interference=off", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out guard"),
+        (["--resume", "{tmp}"], "{tmp}: it holds no faults; give a folder that `python -m bench faults` made"),
+        (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out STACKS"),
+        (["--python", "3.11", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out --python"),
+        (["--guard", "interference=off", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out --guard"),
         (["gunicorn", "--guard", "drift=off"], "--guard drift=off: write it as NAME=BOUND or NAME=off; there are: int"),
         (["gunicorn", "--dry-run", "--json"], "--dry-run prints lines for people; leave out --json"),
-        (["gunicorn", "--to", "{full}"], "{full}: not empty; give --to a new folder, or continue with --resume"),
+        (["gunicorn", "--to", "{full}"], "{full}: not empty, and not a run; give --to a new folder"),
     ],
 )
 def test_bad_input_is_one_line(capsys, tmp_path, words, says):
@@ -77,7 +77,7 @@ def test_a_fault_asked_for_by_name_that_is_made_nowhere_fails_with_its_reason(
     """The first cannot be made of this stack, the second turns out so when it is made."""
     up = FakeUp()
     up.outcomes["application"] = ["skipped"]
-    monkeypatch.setattr(begin, "_up", lambda *_: up)
+    monkeypatch.setattr(stage, "staged", up)
     words = [word for name in faults for word in ("--fault", name)]
     assert main(["faults", "gunicorn", *words, "--to", str(tmp_path / "out")]) == status
     err = capsys.readouterr().err

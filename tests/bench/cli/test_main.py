@@ -89,7 +89,7 @@ def test_bad_input_is_refused_in_one_line(words, says, bench):
         ("python -m bench run --layer var", {"varnish"}),
         ("python -m bench run --size br", {"bronze"}),
         ("python -m bench run --workload session-", {"session-close"}),
-        ("python -m bench verify --check slow-b", {"slow-bodies"}),
+        ("python -m bench verify --check slow-rend", {"slow-rendering"}),
         ("python -m bench comp", {"compare"}),
         ("python -m bench run --describe gone.toml --workload ", set()),
     ],

@@ -161,5 +161,18 @@ def test_what_is_left_out_of_a_recording_is_said_with_its_count(capsys, new_proj
     line = '127.0.0.1 - - [22/Nov/2026:12:00:00 +0000] "GET /{} HTTP/1.1" 200 10 "-" "-"\n'
     (folder / "visits").write_text("".join(map(line.format, ("", "?token=1", "?api-key=2", "?page=3"))))
     assert command_line.main([*RUN, "--dry-run", "--project", str(folder)]) == 0
-    said = "note: left out of visits: 2 requests whose query looks like a secret"
+    said = "note: left out of visits: requests that look like a secret (2)"
     assert said in capsys.readouterr().out.splitlines()
+
+
+def test_settings_for_production_are_chosen_before_they_are_rendered(capsys, new_project, tmp_path):
+    folder = new_project()
+    (folder / "shop" / "dev.py").write_text("from shop.settings import *\n")
+    (folder / "shop" / "production.py").write_text("from shop.settings import *\n")
+    manage = folder / "manage.py"
+    manage.write_text(manage.read_text().replace("shop.settings", "shop.dev"))
+    words = ["render", "nginx-gunicorn", "--values", "production", "--to", str(tmp_path / "out")]
+    assert "shop.production is beside it; write settings = " in refused(capsys, folder, *words)
+    (folder / "pyproject.toml").write_text('[tool.benchapp]\nsettings = "shop.production"\n')
+    assert command_line.main([*words, "--project", str(folder)]) == 0
+    assert "note: SECRET_KEY (shop/settings.py:" in capsys.readouterr().err

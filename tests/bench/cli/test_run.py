@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from bench.cli import run
+from bench.cli import asked, run
 from bench.errors import BenchError
 from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
 
@@ -59,7 +59,7 @@ def test_a_run_until_decided_has_rounds_and_a_budget_at_most(capsys):
 
 def test_a_password_in_the_command_line_is_not_recorded():
     words = ["--database", "postgresql://me:s3cr3t@db/site", "--to", "/tmp/a@b"]
-    assert [run.without_password(word) for word in words] == [
+    assert [asked.without_password(word) for word in words] == [
         "--database",
         "postgresql://...@db/site",
         "--to",
@@ -69,7 +69,9 @@ def test_a_password_in_the_command_line_is_not_recorded():
 
 def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
-    unsaid = dict.fromkeys((*run.PLAN_ARGUMENTS, "database", "project", "describe", "resume", "inventory"))
+    unsaid = dict.fromkeys(
+        (*(name[2:] for name in run.PLAN_ARGUMENTS), "database", "project", "describe", "resume", "inventory")
+    )
     assert vars(args) == unsaid | {
         "env": [],
         "set": [],
@@ -106,7 +108,7 @@ def test_a_python_that_is_not_there_starts_nothing(tmp_path):
 
 
 def test_each_stack_is_a_case_of_each_python(capsys, monkeypatch):
-    monkeypatch.setattr(run.pythons, "choose", lambda words: tuple(words))
+    monkeypatch.setattr(run, "choose", tuple)
     monkeypatch.setattr(run.begin.pythons, "described", lambda version: f"CPython {version}.9")
     words = [*QUICK, "--stack", "one", "--python", "3.12", "--python", "3.13", "--dry-run"]
     assert run.main(arguments(words), FakeInstrument()) == 0

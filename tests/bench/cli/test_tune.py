@@ -13,10 +13,10 @@ from bench.catalog import catalog
 from bench.cli import main as command_line
 from bench.cli import tune
 from bench.errors import BenchError
-from bench.measure import guards, trial_runner
-from bench.results.folder import read_run
+from bench.measure import guards, here
+from bench.records.folder import read_run
 from tests.bench.measure.fake_instrument import FakeInstrument
-from tests.bench.results.run_data import TRIAL, at_rate
+from tests.bench.records.run_data import TRIAL, at_rate
 
 UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
 
@@ -25,7 +25,7 @@ UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off
 def instrument(monkeypatch):
     """Deployments that hold 100 requests/s with each of up to two processes, whatever the threads."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.setattr(trial_runner, "measure", holds(lambda stack: 100 * min(processes(stack), 2)))
+    monkeypatch.setattr(here, "measure", holds(lambda stack: 100 * min(processes(stack), 2)))
     return FakeInstrument()
 
 
@@ -36,7 +36,7 @@ def processes(stack: str) -> int:
 def holds(rate):
     """A measurement of deployments that hold so many requests/s, by the name of their stack."""
 
-    def measure(item, paths, running, load, folder):
+    def measure(item, *rest):
         identity = replace(TRIAL, **{name: getattr(item.case, name) for name in ("case_id", "stack", "layer")})
         identity = replace(identity, memory_peak_bytes={"app": processes(item.case.stack) * 50 * 2**20})
         return at_rate(item.level, 20.0 if item.level <= rate(item.case.stack) else 900.0, item.round, identity)
@@ -57,45 +57,55 @@ def go(tmp_path, instrument, monkeypatch):
     return went
 
 
-def test_it_prints_a_table_and_a_sentence_and_writes_values_that_render_takes(go, tmp_path, capsys):
+TRIED = ((4, 1), (8, 1), (2, 1), (1, 1), (2, 2))
+
+
+def test_it_prints_a_table_and_what_to_change_and_writes_values_that_render_takes(go, tmp_path, capsys):
     assert go("nginx-gunicorn") == 0
     said = capsys.readouterr().out
     assert "tune nginx-gunicorn, layer none, home: the highest rate with p95 within 200 ms" in said
-    assert (
-        "2 processes with 1 thread each (sync), round 1, 200 requests/s due: 200 requests/s, p95 20.0 ms, holds\n"
-        in said
-    )
     table = said[said.index("settings  ") :].splitlines()
-    rows = [re.split(r"  +", line) for line in table[1:5]]
-    assert [row[0] for row in rows] == [
-        "1 process with 1 thread (sync)",
-        "2 processes with 1 thread each (sync)",
-        "4 processes with 1 thread each (sync)",
-        "2 processes with 2 threads each (gthread)",
-    ]
+    rows = [re.split(r"  +", line) for line in table[1:6]]
     assert [row[1:] for row in rows] == [
-        ["100", "100 to 106", "1", "50 MiB", "not counted", "holds 0.50 times as much"],
-        ["200", "200 to 212", "3", "100 MiB", "not counted", "take these"],
         ["200", "200 to 212", "3", "200 MiB", "not counted", "no difference"],
-        ["200", "200 to 212", "3", "100 MiB", "not counted", "no difference"],
+        ["200", "200 to 212", "3", "400 MiB", "not counted", "no difference"],
+        ["200", "200 to 212", "3", "100 MiB", "not counted", "take these"],
+        ["100", "100 to 106", "1", "50 MiB", "not counted", "holds 0.50 times as much"],
+        ["200", "200 to 212", "1", "100 MiB", "not counted", "no difference"],
     ]
-    assert " ".join(table[6:-1]).startswith(
-        "nginx-gunicorn with layer none: take 2 processes with 1 thread each (sync); they hold 200 requests/s "
-        "(200 to 212 in 3 rounds) with p95 within 200 ms, in 100 MiB and with at most 2 database connections."
-    )
+    answer = " ".join(table[7:-1])
+    assert "take 2 processes with 1 thread each (sync); they hold 200 requests/s (200 to 212 in 3 rounds)" in answer
+    assert "The stack has 4 processes with 1 thread each (sync): the change holds 1.00 times as much" in answer
     path = tmp_path / "run" / "values.toml"
     assert table[-1] == f"next: python -m bench render nginx-gunicorn --values {path} --to DIR"
-    changed = catalog.read().value_set(str(path)).changes
-    assert changed == {"processes": 2, "threads": 1}
+    assert catalog.read().value_set(str(path)).changes == {"processes": 2, "threads": 1}
 
 
 def test_its_folder_is_a_run_whose_cases_were_each_verified_once(go, instrument, tmp_path):
     go("nginx-gunicorn")
     run = read_run(tmp_path / "run")
-    tried = [f"nginx-gunicorn@processes={p},threads={t}" for p, t in ((1, 1), (2, 1), (4, 1), (2, 2))]
-    assert [case.stack for case in run.info.cases] == tried
+    names = [f"nginx-gunicorn@processes={p},threads={t}" for p, t in TRIED]
+    assert [case.stack for case in run.info.cases] == names
     assert run.info.finished_at
-    assert [line for line in instrument.log if line.startswith("verify")] == [f"verify {name} none" for name in tried]
+    assert [line for line in instrument.log if line.startswith("verify")] == [f"verify {name} none" for name in names]
+
+
+def test_a_search_that_was_stopped_goes_on_where_it_was(go, instrument, tmp_path, capsys):
+    assert go("nginx-gunicorn") == 0
+    said, folder = capsys.readouterr().out, tmp_path / "run"
+    whole = read_run(folder)
+    lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
+    (folder / "trials.jsonl").write_text("".join(lines[:15]))
+    (folder / "verify.jsonl").write_text("")
+    info = json.loads((folder / "run.json").read_text())
+    info |= {"finished_at": None, "cases": info["cases"][:2]}
+    (folder / "run.json").write_text(json.dumps(info))
+    assert read_run(folder).resume_command() == f"python -m bench tune --resume {folder}"
+    parser = argparse.ArgumentParser()
+    tune.add_arguments(parser)
+    assert tune.main(parser.parse_args(["--resume", str(folder)]), instrument) == 0
+    assert [trial.trial_id for trial in read_run(folder).trials] == [trial.trial_id for trial in whole.trials]
+    assert capsys.readouterr().out.splitlines()[-1] == said.splitlines()[-1]
 
 
 def test_json_is_all_that_stdout_gets(go, capsys):
@@ -104,6 +114,7 @@ def test_json_is_all_that_stdout_gets(go, capsys):
     assert found["answer"]["settings"] == {"processes": 2, "threads": 1, "worker_class": "sync"}
     assert found["answer"]["no_difference"] == [
         {"processes": 4, "threads": 1, "worker_class": "sync"},
+        {"processes": 8, "threads": 1, "worker_class": "sync"},
         {"processes": 2, "threads": 2, "worker_class": "gthread"},
     ]
     assert (found["answer"]["requests_per_second"], found["answer"]["memory_bytes"]) == (200, 100 * 2**20)
@@ -115,7 +126,7 @@ def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, i
     assert go("gunicorn") == 0
     tried = [case.stack for case in read_run(tmp_path / "run").info.cases]
     assert tried == [
-        *(f"gunicorn@processes={p},threads={t}" for p, t in ((1, 4), (2, 4), (4, 4), (2, 8))),
+        *(f"gunicorn@processes={p},threads={t}" for p, t in ((4, 4), (8, 4), (2, 4), (1, 4), (2, 8))),
         *(f"gunicorn-asgi@processes=2,threads={t}" for t in (16, 32)),
         *(f"gunicorn-gevent@processes=2,threads={t}" for t in (16, 32)),
     ]
@@ -125,7 +136,7 @@ def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, i
 
 
 def test_the_stack_of_the_best_worker_class_is_the_answer(go, instrument, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(trial_runner, "measure", holds(lambda stack: 300 if stack.startswith("granian-asgi") else 100))
+    monkeypatch.setattr(here, "measure", holds(lambda stack: 300 if stack.startswith("granian-asgi") else 100))
     assert go("granian") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "granian-asgi with layer none: take 1 process with 16 threads (asginl); they hold 300 requests/s" in said
@@ -133,7 +144,7 @@ def test_the_stack_of_the_best_worker_class_is_the_answer(go, instrument, tmp_pa
 
 
 def test_a_stack_with_wrong_answers_has_no_settings(go, instrument, tmp_path, capsys):
-    instrument.wrong.add("nginx-gunicorn@processes=1,threads=1")
+    instrument.wrong |= {f"nginx-gunicorn@processes={p},threads={t}" for p in (1, 2, 4) for t in (1, 2)}
     assert go("nginx-gunicorn") == 1
     said = capsys.readouterr().out
     assert "not measured, it gives wrong answers: 1 check failed: content" in said
@@ -161,7 +172,7 @@ def test_what_cannot_be_tuned_is_refused_in_one_line(go, words, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["gunicorn"], "the following arguments are required: --limit"),
+        (["gunicorn"], "bench tune: name a STACK and the --limit of its latency"),
         (["gunicorn", "--limit", "p95=fast"], "bench tune: --limit p95=fast: write it as p95=200ms or p99=1.5s; "),
     ],
 )

@@ -7,8 +7,8 @@ from bench.faults.visitors import NOBODY, Page
 from bench.load.visits import Visit
 
 PAGES = [Page("/anonymous/"), Page("/anonymous/", "me", "sessionid=1"), Page("/static/x.css", None)]
-MOMENTS = Moments(began=0.0, struck=10.0, over=10.0, old="release-1", new="release-1")
-DEPLOY = Moments(began=0.0, struck=10.0, over=12.0, deployed=12.0, old="release-1", new="release-2")
+MOMENTS = Moments(struck=10.0, over=10.0, old="release-1", new="release-1")
+DEPLOY = Moments(struck=10.0, over=12.0, deployed=12.0, old="release-1", new="release-2")
 
 
 def visit(

@@ -1,178 +1,220 @@
-"""What the faults of the groups hung, starved and abused do, and what they note."""
+"""What each fault does to a deployment, what it notes, and what it needs."""
 
 from __future__ import annotations
 
-from collections import Counter
+import os
 from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
 
-from bench.faults.abuser import Answers
-from bench.faults.kinds import abused, hung, starved
+from bench.catalog.sizes import UNLIMITED
+from bench.errors import BenchError
+from bench.faults import database, kinds, replaced, stopped
+from bench.faults.kinds import FAULTS
 from bench.faults.scene import CannotFault
 from bench.machine import http
 from bench.machine.small_disk import CannotMount
-from bench.verify import slow
-from tests.bench.verify.few_threads import THREADS, few_threads
-
-# Each needs a second or more of requests or of other programs.
-pytestmark = pytest.mark.servers
+from bench.serve.database import Database
+from tests.bench.faults.scenes import SITE, run, scene
+from tests.bench.faults.slow_server import slow_server
 
 
-def scene(**running) -> SimpleNamespace:
-    """What the faults use of a scene; time does not pass in it."""
-    made = SimpleNamespace(running=SimpleNamespace(**running), rate=200, figures={}, wrong=[], log=[])
-    made.round, made.rounds = 1, 1
-    made.site = SimpleNamespace(url={"home": "/", "login": "/login/", "health": "/health"}.__getitem__, has_rows=True)
-    made.supervisor = SimpleNamespace(step=lambda: None)
-    made.strike = lambda: made.log.append("strike")
-    made.end = lambda: made.log.append("end")
-    made.wait = lambda seconds, until=lambda: False: made.log.append("wait")
+@pytest.fixture(autouse=True)
+def commands(monkeypatch):
+    """The commands of the site that are run."""
+    ran = []
+    monkeypatch.setattr("bench.faults.scene.commands.manage", lambda project, words, *_, **__: ran.extend(words))
+    monkeypatch.setattr(replaced.render, "server_files", lambda server, case: {f"{server.name}.conf": None})
+    return ran
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """A scene in which what is killed is started again."""
+
+    def kill(pid, number):
+        made.log.append(f"kill {pid}")
+        name = next((name for name, its in made.running.pids.items() if its == pid), "")
+        made.supervisor.deaths.append(SimpleNamespace(name=name, at_s=made.struck, again_s=made.struck + 1))
+
+    made = scene()
+    monkeypatch.setattr(os, "kill", kill)
+    monkeypatch.setattr(database.time, "sleep", lambda seconds: made.log.append(f"sleep {seconds:.0f}"))
+    monkeypatch.setattr(replaced.ssl, "get_server_certificate", lambda place: "old")
+    monkeypatch.setattr(replaced, "make_certificate", lambda folder: None)
+    monkeypatch.setattr(stopped.http, "get", lambda url, path: b'{"process_id": 99}')
     return made
 
 
-def run(fault, scene) -> None:
-    """All of a fault, with its pauses for visitors."""
-    for _ in fault.run(scene):
-        scene.log.append("pause")
+@pytest.mark.parametrize(
+    ("name", "done"),
+    {
+        "configuration": "|, reload",
+        "application": "new, |, switch to 2, reload app",
+        "cache-after-deploy": "new, |, switch to 2, reload app",
+        "broken-application": "new broken, |, switch to 2, ask, wait, switch to 1, ask",
+        "certificate": "|, reload front",
+        "worker": "|, kill 99",
+        "application-server": "|, kill 11, wait",
+        "front-server": "|, kill 12, wait",
+        "caching-service": "|, kill 13, wait",
+        "database": "|, kill 14, sleep 5, wait, db",
+        "application-server-hangs": "|, app-1 hangs, app-2 hangs, wait, app-2 goes on, app-1 goes on",
+        "front-server-hangs": "|, front hangs, wait, front goes on",
+        "caching-service-hangs": "|, cache hangs, wait, cache goes on",
+        "full-logs": "small disk for logs, |, full, wait, room, |, disk",
+    }.items(),
+)
+def test_what_is_done_before_visitors_come_while_they_ask_and_once_they_have_gone(made, name, done):
+    assert run(name, made) == done.split(", ")
 
 
-def test_every_instance_of_a_server_hangs_and_goes_on():
-    made = scene(processes=[SimpleNamespace(name=name) for name in ("cheroot-1", "cheroot-2", "nginx")])
-    made.running.case = SimpleNamespace(servers=[SimpleNamespace(name="cheroot"), SimpleNamespace(name="nginx")])
-
-    @contextmanager
-    def hangs(name):
-        made.log.append(f"{name} hangs")
-        yield
-        made.log.append(f"{name} goes on")
-
-    made.running.hung = hangs
-    run(hung.application_server_hangs, made)
-    assert made.log == [
-        *("pause", "strike", "cheroot-1 hangs", "cheroot-2 hangs", "wait"),
-        *("cheroot-2 goes on", "cheroot-1 goes on", "end"),
-    ]
+def test_a_deploy_invalidates_cached_pages(made, commands):
+    run("application", made)
+    assert made.deployed >= made.struck and commands == ["invalidatepages"]
+    made.running.case.caches = "nothing"
+    run("application", made)
+    assert commands == ["invalidatepages"]
 
 
-def test_a_health_page_that_waits_for_the_database_is_wrong(monkeypatch):
-    monkeypatch.setattr(http, "status", lambda *_: None)
-    monkeypatch.setattr(hung.time, "monotonic", iter([0.0, 1.0, 6.5, 6.5]).__next__)
-    made = scene(url="http://x", services=SimpleNamespace(database="postgresql"), hung=lambda name: nullcontext())
-    run(hung.database_hangs, made)
-    assert made.figures == {"health_page_s": 5.5}
-    assert made.wrong == ["GET /health meanwhile: no answer after 5.5 s"]
+def test_a_broken_version_is_rolled_back_by_restarts_where_nothing_reloads(made):
+    made.running.chain.reloads = False
+    assert run("broken-application", made).count("restart app") == 2
+    assert (made.operator, made.versions.word) == ("roll back, reload", "release-1")
 
 
-def test_a_request_that_fails_as_connections_end_is_of_the_fault(monkeypatch):
-    @contextmanager
-    def held(running):
-        made.log.append("connections end")
-        yield "97 connections are held"
+def test_a_certificate_that_is_not_taken_over_is_noticed(made):
+    run("certificate", made)
+    assert made.wrong == ["front still serves the old certificate"]
 
-    made = scene(url="http://x", services=SimpleNamespace(database="postgresql"))
-    monkeypatch.setattr(hung.hold, "connections", held)
-    monkeypatch.setattr(http, "status", lambda *_: 200)
-    run(hung.database_connections, made)
-    assert made.log == ["pause", "strike", "connections end", "wait", "wait", "end"]
+
+@pytest.mark.parametrize(("ended", "says"), [([0, 1, 2], ""), ([0, 0, 0], "no worker was replaced")])
+def test_workers_are_recycled_by_the_visitors_requests(monkeypatch, ended, says):
+    looks = iter(ended)
+    workers = SimpleNamespace(ended=ended[-1], look=lambda: next(looks, ended[-1]))
+    monkeypatch.setattr(replaced, "Workers", lambda running: workers)
+    monkeypatch.setattr(replaced, "RECYCLED_S", 0.01)
+    made = scene()
+    with pytest.raises(CannotFault, match=says) if says else nullcontext():
+        run("recycled-workers", made)
+    assert made.figures == {"workers_replaced": ended[-1]}
+    assert FAULTS["recycled-workers"].changes == {"max_requests": 200}
+
+
+def test_what_is_not_started_again_is_an_error(made, monkeypatch):
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    with pytest.raises(BenchError, match="app was not started again within 15 s"):
+        run("application-server", made)
+
+
+def test_no_worker_is_killed_where_there_is_none_beside_its_master(made, monkeypatch):
+    monkeypatch.setattr(stopped.http, "get", lambda url, path: b'{"process_id": 11}')
+    with pytest.raises(CannotFault, match="no worker processes under a master"):
+        run("worker", made)
 
 
 @pytest.mark.parametrize(
-    ("fault", "running", "why"),
-    [
-        (hung.database_hangs, {"services": SimpleNamespace(database=None)}, "give --database postgresql"),
-        (hung.database_connections, {"services": SimpleNamespace(database=None)}, "only a private database server"),
-        (hung.write_lock, {"env": {"DATABASE_URL": "postgresql://x"}}, "only SQLite has one lock"),
-        (starved.memory, {"group": None}, "give --size bronze"),
-    ],
-    ids=lambda value: getattr(value, "name", ""),
+    ("name", "running"),
+    [("database-hangs", {}), ("write-lock", {"env": {"DATABASE_URL": "sqlite:////tmp/x"}})],
 )
-def test_what_cannot_be_made_says_what_it_needs(fault, running, why):
-    with pytest.raises(CannotFault, match=why):
-        run(fault, scene(**running))
+def test_a_health_page_that_waits_for_the_database_is_wrong(monkeypatch, name, running):
+    monkeypatch.setattr(database, "AWAY_S", 0.0)
+    monkeypatch.setattr(database, "locked", lambda url: nullcontext())
+    monkeypatch.setattr(database, "Visitor", lambda target: SimpleNamespace(token=lambda path: "", cookie_header=dict))
+    made = scene(**running)
+    made.site = SimpleNamespace(**vars(SITE), remove_probes=lambda: None)
+    run(name, made)
+    assert len(made.wrong) == 1 and made.wrong[0].startswith("GET /health: [Errno 111] Connection refused")
+
+
+@pytest.mark.parametrize(
+    ("page", "health", "wrong"),
+    [
+        ("/later/503", "/200", []),
+        ("/503", "/200", ["/503"]),
+        ("/later/500", "/200", ["/later/500"]),
+        ("/wait", "/200", ["/wait"]),
+        ("/later/503", "/503", ["/503"]),
+    ],
+)
+def test_without_the_database_a_page_says_at_once_when_to_come_again_and_the_health_page_is_well(
+    made, page, health, wrong
+):
+    strict = SimpleNamespace(strict=True)
+    made.site = SimpleNamespace(
+        url=lambda *kinds: health if kinds == ("health",) else page, session_cookie="sessionid", description=strict
+    )
+    with slow_server() as target:
+        made.running.url = target.origin
+        run("database", made)
+    assert [sentence.split(":")[0].removeprefix("GET ") for sentence in made.wrong] == wrong
+
+
+def test_a_request_that_fails_as_connections_end_is_of_the_fault(monkeypatch):
+    made, struck = scene(), []
+
+    @contextmanager
+    def connections(url):
+        struck.append(made.struck)
+        yield 97
+
+    monkeypatch.setattr(database, "all_connections", connections)
+    run("database-connections", made)
+    assert 0 < struck[0] < made.over
 
 
 @pytest.mark.parametrize(("kills", "wrong"), [([3, 5], []), ([3, 3], ["no process was killed at the limit of memory"])])
 def test_kills_for_want_of_memory_are_counted(monkeypatch, kills, wrong):
     asked = []
     monkeypatch.setattr(http, "status", lambda url, path, timeout_s: asked.append(path))
-    group = SimpleNamespace(memory_limit=lambda: 268_435_456)
-    made = scene(url="http://x", group=group, oom_kills=iter(kills).__next__)
-    run(starved.memory, made)
+    made = scene(oom_kills=iter(kills).__next__)
+    run("memory", made)
     assert asked == ["/__probe__/memory/268/"] * 2
     assert (made.figures["oom_kills"], made.wrong) == (kills[1] - kills[0], wrong)
 
 
-def test_a_disk_is_full_and_has_room_again(tmp_path):
-    made = scene(logs=tmp_path)
-    disk = SimpleNamespace(fill=lambda: made.log.append("full"), free=lambda: made.log.append("room"))
-    made.running.on_small_disk = lambda folder: nullcontext(disk)
-    run(starved.full_logs, made)
-    assert made.log == ["pause", "strike", "full", "wait", "room", "end", "pause"]
+@contextmanager
+def refused(folder):
+    raise CannotMount("only root can mount a small disk to fill")
+    yield
 
 
-def test_a_disk_that_cannot_be_mounted_is_said(tmp_path):
-    @contextmanager
-    def refused(folder):
-        raise CannotMount("only root can mount a small disk to fill")
-        yield
-
-    with pytest.raises(CannotFault, match="only root"):
-        run(starved.full_logs, scene(logs=tmp_path, on_small_disk=refused))
-
-
-def test_a_store_without_files_cannot_be_full(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "running", "why"),
+    [
+        ("full-logs", {"on_small_disk": refused}, "only root"),
+        ("full-store", {"on_small_disk": lambda folder: nullcontext()}, "no server here stores pages in files"),
+    ],
+)
+def test_what_cannot_be_made_says_what_it_needs(monkeypatch, tmp_path, name, running, why):
     monkeypatch.setattr(http, "status", lambda *_: 200)
-    made = scene(url="http://x", store=tmp_path, on_small_disk=lambda folder: nullcontext())
-    with pytest.raises(CannotFault, match="no server here stores pages in files"):
-        run(starved.full_store, made)
+    with pytest.raises(CannotFault, match=why):
+        run(name, scene(logs=tmp_path, store=tmp_path, **running))
 
 
-@pytest.mark.parametrize(("steps", "stops_at"), [((1, 2), None), ((2, THREADS, 20), THREADS)])
-def test_slow_clients_come_until_they_stop_it(monkeypatch, steps, stops_at):
-    monkeypatch.setattr(slow, "LIMIT_S", 0.2)
-    monkeypatch.setattr(abused, "STEPS", steps)
-    with few_threads() as target:
-        made = scene(url=target.origin)
-        run(abused.slow_bodies, made)
-        assert slow.held_up(target, ["/"]) is None, "all of them are gone"
-    assert made.figures == {"stops_at": stops_at}
-    assert (
-        made.wrong
-        == [f"{stops_at} slow bodies stop it: GET {abused.ASKED}: no complete answer within 0.2 s"][: bool(stops_at)]
-    )
+@pytest.mark.parametrize(
+    ("name", "lacks", "why"),
+    [
+        ("front-server", {"servers": [SimpleNamespace(name="app")]}, "the application server is itself in front"),
+        ("front-server-hangs", {"servers": [SimpleNamespace(name="app")]}, "the application server is itself in front"),
+        ("caching-service", {"services": ()}, "no layer here uses a caching service"),
+        ("cache-after-deploy", {"caches": "parts"}, "no layer here caches pages"),
+        ("memory", {"size": UNLIMITED}, "give --size bronze"),
+        ("database", {"database": Database("sqlite")}, "give --database postgresql"),
+        ("database-hangs", {"database": Database("postgresql", "postgresql://x")}, "give --database postgresql"),
+        ("database-connections", {"database": Database("sqlite")}, "give --database postgresql"),
+        ("write-lock", {"database": Database("postgresql", service="db")}, "only SQLite has one lock"),
+    ],
+)
+def test_a_case_that_lacks_something_says_what(name, lacks, why):
+    case = scene().running.case
+    assert FAULTS[name].misfit(case) == ""
+    vars(case).update(lacks)
+    assert why in FAULTS[name].misfit(case)
 
 
-def test_malformed_requests_are_sent_and_counted(monkeypatch):
-    monkeypatch.setattr(abused, "MALFORMED", 20)
-    sizes = iter([100, 700])
-    with few_threads() as target:
-        made = scene(url=target.origin, log_bytes=lambda: next(sizes), chain=SimpleNamespace(servers=[]))
-        run(abused.malformed, made)
-    assert made.figures["malformed_requests"] == 20
-    assert made.figures["log_bytes_per_request"] == 30
-    assert made.wrong == []
-
-
-def test_the_rounds_share_the_malformed_requests(monkeypatch):
-    monkeypatch.setattr(abused, "MALFORMED", 20)
-    shares = []
-    monkeypatch.setattr(abused, "send_all", lambda target, share, *_: shares.append(list(share)) or Answers())
-    for number in (1, 2, 3):
-        made = scene(url="http://127.0.0.1:1", log_bytes=lambda: 0, chain=SimpleNamespace(servers=[]))
-        made.round, made.rounds = number, 3
-        run(abused.malformed, made)
-    every = list(abused.requests(abused.SEED, 20, "127.0.0.1:1"))
-    assert shares == [every[0::3], every[1::3], every[2::3]]
-
-
-def test_failures_of_the_servers_are_said():
-    made = scene()
-    answers = Answers(Counter({502: 3, 400: 7}), server_errors=Counter({"many headers": 2, "chunks": 1}))
-    abused._note(made, answers, 4, 1000)
-    assert made.figures["server_errors"] == 3 and made.figures["workers_ended"] == 4
-    assert made.wrong == [
-        "3 malformed requests got a 5xx: 2 for many headers, 1 for chunks",
-        "4 worker processes ended",
-    ]
+def test_faults_are_chosen_by_name_and_by_group():
+    assert {item.group for item in kinds.named(("killed",))} == {"killed"}
+    assert [item.name for item in kinds.named(("worker", "application"))] == ["application", "worker"]
+    assert kinds.named(()) == list(FAULTS.values())

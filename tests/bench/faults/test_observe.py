@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,8 +11,12 @@ from bench.faults.observe import noticed
 from tests.bench.faults.seen import DEPLOY, MOMENTS, PAGES, visit
 
 
-def seen(*visits, moments=MOMENTS):
-    return noticed(visits, PAGES, moments)
+def seen(*visits, moments=MOMENTS, pages=PAGES):
+    """What was noticed of the fault, and before it."""
+    found = noticed(visits, pages, moments)
+    rest = {"failed_before": found.failed_before, "named": found.named, "asked": found.asked}
+    figures = found.figures | {"failed": found.figures["failed_new"] + found.figures["failed_kept"]}
+    return SimpleNamespace(**figures, **rest)
 
 
 def test_right_answers_are_nothing_to_notice():
@@ -90,7 +95,7 @@ def test_a_page_is_stale_beyond_its_time_to_live():
     assert found.stale == 1
     assert "rendered 59.0 s before it was asked for, 0 s are allowed" in found.example
     # A page of a project says itself for how long it is fresh.
-    assert noticed([old], [replace(PAGES[0], ttl_s=60.0)], MOMENTS).stale == 0
+    assert seen(old, pages=[replace(PAGES[0], ttl_s=60.0)]).stale == 0
 
 
 def test_times_of_the_day_are_compared_with_the_monotonic_clock():

@@ -1,4 +1,4 @@
-"""A session on fake deployments: what is made again, brought up again, skipped, written and resumed."""
+"""Faults by the session of all runs, on fake deployments: what is made again, brought up again, and resumed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from dataclasses import replace
 
 import pytest
 
-from bench.errors import DeploymentError, GlobalFault
+from bench.errors import DeploymentError
+from bench.faults import begin, stage
 from bench.faults.fault import Fault
-from bench.faults.plan import Ledger, batches
-from bench.faults.session import Session
+from bench.faults.plan import faults_of
 from bench.interrupt import Interrupts, Stopped
+from bench.measure.journal import Journal
+from bench.measure.ledger import Ledger
 from bench.measure.printer import Printer
-from bench.results.faults import FORMAT, FaultsFolder, FaultsInfo, read_faults
+from bench.records.folder import Folder, read_faults
 from tests.bench.faults.test_plan import PICKY, PLAIN, nothing, plan, resolved
-from tests.bench.results.run_data import ENVIRONMENT
+from tests.bench.records.run_data import ENVIRONMENT, INFO
 
-OTHER = Fault("other", nothing, "Nothing.", "killed")
+OTHER = Fault("other", "killed", "Nothing.", nothing)
 
 
 class FakeUp:
@@ -33,53 +35,49 @@ class FakeUp:
         self.log = []
         self.outcomes = {}
         self.ruined_by = set()
-        self.refuses = None
         self.notes = []
         self.meanwhile = lambda: None
+        self.is_whole = True
 
     @contextmanager
-    def __call__(self, case, directory, interrupts, progress):
+    def __call__(self, case, directory, *how):
         self.log.append("up")
-        if self.refuses:
-            raise self.refuses
-        (directory / "conf").mkdir(parents=True)
-        (directory / "visits" / "x").mkdir(parents=True)
-        (directory / "visits" / "x" / "openloop.json").write_text("sessionid=1")
-        (directory / "visits" / "x" / "visits.out").write_text("{}")
-        self.whole = True
-        with interrupts.released_at_end():
-            yield self
+        self.is_whole = True
+        (directory / "visits").mkdir(parents=True)
+        (directory / "visits" / "openloop.json").write_text("sessionid=1")
+        (directory / "visits" / "visits.out").write_text("{}")
+        yield self
         self.log.append("down")
 
-    def make(self, fault, outcome, name):
-        self.log.append(name)
+    def make(self, item, attempt):
+        self.log.append(f"{item.fault.name}~{attempt}")
         self.meanwhile()
-        status = self.outcomes.get(fault.name, ["ok"])
-        self.whole = fault.name not in self.ruined_by
-        return replace(outcome, status=status.pop(0) if len(status) > 1 else status[0])
-
-    def is_whole(self):
-        return self.whole
+        status = self.outcomes.get(item.fault.name, ["ok"])
+        self.is_whole = item.fault.name not in self.ruined_by
+        found = status.pop(0) if len(status) > 1 else status[0]
+        return replace(item.outcome, status=found, reason=None if found == "ok" else "interference: others")
 
 
 @pytest.fixture
-def up():
-    return FakeUp()
+def up(monkeypatch):
+    made = FakeUp()
+    monkeypatch.setattr(stage, "staged", made)
+    return made
 
 
-def made(up, directory, faults, **asked):
+def made(directory, faults, **asked):
     """Make these faults in a folder; what was printed."""
-    asked = plan(**asked)
-    folder = FaultsFolder(directory)
+    folder, found = Folder(directory), faults_of(plan(**asked), faults, resolved)
+    info = replace(INFO, plan=plan(**asked))
     if directory.exists():
-        ledger = Ledger(read_faults(directory).outcomes)
-        info = read_faults(directory).info
+        ledger = Ledger(found.batches, read_faults(directory).outcomes, max_repeats=begin.REPEATS)
     else:
-        ledger, info = Ledger(), FaultsInfo(FORMAT, (), "now", None, asked, ENVIRONMENT)
-        folder.create(info)
+        ledger = Ledger(found.batches, max_repeats=begin.REPEATS)
+        folder.create()
+        folder.begin(info, ENVIRONMENT)
     printed = io.StringIO()
     with Interrupts() as interrupts:
-        Session(folder, info, ledger, up, Printer(printed)).go(batches(asked, faults, resolved), interrupts)
+        begin._at(found, ledger, Journal(folder, info, ENVIRONMENT), False, Printer(printed)).go(interrupts)
     return printed.getvalue()
 
 
@@ -87,46 +85,24 @@ def words(directory):
     return [(outcome.fault, outcome.round, outcome.status) for outcome in read_faults(directory).outcomes]
 
 
-def test_one_deployment_serves_for_all_its_faults(up, tmp_path):
-    printed = made(up, tmp_path / "f", [PLAIN, OTHER])
+def test_one_deployment_serves_for_all_its_faults_until_one_ruins_it(up, tmp_path):
+    printed = made(tmp_path / "f", [PLAIN, OTHER, PICKY])
     assert up.log == ["up", "plain~1", "other~1", "down"]
-    assert words(tmp_path / "f") == [("plain", 1, "ok"), ("other", 1, "ok")]
-    assert printed.splitlines()[0] == "one with layer none, plain: pass"
+    assert words(tmp_path / "f") == [("picky", 1, "skipped"), ("plain", 1, "ok"), ("other", 1, "ok")]
+    assert "one with layer none, plain: pass\n" in printed
     assert read_faults(tmp_path / "f").info.finished_at
-
-
-def test_a_ruined_deployment_is_brought_up_again(up, tmp_path):
+    # What visitors saw stays, their cookies do not.
+    assert [path.name for path in (tmp_path / "f" / "raw").rglob("*.*")] == ["visits.out"]
+    up.log.clear()
     up.ruined_by.add("plain")
-    made(up, tmp_path / "f", [PLAIN, OTHER])
+    made(tmp_path / "g", [PLAIN, OTHER])
     assert up.log == ["up", "plain~1", "down", "up", "other~1", "down"]
 
 
-def test_a_voided_fault_is_made_again(up, tmp_path):
-    up.outcomes["plain"] = ["voided", "ok"]
-    made(up, tmp_path / "f", [PLAIN])
-    assert up.log == ["up", "plain~1", "plain~2", "down"]
-    assert [status for *_, status in words(tmp_path / "f")] == ["voided", "ok"]
-    assert [outcome.status for outcome in read_faults(tmp_path / "f").latest.values()] == ["ok"]
-
-
-def test_a_fault_that_stays_void_is_made_three_times(up, tmp_path):
+def test_voided_faults_are_made_once_more_and_stop_no_table(up, tmp_path):
     up.outcomes["plain"] = ["voided"]
-    made(up, tmp_path / "f", [PLAIN, OTHER])
-    assert up.log == ["up", "plain~1", "plain~2", "plain~3", "other~1", "down"]
-
-
-def test_what_does_not_come_up_fails_every_fault_with_the_reason(up, tmp_path):
-    up.refuses = DeploymentError("nginx exited with status 1")
-    made(up, tmp_path / "f", [PLAIN, OTHER])
-    assert {outcome.reason for outcome in read_faults(tmp_path / "f").outcomes} == {"nginx exited with status 1"}
-    assert words(tmp_path / "f") == [("plain", 1, "failed"), ("other", 1, "failed")]
-
-
-def test_a_fault_of_the_machine_stops_all(up, tmp_path):
-    up.refuses = GlobalFault("the database is gone")
-    with pytest.raises(GlobalFault):
-        made(up, tmp_path / "f", [PLAIN])
-    assert words(tmp_path / "f") == []
+    made(tmp_path / "g", [PLAIN, OTHER])
+    assert up.log == ["up", "plain~1", "plain~2", "other~1", "down"]
 
 
 def stopped(then):
@@ -147,33 +123,18 @@ def swallowing():
 
 
 @pytest.mark.parametrize("meanwhile", [lambda: stopped(failing), swallowing], ids=["failing", "swallowing"])
-def test_a_signal_stops_it_also_where_cleaning_up_fails(up, tmp_path, meanwhile):
+def test_a_signal_stops_it_also_where_cleaning_up_fails_and_it_can_go_on(up, tmp_path, meanwhile):
     up.meanwhile = meanwhile
     with pytest.raises(Stopped):
-        made(up, tmp_path / "f", [PLAIN, OTHER])
+        made(tmp_path / "f", [PLAIN, OTHER])
     assert words(tmp_path / "f") == []
-
-
-def test_what_cannot_be_made_is_skipped(up, tmp_path):
-    made(up, tmp_path / "f", [PICKY])
-    (outcome,) = read_faults(tmp_path / "f").outcomes
-    assert (outcome.status, outcome.reason, up.log) == ("skipped", "it does not fit", [])
-
-
-def test_what_is_done_is_not_made_again_by_resume(up, tmp_path):
-    made(up, tmp_path / "f", [PLAIN])
-    made(up, tmp_path / "f", [PLAIN, OTHER], rounds=2)
-    assert words(tmp_path / "f") == [("plain", 1, "ok"), ("other", 1, "ok"), ("plain", 2, "ok"), ("other", 2, "ok")]
+    up.meanwhile = lambda: None
+    made(tmp_path / "f", [PLAIN, OTHER])
+    assert words(tmp_path / "f") == [("plain", 1, "ok"), ("other", 1, "ok")]
 
 
 def test_whose_database_it_is_is_said_once(up, tmp_path):
     up.notes = ["database: the project's own, as it is"]
-    printed = made(up, tmp_path / "f", [PLAIN, OTHER], rounds=2)
+    printed = made(tmp_path / "f", [PLAIN, OTHER], rounds=2)
     assert up.log.count("up") == 2
     assert printed.count("note: database: the project's own, as it is\n") == 1
-
-
-def test_logs_stay_and_cookies_do_not(up, tmp_path):
-    made(up, tmp_path / "f", [PLAIN])
-    left = {str(path.relative_to(tmp_path / "f" / "raw")) for path in (tmp_path / "f" / "raw").rglob("*.*")}
-    assert left == {"one~none~plain~r1/visits/x/visits.out"}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bench.catalog import catalog
 from bench.faults import table
-from bench.results.faults import FaultOutcome
+from bench.records.faults import FaultOutcome
 
 MADE = FaultOutcome(
     *("id", "one", "none", "unlimited", "sqlite", "application", "replaced", 1, "now", "ok"),
@@ -45,12 +45,16 @@ def test_the_table_fits_80_columns_for_every_stack():
     assert "  database: one: SQLite is a file" in text
 
 
-def test_a_row_has_the_figures():
-    rows = [line.split() for line in table.as_text([MADE]).splitlines()[1:3]]
-    assert rows == [
-        ["STACK", "FAILED", "GAP", "BACK", "BAD", "MIXED", "OPERATOR"],
-        ["one", "pass", "12345", "30.9", "never", "123", "12.5", "restart"],
-    ]
+def test_one_case_has_one_table_with_a_row_for_each_fault():
+    title, *lines = table.as_text([MADE, replace(MADE, fault="worker", mixed_s=None)]).splitlines()[:4]
+    assert (title, [line.split() for line in lines]) == (
+        "one",
+        [
+            ["FAULT", "FAILED", "GAP", "BACK", "BAD", "MIXED", "OPERATOR"],
+            ["application", "pass", "12345", "30.9", "never", "123", "12.5", "restart"],
+            ["worker", "pass", "12345", "30.9", "never", "123", "-", "restart"],
+        ],
+    )
 
 
 def test_outcomes_are_counted_and_reasons_said_once():

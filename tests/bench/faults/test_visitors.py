@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bench.faults import visitors
-from bench.faults.visitors import CLOSE, NOBODY, job, pages, rate_of, said
+from bench.faults.visitors import CLOSE, NOBODY, following, job, pages, rate_of, said
+from tests.waiting import until
 
 ACCOUNTS = [("me", "sessionid=1"), ("you", "sessionid=2")]
 
@@ -53,3 +54,15 @@ def test_what_a_page_says_is_read_at_its_end_only():
     assert said(f"<html></html>\n{line}\n") == ("a", "b", "c", "1.5", "/s")
     assert said(f"{line}<p>more") is None
     assert said("<html></html>") is None
+
+
+LINE = b"<!-- visit code=a template=a account=nobody rendered=1 static=/static/r.css -->\n"
+
+
+@pytest.mark.parametrize(("status", "missing"), [(200, False), (404, True), (502, False), (None, False)])
+def test_static_files_that_are_not_there_are_counted(monkeypatch, status, missing):
+    monkeypatch.setattr(visitors.http, "get", lambda url, path: LINE)
+    monkeypatch.setattr(visitors.http, "status", lambda url, path: status if path == "/static/r.css" else None)
+    with following("http://x", "/page/", 0.001) as seen:
+        until(lambda: len(seen) > 2, "pages")
+    assert set(seen) == {missing}

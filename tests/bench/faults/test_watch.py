@@ -33,11 +33,9 @@ def master():
 
 def test_a_worker_that_ends_is_counted_once(master):
     running = SimpleNamespace(chain=SimpleNamespace(servers=[SimpleNamespace(pid=master.pid)]))
-    with Workers(running) as workers:
-        assert workers.ended == 0
-        psutil.Process(master.pid).children()[0].kill()
-        until(lambda: workers.ended, "it is noticed")
-    assert workers.ended == 1
-    with Workers(running) as quiet:
-        pass
-    assert quiet.ended == 0
+    workers = Workers(running)
+    assert workers.look() == 0
+    psutil.Process(master.pid).children()[0].kill()
+    until(workers.look, "it is noticed")
+    assert workers.look() == 1
+    assert Workers(running).look() == 0

@@ -18,7 +18,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from bench.verify.browser import MAIL
+from bench.verify.visitor import MAIL
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows, account
 from tests.managing import manage
@@ -128,7 +128,7 @@ def test_static_files_are_read_too(db: None):
 
 
 def test_a_page_that_breaks_is_a_500_of_the_site(rows: Rows, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("benchapp.pagination.page_of_posts", lambda number: 1 / 0)
+    monkeypatch.setattr("benchapp.pagination.TablePaginator.page", lambda paginator, number: 1 / 0)
     assert json.loads(run("renderpages", "/posts/"))["/posts/"]["status"] == 500
 
 
@@ -196,8 +196,15 @@ def test_people_are_not_deleted(db: None):
 
 
 def test_deleting_a_missing_account_is_an_error(db: None):
-    with pytest.raises(CommandError, match="there is no account 'verify-x'"):
-        run("verifyaccount", "delete", "verify-x")
+    with pytest.raises(CommandError, match="there is no account 'verify-0123456789abcdef'"):
+        run("verifyaccount", "delete", "verify-0123456789abcdef")
+
+
+def test_an_account_of_a_person_is_not_deleted(db):
+    account("verify-bob")
+    with pytest.raises(CommandError, match=r"^'verify-bob' is not an account of this command"):
+        run("verifyaccount", "delete", "verify-bob")
+    assert get_user_model().objects.filter(username="verify-bob").exists()
 
 
 def test_only_abandoned_accounts_are_pruned(rows: Rows, db: None):
@@ -206,7 +213,8 @@ def test_only_abandoned_accounts_are_pruned(rows: Rows, db: None):
     assert used["others"] == [{"username": left, "owner": "killed"}]
     account("verify-a-person")
     for name in (left, "verify-a-person"):
-        Comment.objects.create(post=rows.post, name=name, body="B", rating=1)
+        author = get_user_model().objects.get(username=name)
+        Comment.objects.create(post=rows.post, author=author, name=name, body="B", rating=1)
     run("verifyaccount", "prune", left, "verify-0123456789abcdef")
     names = set(get_user_model().objects.values_list("username", flat=True))
     assert names >= {used["accounts"][0]["username"], "verify-a-person"}

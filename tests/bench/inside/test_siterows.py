@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 
 from benchapp import pagination
 from benchapp.models import Author, Comment, Post
-from fixtures.generator import SEED_DEFAULT, Rows
+from fixtures.rows import SEED_DEFAULT, Rows
 
 
 def rows() -> dict[str, int]:
@@ -40,8 +40,8 @@ def test_it_knows_the_rows_of_the_default_seed(sqlite_site: str) -> None:
 
     assert json.loads(printed("--json"))["seed"] is None
     assert printed().endswith("seed       unknown\n")
-    first = next(Rows(SEED_DEFAULT, 3000).blocks("author"))[0]
-    Author.objects.create(**dict(zip(("id", "name", "city", "bio"), first.split("\t"), strict=False)))
+    first = [column[0] for column in next(Rows(SEED_DEFAULT, 3000).frames()).columns]
+    Author.objects.create(**dict(zip(("id", "name", "city", "bio"), first, strict=False)))
     assert json.loads(printed("--json"))["seed"] == SEED_DEFAULT
 
 
@@ -66,10 +66,10 @@ def test_a_database_that_cannot_be_written_needs_no_migration(sqlite_site: str, 
     error = OperationalError("attempt to write a readonly database")
     error.__cause__ = cause
 
-    def refused() -> int:
+    def refused(model: object) -> int:
         raise error
 
-    monkeypatch.setattr(pagination, "total_authors", refused)
+    monkeypatch.setattr(pagination, "total", refused)
     says = (
         r"^SQLite database .+ cannot be used: it cannot be written to: check the permissions of the file and its "
         r"directory$"

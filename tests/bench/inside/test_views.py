@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -11,6 +12,12 @@ import pytest
 
 from bench import paths
 
+
+def spelt(**said: object) -> str:
+    """An answer, as an address describes it."""
+    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+
+
 PATHS = (
     "/__probe__/inside",
     "/__probe__/page/a name/",
@@ -18,9 +25,9 @@ PATHS = (
     "/__probe__/large/x/",
     "/__probe__/coded/x/",
     "/__probe__/form/x/",
-    "/__probe__/odd/private/x/",
-    "/__probe__/odd/streaming/x/",
-    "/__probe__/odd/token/x/",
+    f"/__probe__/answer/{spelt(headers=[['Cache-Control', 'private']])}/x/",
+    f"/__probe__/answer/{spelt(does=['stream'])}/x/",
+    f"/__probe__/answer/{spelt(does=['token'], shows=['session'])}/x/",
     "/__probe__/memory/1/",
     "/__probe__/download/1/",
 )

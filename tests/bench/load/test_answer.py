@@ -21,9 +21,25 @@ def test_an_answer_may_come_in_any_pieces():
 
 def test_chunks_in_any_pieces():
     whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=1\r\n world\r\n0\r\n\r\n"
-    for cut in range(1, len(whole) - 5):
+    for text in (whole, whole[:-2] + b"Server-Timing: db\r\n\r\n"):
+        for cut in range(1, len(text)):
+            answer, done = read(text[:cut], text[cut:])
+            # What is left of the end would be taken for the beginning of the next answer.
+            assert done == [False, True] and answer.size == 11
+
+
+@pytest.mark.parametrize("head", [b"304 Not Modified\r\nContent-Length: 500", b"204 No Content"])
+def test_an_answer_without_a_body_is_whole_with_its_head(head):
+    answer, done = read(b"HTTP/1.1 " + head + b"\r\n\r\n")
+    assert done == [True] and (answer.size, answer.closes) == (0, False)
+
+
+def test_early_hints_are_not_the_answer():
+    hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
+    whole = hints + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+    for cut in range(1, len(whole)):
         answer, done = read(whole[:cut], whole[cut:])
-        assert done[-1] and answer.size == 11
+        assert done == [False, True] and (answer.status, answer.size) == (200, 5)
 
 
 def test_an_answer_without_a_length_ends_with_its_connection():

@@ -19,7 +19,7 @@ from bench.cli import main
 from bench.machine import cgroups, orphans
 from bench.machine.cgroups import Limits, Unavailable
 from bench.measure import plan
-from bench.results.records import Skip
+from bench.records.records import Skip
 from tests.bench.measure.fake_instrument import fake_case
 
 MIB = 1024 * 1024
@@ -102,7 +102,7 @@ def test_a_controller_that_is_not_passed_on_is_named(tmp_path):
     files = {"cgroup.events": "", f"{inner}/cgroup.controllers": "memory", f"{inner}/cgroup.subtree_control": ""}
     with pytest.raises(Unavailable) as caught:
         cgroups.group(version_2(tmp_path, f"0::/{inner}", **files))
-    assert "no controller cpu is passed on to this user; see docs/stability.md, or run it as root, or" in str(
+    assert "no controller cpu is passed on to this user; see docs/methodology.md, or run it as root, or" in str(
         caught.value
     )
 

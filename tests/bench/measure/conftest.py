@@ -7,13 +7,22 @@ import json
 import pytest
 
 from bench.cli import run
-from bench.results.folder import read_run
+from bench.measure import rounds
+from bench.records.folder import read_run
 from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
 
 
 @pytest.fixture(autouse=True)
 def no_database_of_the_caller(monkeypatch):
     monkeypatch.delenv("DATABASE_URL", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def latency(monkeypatch):
+    """What is measured in an open loop after the rounds: nothing, but where a test asks for it."""
+    made = rounds.latency
+    monkeypatch.setattr(rounds, "latency", lambda *_: [])
+    return lambda: monkeypatch.setattr(rounds, "latency", made)
 
 
 @pytest.fixture

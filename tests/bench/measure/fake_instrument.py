@@ -21,7 +21,7 @@ from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.measure import guards
 from bench.measure.instrument import Instrument
 from bench.measure.interference import MachineLoad
-from bench.results.records import Outcome
+from bench.records.records import Outcome
 from bench.serve.case import CannotRun, Case
 from bench.serve.database import Database
 from tests.bench.load.load_target import target
@@ -55,7 +55,9 @@ def rendered(run_dir: Path, text: str) -> Path:
 def fake_case(stack: str, layer: str) -> Case:
     """A stack of one server without TLS, with a layer that caches pages, of which only the names exist."""
     server = SimpleNamespace(name=f"server of {stack}", tls=False)
-    of_stack = SimpleNamespace(name=stack, python=stack.partition("@python=")[2], servers=(server,), folders=())
+    of_stack = SimpleNamespace(
+        name=stack, python=stack.partition("@python=")[2], servers=(server,), folders=(), values={}
+    )
     of_layer = SimpleNamespace(name=layer, servers=(), caches="pages", files=lambda server: {})
     return bare(of_stack, of_layer, database=Database("sqlite", made=True))
 

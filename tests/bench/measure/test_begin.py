@@ -6,8 +6,7 @@ import pytest
 
 from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.measure import begin
-from bench.results.folder import Folder
+from bench.measure import plan
 from bench.serve import deployment
 from tests.bench.measure.fake_instrument import FakeInstrument
 from tests.cases import kit, resolved
@@ -66,13 +65,6 @@ def test_nothing_is_brought_up_in_such_a_folder(tmp_path):
     assert not (tmp_path / "a b").exists()
 
 
-def test_a_folder_that_holds_a_run_is_not_written_over(go, tmp_path):
-    Folder(tmp_path / "run").create()
-    (tmp_path / "run" / "run.json").write_text("{}")
-    with pytest.raises(BenchError, match="already holds a run; continue it with --resume"):
-        go("--stack", "one")
-
-
 def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monkeypatch):
     def programs(*_):
         raise KeyboardInterrupt
@@ -84,11 +76,11 @@ def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monke
 
 
 def test_historic_stacks_are_measured_only_where_they_are_named():
-    assert begin.make_plan(begin.Request(kit())).stacks == catalog.read().usual_stacks
-    assert begin.make_plan(begin.Request(kit(), stacks=("cherokee-flup",))).stacks == ("cherokee-flup",)
+    assert plan.make_plan(plan.Request(kit())).stacks == catalog.read().usual_stacks
+    assert plan.make_plan(plan.Request(kit(), stacks=("cherokee-flup",))).stacks == ("cherokee-flup",)
 
 
 def test_the_defaults_are_those_of_the_contract():
-    plan = begin.make_plan(begin.Request(kit()))
-    assert (plan.mode, plan.levels, plan.rounds, plan.duration_s, plan.warmup_s) == ("closed", (16,), 5, 10, 2)
-    assert begin.make_plan(begin.Request(kit(), capacity="p95=1s")).warmup_s == 1
+    made = plan.make_plan(plan.Request(kit()))
+    assert (made.mode, made.levels, made.rounds, made.duration_s, made.warmup_s) == ("closed", (16,), 5, 10, 2)
+    assert plan.make_plan(plan.Request(kit(), capacity="p95=1s")).warmup_s == 1

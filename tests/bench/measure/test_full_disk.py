@@ -7,7 +7,7 @@ import pytest
 from bench.cli import run
 from bench.errors import BenchError
 from bench.measure import load_process
-from bench.results.folder import Folder, read_run
+from bench.records.folder import Folder, read_run
 from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
 
 
@@ -33,7 +33,7 @@ def test_a_run_that_cannot_begin_leaves_no_folder(small_disk, instrument):
         (FakeInstrument, "verify", False),  # then verify.jsonl
         (FakeInstrument, "queries_per_request", False),  # then the files of the load tool
         (load_process, "_start", True),  # then the output of the load tool, by itself
-        (Folder, "append_trial", False),
+        (Folder, "append", False),
     ],
     ids=["journal", "checks", "raw", "output", "trial"],
 )

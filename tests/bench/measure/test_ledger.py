@@ -8,54 +8,54 @@ import pytest
 
 from bench.measure import plan
 from bench.measure.ledger import Ledger
-from bench.results.capacity import MAX_REPEATS
-from bench.results.records import Outcome
-from bench.results.trials import Trial
+from bench.records.capacity import MAX_REPEATS
+from bench.records.records import Outcome
+from bench.records.trials import Trial
 from tests.bench.measure.test_plan import case
-from tests.bench.results.run_data import TRIAL, failed
+from tests.bench.records.run_data import TRIAL, failed
 
 SCHEDULE = plan.schedule([case("one"), case("two")], [16], rounds=2, seed=1)
-ITEMS = [item for batch in SCHEDULE for item in batch.measurements]
+ITEMS = [item for batch in SCHEDULE for item in batch.items]
 
 
 def trial(item: plan.Measurement, status: str = "ok", reason: str | None = None, **changes) -> Trial:
-    made = replace(TRIAL, trial_id=item.trial_id, stack=item.case.stack, **changes)
+    made = replace(TRIAL, trial_id=item.key, stack=item.case.stack, **changes)
     return failed(made) if status == "failed" else replace(made, status=status, reason=reason)
 
 
 def disturbed(item: plan.Measurement) -> Trial:
-    return trial(item, "voided", "interference", guards={"interference": "other processes took 90% of the machine"})
+    return trial(item, "voided", "interference: other processes took 90% of the machine")
 
 
 def test_a_new_run_has_everything_left():
     ledger = Ledger(SCHEDULE)
-    assert (ledger.left, ledger.trials_left, ledger.failures, ledger.voided) == (SCHEDULE, 4, 0, 0)
+    assert (ledger.left, ledger.count_left, ledger.failures, ledger.voided) == (SCHEDULE, 4, 0, 0)
 
 
 def test_recorded_trials_are_not_left_and_batches_without_any_are_gone():
     ledger = Ledger(SCHEDULE, [trial(ITEMS[0]), trial(ITEMS[1], "failed"), trial(ITEMS[2])])
-    assert [item for batch in ledger.left for item in batch.measurements] == [ITEMS[3]]
-    assert (len(ledger.left), ledger.trials_left, ledger.failures, ledger.voided) == (1, 1, 1, 0)
+    assert [item for batch in ledger.left for item in batch.items] == [ITEMS[3]]
+    assert (len(ledger.left), ledger.count_left, ledger.failures, ledger.voided) == (1, 1, 1, 0)
 
 
 def test_the_last_record_of_a_trial_counts():
     ledger = Ledger(SCHEDULE, [trial(ITEMS[0], "failed"), trial(ITEMS[0])])
-    assert (ledger.trials_left, ledger.failures) == (3, 0)
+    assert (ledger.count_left, ledger.failures) == (3, 0)
 
 
 def test_a_disturbed_trial_is_due_again_a_few_times_and_counts_once():
     ledger = Ledger(SCHEDULE)
     assert [ledger.add(disturbed(ITEMS[0])) for _ in range(MAX_REPEATS + 1)] == [True] * MAX_REPEATS + [False]
-    assert (ledger.voided, ledger.attempts(ITEMS[0].trial_id)) == (1, MAX_REPEATS + 1)
+    assert (ledger.voided, ledger.attempts(ITEMS[0].key)) == (1, MAX_REPEATS + 1)
 
 
 def test_voided_trials_are_left_when_a_run_is_resumed_and_repeated_as_often_as_new_ones():
     made = [*[disturbed(ITEMS[0])] * (MAX_REPEATS + 1), trial(ITEMS[1], "voided", "drift"), trial(ITEMS[2], "failed")]
     ledger = Ledger(SCHEDULE, made)
-    assert [item for batch in ledger.left for item in batch.measurements] == [ITEMS[0], ITEMS[1], ITEMS[3]]
+    assert [item for batch in ledger.left for item in batch.items] == [ITEMS[0], ITEMS[1], ITEMS[3]]
     assert (ledger.voided, ledger.failures) == (0, 1)
     assert [ledger.add(disturbed(ITEMS[0])) for _ in range(MAX_REPEATS + 1)] == [True] * MAX_REPEATS + [False]
-    assert ledger.attempts(ITEMS[0].trial_id) == 2 * (MAX_REPEATS + 1)
+    assert ledger.attempts(ITEMS[0].key) == 2 * (MAX_REPEATS + 1)
 
 
 def test_disturbed_trials_are_counted_in_a_row():

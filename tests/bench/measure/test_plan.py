@@ -11,11 +11,11 @@ from bench.catalog import catalog
 from bench.catalog.sizes import Size
 from bench.errors import BenchError
 from bench.measure import plan
-from bench.results import records
-from bench.results.records import Case
+from bench.records import records
+from bench.records.records import Case
 from bench.serve.case import CannotRun
 from tests.bench.measure.fake_instrument import fake_case
-from tests.bench.results.run_data import INFO
+from tests.bench.records.run_data import INFO
 
 SIZES = {name: Size(name, 1, 2, 1.0) for name in "sm"}
 
@@ -35,7 +35,7 @@ def test_each_round_starts_each_deployment_once_for_all_its_cases():
         assert Counter((item.stack, item.layer) for item in order if item.round == number) == Counter(
             {(stack, layer): 1 for stack in "abc" for layer in ("none", "x")}
         )
-    trials = [measurement.trial_id for item in order for measurement in item.measurements]
+    trials = [measurement.key for item in order for measurement in item.items]
     assert len(trials) == len(set(trials)) == len(CASES) * 2 * 3
 
 
@@ -79,11 +79,3 @@ def test_a_case_that_cannot_run_any_more_is_refused():
 def test_a_size_that_is_gone_is_refused():
     with pytest.raises(BenchError, match="--size s: no such size"):
         plan.recorded([replace(case("a").record, size="s")], fake_case, catalog.read().size)
-
-
-def test_added_trials_are_made_in_rounds_after_the_planned_ones():
-    added = [records.Added("b~x~home", 16, 3), records.Added("a~none~login", 8, 4)]
-    order = plan.schedule(CASES, [8, 16], rounds=2, seed=1, added=added)
-    assert order[: 2 * 6] == plan.schedule(CASES, [8, 16], rounds=2, seed=1)
-    beyond = [(item.round, made.trial_id) for item in order[2 * 6 :] for made in item.measurements]
-    assert beyond == [(3, "b~x~home~16~r3"), (4, "a~none~login~8~r4")]

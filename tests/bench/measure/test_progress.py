@@ -14,14 +14,15 @@ from bench.measure.interference import MachineLoad
 from bench.measure.ledger import Ledger
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
-from bench.results.folder import Run
-from bench.results.records import Case
+from bench.records.folder import Run
+from bench.records.records import Case
 from tests.bench.measure.test_plan import case
+from tests.bench.records import run_data
 from tests.bench.report.report_folder import failed
-from tests.bench.results import run_data
 from tests.waiting import until
 
 INFO = replace(run_data.INFO, cases=run_data.INFO.cases * 2, plan=replace(run_data.INFO.plan, rounds=3))
+BATCH = plan.schedule([case("one")], [16], 1, 1)[0]
 CASE = Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
 
 
@@ -42,7 +43,7 @@ def terminal(monkeypatch):
 
 def run_progress(printer, **changes):
     made = RunProgress(printer, INFO, **{"remaining": 6, **changes})
-    made.start_trial(CASE, 16, "closed")
+    made.begin(plan.Measurement(CASE, 16, 1), BATCH)
     return made
 
 
@@ -106,7 +107,7 @@ def test_a_file_gets_plain_lines_alone(monkeypatch, name):
 def test_a_trial_is_one_plain_line():
     stream = io.StringIO()
     counted = run_progress(Printer(stream), remaining=1)
-    counted.trial(failed(CASE, 16, 2, "503 answers"), left=0)
+    counted.made(failed(CASE, 16, 2, "503 answers"), False, 0)
     assert stream.getvalue() == (
         "round 2 of 3, case 1 of 2: one, layer none, home, 16 connections: FAILED: 503 answers "
         "(see raw/one~none~home~unlimited~sqlite~c16~r2/server.log); done\n"
@@ -152,6 +153,6 @@ def test_a_trial_of_a_closed_loop_is_told_without_a_latency():
 def test_the_start_says_how_long_it_takes():
     stream = io.StringIO()
     ledger = Ledger(plan.schedule([case("one"), case("two")], [16, 50], rounds=3, seed=1))
-    run_progress(Printer(stream), remaining=ledger.trials_left).announce("wrk", ledger)
+    run_progress(Printer(stream), remaining=ledger.count_left).announce("wrk", ledger)
     # Six deployments of 4 s, two verifications of 15 s, twelve trials of 4 s and what surrounds them.
     assert stream.getvalue().startswith("2 cases, 12 trials to make by wrk, in about 2 min\n")

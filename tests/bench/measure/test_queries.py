@@ -20,7 +20,7 @@ def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
     counter = queries.QueryCounter()
     addresses = ("/", "/", "/cached/", "/file/", "/static/a.css")
     with site(answer) as target:
-        running = SimpleNamespace(url=target.url, env={}, case=SimpleNamespace(project=None))
+        running = SimpleNamespace(url=target.url, env={}, case=SimpleNamespace(project=kit()))
         assert counter.per_request(running, "one", "none", addresses) == 8 / 5
         asked = target.server.asked.total()
         assert counter.per_request(running, "one", "none", addresses) == 8 / 5

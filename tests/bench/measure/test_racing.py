@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -10,9 +11,9 @@ import pytest
 from bench.measure import plan
 from bench.measure.ledger import Ledger
 from bench.measure.racing import CANNOT_BE_BEST, GIVEN_UP, Racing
-from bench.results.records import Dropped
+from bench.records.records import Dropped
 from tests.bench.measure.test_plan import case
-from tests.bench.results.run_data import TRIAL, failed
+from tests.bench.records.run_data import TRIAL, failed
 
 ROUNDS = 20
 REASONS = {"ok": None, "voided": "drift: it was slower at its end"}
@@ -25,7 +26,7 @@ def schedule(*workloads):
 
 
 def ledger_of(batches, trials=()):
-    measurements = [item for batch in batches for item in batch.measurements]
+    measurements = [item for batch in batches for item in batch.items]
     return Ledger(batches, trials, racing=Racing(measurements, ROUNDS, margin=0.05))
 
 
@@ -34,14 +35,14 @@ def trial(item, status="ok", rates=RATES):
     record = item.case
     made = replace(
         TRIAL,
-        trial_id=item.trial_id,
+        trial_id=item.key,
         case_id=record.case_id,
         stack=record.stack,
         layer=record.layer,
         workload=record.workload,
         round=item.round,
         requests_per_second=rates.get(record.workload, rates)[record.stack]
-        * (1 + 0.004 * ((item.round + len(record.stack)) % 3)),
+        * random.Random(f"{record.stack} {item.round}").uniform(1, 1.04),
     )
     return failed(made) if status == "failed" else replace(made, status=status, reason=REASONS[status])
 
@@ -50,7 +51,7 @@ def play(ledger, statuses=MappingProxyType({}), rounds=ROUNDS, rates=RATES):
     """Make what is left, at most so many rounds; gives the trials and the stacks of each round."""
     trials, measured = [], []
     while (batches := ledger.next_round) and len(measured) < rounds:
-        items = [item for batch in batches for item in batch.measurements]
+        items = [item for batch in batches for item in batch.items]
         measured.append(sorted({item.case.stack for item in items}))
         for item in items:
             who = (item.case.stack, item.round)
@@ -114,7 +115,7 @@ def test_a_resumed_run_goes_on_as_it_would_have_gone_on(rounds):
     resumed = ledger_of(batches, done)
     rest, measured_later = play(resumed)
     assert measured[:rounds] + measured_later == measured
-    assert [item.trial_id for item in [*done, *rest]] == [item.trial_id for item in trials]
+    assert [item.key for item in [*done, *rest]] == [item.trial_id for item in trials]
     assert resumed.racing.dropped == whole.racing.dropped
     # The whole of it again: nothing is left.
     assert ledger_of(batches, trials).left == []
@@ -122,9 +123,9 @@ def test_a_resumed_run_goes_on_as_it_would_have_gone_on(rounds):
 
 def test_nothing_is_dropped_within_a_round():
     batches = schedule()
-    first = [item for batch in batches[: len(RATES)] for item in batch.measurements]
+    first = [item for batch in batches[: len(RATES)] for item in batch.items]
     ledger = ledger_of(batches, [trial(item) for item in first[:-1]])
-    assert ledger.trials_left == 1
+    assert ledger.count_left == 1
     assert ledger.racing.dropped == ()
     ledger.add(trial(first[-1]))
     assert [item.case_id for item in ledger.racing.dropped] == ["far~none~home"]
@@ -155,6 +156,6 @@ def test_voided_trials_that_are_made_again_may_change_who_goes_on():
     done, _ = play(ledger_of(batches), {("far", 1): "voided"}, rounds=1)
     again = ledger_of(batches, done)
     assert again.racing.dropped == ()
-    assert [item.case.stack for batch in again.next_round for item in batch.measurements] == ["far"]
+    assert [item.case.stack for batch in again.next_round for item in batch.items] == ["far"]
     play(again, rounds=1)
     assert [item.case_id for item in again.racing.dropped] == ["far~none~home"]

@@ -3,41 +3,15 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import sys
 import time
 from types import SimpleNamespace
+
+import pytest
 
 from bench.machine import processes
 from bench.machine.processes import Usage
 from bench.measure import resource_usage
-from tests.cases import kit
-
-ME = {"server": os.getpid()}
-
-
-# ------------------------------------------------------------------------------------------ connections
-
-
-def test_a_connection_that_only_the_client_has_closed_is_counted():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        client = socket.create_connection(listener.getsockname())
-        server, _ = listener.accept()
-        with server:
-            assert resource_usage.close_wait(ME) == {"server": 0}
-            client.close()
-            assert resource_usage.until(lambda: resource_usage.close_wait(ME) == {"server": 1}, 5)
-            other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-            assert resource_usage.close_wait({"other": other.pid}) == {"other": 0}
-            other.communicate(b"\n")
-        assert resource_usage.until(lambda: resource_usage.close_wait(ME) == {"server": 0}, 5)
-
-
-def test_connections_about_to_be_closed_are_waited_for(monkeypatch):
-    found = iter([{"server": 3}, {"server": 1}, {"server": 0}, {"server": 9}])
-    monkeypatch.setattr(resource_usage, "close_wait", lambda pids: next(found))
-    assert resource_usage.settled_close_wait(ME) == {"server": 0}
+from tests.bench.measure.fake_instrument import fake_case
 
 
 def test_a_server_that_does_not_come_back_is_given_up_in_time():
@@ -57,7 +31,7 @@ def test_a_database_that_ends_and_begins_processes_replaces_no_worker(monkeypatc
         oom_kills=lambda: None,
         answers=lambda: True,
         env={},
-        case=SimpleNamespace(project=kit()),
+        case=fake_case("app", "none"),
     )
     watching = resource_usage.Observer(running)
     watching.start()
@@ -65,6 +39,22 @@ def test_a_database_that_ends_and_begins_processes_replaces_no_worker(monkeypatc
     assert watching.condition.restarts == 1
     watching._sampler._stop.set()
     watching._sampler._thread.join()
+
+
+@pytest.mark.parametrize(
+    ("usage", "workers"),
+    [
+        # A resource tracker beside the four workers is none of them.
+        ({"server of app": Usage((), None, 9.0, 6, below=(3.0, 2.0, 1.0, 1.0, 0.0))}, (3.0, 2.0, 1.0, 1.0)),
+        ({"server of app": Usage((), None, 2.0, 1), "server of app-2": Usage((), None, 3.0, 1)}, (3.0, 2.0)),
+        ({"server of app": Usage((), None, 2.0, 1)}, None),
+    ],
+    ids=["under a master", "instances", "one process"],
+)
+def test_workers_are_the_processes_of_the_application_server(usage, workers):
+    case = fake_case("app", "none")
+    assert case.settings["processes"] == 4
+    assert resource_usage._workers(case, usage) == workers
 
 
 def test_a_tree_has_used_its_processor_time():

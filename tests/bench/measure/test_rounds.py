@@ -1,10 +1,18 @@
-"""Rounds end when the time is up."""
+"""Rounds end when the time is up, and an open loop follows them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from bench.measure import rounds
+from bench.measure.ledger import Ledger
 from bench.measure.rounds import Budget
+from bench.measure.rounds import latency as latency_of
+from bench.records.trials import Trial
+from tests.bench.measure.test_plan import case
+from tests.bench.records.run_data import TRIAL
 
 
 class Clock:
@@ -57,3 +65,54 @@ def test_without_a_budget_every_round_is_made():
     budget = Budget(None, clock)
     made(budget, clock, 1.0, 1e6)
     assert budget.allows(3, 1e9)
+
+
+# ------------------------------------------------------------------------------------- the open loop afterwards
+
+
+def answered(name: str, *rates: float) -> list[Trial]:
+    """Trials of a case in a closed loop, round by round."""
+    return [
+        replace(TRIAL, trial_id=f"{name}~{number}", case_id=case(name).record.case_id, round=number, **of(rate))
+        for number, rate in enumerate(rates, 1)
+    ]
+
+
+def of(rate: float) -> dict:
+    return {"requests_per_second": rate}
+
+
+CASES = [case("slow"), case("fast"), case("alike")]
+MADE = [*answered("slow", 100, 102), *answered("fast", 1000, 1010), *answered("alike", 990, 1001)]
+
+
+def test_the_rate_for_all_is_half_of_what_the_slowest_holds_that_ties_or_leads():
+    assert rounds.rate_for_all(MADE, 0.05) == 498
+    assert rounds.rate_for_all(MADE[:2], 0.05) == 50
+    assert rounds.rate_for_all(answered("fast", 90_000, 90_000), 0.05) == rounds.LATENCY_MAX_RATE
+    # One round does not say which case leads.
+    assert rounds.rate_for_all(answered("fast", 1000), 0.05) == 0
+
+
+def test_every_case_that_holds_the_rate_is_measured_at_it_the_fastest_first():
+    batches = latency_of(CASES, Ledger([], MADE), 0.05)
+    assert [batch.stack for batch in batches] == ["fast", "alike"]
+    (item,) = batches[0].items
+    assert (item.rate, item.seconds, item.key) == (498, 3, f"{CASES[1].record.case_id}~rate498~r1")
+
+
+def test_a_resumed_run_goes_on_at_the_rate_at_which_it_began():
+    opened = replace(MADE[2], trial_id="open", level_connections=None, rate_requested=400.0)
+    batches = latency_of(CASES, Ledger([], [*MADE, opened]), 0.05)
+    assert {item.rate for batch in batches for item in batch.items} == {400}
+
+
+@pytest.mark.servers
+def test_after_its_rounds_a_run_shows_the_latency_at_a_rate(go, latency):
+    latency()
+    status, recorded = go("--stack", "one", "--rounds", "2")
+    rates = [trial.requests_per_second for trial in recorded.trials]
+    (trial,) = recorded.latency
+    assert (status, trial.status, trial.tool, recorded.missing) == (0, "ok", "openloop", 0)
+    assert trial.rate_requested == round(sum(rates) / 2 / 2)
+    assert trial.latency_p50_ms and trial.latency_p99_ms and not trial.requests_dropped

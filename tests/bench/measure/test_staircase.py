@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from bench.errors import BenchError
-from bench.figures.capacity import RATES, Limit
-from bench.measure import trial_runner
+from bench.measure import here
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Measurement
 from bench.measure.staircase import Staircases, capacity_words
-from bench.results.capacity import Visits
+from bench.records.capacity import Visits
+from bench.stats.capacity import RATES, Limit
 from tests.bench.measure.test_plan import case
-from tests.bench.results.run_data import TRIAL, at_rate, failed
+from tests.bench.records.run_data import TRIAL, at_rate, failed
 
 LIMIT = Limit("p95", 200.0)
 CASE = case("one").record
@@ -27,13 +27,13 @@ def holds(monkeypatch):
     capacities = {"one": 480, "two": 120}
     made: list[str] = []
 
-    def measure(item, paths, running, load, folder):
-        made.append(item.trial_id)
+    def measure(item, *rest):
+        made.append(item.key)
         latency = 20.0 if item.level <= capacities[item.case.stack] else 900.0
         identity = replace(TRIAL, **{name: getattr(item.case, name) for name in ("case_id", "stack", "layer")})
         return at_rate(item.level, latency, item.round, identity)
 
-    monkeypatch.setattr(trial_runner, "measure", measure)
+    monkeypatch.setattr(here, "measure", measure)
     measure.capacities, measure.made = capacities, made
     return measure
 
@@ -88,7 +88,7 @@ def test_overload_fails_no_run(go, holds, monkeypatch):
         made = quick(item, *rest)
         return failed(made) if item.level > 480 else made
 
-    monkeypatch.setattr(trial_runner, "measure", measure)
+    monkeypatch.setattr(here, "measure", measure)
     status, recorded = go("--stack", "one", "--capacity", "p95=200ms")
     assert (status, {trial.status for trial in recorded.trials}) == (0, {"ok", "failed"})
 
@@ -106,7 +106,7 @@ def test_what_makes_no_capacity_run_is_refused_in_one_line(go, words, message):
     assert str(refused.value).startswith(message)
 
 
-def test_trials_left_are_estimated_from_what_is_known():
+def test_count_left_are_estimated_from_what_is_known():
     first, second = (Measurement(CASE, 0, number) for number in (1, 2))
     staircases = Staircases(LIMIT, [])
     assert (staircases.expected(first), staircases.expected(second)) == (12, 6)
@@ -134,7 +134,7 @@ def test_a_trial_that_was_voided_and_then_good_is_none_that_failed(go, holds, mo
         seen.add(item.level)
         return replace(made, status="voided", reason="tool: 1 in 100 requests left 90 ms late") if first else made
 
-    monkeypatch.setattr(trial_runner, "measure", measure)
+    monkeypatch.setattr(here, "measure", measure)
     status, recorded = go("--stack", "one", "--capacity", "p95=200ms")
     assert status == 0
     assert [trial.level for trial in recorded.trials][:6] == [50, 50, 200, 200, 800, 800]

@@ -30,8 +30,6 @@ def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer, form):
     ("stack", "layer", "change"),
     [
         *(("gunicorn", "none", change) for change in ("http2=off", "web_processes=7", "http_port=8080")),
-        # Varnish ends no TLS, so that Nginx includes no file that has it.
-        *(("nginx-gunicorn", "varnish", change) for change in ("http2=off", "strict_sni=off", "tls_curves=X25519")),
     ],
 )
 def test_a_value_that_no_server_has_is_refused(tmp_path, bench, stack, layer, change):

@@ -11,6 +11,7 @@ from bench import programs
 from bench.catalog import catalog, fit, values
 from bench.cli.list import as_text
 from bench.production import host as one_host
+from bench.serve import render
 from bench.serve.survey import survey
 from tests.cases import for_files, kit
 
@@ -51,9 +52,22 @@ def test_files_are_for_the_release_that_the_values_name(tmp_path, release, title
 def test_varnish_is_what_debian_calls_it(tmp_path, release):
     texts, started = _rendered(tmp_path / "out", release, "varnish")
     assert started["benchapp-varnish.service"] == "/usr/sbin/varnishd"
+    assert "\nExecReload=/usr/share/varnish/varnishreload " in texts["benchapp-varnish.service"]
     assert "varnish" in shlex.split(
         next(line for line in texts["INSTALL.md"].splitlines() if "apt-get install" in line)
     )
+
+
+@pytest.mark.parametrize(
+    ("program", "named"),
+    [("varnishd", ["varnishstat", "/usr/share/varnish/varnishreload"]), ("vinyld", ["vinylstat", "vinylreload"])],
+)
+def test_here_varnish_is_what_is_installed(program, named):
+    """Vinyl Cache has its programs under names of its own."""
+    server = catalog.read().layers["varnish"].servers[0]
+    context = {"program": f"/usr/sbin/{program}", "run": "/run", "conf": "/etc"}
+    commands = (server.entries, server.reload.configuration)
+    assert [render.argv(words, context, "varnish")[0] for words in commands] == named
 
 
 def test_list_says_which_releases_there_are():

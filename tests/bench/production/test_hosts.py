@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from bench import programs
 from bench.catalog import catalog, fit
@@ -166,9 +168,8 @@ def test_nftables_takes_the_firewall(tmp_path):
 def test_the_site_purges_a_cache_on_another_host_by_its_door(tmp_path):
     out = rendered(tmp_path / "out", "nginx-uwsgi", "varnish", listener="behind")
     assert "CACHING_VARNISH_PURGE_URL=http://10.0.0.10:6081\n" in (conf(out, "web1") / "site.env").read_text()
-    assert (
-        "-a purge=10.0.0.10:6081 -a" in (out / "hosts/front1/etc/systemd/system/benchapp-varnish.service").read_text()
-    )
+    unit = out / "hosts/front1/etc/systemd/system/benchapp-varnish.service"
+    assert "-a purge=10.0.0.10:6081 " in unit.read_text()
     assert "dport 6081 ip saddr != { 10.0.0.11, 10.0.0.12, }" in (conf(out, "front1") / "firewall.nft").read_text()
 
 
@@ -245,9 +246,22 @@ def test_a_host_that_the_layer_does_not_use_is_left_alone(tmp_path):
     assert not (out / "hosts/cache1").exists()
 
 
+def test_the_front_ends_tls_before_the_cache(tmp_path):
+    out = rendered(tmp_path / "out", "nginx-uwsgi", "varnish")
+    front = {path.name for path in (out / "hosts/front1").rglob("*")}
+    assert {"tls.cfg", "varnish.vcl", "nginx.conf", "benchapp-haproxy-tls.service", "benchapp-certificate"} <= front
+    variables = json.loads((out / "host_vars/front1.json").read_text())
+    assert variables["tls"] and {"haproxy", "varnish", "nginx"} <= set(variables["distribution_services"])
+    assert not any("haproxy" in path.name for path in (out / "hosts/web1").rglob("*"))
+
+
 def test_without_tls_somebody_else_has_to_end_it(tmp_path):
-    said = refused(tmp_path, "nginx-uwsgi", "varnish")
-    assert said == "varnish ends no TLS, and no server before it is on its host; use --set listener=behind"
+    """A server of one's own that has none."""
+    found = case("nginx-uwsgi", "none")
+    *inner, front = found.stack.servers
+    stack = structs.replace(found.stack, servers=(*inner, structs.replace(front, tls=False)))
+    with pytest.raises(BenchError, match="nginx ends no TLS, and no server before it is on its host"):
+        fleet.write(dataclasses.replace(found, stack=stack), hosts(), tmp_path / "out")
 
 
 def test_the_command_says_where_it_does_not_fit(tmp_path, capsys):

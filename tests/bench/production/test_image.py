@@ -33,7 +33,7 @@ SETTINGS = "import os\nSECRET_KEY = os.environ['SHOP_KEY']"
 @pytest.fixture
 def shop(new_project) -> UnderTest:
     """A project with a variable for its settings."""
-    folder = new_project(SETTINGS, SAID)
+    folder = new_project(SETTINGS, SAID + "build = ['compress --force']\n")
     (folder / ".env").write_text("SHOP_KEY=k3pt-secret\n")
     return open_project(folder)
 
@@ -135,6 +135,7 @@ def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
     assert image.index("-r requirements.txt") < image.index("-r /etc/benchapp/requirements-servers.txt")
     ignored = (folder / ".dockerignore").read_text("utf-8").splitlines()
     assert {"project/.env", "project/db.sqlite3", "project/.git"} <= set(ignored)
+    assert 0 < image.index("collectstatic --noinput\n") < image.index("manage.py compress --force\n")
     command = re.search(r"(?m)^RUN ([^&]*collectstatic --noinput)", image)[1].replace("\\\n", " ")
     words = shlex.split(command.replace("/etc/benchapp", str(folder / "conf")))
     env = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))

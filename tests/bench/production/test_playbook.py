@@ -25,13 +25,11 @@ from bench.machine import ports
 from bench.machine.supervise import Address
 from bench.production import inventory
 from bench.serve import render
-from tests.bench.fleet.deployed_world import commit
+from tests.bench.hosts.deployed_world import commit
 from tests.deploy.running import runnable
 
 TEMPLATES = paths.DEPLOY / "production" / "hosts"
-PAGE = "".join(
-    (paths.PROJECT / "docs" / name).read_text("utf-8") for name in ("hosts.md", "hosts-deployed.md", "hosts-load.md")
-)
+PAGE = (paths.PROJECT / "docs" / "hosts.md").read_text("utf-8")
 
 
 def tasks(name: str = "playbook.yml") -> dict[str, dict[str, Any]]:

@@ -28,3 +28,10 @@ def test_a_project_without_uploaded_files_has_no_folder_for_them(tmp_path):
     project = SimpleNamespace(overlaid=True, facts=SimpleNamespace(media_root=None), media_root=tmp_path / "ours")
     commands.link_media(project, SimpleNamespace())
     assert not project.media_root.exists()
+
+
+def test_commands_of_setup_may_write_logs_and_uploads(tmp_path):
+    project = SimpleNamespace(overlaid=True, var=tmp_path, media_root=tmp_path / "media")
+    commands.make_files(project, worker(tmp_path))
+    owner = worker(tmp_path).uid
+    assert {(tmp_path / name).stat().st_uid for name in ("files", "media")} == {owner}

@@ -7,6 +7,7 @@ import pytest
 from bench.errors import BenchError
 from bench.project import description, workload
 from bench.project.under_test import open_project, recorded_project
+from tests.bench.project.test_description import MANAGE
 
 SAID = """
 [tool.benchapp]
@@ -34,7 +35,7 @@ def shop(tmp_path):
     """A project with a description of its own, which is not asked."""
     folder = tmp_path / "shop"
     folder.mkdir()
-    (folder / "manage.py").write_text('os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")\n')
+    (folder / "manage.py").write_text(MANAGE)
     (folder / "pyproject.toml").write_text('[tool.benchapp]\nhealth = "/own/"\n')
     return folder
 

@@ -10,7 +10,15 @@ from bench.errors import BenchError
 from bench.project import description
 from tests.cases import kit
 
-MANAGE = 'os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")\n'
+MANAGE = """
+import os, sys
+from django.core.management import execute_from_command_line
+
+# os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.comment")
+module = "shop.test" if "test" in sys.argv else "shop.settings"
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", module)
+execute_from_command_line(sys.argv)
+"""
 
 
 @pytest.fixture
@@ -40,6 +48,7 @@ def test_the_interpreter_is_that_of_the_projects_environment(folder, name):
     python = folder / name / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.touch()
+    write(folder, 'settings = "shop.settings"')
     assert description.read(folder).python == python
 
 
@@ -86,8 +95,8 @@ def test_the_environment_file_is_read_as_its_project_reads_it(folder, text, vari
         (['wsgi = "mysite"'], "[tool.benchapp] wsgi is 'mysite': write it as \"module:application\"; correct it"),
         (["stale.Post = ['/']"], "[tool.benchapp] stale names 'Post': write a model as \"app.Model\"; correct it"),
         (
-            ["stale.'blog.Post' = ['/blog']"],
-            "stale: '/blog' is no page: it begins and ends with /, or ends with /*; correct it",
+            ["stale.'blog.Post' = ['/blog*']"],
+            "stale: '/blog*' is no page: it begins with /, or ends with /*; correct it",
         ),
         (['health = "up"'], "[tool.benchapp] 'up' is no path: it begins with /; correct it"),
         (
@@ -120,19 +129,18 @@ def test_a_description_that_is_no_table_is_one_line(folder, text):
         description.read(folder)
 
 
-@pytest.mark.parametrize("name", ["manage.py", "pyproject.toml"])
-def test_a_file_that_may_not_be_read_is_one_line(folder, name, monkeypatch):
+def test_a_description_that_may_not_be_read_is_one_line(folder, monkeypatch):
     write(folder)
     real = Path.open
 
     def refused(path, *how, **more):
-        if path.name == name:
+        if path.name == "pyproject.toml":
             raise PermissionError(13, "Permission denied", str(path))
         return real(path, *how, **more)
 
     # As root, which tests may run as, everything may be read.
     monkeypatch.setattr(Path, "open", refused)
-    with pytest.raises(BenchError, match=rf"{name}: cannot be read: Permission denied; correct its rights$"):
+    with pytest.raises(BenchError, match=r"pyproject.toml: cannot be read: Permission denied; correct its rights$"):
         description.read(folder)
 
 
@@ -156,10 +164,28 @@ def test_a_folder_that_may_not_be_searched_is_one_line(folder, monkeypatch):
     assert str(caught.value) == f"{folder}: cannot be read: Permission denied; correct its rights"
 
 
-def test_a_manage_py_that_sets_nothing_needs_a_word(folder):
-    (folder / "manage.py").write_text("")
-    with pytest.raises(BenchError, match=r"it sets no DJANGO_SETTINGS_MODULE; write settings = "):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "it sets no DJANGO_SETTINGS_MODULE; write settings = "),
+        ("import nothing_of_the_kind", "No module named 'nothing_of_the_kind'; write settings = "),
+    ],
+)
+def test_a_manage_py_that_sets_nothing_needs_a_word(folder, text, said):
+    (folder / "manage.py").write_text(text)
+    with pytest.raises(BenchError, match=said):
         description.read(folder)
+
+
+def test_what_manage_py_sets_beside_the_settings_is_taken_over(folder):
+    (folder / ".env").write_text("SHOP=live\n")
+    added = "import os, sys\nsys.path.insert(0, os.path.join(os.path.dirname(__file__), 'src'))\n"
+    chosen = MANAGE.replace("module = ", "os.environ.setdefault('DJANGO_CONFIGURATION', os.environ['SHOP'])\nmodule = ")
+    (folder / "manage.py").write_text(added + chosen)
+    write(folder, 'env_file = ".env"')
+    project = description.read(folder)
+    assert project.found == {"DJANGO_CONFIGURATION": "live", "PYTHONPATH": "src"}
+    assert project.env == {"SHOP": "live", **project.found}
 
 
 def test_this_repository_describes_its_own_project():

@@ -1,55 +1,142 @@
 """A project that cannot say that it serves is refused before anything starts."""
 
+import json
+import os
 from types import SimpleNamespace
 
 import pytest
 
 from bench.errors import BenchError
-from bench.project import health
+from bench.machine.identity import Identity
+from bench.project import commands, health
+from bench.project.description import Description
 from bench.project.inspection import Page
+from bench.project.under_test import open_project
 
-NAME_IT = 'name a page that answers 200: health = "/..." in [tool.benchapp] of pyproject.toml'
+GOOD = {"status": 200, "content_type": "text/html", "body": ""}
+BROKEN = {**GOOD, "status": 500, "error": "KeyError: 'x' (shop/views.py:7)"}
 
 
-def project(status, location=None, migrations_left=0, path="/"):
-    page = Page(path, status, location, None, None, (), False, False, 0)
-    facts = SimpleNamespace(pages=(page,), migrations_left=migrations_left)
-    return SimpleNamespace(folder="/srv/shop", overlaid=True, health="/", facts=facts)
+def asked(monkeypatch, pages, migrations_left=0, **said):
+    """What is found where these are the pages that Django renders, others good."""
+
+    def manage(_, words, *more, **named):
+        return "the project prints this\n" + json.dumps({path: pages.get(path, GOOD) for path in words[1:]})
+
+    monkeypatch.setattr(commands, "manage", manage)
+    monkeypatch.setattr(commands, "site_environment", lambda *_: {})
+    facts = SimpleNamespace(migrations_left=migrations_left)
+    described = Description(**said)
+    paths = {"health": described.health, "ready": described.health, "description": described, "copied": {}}
+    project = SimpleNamespace(folder="/srv/shop", recorded="x", memo={}, overlaid=True, var=None, facts=facts, **paths)
+    return health.require(project, "sqlite:///x", {}, SimpleNamespace())
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("pages", "more", "said"),
     [
-        (project(302, "/en/"), f"/srv/shop: GET / redirects to /en/; {NAME_IT}"),
-        (project(404), f"/srv/shop: GET / is answered with status 404; {NAME_IT}"),
-        (project(500), f"/srv/shop: GET / is answered with status 500; {NAME_IT}"),
         (
-            project(500, migrations_left=3),
-            "/srv/shop: GET / is answered with status 500: 3 migrations are not applied to its database; "
-            "run ./manage.py migrate",
+            {"/": {**GOOD, "status": 302, "location": "/en/"}},
+            {},
+            "GET / redirects to /en/; name a page that answers 200",
         ),
+        ({"/": {**GOOD, "status": 404}}, {}, "GET / is answered with status 404; name a page that answers 200"),
+        ({"/": BROKEN}, {}, r"GET / is answered with status 500: KeyError: 'x' \(shop/views.py:7\); correct it, "),
+        (
+            {"/": {**BROKEN, "error": "OperationalError: no such table: shop (shop/views.py:7)"}},
+            {"migrations_left": 3},
+            "3 migrations are not applied to its database: run ./manage.py migrate",
+        ),
+        ({"/a/": BROKEN}, {"public": ("/a/",)}, "GET /a/ is answered with status 500: KeyError: 'x'"),
     ],
 )
-def test_it_is_said_in_one_line(found, said):
-    with pytest.raises(BenchError) as error:
-        health.require(found, its_rows=True)
-    assert str(error.value) == said
+def test_it_is_said_in_one_line(monkeypatch, pages, more, said):
+    with pytest.raises(BenchError, match=said):
+        asked(monkeypatch, pages, **more)
+
+
+def test_what_nobody_has_named_is_a_note(monkeypatch):
+    assert asked(monkeypatch, {"/a/": {**GOOD, "status": 404}}, public=("/a/",), health="/up/") == ()
+    (note,) = asked(monkeypatch, {"/": BROKEN}, health="/up/")
+    assert note == "GET / is answered with status 500: KeyError: 'x' (shop/views.py:7)"
 
 
 @pytest.mark.parametrize(
-    ("found", "its_rows"),
+    ("status", "location", "its_rows", "refused"),
     # On other rows than those that it was looked at with, a page may be there.
-    [
-        (project(200), True),
-        (project(404), False),
-        (project(500, migrations_left=3), False),
-        (project(404, path="/a"), True),
-    ],
+    [(404, None, True, True), (404, None, False, False), (302, "/en/", False, True), (200, None, True, False)],
 )
-def test_what_may_serve_is_tried(found, its_rows):
-    health.require(found, its_rows)
+def test_a_page_that_was_looked_at_is_refused_before_a_run_is_planned(status, location, its_rows, refused):
+    page = Page("/", status, location, None, None, (), False, False, 0)
+    facts = SimpleNamespace(pages=(page,), migrations_left=0)
+    project = SimpleNamespace(folder="x", overlaid=True, health="/", facts=facts, description=Description())
+    if refused:
+        with pytest.raises(BenchError):
+            health.require_page(project, its_rows)
+    else:
+        health.require_page(project, its_rows)
 
 
-def test_a_redirect_is_one_on_any_rows():
-    with pytest.raises(BenchError, match="GET / redirects to /en/"):
-        health.require(project(302, "/en/"), its_rows=False)
+MAKES = """
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+
+class Command(BaseCommand):
+    def handle(self, **options):
+        with open(settings.STATIC_ROOT + "/made.txt", "w") as file:
+            file.write("made")
+"""
+READS = """
+def made(request):
+    from django.conf import settings
+
+    return HttpResponse(open(settings.STATIC_ROOT + "/made.txt").read())
+
+
+urlpatterns[0] = path("", made)
+"""
+
+
+@pytest.mark.servers
+def test_what_a_page_lacks_is_named_and_a_command_of_build_makes_it(new_project, own_var):
+    folder = new_project("INSTALLED_APPS.append('shop')\nSTATIC_ROOT = str(BASE_DIR / 'collected')")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(READS)
+    made = folder / "shop" / "management" / "commands"
+    made.mkdir(parents=True)
+    (made / "makefile.py").write_text(MAKES)
+    line = (folder / "shop" / "urls.py").read_text().splitlines().index(READS.strip().splitlines()[3]) + 1
+    with pytest.raises(BenchError, match=rf"GET / is answered .* FileNotFoundError: .* \(shop/urls.py:{line}\); "):
+        served(folder)
+    (folder / "pyproject.toml").write_text('[tool.benchapp]\nbuild = ["makefile"]\n')
+    assert served(folder) == ()
+    assert not (folder / "collected").exists()
+
+
+THEIRS = """
+from django.core.files.storage import Storage
+
+
+class Bucket(Storage):
+    def _save(self, name, content):
+        raise RuntimeError("written to production")
+
+    exists = _save
+"""
+
+
+@pytest.mark.servers
+def test_static_files_go_to_no_storage_elsewhere(new_project, own_var):
+    backend = '{"BACKEND": "shop.bucket.Bucket"}'
+    folder = new_project(f'STORAGES = {{"default": {backend}, "staticfiles": {backend}}}')
+    (folder / "shop" / "bucket.py").write_text(THEIRS)
+    assert served(folder) == ()
+    assert open_project(folder).facts.remote_storages == ("default", "staticfiles")
+
+
+def served(folder):
+    project = open_project(folder)
+    identity = Identity("me", os.geteuid(), os.getegid(), ())
+    commands.collect_static(project, identity)
+    return health.require(project, "sqlite:///:memory:", {}, identity)

@@ -1,8 +1,10 @@
 """A project as its own interpreter sees it; nothing of it changes."""
 
 import re
+import socket
 import sqlite3
 import sys
+import time
 
 import psycopg2.extensions
 import pytest
@@ -131,9 +133,24 @@ def test_logs_and_file_caches_are_not_written_beside_the_code(new_project):
 def test_pages_of_patterns_without_parameters_are_looked_at_where_none_is_named(new_project):
     folder = new_project()
     with (folder / "shop" / "urls.py").open("a") as urls:
-        urls.write("urlpatterns += [path(name, form) for name in ('logout/', 'item/<int:id>/', 'more/', 'last/')]\n")
+        urls.write(
+            "from django.contrib import admin\n"
+            "names = ['logout/', '__debug__/x/', 'django-admin/', 'item/<int:id>/', 'more/', 'last/']\n"
+            "urlpatterns += [path('staff/', admin.site.urls), *(path(name, form) for name in names)]\n"
+        )
     facts = inspection.inspect(description.read(folder), 5)
     assert [page.path for page in facts.pages] == ["/", "/form/", "/visits/", "/who/", "/more/"]
+
+
+def test_a_database_that_does_not_answer_is_said_in_seconds(new_project):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"'HOST': '127.0.0.1', 'PORT': '{silent.getsockname()[1]}'"
+        folder = new_project(
+            f"DATABASES = {{'default': {{'ENGINE': 'django.db.backends.postgresql', 'NAME': 'x', {place}}}}}"
+        )
+        begun = time.monotonic()
+        facts = inspection.inspect(description.read(folder))
+    assert "timeout expired" in facts.database_error and time.monotonic() - begun < 20
 
 
 @pytest.mark.parametrize(
@@ -179,8 +196,11 @@ def stores(request):
 
 
 def test_pages_are_asked_for_as_they_are_served(new_project):
-    storage = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
-    folder = new_project(f"{STORAGES}\nSTORAGES['staticfiles'] = {{'BACKEND': '{storage}'}}\n{MORE}")
+    folder = new_project(f"{STORAGES}\nSTORAGES['staticfiles'] = {{'BACKEND': 'shop.kept.Own'}}\n{MORE}")
+    (folder / "shop" / "kept.py").write_text(
+        "from django.contrib.staticfiles.storage import ManifestStaticFilesStorage\n\n\n"
+        "class Own(ManifestStaticFilesStorage):\n    pass\n"
+    )
     (folder / "pyproject.toml").write_text(
         '[tool.benchapp]\npublic = ["/admin/login/", "/no/such/", "/bad/", "/stores/"]\n'
     )
@@ -197,7 +217,7 @@ def test_pages_are_asked_for_as_they_are_served(new_project):
     # Neither Django's page of congratulations nor an error over names of files that nobody has collected.
     assert [page.status for page in facts.pages] == [404, 200, 404, 500, 200]
     assert re.fullmatch(r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", facts.pages[3].status_words)
-    assert (facts.debug, facts.allowed_hosts, facts.static_storage) == (True, (), storage)
+    assert (facts.debug, facts.allowed_hosts, facts.static_hashed) == (True, (), True)
     assert facts.media_root == str(folder / "media")
     assert [(path.name, path.read_text()) for path in (folder / "media" / "old").iterdir()] == [("there", "x" * 200)]
 
@@ -211,21 +231,38 @@ def test_an_interpreter_without_django_is_named(new_project, tmp_path):
         inspection.inspect(description.read(folder))
 
 
-def test_a_package_in_a_folder_of_its_own_is_found_and_the_remedy_said(new_project):
-    folder = new_project("", '[tool.benchapp]\nsettings = "store.settings"\n')
+def test_a_package_in_a_folder_of_its_own_is_found(new_project):
+    folder = new_project(
+        "ROOT_URLCONF = 'store.urls'\ndel WSGI_APPLICATION", '[tool.benchapp]\nsettings = "store.settings"\n'
+    )
     (folder / "src").mkdir()
     (folder / "shop").rename(folder / "src" / "store")
-    with pytest.raises(BenchError) as raised:
-        inspection.inspect(description.read(folder))
-    said = "it is below src: write PYTHONPATH=src into a file, and name it: env_file = "
-    assert said in str(raised.value)
+    assert inspection.inspect(description.read(folder)).pages[0].status == 200
 
 
 def test_a_cookie_that_is_named_by_keyword_breaks_no_page(new_project):
     folder = new_project("", '[tool.benchapp]\npublic = ["/seen/"]\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write("def seen(request):\n    answer = HttpResponse('x')\n")
-        urls.write("    answer.set_cookie(key='seen', value='1')\n    return answer\n")
+        urls.write("    answer.set_cookie(key='seen', value=request.COOKIES.get('theme', '1'))\n    return answer\n")
         urls.write("urlpatterns.append(path('seen/', seen))\n")
     page = next(it for it in inspection.inspect(description.read(folder)).pages if it.path == "/seen/")
     assert (page.status, page.cookies) == (200, ("seen",)) and page.causes["seen"].startswith("shop/urls.py:")
+    assert page.causes["reads theme"] == page.causes["seen"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "protected"),
+    [
+        ("path('media/<path:name>', lambda request, name: HttpResponse(name))", True),
+        ("path('media/<str:name>', lambda request, name: HttpResponse(name))", True),
+        ("path('media/<path:path>', serve, {'document_root': '/'})", False),
+        ("path('<path:name>', lambda request, name: HttpResponse(name))", False),
+    ],
+)
+def test_uploads_that_a_view_sends_are_no_web_servers(new_project, pattern, protected):
+    folder = new_project("MEDIA_URL, MEDIA_ROOT = '/media/', BASE_DIR / 'media'")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(f"from django.views.static import serve\nurlpatterns.append({pattern})\n")
+    facts = inspection.inspect(description.read(folder))
+    assert (facts.media_view, facts.media_url) == ((True, None) if protected else (False, "/media/"))

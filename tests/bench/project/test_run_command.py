@@ -136,3 +136,31 @@ def test_it_ends_with_a_killed_caller(manage_py):
         (warm,) = psutil.Process(caller.pid).children()
         caller.send_signal(signal.SIGKILL)
     until(lambda: not warm.is_running() or warm.status() == psutil.STATUS_ZOMBIE, "its end")
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "x.py", line 1, in <module>
+KeyError: 'x'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "y.py", line 2, in <module>
+    raise ImproperlyConfigured
+django.core.exceptions.ImproperlyConfigured: SHOP_KEY is not set.
+Set it in .env
+"""
+
+
+@pytest.mark.parametrize(
+    ("errors", "said"),
+    [
+        ("", ""),
+        (TRACEBACK, "django.core.exceptions.ImproperlyConfigured: SHOP_KEY is not set."),
+        ("Unknown command: 'x'\nType 'manage.py help' for usage.\n", "Unknown command: 'x'"),
+        ("SystemCheckError: issues:\n\nERRORS:\n?: (shop.E1) Wrong.\n\tHINT: Mend.\n\n1 issue.", "?: (shop.E1) Wrong."),
+        ("a warning\nCommandError: no\n", "CommandError: no"),
+    ],
+)
+def test_the_reason_of_a_failed_command_is_found(errors, said):
+    assert run_command.problem(errors) == said

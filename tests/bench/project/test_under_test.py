@@ -111,7 +111,6 @@ def test_what_a_write_makes_stale_is_of_its_models(new_project, stale, said):
     "settings, said",
     [
         ("STATIC_URL = 'https://cdn.example/'", "STATIC_URL is 'https://cdn.example/': only a path such as /static/"),
-        ("WSGI_APPLICATION = None", "no application; name one: wsgi = "),
         ("raise KeyError('TOKEN')", "cannot be imported: KeyError: 'TOKEN' (shop/settings.py:"),
     ],
 )

@@ -114,7 +114,7 @@ def test_a_workload_has_steps():
 
 def test_the_default_is_the_recorded_session():
     assert next(iter(workload.workloads(kit()))) == "session"
-    names = ["session", "home", "login", "static-small", "static-large"]
+    names = ["session", "home", "login", "static-small", "static-large", "sleep"]
     assert list(workload.workloads(kit())) == [*names, *(f"{name}-close" for name in names)]
 
 

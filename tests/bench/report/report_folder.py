@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from bench.results import records, trials
-from bench.results.folder import Folder
+from bench.records import records, trials
+from bench.records.folder import Folder
 
 MIB = 1024 * 1024
 
@@ -52,7 +52,6 @@ def environment(**changes) -> records.Environment:
             memory_bytes=8 * 1024 * MIB,
             kernel="Linux 6.1.0-example",
             os="Debian GNU/Linux 12 (bookworm)",
-            hostname=None,
             python="CPython 3.11.7",
             packages={"Django": "5.2.19", "gunicorn": "27.0.1", "pyuwsgi": "2.0.30"},
             programs={"nginx": "1.22.1", "gunicorn": "27.0.1", "uwsgi": "2.0.30"},
@@ -91,7 +90,7 @@ def make(
         trial = _trial(case, level, number, chance, factor, hostile)
         trial = change(trial) if change else trial
         if trial is not None:
-            folder.append_trial(trial)
+            folder.append(trial)
     folder.append_checks(_checks(hostile))
     _configs(folder, hostile)
     return directory
@@ -159,9 +158,7 @@ def _measured(case: records.Case, level: int, number: int, rate: float, chance: 
         requests_total=int(rate * 10),
         requests_per_second=rate,
         bytes_per_second=rate * 9400,
-        latency_mean_ms=mean,
         latency_p50_ms=mean * 0.92,
-        latency_p90_ms=mean * 1.5,
         latency_p99_ms=mean * chance.uniform(2.5, 6),
         latency_max_ms=mean * chance.uniform(8, 12),
         errors_connect=0,
@@ -179,11 +176,9 @@ def _measured(case: records.Case, level: int, number: int, rate: float, chance: 
 
 def _partly_unmeasured(trial: trials.Trial, where: tuple[str, str, str]) -> trials.Trial:
     if where == ("uwsgi", "site-middleware", "home"):
-        return replace(
-            trial, latency_p90_ms=None, latency_p99_ms=None, memory=None, memory_peak_bytes=None, cpu_seconds=None
-        )
+        return replace(trial, latency_p99_ms=None, memory=None, memory_peak_bytes=None, cpu_seconds=None)
     if where == ("gunicorn", "site-middleware", "session"):
-        return replace(trial, latency_p50_ms=None, latency_p90_ms=None, latency_p99_ms=None, latency_max_ms=None)
+        return replace(trial, latency_p50_ms=None, latency_p99_ms=None, latency_max_ms=None)
     return trial
 
 

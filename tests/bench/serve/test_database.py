@@ -16,7 +16,8 @@ import pytest
 
 from bench import paths
 from bench.catalog import catalog
-from bench.machine.identity import worker
+from bench.errors import BenchError
+from bench.machine.identity import Identity, worker
 from bench.project.description import Description
 from bench.project.sqlite_snapshot import snapshot
 from bench.project.under_test import open_project
@@ -41,6 +42,44 @@ def test_the_live_line_gives_way_before_rows_are_loaded(tmp_path, monkeypatch, c
         database.prepare(project, chosen, chosen.url, worker(), steps.append)
     assert steps == ["", "migrate", "loadfixtures"], "once, and after the line is cleared"
     assert capsys.readouterr().err == "sqlite: creating the database and loading its rows (once)\n"
+
+
+@pytest.mark.parametrize("file", ["", "shop/migrations/0002_more.py", "shop/settings.py"])
+def test_what_setup_makes_is_made_anew_when_it_would_be_another(new_project, own_var, monkeypatch, file):
+    folder = new_project("", '[tool.benchapp]\ngenerated = true\nsetup = ["first"]\n')
+    done = []
+
+    def manage(project, words, url, identity, show=False):
+        done.append(words[0])
+        Path(database.sqlite_path(project, url)).touch()
+        if words[0] == "broken":
+            raise BenchError("half way")
+
+    monkeypatch.setattr(database.commands, "manage", manage)
+
+    def filled():
+        project = open_project(folder)
+        chosen = database.parse(project, "sqlite")
+        database.prepare(project, chosen, chosen.url, Identity("me", os.geteuid(), os.getegid(), ()), lambda _: None)
+
+    filled()
+    filled()
+    assert done == ["first"]
+    if file:
+        (folder / file).parent.mkdir(exist_ok=True)
+        with (folder / file).open("a") as changed:
+            changed.write("# changed\n")
+        filled()
+        assert done == ["first", "first"]
+        return
+    said = (folder / "pyproject.toml").read_text()
+    (folder / "pyproject.toml").write_text(said.replace("first", "broken"))
+    for _ in range(2):
+        with pytest.raises(BenchError):
+            filled()
+    (folder / "pyproject.toml").write_text(said.replace("first", "second"))
+    filled()
+    assert done == ["first", "broken", "broken", "second"]
 
 
 POSTGRESQL, SQLITE = "django.db.backends.postgresql", "django.db.backends.sqlite3"

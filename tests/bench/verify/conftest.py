@@ -1,22 +1,18 @@
-"""The suite against a fake site."""
+"""The suite against the real site, right or with a mutation."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.catalog import catalog
 from bench.catalog.manifest import Layer
-from bench.results.records import NO_LAYER, Outcome
+from bench.records.records import NO_LAYER, Outcome
 from bench.verify.site import Site
 from bench.verify.suite import Selection, Subject, run_suite
 from bench.verify.wire import Target
-from tests.bench.verify.fake_http import serving
-from tests.bench.verify.fake_writes import FakeWrites
 
-# The layer of the fake site.
+# The layer of the mutant.
 KEPT = Layer(
     "kept",
     Path(),
@@ -25,6 +21,7 @@ KEPT = Layer(
     "Caches pages.",
     several_hosts="one cache",
     invalidation="a signal",
+    services=("memory",),
     coalesces="a lock",
 )
 
@@ -38,19 +35,8 @@ def verified(
     running: Any = None,
     **selection: Any,
 ) -> list[Outcome]:
-    """The outcomes of the suite against the fake site."""
+    """The outcomes of the suite."""
     chosen = Selection(**{name: tuple(value) if name != "thorough" else value for name, value in selection.items()})
     env = running.env if running else {}
     layers = (layer,) if isinstance(layer, Layer) else catalog.read().joined_layers(layer)
     return run_suite(Subject(Target.parse(url), site, "stub", layers, env, declared or {}, running), chosen)
-
-
-@pytest.fixture(scope="module")
-def stub(tmp_path_factory):
-    return FakeWrites(tmp_path_factory.mktemp("stub"))
-
-
-@pytest.fixture(scope="module")
-def url(stub):
-    with serving(stub) as url:
-        yield url

@@ -73,4 +73,5 @@ def test_the_address_of_a_deployment_is_that_of_the_page_in_process():
     ],
 )
 def test_what_stops_a_cache_is_named(status, headers, why):
-    assert obstacle(Answer(status, "HTTP/1.1", tuple(headers), b"")) == why
+    page = (("Content-Type", "text/html; charset=utf-8"), *headers)
+    assert obstacle(Answer(status, "HTTP/1.1", page, b"")) == why

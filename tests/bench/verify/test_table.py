@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.results.records import Outcome
+from bench.records.records import Outcome
 from bench.verify import table
 
 

@@ -11,11 +11,13 @@ from django.core.management.base import BaseCommand, CommandError
 from django.test import Client
 from django.test.utils import override_settings
 
+from bench.inside.error_words import in_words
+
 HOST = "127.0.0.1"
 
 
 class Command(BaseCommand):
-    """Prints the pages as one JSON object: path to status, content type, body, and the location of a redirect."""
+    """Prints the pages as one JSON object: path to status, content type, body, location of a redirect, and error."""
 
     help = "Render pages as an anonymous visitor gets them, caching layers off; prints one JSON object."
     requires_system_checks = []
@@ -61,5 +63,6 @@ def _render(path: str) -> dict[str, Any]:
         "content_type": response.headers.get("Content-Type", ""),
         "body": body.decode(response.charset or "utf-8", errors="surrogateescape"),
     }
-    location = response.headers.get("Location")
-    return page | {"location": location} if location else page
+    raised = getattr(response, "exc_info", None)
+    more = {"location": response.headers.get("Location"), "error": in_words(raised[1]) if raised else None}
+    return page | {name: value for name, value in more.items() if value}

@@ -82,18 +82,14 @@ class Command(BaseCommand):
 
         An account that is already gone is no error: another program may have removed it.
         """
-        for username in usernames:
-            if not MADE_HERE.fullmatch(username):
-                raise CommandError(f"{username!r} is not an account of this command: `create` gives other names")
+        _require_made_here(usernames)
         limit = timezone.now() - ABANDONED
         for found in _accounts():
             if found.get_username() in usernames or (not usernames and _joined(found) < limit):
                 self._remove(found, {})
 
     def _delete(self, username: str, options: dict[str, Any]) -> None:
-        # Only accounts of `create_accounts`: a typing error must not remove a person.
-        if not username.startswith(PREFIX):
-            raise CommandError(f"{username!r} is not an account of this command: its names begin with {PREFIX}")
+        _require_made_here([username])
         user = user_model().objects.filter(username=username).first()
         if user is None:
             raise CommandError(f"there is no account {username!r}: it was deleted already, or never created")
@@ -104,6 +100,13 @@ class Command(BaseCommand):
             self.remove_traces(user.get_username(), options)
             _delete_sessions(user)
             user.delete()
+
+
+def _require_made_here(usernames: Iterable[str]) -> None:
+    """CommandError for a name that `create` does not give: a typing error must not remove a person."""
+    for username in usernames:
+        if not MADE_HERE.fullmatch(username):
+            raise CommandError(f"{username!r} is not an account of this command: `create` gives other names")
 
 
 def user_model() -> Any:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.results import faults
-from bench.results.faults import FaultOutcome, FaultsFolder
+from bench.records.faults import FaultOutcome
+from bench.records.folder import Folder
+from bench.records.records import FORMAT, Plan, RunInfo
 from tests.bench.report.report_folder import HOSTILE, environment
 
 GROUP = {
@@ -97,20 +98,25 @@ def bad(stack: str) -> list[FaultOutcome]:
 
 def make(directory: Path, outcomes: list[FaultOutcome], finished: str | None = "2026-11-22T08:20:00+00:00") -> Path:
     """A folder with these outcomes."""
-    plan = faults.FaultsPlan(
+    plan = Plan(
         stacks=tuple(dict.fromkeys(item.stack for item in outcomes)),
         layers=("none",),
-        faults=tuple(dict.fromkeys(item.fault for item in outcomes)),
+        faults=tuple(dict.fromkeys(item.fault for item in outcomes)) or ("worker",),
         rounds=max((item.round for item in outcomes), default=1),
-        size="unlimited",
+        workloads=(),
+        levels=(),
+        duration_s=0.0,
+        sizes=("unlimited",),
         database="sqlite",
+        rows_total=None,
         guards={"interference": 0.25},
         changes=("threads=2",),
         env=("SECRET_KEY=very-secret",),
     )
     words = ("python", "-m", "bench", "faults", "--to", str(directory), "--env", "SECRET_KEY=very-secret")
-    folder = FaultsFolder(directory)
-    folder.create(faults.FaultsInfo(faults.FORMAT, words, STARTED, finished, plan, environment()))
+    folder = Folder(directory)
+    folder.create()
+    folder.begin(RunInfo(FORMAT, words, STARTED, finished, plan, (), ()), environment())
     for item in outcomes:
         folder.append(item)
     return directory

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-from django.db import Error, connection
+from django.core.management.base import BaseCommand
+from django.db import connection
 
-from benchapp import page_index
 from benchapp.management import databases
-from fixtures import load
 
 # An unreachable host is reported after this many seconds; the operating system would wait for two minutes.
 CONNECT_TIMEOUT_S = 5
@@ -25,12 +23,5 @@ class Command(BaseCommand):
         """Raise CommandError, naming the database, when it cannot be reached or is not this site's."""
         if connection.vendor == "postgresql":
             connection.settings_dict["OPTIONS"].setdefault("connect_timeout", CONNECT_TIMEOUT_S)
-        try:
-            with databases.reading() as cursor:
-                load.check_tables(cursor, connection.vendor, page_index)
-        except load.Refused as error:
-            raise CommandError(f"{databases.name()}: {error}") from None
-        except (Error, connection.Database.Error) as error:
-            next_step = "" if connection.connection else "; see that it runs and that DATABASE_URL is right"
-            raise CommandError(f"{databases.name()}: {databases.reason(error)}{next_step}") from error
+        databases.require_site()
         self.stdout.write(f"{databases.name()} can be served.")

@@ -11,8 +11,8 @@ from django.db import DatabaseError
 
 from benchapp import pagination
 from benchapp.management import databases
-from benchapp.models import Author
-from fixtures.generator import ROWS_MIN, SEED_DEFAULT, Rows
+from benchapp.models import Author, Comment, Post
+from fixtures.rows import ROWS_MIN, SEED_DEFAULT, Rows
 
 
 class Command(BaseCommand):
@@ -30,9 +30,9 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         try:
             rows = {
-                "authors": pagination.total_authors(),
-                "posts": pagination.total_posts(),
-                "comments": pagination.total_comments(),
+                "authors": pagination.total(Author),
+                "posts": pagination.total(Post),
+                "comments": pagination.total(Comment),
             }
             seed = {"seed": _seed()} if options["seed"] else {}
         except DatabaseError as error:
@@ -47,6 +47,6 @@ class Command(BaseCommand):
 
 def _seed() -> int | None:
     """The default seed when the first author is the one that it makes, at any number of rows; else None."""
-    first = next(Rows(SEED_DEFAULT, ROWS_MIN).blocks("author"))[0]
-    same = dict(zip(("id", "name", "city", "bio"), first.split("\t"), strict=False))
+    first = [column[0] for column in next(Rows(SEED_DEFAULT, ROWS_MIN).frames()).columns]
+    same = dict(zip(("id", "name", "city", "bio"), first, strict=False))
     return SEED_DEFAULT if Author.objects.filter(**same).exists() else None

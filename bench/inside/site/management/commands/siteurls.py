@@ -10,7 +10,6 @@ from bench.inside.management.commands import siteurls
 from benchapp import pagination
 from benchapp.management import databases
 from benchapp.models import Author, Comment, Post
-from benchapp.pager import page_url
 
 # A number that no list and no table reaches.
 BEYOND = 999_999_999
@@ -44,9 +43,9 @@ def urls_by_kind() -> dict[str, str]:
     author_url, post_url = reverse("author", args=[author.pk]), reverse("post", args=[post.pk])
     urls = {"home": reverse("home"), "login": reverse("login"), "health": reverse("healthz")}
     for kind, base, rows in (
-        ("authors", reverse("authors"), pagination.total_authors()),
-        ("posts", reverse("posts"), pagination.total_posts()),
-        ("comments", reverse("comments"), pagination.total_comments()),
+        ("authors", reverse("authors"), pagination.total(Author)),
+        ("posts", reverse("posts"), pagination.total(Post)),
+        ("comments", reverse("comments"), pagination.total(Comment)),
         ("author", author_url, author.post_count),
         ("post", post_url, post.comment_count),
     ):
@@ -67,7 +66,7 @@ def urls_by_kind() -> dict[str, str]:
 def _beyond_urls() -> dict[str, str]:
     """URLs of pages that are not there."""
     lists = ("authors", "posts", "comments")
-    found = {f"{name}_page_beyond": page_url(reverse(name), BEYOND) for name in lists}
+    found = {f"{name}_page_beyond": pagination.page_url(reverse(name), BEYOND) for name in lists}
     found |= {f"{name}_beyond": reverse(name, args=[BEYOND]) for name in ("author", "post")}
     return found | {"zero_beyond": f"{reverse('posts')}page/0/"}
 
@@ -75,4 +74,4 @@ def _beyond_urls() -> dict[str, str]:
 def _list_urls(kind: str, base: str, pages: int) -> dict[str, str]:
     """The first, second, middle and last page of a list, as far as they are different pages."""
     others = {f"{kind}_page": 2, f"{kind}_middle": pages // 2, f"{kind}_last": pages}
-    return {kind: base} | {name: page_url(base, page) for name, page in others.items() if 2 <= page <= pages}
+    return {kind: base} | {name: pagination.page_url(base, page) for name, page in others.items() if 2 <= page <= pages}

@@ -26,6 +26,5 @@ class Command(verifyaccount.Command):
         return databases.problem(error)
 
     def remove_traces(self, username: str, options: dict[str, Any]) -> None:
-        """A comment names its account only in its text; finding those on given posts takes an index."""
-        found = Comment.objects.filter(name=username)
-        (found.filter(post__in=options["post"]) if options else found).delete()
+        """The comments that the account wrote."""
+        Comment.objects.filter(author__username=username).delete()

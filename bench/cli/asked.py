@@ -1,0 +1,71 @@
+"""What a command line asks to be measured, the same for every command that measures."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from bench.errors import BenchError
+from bench.measure.plan import Request
+from bench.project.under_test import UnderTest
+from bench.records.records import NO_LAYER, UNLIMITED
+
+# Field of a request -> the argument that it comes from: one value or several, and those of which there is one.
+SEVERAL = {
+    "stacks": "stack",
+    "layers": "layer",
+    "sizes": "size",
+    "workloads": "workload",
+    "levels": "level",
+    "rates": "rate",
+    "env": "env",
+    "changes": "set",
+    "guards": "guard",
+}
+ONE = {
+    **{name: name for name in ("rounds", "database", "tool", "margin", "until", "to")},
+    "duration_s": "duration",
+    "budget_s": "budget",
+}
+# Arguments that have a value without being given, other than None, False or an empty list.
+USUAL = {"size": UNLIMITED, "layer": NO_LAYER}
+
+
+def request(args: argparse.Namespace, project: UnderTest, **own: Any) -> Request:
+    """The request of a command line; `own` are the fields that the command calls otherwise, or has no argument for."""
+    several = {field: _several(getattr(args, name, None)) for field, name in SEVERAL.items()}
+    one = {field: getattr(args, name, None) for field, name in ONE.items()}
+    return Request(project, **{**several, **one, "command": command_line(), **own})
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    """The values of an argument in their order, each once."""
+    return tuple(dict.fromkeys(value if isinstance(value, list) else () if value is None else (value,)))
+
+
+def command_line() -> tuple[str, ...]:
+    """The command as results store it."""
+    return tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:]))
+
+
+def without_password(word: str) -> str:
+    """A word of a command line; of a URL in it without user and password."""
+    return re.sub(r"://[^/@\s]*@", "://...@", word)
+
+
+def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raise BenchError, which begins with `why`, when one of these arguments was given: `--to`, or `STACK`."""
+    for name in names:
+        key = name.strip("-").replace("-", "_").lower()
+        value = getattr(args, key)
+        # A margin of 0 was given.
+        if value is not False and value not in (None, [], USUAL.get(key)):
+            raise BenchError(f"{why}; leave out {name}")
+
+
+def refuse_with_resume(args: argparse.Namespace, *names: str) -> None:
+    """Raise BenchError for an argument that --resume takes from its folder."""
+    refuse(args, names, f"--resume takes its plan from {args.resume}")

@@ -1,0 +1,151 @@
+"""Slow and malformed clients ask beside ordinary visitors."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Generator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
+
+from bench.faults.fault import Expected, Fault, Run, fault
+from bench.faults.malformed import FORM, requests
+from bench.faults.scene import Scene, got
+from bench.faults.sender import CLOSED, SILENT, UNOPENED, send_all
+from bench.faults.visitors import PAGE
+from bench.faults.watch import Workers
+from bench.verify.wire import Connection, Target
+
+# So many slow clients at a time: fewer than most stacks have threads, then more.
+STEPS = (4, 5, 20, 200)
+# Between some and the next, so that the servers have them; and until all have reached the workers.
+BETWEEN_S, SETTLED_S = 0.1, 0.3
+# Others ask for this long, and each answer may take as long as this. On a busy machine one may be late: two in a row
+# are not. Between two requests they pause: they are visitors, not a load.
+OTHERS_S, LIMIT_S, PAUSE_S = 1.0, 1.0, 0.05
+# A page as the visitors' own; it costs little, so that it waits for threads and not for the processor.
+ASKED = PAGE.format("beside-slow")
+# Longer than what the kernel takes from a server for one connection, 4 MB by default (tcp(7), tcp_wmem).
+DOWNLOAD = "/__probe__/download/6/"
+# The same requests for every stack; with several rounds each makes its share of them.
+SEED = 1
+MALFORMED = 10_000
+# Together with the visitors they must not be more than the deployment can do, nor last longer in all rounds.
+MIN_PER_SECOND, MALFORMED_S = 20, 60
+# Refusals in words of their own: the method or the coding, and the version, are not known.
+REFUSALS = (501, 505)
+
+
+@dataclass(frozen=True)
+class Slowness:
+    """One way to be slow.
+
+    sends    all that comes of a request, with the host for braces
+    at_once  how many come at a time: what slow clients ask for must not be load, and readers ask for much
+    buffer   receive buffer of who reads nothing: with the smallest that there is, the rest waits in the servers
+    """
+
+    name: str
+    sends: str
+    at_once: int = 20
+    buffer: int | None = None
+
+
+HEADERS = Slowness("unfinished header blocks", f"GET {ASKED} HTTP/1.1\r\nHost: {{}}\r\n")
+FORM_HEAD = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n"
+BODIES = Slowness("slow bodies", f"POST {FORM} HTTP/1.1\r\nHost: {{}}\r\n{FORM_HEAD}x")
+READERS = Slowness("slow readers", f"GET {DOWNLOAD} HTTP/1.1\r\nHost: {{}}\r\n\r\n", at_once=4, buffer=2048)
+
+
+def slow(how: Slowness) -> Run:
+    """Open more and more slow clients until they stop the site, and note at how many they do."""
+
+    def run(scene: Scene) -> Generator[None]:
+        yield
+        scene.figures["stops_at"] = None
+        with scene.cause(), ExitStack() as clients:
+            for before, count in zip((0, *STEPS), STEPS, strict=False):
+                if problem := _held_up(scene, how, clients, count - before):
+                    scene.figures["stops_at"] = count
+                    scene.wrong.append(f"{count} {how.name} stop it: {problem}")
+                    break
+
+    return run
+
+
+def _held_up(scene: Scene, how: Slowness, clients: ExitStack, more: int) -> str:
+    """How so many more slow clients stop the site, or empty."""
+    try:
+        for number in range(more):
+            if number % how.at_once == 0:
+                time.sleep(BETWEEN_S)
+                scene.supervisor.step()
+            client = clients.enter_context(Connection(scene.target, receive_buffer=how.buffer))
+            client.send(how.sends.format(scene.target.netloc).encode())
+    except OSError as error:
+        return f"a connection: {error or type(error).__name__}"
+    time.sleep(SETTLED_S)
+    return others_wait(scene.target, (ASKED, scene.site.url("health")))
+
+
+def others_wait(target: Target, paths: tuple[str, ...]) -> str:
+    """The first of these paths, asked by turns, that is late twice in a row, and why; empty when none is."""
+    late = dict.fromkeys(paths, "")
+    deadline = time.monotonic() + OTHERS_S
+    while time.monotonic() < deadline or any(late.values()):
+        for path, before in late.items():
+            late[path] = got(target, path, LIMIT_S).removeprefix("200")
+            if before and late[path]:
+                return f"GET {path}: {late[path]}"
+        time.sleep(PAUSE_S)
+    return ""
+
+
+@fault("malformed", "abused")
+def malformed(scene: Scene) -> Generator[None]:
+    """10,000 malformed requests from a seed, over all rounds: others get right answers, no worker ends, no 5xx."""
+    rate = max(MIN_PER_SECOND, scene.rate)
+    yield
+    before, workers = scene.running.log_bytes(), Workers(scene.running)
+    share = islice(requests(SEED, MALFORMED, scene.target.netloc), scene.round - 1, None, scene.rounds)
+
+    def meanwhile() -> None:
+        workers.look()
+        scene.supervisor.step()
+
+    with scene.cause():
+        answers = send_all(scene.target, share, rate, MALFORMED_S / scene.rounds, meanwhile)
+    workers.look()
+    without = Counter(answer for _, answer in answers)
+    errors = Counter(kind for kind, it in answers if isinstance(it, int) and it >= 500 and it not in REFUSALS)
+    scene.figures |= {
+        "seed": SEED,
+        "malformed_requests": len(answers),
+        "server_errors": errors.total(),
+        "workers_ended": workers.ended,
+        "connections_closed": without[CLOSED],
+        "without_answer": without[SILENT],
+        "log_bytes_per_request": round((scene.running.log_bytes() - before) / max(1, len(answers)), 1),
+    }
+    if errors:
+        kinds = ", ".join(f"{count} for {kind}" for kind, count in errors.most_common())
+        scene.wrong.append(f"{errors.total()} malformed requests got a 5xx: {kinds}")
+    if workers.ended:
+        scene.wrong.append(f"{workers.ended} worker processes ended")
+    if without[UNOPENED]:
+        scene.wrong.append(f"{without[UNOPENED]} connections were refused")
+
+
+def _slow(name: str, what: str, how: Slowness) -> Fault:
+    """A kind of slow clients. Who comes while they hold all threads may be lost, and comes back as they go."""
+    title = f"Clients that {what}: {', '.join(map(str, STEPS))} of them, until others are not served within 1 s."
+    return Fault(name, "abused", title, slow(how), Expected(lost=0, recovery_s=None))
+
+
+FAULTS = (
+    _slow("slow-headers", "never end their header block", HEADERS),
+    _slow("slow-bodies", "send 1 byte of 1,000", BODIES),
+    _slow("slow-readers", "read nothing of 6 MB", READERS),
+    malformed,
+)

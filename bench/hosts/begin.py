@@ -1,0 +1,128 @@
+"""Begin a run on several hosts, or resume it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from bench.catalog import catalog
+from bench.errors import BenchError
+from bench.hosts import loaders
+from bench.hosts.host_record import PRODUCTION
+from bench.hosts.place import DeployedHosts, Hosts
+from bench.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.load.openloop import VERSION
+from bench.machine import facts
+from bench.measure import begin as beginning
+from bench.measure.begin import Begun, Planned
+from bench.measure.here import Trials
+from bench.measure.journal import Journal
+from bench.measure.plan import PlannedCase, Request, make_plan, record
+from bench.measure.session import now
+from bench.measure.trial import Load
+from bench.production.inventory import DB, LOAD, Inventory
+from bench.project.under_test import UnderTest
+from bench.records.folder import Run, read_run
+from bench.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
+from bench.serve.case import for_files
+from bench.serve.database import Database
+
+NOTES = (
+    "the hosts were measured as they were deployed; the processor, cores and memory of the machine are those of the "
+    "one that ran the command, which served nothing",
+    "not verified: the checks of `verify` were not made; pages were compared before, during and after each load",
+)
+AS_DEPLOYED = "deployed"
+
+
+def planned(request: Request, site: DeployedHosts) -> Planned:
+    """The run that `begin` would make; raises BenchError for what the hosts cannot be asked."""
+    deployed, inventory = site.front.deployed, site.inventory
+    plan = make_plan(replace(request, stacks=(deployed.stack,), layers=(deployed.layer,)))
+    plan = replace(
+        plan,
+        sizes=(deployed.size,),
+        database="postgresql" if inventory.of(DB) else AS_DEPLOYED,
+        inventory=True,
+    )
+    hosts = inventory.of(LOAD)
+    if not hosts:
+        raise BenchError(f"{inventory.path}: no host is in group {LOAD}, which makes the load; name one there")
+    if plan.mode == "closed":
+        loaders.require_connections(min(plan.levels), len(hosts))
+    cases = cases_of(plan, site.project)
+    records, notes = tuple(case.record for case in cases), (*NOTES, *_notes(inventory))
+    info = RunInfo(FORMAT, request.command, now(), None, plan, records, (), notes)
+    return Planned(info, cases, load_of(plan), beginning.ledger_of(cases, info))
+
+
+def begin(request: Request, site: DeployedHosts) -> Begun:
+    """A new run, its folder made; raises BenchError when the front does not answer."""
+    new = planned(request, site)
+    site.front.get(site.project.ready)
+    return _at(site, new, beginning.written(request.to, new.info, _environment(new.info.plan, site.inventory)))
+
+
+def resume(directory: Path, site: DeployedHosts) -> Begun:
+    """The run in a folder, with what is left of it; raises BenchError when the hosts are not as they were.
+
+    The front is asked first: if it does not answer, no trial could be made.
+    """
+    run = read_run(directory)
+    _require_same(directory, run, site)
+    cases, made = cases_of(run.info.plan, site.project), (*run.trials, *run.latency)
+    ledger = beginning.ledger_of(cases, run.info, made)
+    beginning.require_left(directory, run.info, ledger)
+    site.front.get(site.project.ready)
+    again = Planned(run.info, cases, load_of(run.info.plan), ledger, made)
+    return _at(site, again, beginning.reopened(directory, run.info, run.environment))
+
+
+def _at(site: DeployedHosts, planned: Planned, journal: Journal) -> Begun:
+    progress = planned.progress()
+    place = Hosts(site, Trials(journal, progress, planned.load, planned.done))
+    return Begun.at(planned, journal, place, progress)
+
+
+def _require_same(directory: Path, run: Run, site: DeployedHosts) -> None:
+    """Raise BenchError unless the run was made on these hosts with what is deployed there now."""
+    plan, deployed = run.info.plan, site.front.deployed
+    if not plan.inventory:
+        raise BenchError(f"--resume {directory}: it measured no hosts of an inventory; leave out --inventory")
+    if (plan.stacks, plan.layers, plan.sizes) != ((deployed.stack,), (deployed.layer,), (deployed.size,)):
+        began = f"{plan.stacks[0]} with layer {plan.layers[0]}"
+        raise BenchError(f"--resume {directory}: it began with {began}, and the hosts have {deployed.words}")
+    if run.environment.hosts != _groups(site.inventory):
+        raise BenchError(f"--resume {directory}: it began with other hosts; begin a new run")
+
+
+def cases_of(plan: Plan, project: UnderTest) -> tuple[PlannedCase, ...]:
+    """A case for each workload."""
+    (stack,), (layer,), (size,) = plan.stacks, plan.layers, plan.sizes
+    case = for_files(project, stack, layer, catalog.read().values[PRODUCTION], size)
+    case = replace(case, database=Database(plan.database))
+    return tuple(PlannedCase(record(case, name), case) for name in plan.workloads)
+
+
+def load_of(plan: Plan) -> Load:
+    """How load is made in every trial: by the load tool of this project, which needs only Python on its hosts."""
+    tool = ClosedLoopTool() if plan.mode == "closed" else OpenLoopTool()
+    at_rate = (OpenLoopTool(), "") if plan.latency else None
+    return Load(tool, "", int(plan.duration_s), 1, plan.mode, plan.replay, plan.guards or {}, at_rate=at_rate)
+
+
+def _groups(inventory: Inventory) -> dict[str, tuple[str, ...]]:
+    return {host.name: host.groups for host in inventory.hosts}
+
+
+def _environment(plan: Plan, inventory: Inventory) -> Environment:
+    tool = LoadTool(load_of(plan).tool.name, VERSION, fallback=False)
+    return replace(facts.environment({}, tool), hosts=_groups(inventory))
+
+
+def _notes(inventory: Inventory) -> list[str]:
+    """What the hosts are, and those that do not make load alone."""
+    named = ", ".join(f"{host.name} is {' and '.join(host.groups)}" for host in inventory.hosts)
+    shared = [host.name for host in inventory.of(LOAD) if host.groups != (LOAD,)]
+    also = f"; {' and '.join(shared)} makes load and serves, so that each takes time from the other" if shared else ""
+    return [f"hosts: {named}{also}"]

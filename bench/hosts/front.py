@@ -1,0 +1,79 @@
+"""The front of several hosts, as this machine and the load hosts speak to it: by its address, under the site's name."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from bench.hosts.loaders import LoadTarget
+from bench.machine.http import CLOSE, TIMEOUT_S, VisitError, ask
+from bench.production.hosts import Deployed
+from bench.production.inventory import TRUST
+
+# What those who end TLS before a front say of a client.
+FORWARDED = {"X-Forwarded-Proto": "https"}
+
+
+@dataclass(frozen=True)
+class Front:
+    """Where the site answers.
+
+    address  of the front's host
+    trust    certificates (PEM) that are trusted beside those of each host
+    """
+
+    deployed: Deployed
+    address: str
+    trust: str = ""
+
+    @property
+    def target(self) -> LoadTarget:
+        """Where the load goes."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
+        return LoadTarget(f"{self.address}:{self.deployed.port}", self.trust, lines)
+
+    def get(self, path: str) -> bytes:
+        """The body at `path`. Raises VisitError unless the status is 200."""
+        body, answer = ask(self._connection, path, {**self._headers, **CLOSE})
+        if answer.status != 200:
+            raise VisitError(f"GET {path}: status {answer.status}, not 200{self._advice(answer.status)}")
+        return body
+
+    def all_of(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """The body of every different path, requested once. Raises VisitError at the first not answered with 200."""
+        return {path: self.get(path) for path in dict.fromkeys(paths)}
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return FORWARDED if self.deployed.behind else {}
+
+    def _advice(self, status: int) -> str:
+        if not self.deployed.behind or status not in (301, 302, 307, 308):
+            return ""
+        return "; the front believes X-Forwarded-Proto of `trusted_proxies` alone: render with load hosts among them"
+
+    def _connection(self) -> http.client.HTTPConnection:
+        name = urlsplit(self.deployed.url).netloc
+        connection = http.client.HTTPConnection(name, timeout=TIMEOUT_S)
+        connection.sock = socket.create_connection((self.address, self.deployed.port), TIMEOUT_S)
+        if self._tls:
+            try:
+                connection.sock = self._tls.wrap_socket(connection.sock, server_hostname=name)
+            except ssl.SSLCertVerificationError as error:
+                why = f"the certificate of {self.address} is not trusted ({error.verify_message})"
+                raise OSError(f"{why}; name the one that signed it as {TRUST} in the inventory") from None
+        return connection
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext | None:
+        if not self.deployed.url.startswith("https:"):
+            return None
+        context = ssl.create_default_context()
+        if self.trust:
+            context.load_verify_locations(cadata=self.trust)
+        return context

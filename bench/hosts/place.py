@@ -1,0 +1,172 @@
+"""The hosts of an inventory as the place of a run. What is deployed there is measured as it is, and stays."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.hosts import loaders, loaders_guards
+from bench.hosts.front import Front
+from bench.hosts.host_record import file_of
+from bench.hosts.loaders import LoadShare
+from bench.hosts.sampling import sampling
+from bench.interrupt import Interrupts
+from bench.load import Job
+from bench.load.engine import Engine
+from bench.measure.guards import Observed
+from bench.measure.here import Trials
+from bench.measure.interference import Bodies
+from bench.measure.load_process import TrialError
+from bench.measure.plan import Batch, Item, Measurement
+from bench.measure.session import Place
+from bench.measure.trial import Load, Loaded, measure
+from bench.production.inventory import LOAD, Inventory, front_of
+from bench.project.under_test import UnderTest
+from bench.records.folder import write_json
+from bench.records.hosts import HostCosts
+from bench.records.trials import Condition, Trial
+
+# For a trial's hosts to be greeted before its load and asked after it, in seconds.
+BESIDE_S = 300
+
+
+@dataclass(frozen=True)
+class DeployedHosts:
+    """The hosts, and where their front answers."""
+
+    project: UnderTest
+    inventory: Inventory
+    front: Front
+
+
+@dataclass(frozen=True)
+class Hosts(Place):
+    """Hosts on which everything is up already: they are its site as well."""
+
+    site: DeployedHosts
+    trials: Trials
+    is_whole: bool = True
+
+    @contextmanager
+    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[Hosts]:
+        """What is deployed is up."""
+        yield self
+
+    def failed(self, item: Item, batch: Batch, reason: str, log: Path | None) -> Trial:
+        """The record of a trial that failed before its load."""
+        return self.trials.failed(item, reason)
+
+    def make(self, item: Item, attempt: int) -> Trial:
+        """Make a trial."""
+        assert isinstance(item, Measurement)
+        try:
+            static = partial(static_names, self.site)
+            addresses = self.trials.addresses(self.site.project, item.case.workload, self.site.front.get, static)
+        except BenchError as error:
+            return self.trials.failed(item, str(error))
+        load, folder = self.trials.load(item), self.trials.journal.folder
+        directory = folder.raw / item.key
+        directory.mkdir(parents=True, exist_ok=True)
+        loading = HostsLoad(self.site, load, directory)
+        return self.trials.note(measure(item, addresses, self.site.project, loading, load, folder))
+
+
+def static_names(site: DeployedHosts) -> dict[str, str]:
+    """The hashed name of every static file by its plain one, as the front has them."""
+    host, path = front_of(site.inventory), f"{site.front.deployed.static_root}/staticfiles.json"
+    (text,) = file_of(host, path)
+    try:
+        names: dict[str, str] = json.loads(text)["paths"]
+    except (ValueError, KeyError):
+        raise BenchError(f"{host.name}: {path} names no static files; run the playbook again") from None
+    return names
+
+
+@dataclass
+class HostsLoad:
+    """The load of one trial from several hosts; see bench.measure.trial.Loading.
+
+    shares  what each load host counted
+    hosts   what each host used
+    """
+
+    site: DeployedHosts
+    load: Load
+    directory: Path
+    shares: list[LoadShare] = field(default_factory=list)
+    hosts: dict[str, HostCosts] | None = None
+    costs: None = None
+
+    @property
+    def url(self) -> str:
+        return self.site.front.deployed.url
+
+    @property
+    def condition(self) -> Condition:
+        return Condition(time_to_ready_s=None, hosts=self.hosts)
+
+    def log(self) -> Path | None:
+        return None
+
+    def get(self, path: str) -> bytes:
+        return self.site.front.get(path)
+
+    def all_of(self, paths: Sequence[str]) -> dict[str, bytes]:
+        return self.site.front.all_of(paths)
+
+    def warm_up(self, job: Job, load: Load) -> None:
+        """Make unmeasured load from all load hosts."""
+        self._made(replace(job, seconds=math.ceil(load.warmup_s), times=()))
+
+    def timed(self, job: Job, load: Load, bodies: Bodies) -> Loaded:
+        """Make the load and sample the hosts meanwhile; what each load host counted is stored.
+
+        Raises TrialError when one host alone had errors or no answer.
+        """
+        limit_s = job.seconds + job.timeout_s + BESIDE_S
+        with sampling(self.site.inventory, self.site.front.deployed.access_log, limit_s) as sampler:
+
+            def ready() -> None:
+                sampler.start()
+                bodies.start()
+
+            try:
+                self.shares = self._made(job, ready)
+            finally:
+                bodies.stop()
+            self.hosts = sampler.stop()
+        for share in self.shares:
+            clock = {"ahead_ms": share.clock.ahead_ms, "error_ms": share.clock.error_ms}
+            counts = {"clock": clock, "cpu_s": share.cpu_s, **share.counts}
+            write_json(self.directory / f"{share.host.name}.json", counts)
+        tool = engine(self.load)
+        figures = loaders.figures(tool, self.shares).supported()
+        for share in self.shares:
+            if problem := share.figures(tool).failure():
+                raise TrialError(f"{share.host.name}: {problem}", figures=figures)
+        each = [loaders_guards.observed(tool, share, Observed(figures)) for share in self.shares]
+        return Loaded(figures, tool_cpu=max(item.tool_cpu or 0.0 for item in each))
+
+    def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
+        """What the guards found, that of the load tool on each load host."""
+        seen = replace(seen, tool_cpu=None)
+        return loaders_guards.look(engine(self.load), seen, self.shares, self.hosts or {}, bounds)
+
+    def _made(self, job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
+        hosts, live = self.site.inventory.of(LOAD), self.load.live
+        try:
+            return loaders.make(hosts, engine(self.load), job, self.site.front.target, live, ready)
+        except BenchError as error:
+            raise TrialError(str(error)) from None
+
+
+def engine(load: Load) -> Engine:
+    """The load tool of a run on several hosts."""
+    assert isinstance(load.tool, Engine)
+    return load.tool

@@ -1,0 +1,147 @@
+"""A page whose answer the client describes: what a shared cache must not store, or only with all its headers.
+
+The address has the description, JSON in base64 (RFC 4648, section 5), and a name, so that it was not requested before:
+
+    status   of the answer
+    headers  [name, value] pairs, written as they are: Django's helpers would tidy them
+    does     names of ACTS
+    shows    what the page shows besides of its request: `session`, `cookie NAME`, or the name of a header
+    bare     true leaves out `Vary: Cookie`, which pages have else
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, StreamingHttpResponse
+from django.middleware.csrf import get_token
+from django.utils.cache import patch_vary_headers
+from django.utils.html import format_html
+from django.views.decorators.http import require_http_methods
+
+from bench.inside.pages import FILLING
+from bench.inside.rendered import probe_page
+from benchapp.caching.django_cache import cache_public_page
+from benchapp.caching.rendering import with_render_id
+
+Act = Callable[[HttpRequest, HttpResponse], HttpResponse]
+COOKIE = "probe"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@cache_public_page
+@with_render_id
+def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
+    """The answer that the address describes."""
+    try:
+        said = json.loads(base64.urlsafe_b64decode(spelt + "=" * (-len(spelt) % 4)))
+        response = _page(request, said.get("shows", []))
+        for act in said.get("does", []):
+            response = ACTS[act](request, response)
+    except (ValueError, KeyError, AttributeError):
+        return HttpResponseBadRequest("the address describes no answer")
+    response.status_code = said.get("status", response.status_code)
+    for header, value in said.get("headers", []):
+        response.headers[header] = value
+    if not said.get("bare"):
+        patch_vary_headers(response, ["Cookie"])
+    return response
+
+
+def _page(request: HttpRequest, shows: list[str]) -> HttpResponse:
+    lines: list[tuple[str, Any]] = [("method", request.method), ("path", request.path)]
+    lines.append(("query", request.META.get("QUERY_STRING", "")))
+    for name in shows:
+        if name == "session":
+            lines.append((name, request.COOKIES.get(settings.SESSION_COOKIE_NAME, "nobody")))
+        elif name.startswith("cookie "):
+            lines.append((name, request.COOKIES.get(name.removeprefix("cookie "), "none")))
+        else:
+            # An empty header is not an absent one.
+            lines.append((name, f"[{request.headers[name]}]" if name in request.headers else "absent"))
+    return probe_page([*lines, ("filling", FILLING)])
+
+
+def _streaming(request: HttpRequest, response: HttpResponse) -> StreamingHttpResponse:
+    text = response.content
+    return StreamingHttpResponse(
+        (text[start : start + 500] for start in range(0, len(text), 500)), headers=_id(response)
+    )
+
+
+def _breaking(request: HttpRequest, response: HttpResponse) -> StreamingHttpResponse:
+    """A stream whose rendering fails half way."""
+
+    def pieces() -> Iterator[bytes]:
+        yield response.content[: len(response.content) // 2]
+        raise ConnectionAbortedError("a probe that breaks off on request")
+
+    return StreamingHttpResponse(pieces(), headers=_id(response))
+
+
+def _cookie(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    response.set_cookie(COOKIE, secrets.token_hex(16), path="/__probe__/")
+    return response
+
+
+def _set_session(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """A session cookie without `Vary: Cookie`."""
+    response.headers["Set-Cookie"] = f"sessionid={secrets.token_hex(16)}; Path=/__probe__/; HttpOnly"
+    return response
+
+
+def _session(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """A view that begins a session."""
+    request.session["seen"] = response.headers["X-Render-Id"]
+    return response
+
+
+def _token(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """A form that holds the visitor's own CSRF token."""
+    form = '<form method="post"><input type="hidden" name="csrfmiddlewaretoken" value="{}"></form>'
+    field = format_html(form, get_token(request)).encode()
+    response.content = response.content.replace(b"</html>", field + b"</html>")
+    return response
+
+
+def _latin(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Another charset."""
+    text = response.content.decode().replace("These words", "Ces mots d\u00e9j\u00e0 vus", 1)
+    return HttpResponse(text.encode("latin-1"), "text/html; charset=iso-8859-1", headers=_id(response))
+
+
+def _plain(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    return HttpResponse(response.content, "text/plain; charset=utf-8", headers=_id(response))
+
+
+class TwoVaryLines(HttpResponse):
+    """A response with a second Vary line, which no header of Django's can have."""
+
+    def items(self) -> list[tuple[str, str]]:
+        return [*super().items(), ("Vary", "*")]
+
+
+def _two_vary_lines(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    return TwoVaryLines(response.content, headers=_id(response))
+
+
+def _id(response: HttpResponse) -> dict[str, str]:
+    return {"X-Render-Id": response.headers["X-Render-Id"]}
+
+
+ACTS: dict[str, Act] = {
+    "stream": _streaming,
+    "break": _breaking,
+    "cookie": _cookie,
+    "session": _session,
+    "set-session": _set_session,
+    "token": _token,
+    "latin": _latin,
+    "plain": _plain,
+    "two-vary": _two_vary_lines,
+}

@@ -1,0 +1,33 @@
+"""An error in words, with the line of the project that is its cause. It runs in any project's interpreter."""
+
+import traceback
+from pathlib import Path
+
+NODE = ("django.template.base", "Node")
+
+
+def in_words(error):
+    """An error in one line, with the line of the project in which it was raised."""
+    at = where(error)
+    return f"{type(error).__name__}: {error}".splitlines()[0] + (f" ({at})" if at else "")
+
+
+def where(error):
+    """The last line of the project, or of a template, on the way to where an error was raised; None without one."""
+    found = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        found = line_of(frame, line) or found
+    return found
+
+
+def line_of(frame, line):
+    """`base.html:12` or `shop/views.py:7` where a frame is of a template or of the project; None elsewhere."""
+    node = frame.f_locals.get("self")
+    # By its type: to ask a lazy object for an attribute would evaluate it.
+    is_node = any((kind.__module__, kind.__name__) == NODE for kind in type(node).__mro__)
+    if is_node and getattr(node, "origin", None) and hasattr(node, "token"):
+        return f"{node.origin.template_name}:{node.token.lineno}"
+    path = Path(frame.f_code.co_filename)
+    if Path.cwd() in path.parents and "site-packages" not in path.parts:
+        return f"{path.relative_to(Path.cwd())}:{line}"
+    return None

@@ -1,0 +1,204 @@
+"""What the services of a project say while it runs: its databases, caches and storages, and Django's own checks.
+
+It is a part of inspect_project, and asks without writing anything.
+"""
+
+import contextlib
+import io
+import re
+import threading
+from pathlib import Path
+
+# So long nobody waits for a database, a cache or a storage.
+ANSWER_S = 3
+# The storages by their older names, in Django 4.2.
+OLDER = {"staticfiles": "STATICFILES_STORAGE", "default": "DEFAULT_FILE_STORAGE"}
+KEY = "benchapp-doctor"
+IN_PROCESS = ("LocMemCache", "DummyCache", "FileBasedCache")
+LINTED = re.compile(r"\((\w+), (\w+)\)\.\.\. (ERR|WARNING)")
+
+
+def not_waited_for(databases):
+    """Have a server that does not answer said in seconds: libpq and the pool of a driver wait much longer."""
+    for database in databases.values():
+        options = database.get("OPTIONS", {})
+        if pool := options.get("pool"):
+            options = {**options, "pool": {**(pool if isinstance(pool, dict) else {}), "timeout": ANSWER_S}}
+        if re.search("postg|psql|mysql", database.get("ENGINE", "")):
+            database["OPTIONS"] = {"connect_timeout": ANSWER_S, **options}
+
+
+def running(question):
+    """All of it, by name."""
+    left, error = migrations_left()
+    return {
+        **storages(),
+        "stale_problem": stale_problem(question["stale"]),
+        "checks": deployment_checks(),
+        "migrations_left": left,
+        "database_error": error,
+        "max_connections": None if error else max_connections(),
+        "sites": None if error else sites(),
+        "lint": [] if error or not question["closely"] else lint(),
+        "silent": silent() if question["closely"] else {},
+    }
+
+
+def deployment_checks():
+    """What `manage.py check --deploy` says, without what the settings silence."""
+    from django.core import checks
+
+    try:
+        said = checks.run_checks(include_deployment_checks=True)
+    except Exception as error:
+        # A check of the project's own, as one that asks a database that is down.
+        said = [checks.Error(f"the checks cannot be run: {type(error).__name__}: {error}", id="check")]
+    return [
+        {"id": str(it.id), "text": str(it.msg), "hint": str(it.hint or ""), "where": str(it.obj or "")}
+        for it in said
+        if not it.is_silenced()
+    ]
+
+
+def migrations_left():
+    """How many migrations the default database lacks, and the error when it cannot be asked."""
+    from django.db import DEFAULT_DB_ALIAS, connections
+    from django.db.migrations.executor import MigrationExecutor
+
+    try:
+        executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
+        return len(executor.migration_plan(executor.loader.graph.leaf_nodes())), None
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def max_connections():
+    """How many connections the default database takes; None when it does not say."""
+    from django.db import connection
+
+    if connection.vendor != "postgresql":
+        return None
+    with contextlib.suppress(Exception), connection.cursor() as cursor:
+        cursor.execute("SHOW max_connections")
+        return int(cursor.fetchone()[0])
+    return None
+
+
+def stale_problem(stale):
+    """Which model, or which of its fields, is named that there is not; None without one."""
+    from django.apps import apps
+
+    for label, pages in stale.items():
+        try:
+            model = apps.get_model(label)
+        except LookupError:
+            return "names " + label + ", which is no model of it"
+        if model._meta.swapped:
+            return "names " + label + ", which is replaced by " + model._meta.swapped
+        names = re.findall(r"\{([\w.]+)\}", "".join(pages))
+        missing = [name for name in names if not hasattr(model, name.partition(".")[0])]
+        if missing:
+            return "names " + missing[0] + ", which " + label + " has not"
+    return None
+
+
+def sites():
+    """How many sites share the database, by django.contrib.sites or by Wagtail; None where neither says."""
+    from django.apps import apps
+
+    for label, model in (("wagtailcore", "Site"), ("sites", "Site"), ("django_tenants", "Domain")):
+        with contextlib.suppress(Exception):
+            return apps.get_model(label, model)._default_manager.count()
+    return None
+
+
+def lint():
+    """What django-migration-linter finds in the last migration of each app of the project, where it is installed."""
+    from django.core.management import call_command, load_command_class
+    from django.db import connection
+    from django.db.migrations.loader import MigrationLoader
+
+    found = []
+    try:
+        # The project need not have it among its apps.
+        linter = load_command_class("django_migration_linter", "lintmigrations")
+    except ImportError:
+        return found
+    loader = MigrationLoader(connection, ignore_no_migrations=True)
+    for app, name in loader.graph.leaf_nodes():
+        module = __import__(type(loader.graph.nodes[app, name]).__module__, fromlist=["x"])
+        path = Path(module.__file__)
+        if Path.cwd() not in path.parents or "site-packages" in path.parts:
+            continue
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit, Exception):
+            call_command(linter, app, name, no_cache=True, stdout=said)
+        lines = said.getvalue().splitlines()
+        for number, line in enumerate(lines):
+            if LINTED.search(line):
+                why = [it.strip(" \t-") for it in lines[number + 1 :] if it.startswith(("\t", "  "))]
+                found.append([f"{path.relative_to(Path.cwd())}", "; ".join(why[:2])])
+    return found
+
+
+def silent():
+    """Which caches and storages do not answer, by what names them: why."""
+    from django.core.cache import caches
+    from django.core.files.storage import default_storage
+
+    asked = {f"CACHES[{alias!r}]": lambda alias=alias: caches[alias].get(KEY) for alias in caches.settings}
+    for alias, cache in caches.settings.items():
+        if cache["BACKEND"].endswith(IN_PROCESS):
+            del asked[f"CACHES[{alias!r}]"]
+    if type(default_storage._wrapped).__module__ != "django.core.files.storage.filesystem":
+        asked["STORAGES['default']"] = lambda: default_storage.exists(KEY)
+    found = dict.fromkeys(asked, f"no answer within {ANSWER_S} s")
+
+    def ask(name):
+        try:
+            asked[name]()
+            del found[name]
+        except Exception as error:
+            found[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+
+    threads = [threading.Thread(target=ask, args=[name], daemon=True) for name in asked]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(ANSWER_S)
+    return dict(found)
+
+
+def storages():
+    """The aliases of those that are no files of this machine, and whether names of static files have a hash."""
+    from django.conf import settings
+    from django.contrib.staticfiles.storage import ManifestFilesMixin
+    from django.core.files.storage import FileSystemStorage
+    from django.utils.module_loading import import_string
+
+    named = {alias: storage["BACKEND"] for alias, storage in getattr(settings, "STORAGES", {}).items()}
+    named.update({alias: getattr(settings, old) for alias, old in OLDER.items() if getattr(settings, old, None)})
+    kinds = {}
+    for alias, backend in named.items():
+        # What cannot be imported is found when it is used.
+        with contextlib.suppress(Exception):
+            kinds[alias] = import_string(backend)
+    return {
+        "remote_storages": [alias for alias, kind in kinds.items() if not issubclass(kind, FileSystemStorage)],
+        "static_hashed": issubclass(kinds.get("staticfiles", object), ManifestFilesMixin),
+    }
+
+
+def has_view(url):
+    """Whether a view of the project answers below a path: it may ask who may see a file. Not Django's own that sends
+    files, and not one that answers at every path."""
+    from django.urls import Resolver404, resolve
+    from django.views.static import serve
+
+    def view(path):
+        with contextlib.suppress(Resolver404):
+            return resolve(path).func
+        return None
+
+    found = {view(f"{url}{name}") for name in ("1.png", "a/1.png")} - {None, serve}
+    return bool(found - {view("/no-such-place/1.png"), view("/no-such-place/a/1.png")})

@@ -1,0 +1,232 @@
+"""This machine as the place of a run: a case is served here, verified the first time, and loaded by a load tool."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.interrupt import Interrupts
+from bench.load import Figures, Job, LoadError, Tool
+from bench.machine import http, pin
+from bench.machine.processes import Interference
+from bench.measure import guards, load_process
+from bench.measure.instrument import Instrument
+from bench.measure.interference import Bodies
+from bench.measure.journal import Journal
+from bench.measure.ledger import Ledger
+from bench.measure.load_process import TrialError, newest_log
+from bench.measure.plan import Batch, Item, Measurement
+from bench.measure.progress import RunProgress, show_check
+from bench.measure.resource_usage import Observer
+from bench.measure.session import Place
+from bench.measure.trial import Load, Loaded, failed, measure
+from bench.project import workload
+from bench.project.under_test import UnderTest
+from bench.records.trials import Condition, Costs, Trial
+from bench.serve.database import Database
+from bench.serve.deployment import Running
+from bench.verify import table
+
+# Time for a load tool, after the load, to wait for the last answers and to add up.
+GRACE_S = 10
+
+
+class Trials:
+    """What all places of a run have in common: its load, and the noise that its trials showed so far."""
+
+    def __init__(self, journal: Journal, progress: RunProgress, load: Load, done: Sequence[Trial] = ()):
+        self.journal, self.progress = journal, progress
+        self._load = replace(load, live=progress.live)
+        self._thirds = [trial.thirds for trial in done if trial.thirds]
+
+    def load(self, item: Measurement) -> Load:
+        """How the load of a trial is made."""
+        return replace(self._load, unsteadiness=guards.unsteadiness(self._thirds)).of(item)
+
+    def addresses(
+        self, project: UnderTest, name: str, get: Callable[[str], bytes], static_names: Callable[[], dict[str, str]]
+    ) -> tuple[str, ...]:
+        """The addresses of a workload, looked up once in a run.
+
+        get           fetches the page at a path, for the links in it
+        static_names  served names of the static files by their plain ones
+        """
+        if name not in self.journal.addresses:
+            known = workload.workload(project, name)
+            static = static_names() if any(step.startswith("static:") for step in known.steps) else {}
+            found = workload.resolve(known, lambda path: get(path).decode(), static, project.names["static_url"])
+            self.journal.workload(name, found)
+        return self.journal.addresses[name]
+
+    def note(self, trial: Trial) -> Trial:
+        """Learn from a trial how unsteady the loads of the run are."""
+        self._thirds += [trial.thirds] if trial.thirds else []
+        return trial
+
+    def failed(self, item: Item, reason: str, log: Path | None = None) -> Trial:
+        """The record of a trial that failed before its load."""
+        assert isinstance(item, Measurement)
+        return failed(item, self._load, reason, self.journal.folder.relative(log))
+
+
+class Here(Place):
+    """This machine.
+
+    rows   the database; it may hold a password and is not recorded
+    bound  share of the machine that others may take before a warning says so; None: nothing is said
+    """
+
+    def __init__(self, trials: Trials, ledger: Ledger, instrument: Instrument, rows: Database, bound: float | None):
+        self.trials, self.instrument = trials, instrument
+        self.journal, self.pinned = trials.journal, trials.journal.environment.affinity
+        self._ledger, self._rows = ledger, rows
+        self._printer = trials.progress.printer
+        self._bound = bound
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Have the database for this run alone, and warn when the machine is busy."""
+        self.check()
+        with self.instrument.database_alone(self._rows):
+            if self._bound is not None:
+                self.trials.progress.warn_of_load(self.instrument.machine_load(), self._bound)
+            yield
+
+    def check(self) -> None:
+        """Raise GlobalFault when the database cannot be used."""
+        self.instrument.check_database(self._rows)
+
+    def busy(self) -> str:
+        """What other processes take, and the busiest of them."""
+        return self.instrument.machine_load().words
+
+    def failed(self, item: Item, batch: Batch, reason: str, log: Path | None) -> Trial:
+        """The record of a trial that failed before its load."""
+        return self.trials.failed(item, reason, log)
+
+    @contextmanager
+    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[HereSite]:
+        """Bring the case up on its cores, learn what it is, and verify it."""
+        show = self._printer.show
+        with self.instrument.deployed(batch.case, run_dir=directory, progress=show) as running:
+            with interrupts.held_at_end():
+                self.instrument.settle(self.pinned, running)
+                self.journal.note(running.notes)
+                self.journal.configs(batch.name, directory)
+                if self.journal.needs_rows:
+                    self.journal.rows(*self.instrument.rows(running))
+                if not self._ledger.is_verified(batch):
+                    self._verify(batch, running)
+                yield HereSite(self, running)
+            show(f"stopping {batch.stack}")
+
+    def _verify(self, batch: Batch, running: Running) -> None:
+        """Verify a deployment that appears for the first time in the run."""
+        began = time.monotonic()
+        outcomes = self.instrument.verify(running, show_check(self._printer, f"{batch.name}: "))
+        self.journal.folder.append_checks(outcomes)
+        self._ledger.add_outcomes(batch.stack, batch.layer, outcomes)
+        took = f"{time.monotonic() - began:.1f} s"
+        self._printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")
+        if not self._ledger.wrong_answers(batch):
+            # The checks have grown the workers and filled the layer: restart both before the first trial.
+            self._printer.show(f"restarting {batch.name}")
+            running.empty_layer()
+            self.instrument.settle(self.pinned, running)
+
+
+class HereSite:
+    """A case that is up on this machine."""
+
+    def __init__(self, place: Here, running: Running):
+        self._place, self._running = place, running
+        self.is_whole = True
+
+    def make(self, item: Item, attempt: int) -> Trial:
+        """Make a trial; a failed one says which server died."""
+        assert isinstance(item, Measurement)
+        place, running, folder = self._place, self._running, self._place.journal.folder
+        try:
+            get, static = partial(http.get, running.url), place.instrument.static_names
+            addresses = place.trials.addresses(running.case.project, item.case.workload, get, static)
+        except BenchError as error:
+            return place.trials.failed(item, str(error), newest_log(running.logs))
+        queries = place.instrument.queries_per_request(running, item.case, addresses)
+        load = place.trials.load(item)
+        directory = folder.raw / item.key
+        directory.mkdir(parents=True, exist_ok=True)
+        with pin.on(place.pinned, pin.LOAD):
+            trial = measure(item, addresses, running.case.project, HereLoad(running, directory), load, folder)
+        if trial.status == "failed":
+            place.check()
+            if died := running.died():
+                self.is_whole = False
+                log = folder.relative(died.log) or trial.log
+                trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
+        return place.trials.note(replace(trial, queries_per_request=queries))
+
+
+class HereLoad:
+    """The load of one trial by a load tool on this machine; see bench.measure.trial.Loading."""
+
+    def __init__(self, running: Running, directory: Path):
+        self.url = running.url
+        self.get = partial(http.get, running.url)
+        self.all_of = partial(http.all_of, running.url)
+        self.judge = guards.look
+        self._running, self._directory = running, directory
+        self._observer = Observer(running)
+
+    @property
+    def costs(self) -> Costs | None:
+        return self._observer.costs
+
+    @property
+    def condition(self) -> Condition:
+        return self._observer.condition
+
+    def log(self) -> Path | None:
+        return newest_log(self._running.logs)
+
+    def warm_up(self, job: Job, load: Load) -> None:
+        """Make load whose output is stored. Load tools count in whole seconds, so a shorter load is interrupted."""
+        seconds = math.ceil(load.warmup_s)
+        command = load.tool.command(load.program, replace(job, seconds=seconds, times=()))
+        limit_s, after_s = seconds + GRACE_S, load.warmup_s
+        load_process.run(command, job.connections, self._directory, "warmup", limit_s, interrupt_after_s=after_s)
+
+    def timed(self, job: Job, load: Load, bodies: Bodies) -> Loaded:
+        """Run the load tool, sample the deployment, and look back at the state that the load has left."""
+        observer = self._observer
+        command = load.tool.command(load.program, job)
+        limit_s = job.seconds + job.timeout_s + GRACE_S
+        observer.start()
+        interference, tool_before = Interference(), load_process.processor_seconds()
+        bodies.start()
+        try:
+            try:
+                texts = load_process.run(command, job.connections, self._directory, "load", limit_s, live=load.live)
+            finally:
+                tool_s = load_process.processor_seconds() - tool_before
+                bodies.stop()
+                observer.stop()
+            others = interference.share([tool_s, *observer.cpu_seconds()])
+            figures = parsed(load.tool, texts, self._directory).supported()
+        finally:
+            observer.look_back()
+        tool_cpu = round(tool_s / (figures.duration_s * load.tool_cores(job)), 4)
+        return Loaded(figures, load.tool.counts_bytes, tool_cpu, others)
+
+
+def parsed(tool: Tool, texts: tuple[str, str], directory: Path) -> Figures:
+    """The figures in what a load tool printed. Raises TrialError when there are none."""
+    try:
+        return tool.parse(*texts)
+    except LoadError as error:
+        raise TrialError(str(error), directory / "load.err") from None

@@ -1,0 +1,180 @@
+"""What the pages of a project that were looked at will do to those who serve it: health checks and caches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from bench.project.description import FILE, Project
+from bench.project.findings import DOCS, Finding, hurts
+from bench.project.inspection import Facts, Page
+from bench.project.under_test import PLAIN
+
+# A whole segment at the end of a path: `/health/` or `/up`, and not `/upload/`.
+HEALTH = re.compile(
+    r"/(health|live|ready)(z|y|iness|ness|[-_]?check)?/?$|/(up|ping|status|heartbeat|__(lb)?heartbeat__)/?$", re.I
+)
+# No path for health checks: an admin or a tool answers it.
+OF_A_TOOL = re.compile(r"/([\w-]*admin|__debug__)/")
+PARAMETER = "<"
+LOGS_IN = re.compile(r"\b(log|sign)[-_]?in\b", re.I)
+VARIES = re.compile(r"(^|[ ,])cookie([ ,]|$)", re.I)
+# What a layer may store by: https://www.rfc-editor.org/rfc/rfc9110#name-vary
+# Requests with one of the last four bypass every layer.
+VARY_ALLOWED = {"cookie", "accept-encoding", "authorization", "hx-request", "origin", "x-requested-with"}
+REFUSES = re.compile(r"\b(private|no-store|no-cache)\b", re.I)
+NONCE = "'nonce-"
+LOGIN = """describe the login, and measure pages that need none: in [tool.benchapp] of {file} public = [...], then
+[tool.benchapp.login], url = "{url}", page = "/", proof = "{{name}}"; health = "{url}" until there is a health check"""
+
+
+def of_pages(project: Project, facts: Facts) -> Iterator[Finding]:
+    """Of the health check, of public pages, and of what keeps pages out of caches."""
+    yield from _health(project, facts)
+    for page in facts.pages:
+        if page.path in project.description.public and page.status != 200:
+            yield Finding(
+                "blocks",
+                "public",
+                f"GET {page.path}, named as public, is answered with status {page.status}, not 200",
+                f"correct public in [tool.benchapp] of {FILE}",
+                f"{DOCS}/topics/http/urls/",
+                page.cause_of_error,
+            )
+    yield from _cacheability(facts.pages)
+
+
+def _health(project: Project, facts: Facts) -> Iterator[Finding]:
+    """Of the path that says whether the site serves."""
+    health = next((page for page in facts.pages if page.path == project.description.health), None)
+    # One that nobody named yet.
+    fitting = (url for url in facts.urls if HEALTH.search(url) and PARAMETER not in url and not OF_A_TOOL.search(url))
+    unnamed = "" if HEALTH.search(project.description.health) else next(fitting, "")
+    if health and health.status != 200:
+        ends = f" to {health.location}, not 200" if health.location else "" if health.error else ", not 200"
+        path = unnamed or (health.location if PLAIN.fullmatch(health.location or "") else "") or "/..."
+        remedy = f'name a path that answers 200: health = "{path}" in [tool.benchapp] of {FILE}'
+        if health.path == "/" and (login := _login(facts)):
+            remedy = LOGIN.format(file=FILE, url=login).replace("\n", " ")
+        elif health.status == 404 and health.path in facts.urls:
+            remedy = f"its URLs have it: give the site that it shows the host 127.0.0.1, or {remedy}"
+        yield Finding(
+            "blocks",
+            "health",
+            f"GET {health.path} {health.status_words}{ends}",
+            f"correct it, or {remedy}" if health.error else remedy,
+            "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
+            health.cause_of_error,
+        )
+    elif health and (health.path in ("/", *project.description.public) or health.queries):
+        queries = f"takes {health.queries} database queries" if health.queries else "renders a page"
+        there = "name it" if unnamed else "give health checks a URL of their own that asks no database"
+        yield hurts(
+            "health",
+            f"GET {health.path}, by which health checks find out whether the site serves, {queries}",
+            f'{there}: health = "{unnamed or "/health/"}" in [tool.benchapp] of {FILE}; it is answered whatever host a '
+            "balancer names",
+            f"{DOCS}/topics/http/urls/",
+        )
+
+
+def _login(facts: Facts) -> str:
+    """The path of the login form that the site sends its visitors to; empty where its first page needs no login."""
+    home = next((page.location or "" for page in facts.pages if page.path == "/"), "")
+    path, _, query = home.partition("?")
+    return path if query or path == facts.settings.get("LOGIN_URL") or LOGS_IN.search(path) else ""
+
+
+def _cacheability(pages: Iterable[Page]) -> Iterator[Finding]:
+    """Why a cache cannot share pages among anonymous visitors, once for all pages of one cause."""
+    pages = [page for page in pages if page.status == 200]
+    setting: dict[tuple[str, ...], list[Page]] = {}
+    for page in pages:
+        if page.cookies:
+            setting.setdefault(page.cookies, []).append(page)
+    for cookies, alike in setting.items():
+        yield _uncacheable(
+            f"cookie {' and '.join(cookies)}, set by {_where(alike, *cookies, 'session')}: no cache may store that",
+            "leave forms with a CSRF token, messages and writes to the session out of pages for everybody",
+            _line(alike, *cookies, "session"),
+        )
+    if writing := [page for page in pages if page.session_written]:
+        yield hurts(
+            "sessions",
+            f"{_where(writing, 'session')} write to anonymous visitors' sessions: a row or a cookie for each visit",
+            "write to the session when a visitor does something, not when a page is read",
+            f"{DOCS}/topics/http/sessions/#when-sessions-are-saved",
+            _line(writing, "session"),
+        )
+    pages = [page for page in pages if not page.cookies]
+    yield from _by_cookies(pages)
+    yield from _by_headers(pages)
+
+
+def _uncacheable(what: str, remedy: str, where: str = "") -> Finding:
+    return hurts("cacheability", what, remedy, f"{DOCS}/topics/cache/#using-vary-headers", where)
+
+
+def _by_cookies(pages: list[Page]) -> Iterator[Finding]:
+    """Each cookie that pages read."""
+    for cause in sorted({name for page in pages for name in page.causes if name.startswith("reads ")}):
+        reading = [page for page in pages if cause in page.causes]
+        yield _uncacheable(
+            f"the cookie {cause.removeprefix('reads ')} is read by {_where(reading, cause)}: no layer stores what "
+            "reads one, for none has cookies in its keys",
+            "let a script in the browser read it on pages for everybody",
+            _line(reading, cause),
+        )
+
+
+def _by_headers(pages: list[Page]) -> Iterator[Finding]:
+    """What headers of pages without cookies forbid or make of little use."""
+    if refusing := [page.path for page in pages if REFUSES.search(page.cache_control or "")]:
+        yield _uncacheable(
+            f"Cache-Control forbids caches to share {', '.join(refusing)}: private, no-store or no-cache",
+            "leave never_cache and cache_control(private=True) for pages of one visitor",
+        )
+    if varying := [page for page in pages if VARIES.search(page.vary or "") and not page.session_read]:
+        yield _uncacheable(
+            f"Vary: Cookie on {_where(varying, 'vary')}, which read no session: vary_on_cookie or middleware sets it",
+            "take it off pages that are the same for everybody",
+            _line(varying, "vary"),
+        )
+    if reading := [page for page in pages if page.session_read]:
+        yield _uncacheable(
+            f"Vary: Cookie on {_where(reading, 'session')}, which read the session (request.user does, too): "
+            "a cache that goes by it stores a page for each set of cookies, those of analytics included",
+            "leave the session out of pages for everybody, or take a layer that looks at the session cookie alone",
+            _line(reading, "session"),
+        )
+    others: dict[str, list[str]] = {}
+    for page in pages:
+        for name in sorted(set(re.split(r"[ ,]+", (page.vary or "").lower())) - VARY_ALLOWED - {""}):
+            others.setdefault(name, []).append(page.path)
+    for name, alike in others.items():
+        yield _uncacheable(
+            f"Vary: {name.title()} on {', '.join(alike)}: no layer helps these pages, for none has {name} in its keys",
+            "give each language a path (i18n_patterns) and take LocaleMiddleware off the others"
+            if name == "accept-language"
+            else "let only the URLs that need it have it",
+        )
+    if nonces := [page.path for page in pages if NONCE in page.headers.get("Content-Security-Policy", "")]:
+        yield _uncacheable(
+            f"a nonce in the Content-Security-Policy of {', '.join(nonces)}: a cached page has the same for everybody",
+            "allow scripts by their hash on pages for everybody, or leave these out of public",
+        )
+
+
+def _line(pages: Iterable[Page], *names: str) -> str:
+    """The first cause of these names that is a line."""
+    causes = (page.causes.get(name, "") for page in pages for name in names)
+    return next((cause for cause in causes if ":" in cause), "")
+
+
+def _where(pages: Iterable[Page], *names: str) -> str:
+    """The pages by the cause that each has of one of these names: `/, /about/ (base.html:12) and /blog/`."""
+    found: dict[str, list[str]] = {}
+    for page in pages:
+        cause = next((page.causes[name] for name in names if name in page.causes), "")
+        found.setdefault(cause, []).append(page.path)
+    return " and ".join(", ".join(paths) + (f" ({cause})" if cause else "") for cause, paths in found.items())

@@ -1,0 +1,74 @@
+"""Which recorded addresses hold a secret or name a person: they go into no result."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+# A parameter is secret by a word of its name: `access_token`, `X-Amz-Signature`, but not `author`.
+SECRET_WORD = re.compile(
+    r"tokens?|passw(or)?d|passphrase|pwd|secret|session(id|key)?|sid|sig|signature|(api|access)key|credentials?|o?auth"
+    r"|authorization|bearer|jwt|t?otp|csrf|e?mail|saml(response)?|ticket"
+)
+# Or by how it ends where words are not divided.
+ENDINGS = ("token", "password", "passwd", "secret", "signature", "apikey", "sessionid", "email")
+# These alone, or beside one of the others, as in `reset_code`; a `country_code` is none.
+VAGUE_WORD = re.compile("code|key|hash|pass|pin")
+BESIDE = re.compile("reset|verify|verification|confirm|confirmation|activat(e|ion)|access|invite|login|private|api")
+# After one of these in a path comes what lets its bearer in.
+BEFORE_SECRETS = re.compile(
+    "token|reset|verify|verification|confirm|confirmation|activat(e|ion)|invite|invitation|magic|unsubscribe|unlock"
+)
+JWT = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*")
+# But neither a handle (`@jane@social.example`), nor an image for fine screens (`logo@2x.png`).
+EMAIL = re.compile(r"(?<![\w@.+-])[\w.+-]+@(?!\dx\.)[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}")
+# Long and random: letters and digits change often. Slugs and dates do not.
+RANDOM = re.compile(r"[A-Za-z0-9]{20,}")
+CHANGES = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
+RANDOM_CHANGES = 3
+# The hash in the address of a file says which version it is.
+FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}$")
+VERSION_NAMES = frozenset({"v", "ver", "version", "rev", "h"})
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+
+
+def has_secret(address: str) -> bool:
+    """Whether a path with its query holds what lets somebody in or says who asked: by a name, or by a value."""
+    url = urlsplit(address.lstrip("/"))
+    queries = parse_qsl(url.query, keep_blank_values=True)
+    if any(_by_name(name) or _in_value(name, value) for name, value in queries):
+        return True
+    return _in_path(unquote(url.path).split("/"))
+
+
+def _has_word(name: str, pattern: re.Pattern[str]) -> bool:
+    return any(pattern.fullmatch(word.lower()) for word in _WORDS.findall(name))
+
+
+def _by_name(name: str) -> bool:
+    if _has_word(name, SECRET_WORD) or name.lower().endswith(ENDINGS):
+        return True
+    return bool(VAGUE_WORD.fullmatch(name.lower())) or (_has_word(name, VAGUE_WORD) and _has_word(name, BESIDE))
+
+
+def _in_value(name: str, value: str) -> bool:
+    if value.startswith(("/", "http:", "https:")):
+        # `?next=/in?token=...`
+        return has_secret(value)
+    return _is_secret(value, may_be_random=name.lower() in VERSION_NAMES)
+
+
+def _in_path(segments: list[str]) -> bool:
+    is_file = bool(FILE.search(segments[-1]))
+    if any(_is_secret(segment, may_be_random=is_file) for segment in segments):
+        return True
+    # `/activate/8f0e12/` and `/reset/MQ/c1a2-9f8e/`, but not `/reset/done/`.
+    after = next((i for i, segment in enumerate(segments, 1) if _has_word(segment, BEFORE_SECRETS)), len(segments))
+    return not is_file and any(CHANGES.search(segment) for segment in segments[after:])
+
+
+def _is_secret(value: str, *, may_be_random: bool) -> bool:
+    if JWT.search(value) or EMAIL.search(value):
+        return True
+    found = [] if may_be_random else RANDOM.findall(value)
+    return any(len(CHANGES.findall(run)) >= RANDOM_CHANGES for run in found)

@@ -1,0 +1,283 @@
+"""The boards of a run: which cases may be compared, which is the best of them, and how sure that is. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean
+
+from bench.records.capacity import climbs, visits
+from bench.records.folder import Run
+from bench.records.records import NO_LAYER, Case
+from bench.records.trials import Trial
+from bench.report import loads
+from bench.report.document import Board, CaseLoad, CaseRow, Checks, Ratio
+from bench.report.loads import Found
+from bench.report.visitors import Visitors
+from bench.stats import LEADS, OPEN, TIES, Decision, GeometricMean, Table
+from bench.stats.capacity import Limit, parse_limit
+from bench.stats.table import Cases
+from bench.words import NOT_MEASURED, case_name
+
+# Needs of memory that differ by less are the same: so much do two runs of one case differ.
+SAME_MEMORY = 1.05
+
+Where = tuple[str, str]  # stack, layer
+
+
+@dataclass(frozen=True)
+class Place:
+    """The cases of a run at one size and database."""
+
+    run: Run
+    size: str
+    database: str
+
+    @property
+    def limit(self) -> Limit | None:
+        """The limit of the latency within which a capacity was sought."""
+        return parse_limit(text, "capacity") if (text := self.run.info.plan.capacity) else None
+
+    @property
+    def opened(self) -> bool:
+        """Whether the plan's own trials are of an open loop; others have them to show latency."""
+        return self.run.info.plan.mode == "open"
+
+    def _here(self, item: Case | Trial) -> bool:
+        return (item.size, item.database) == (self.size, self.database)
+
+    @cached_property
+    def trials(self) -> dict[tuple[str, str, str], list[Trial]]:
+        """(stack, layer, workload) -> its trials."""
+        found: dict[tuple[str, str, str], list[Trial]] = {}
+        for trial in (*self.run.trials, *self.run.latency):
+            if self._here(trial):
+                found.setdefault((trial.stack, trial.layer, trial.workload), []).append(trial)
+        return found
+
+    @cached_property
+    def planned(self) -> dict[tuple[str, str, str], Case]:
+        """(stack, layer, workload) -> the case as it was planned."""
+        return {(case.stack, case.layer, case.workload): case for case in self.run.info.cases if self._here(case)}
+
+    @property
+    def workloads(self) -> list[str]:
+        """Its workloads, in the order of the plan."""
+        found = {key[2] for key in (*self.planned, *self.trials)}
+        known = [name for name in self.run.info.plan.workloads if name in found]
+        return known + sorted(found - set(known))
+
+    @property
+    def names(self) -> dict[Where, str]:
+        """(stack, layer) -> the name of the case."""
+        return {key[:2]: case_name(*key[:2]) for key in (*self.planned, *self.trials)}
+
+    @property
+    def dropped(self) -> set[str]:
+        """The cases that a race has found to be slower."""
+        ids = {item.case_id for item in self.run.info.dropped}
+        return {case_name(case.stack, case.layer) for case in self.planned.values() if case.case_id in ids}
+
+    def found(self, where: Where, workload: str) -> Found:
+        """What the run has of a case under a workload."""
+        trials = self.trials.get((*where, workload), [])
+        case = self.planned.get((*where, workload))
+        skips = [
+            skip.reason
+            for skip in self.run.info.skips
+            if (skip.stack, skip.layer) == where and skip.workload in (None, workload)
+        ]
+        limit = self.limit
+        return Found(
+            case=case,
+            closed=loads.by((trial for trial in trials if trial.mode == "closed"), lambda trial: trial.level),
+            opened=loads.by((trial for trial in trials if trial.mode == "open"), lambda trial: trial.level),
+            climbs=next(iter(climbs(trials, limit).values()), {}) if limit else {},
+            dropped={item.level: item for item in self.run.info.dropped if case and item.case_id == case.case_id},
+            skip=skips[0] if skips else None,
+            wrong=[check.check for check in self.run.checks if (check.stack, check.layer) == where and not check.ok],
+        )
+
+
+def places(run: Run) -> list[Place]:
+    """Every size and database of a run, in the order of its plan."""
+    sizes = run.info.plan.sizes
+    items: list[Case | Trial] = [*run.info.cases, *run.trials]
+    found = dict.fromkeys((item.size, item.database) for item in items)
+    order = sorted(found, key=lambda key: (sizes.index(key[0]) if key[0] in sizes else len(sizes), key[1]))
+    return [Place(run, *key) for key in order]
+
+
+def board(place: Place, number: int, visitors: Visitors) -> Board:
+    """The board of a place, without its answer."""
+    by_load = {workload: _judged(place, workload) for workload in place.workloads}
+    rows = {name: _row(place, where, by_load, visitors) for where, name in place.names.items()}
+    overall = GeometricMean([load.table for load in by_load.values()])
+    decision = decide(overall, place, place.dropped)
+    rows = {
+        name: replace(row, ratio=ratio_to_best(overall, decision, name), verdict=verdict_of(decision, name))
+        for name, row in rows.items()
+    }
+    ordered = sorted(rows, key=lambda name: _order(rows[name], name == decision.best))
+    best = take(decision, rows)
+    bare = decide(overall, place, {name for name, row in rows.items() if row.caches_pages})
+    return Board(
+        run=number,
+        size=place.size,
+        database=place.database,
+        load=_load_words(place, {load.level for load in by_load.values()}),
+        kind="capacity" if place.limit else "rate" if place.opened else "throughput",
+        limit_ms=place.limit.milliseconds if place.limit else None,
+        unit="requests/s" if place.opened or place.limit else "connections",
+        value=f"{place.limit.percentile} in ms" if place.limit else "requests/s",
+        margin=place.run.info.plan.margin,
+        verdict=decision.verdict if decision.best else NOT_MEASURED,
+        best=ordered.index(best) if best else None,
+        uncached=tuple(ordered.index(name) for name in (bare.best, *bare.ties, *bare.open)) if bare.best else (),
+        uncached_verdict=bare.verdict if bare.best else NOT_MEASURED,
+        rounds=max((len(load.rates) for row in rows.values() for load in row.loads.values()), default=0),
+        workloads=tuple(by_load),
+        cases=tuple(rows[name] for name in ordered),
+        answer=(),
+    )
+
+
+def _order(row: CaseRow, best: bool) -> tuple[bool, bool, float]:
+    return not best, row.ratio is None, row.ratio.estimate if row.ratio else 0.0
+
+
+def _load_words(place: Place, levels: Iterable[int]) -> str:
+    if place.limit:
+        return place.limit.words
+    shown = " or ".join(f"{level:,}" for level in sorted(levels))
+    return f"{shown} requests/s" if place.opened else f"{shown} connections"
+
+
+# ------------------------------------------------------------------------------------------- judging
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A workload of a place: its cases, at the level that the verdict is about."""
+
+    level: int
+    loads: Mapping[str, CaseLoad]
+    steps: Mapping[str, float]
+
+    @property
+    def table(self) -> Table[str]:
+        """The rates of the cases with figures to trust."""
+        rates = {name: load.rates for name, load in self.loads.items() if load.verdict != NOT_MEASURED and load.rates}
+        return Table(rates, {name: self.steps[name] for name in rates})
+
+
+def _judged(place: Place, workload: str) -> Judged:
+    found = {name: place.found(where, workload) for where, name in place.names.items()}
+    level = _main_level(place, found.values())
+    rate = level if place.opened else loads.common_rate(found.values())
+    limit, visit = place.limit, visits(place.run.addresses).get(workload)
+    each = {
+        name: loads.at_capacity(item, limit, visit) if limit else loads.at_level(item, level, place.opened, rate)
+        for name, item in found.items()
+    }
+    judged = Judged(level, each, {name: loads.step(item) for name, item in found.items()})
+    table, decision = judged.table, decide(judged.table, place)
+    told = {
+        name: replace(load, ratio=ratio_to_best(table, decision, name), verdict=verdict_of(decision, name))
+        for name, load in each.items()
+    }
+    return replace(judged, loads=told)
+
+
+def _main_level(place: Place, found: Iterable[Found]) -> int:
+    """The highest level with a figure, else the highest of the plan."""
+    levels = [item.opened if place.opened else item.closed for item in found]
+    measured = [level for item in levels for level, trials in item.items() if loads.usable(trials)]
+    return max(measured or place.run.info.plan.levels or (0,))
+
+
+def decide(table: Cases[str], place: Place, without: Collection[str] = ()) -> Decision[str]:
+    """Which of the cases is the best, leaving out those `without`; a race has looked once a round."""
+    plan = place.run.info.plan
+    look = max((trial.round for trial in place.run.trials), default=1) if plan.until else None
+    return table.decide(plan.margin, look, {*without} & {*table.names})
+
+
+def ratio_to_best(table: Cases[str], decision: Decision[str], name: str) -> Ratio | None:
+    """How many times as fast the best is; None for a case without a figure."""
+    if decision.best is None or name not in table.names:
+        return None
+    estimate, low, high = table.ratio(decision.best, name)
+    return Ratio(estimate, low if low > 0 else None, high if math.isfinite(high) else None)
+
+
+def verdict_of(decision: Decision[str], name: str) -> str:
+    """The verdict word of a case; empty when another one is proven faster."""
+    if name == decision.best:
+        return {LEADS: LEADS, TIES: TIES}.get(decision.verdict, OPEN)
+    if name in decision.slower:
+        return ""
+    return TIES if name in decision.ties else OPEN if name in decision.open else NOT_MEASURED
+
+
+def take(decision: Decision[str], rows: Mapping[str, CaseRow]) -> str | None:
+    """The case to take: the best, or of those that tie the fastest of those that need the least memory."""
+    if decision.best is None or decision.verdict != TIES:
+        return decision.best
+    needs = {name: rows[name].memory_peak_bytes or math.inf for name in (decision.best, *decision.ties)}
+    least = min(needs.values()) * SAME_MEMORY
+    return next((name for name, need in needs.items() if need <= least), decision.best)
+
+
+# --------------------------------------------------------------------------------------------- a row
+
+
+def _row(place: Place, where: Where, by_load: Mapping[str, Judged], visitors: Visitors) -> CaseRow:
+    name = place.names[where]
+    own = {workload: judged.loads[name] for workload, judged in by_load.items()}
+    planned = [case for key, case in place.planned.items() if key[:2] == where]
+    known = {case.caches for case in planned}
+    lacking = [f"{key}: {load.reason}" for key, load in own.items() if load.verdict == NOT_MEASURED]
+    reasons = list(dict.fromkeys(load.reason for load in own.values() if load.reason))
+    why = reasons[0] if len(reasons) == 1 and len(lacking) in (0, len(own)) else "; ".join(lacking) or None
+    costs = [load.cpu_seconds_per_1000_requests for load in own.values()]
+    memory = [load.memory_peak_bytes for load in own.values() if load.memory_peak_bytes is not None]
+    seen = visitors.of(*where, place.size, place.database)
+    return CaseRow(
+        stack=where[0],
+        layer=where[1],
+        verdict=NOT_MEASURED,
+        reason=why,
+        ratio=None,
+        loads=own,
+        memory_peak_bytes=max(memory, default=None),
+        cpu_seconds_per_1000_requests=fmean(each for each in costs if each is not None)
+        if costs and None not in costs
+        else None,
+        database_connections_peak=loads.largest(load.database_connections_peak for load in own.values()),
+        slow_clients=seen.slow_clients,
+        slow_clients_tried=seen.slow_clients_tried,
+        deploy_lost=seen.deploy_lost,
+        checks=_checks(place.run, where),
+        needs_proxy=any(case.needs_proxy for case in planned),
+        # A run that does not say has a layer that caches pages.
+        caches_pages=where[1] != NO_LAYER and not known <= {"nothing", "parts"},
+        notes=tuple(dict.fromkeys(note for case in planned for note in case.notes)),
+        configuration=_configuration(place.run, where),
+    )
+
+
+def _checks(run: Run, where: Where) -> Checks | None:
+    every = {check.check: check for check in run.checks if (check.stack, check.layer) == where}
+    words = [check.word for check in every.values()]
+    if not words:
+        return None
+    failed = tuple(name for name, check in every.items() if not check.ok)
+    return Checks(words.count("pass"), words.count("declared"), words.count("not tried"), failed)
+
+
+def _configuration(run: Run, where: Where) -> str | None:
+    folder = run.directory / "configs" / "~".join(where)
+    return f"configs/{folder.name}" if folder.is_dir() else None

@@ -1,0 +1,132 @@
+"""Rate how stable a case was: HIGH, MEDIUM or LOW, by the criteria in docs/reproductions.md. Pure, over trials alone.
+
+Each criterion has its own rating, and the worst one is that of the case. One without a measurement does not count.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from bench.records.trials import Trial
+
+HIGH, MEDIUM, LOW = "HIGH", "MEDIUM", "LOW"
+ORDER = (HIGH, MEDIUM, LOW)
+SPREAD = "spread"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One criterion of a case; value and rating are None when it was not measured."""
+
+    name: str
+    value: float | None
+    rating: str | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Rating:
+    """The rating of a case, None without a trial to judge by, and the criteria behind it."""
+
+    rating: str | None
+    criteria: tuple[Criterion, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the rating is below HIGH, worst reason first."""
+        below = [item for item in self.criteria if item.rating in (MEDIUM, LOW)]
+        return tuple(item.text for item in sorted(below, key=lambda item: item.rating != LOW))
+
+    def without(self, name: str) -> str | None:
+        """The rating without one of the criteria."""
+        return _worst(item for item in self.criteria if item.name != name)
+
+
+def rate(trials: Iterable[Trial]) -> Rating:
+    """Rate the trials of one case, all rounds and levels together. One without a valid trial can only be LOW."""
+    trials = tuple(trials)
+    if not any(trial.status == "ok" for trial in trials):
+        trials = tuple(trial for trial in trials if trial.status == "failed")
+    criteria = []
+    for name, (measure, high, medium, text) in CRITERIA.items():
+        value = measure(trials)
+        rating = None if value is None else HIGH if value <= high else MEDIUM if value <= medium else LOW
+        criteria.append(Criterion(name, value, rating, "" if value is None else text.format(value)))
+    return Rating(_worst(criteria), tuple(criteria))
+
+
+def _worst(criteria: Iterable[Criterion]) -> str | None:
+    return max((item.rating for item in criteria if item.rating), key=ORDER.index, default=None)
+
+
+def _errors(trials: Sequence[Trial]) -> float | None:
+    """Largest share of failed requests in any trial."""
+    return _highest(_error_share(trial) for trial in trials)
+
+
+def _error_share(trial: Trial) -> float | None:
+    if trial.status == "failed" and trial.came_back is None:
+        # It failed before its load, from wrong answers or a failed start: no evidence about stability.
+        return None
+    broken = sum(count or 0 for count in (trial.errors_connect, trial.errors_read, trial.errors_timeout))
+    # A load that failed has no total, and not every tool counts statuses: the good and the bad answers are one, though.
+    counted = (trial.answers_before_failure or 0) + (trial.responses_not_2xx or 0)
+    answers = trial.requests_total or sum((trial.statuses or {}).values()) or counted
+    bad = broken + (trial.responses_not_2xx or 0)
+    if trial.status == "failed" and not bad:
+        return 1.0
+    return bad / (answers + broken) if answers + broken else None
+
+
+def _spread(trials: Sequence[Trial]) -> float | None:
+    """(Highest - lowest) / median of the rounds' requests/s, at the level where it is largest."""
+    levels = _by_level(trials, lambda trial: trial.requests_per_second if trial.status == "ok" else None)
+    return _highest((max(rates) - min(rates)) / statistics.median(rates) for rates in levels if len(rates) > 1)
+
+
+def _growth(trials: Sequence[Trial]) -> float | None:
+    """Memory that all servers gained in a trial as a share of its start; median of the rounds, at the worst level."""
+    return _highest(map(statistics.median, _by_level(trials, _memory_gained)))
+
+
+def _memory_gained(trial: Trial) -> float | None:
+    slopes, memory = trial.memory_slope_bytes_per_s, trial.memory
+    if not slopes or not memory or not trial.duration_s or not all(memory.values()) or None in slopes.values():
+        return None
+    start = sum(samples[0][1] for samples in memory.values())
+    return max(0.0, sum(slope or 0.0 for slope in slopes.values()) * trial.duration_s / start) if start else None
+
+
+def _by_level(trials: Sequence[Trial], value: Callable[[Trial], float | None]) -> list[list[float]]:
+    found: dict[int, list[float]] = {}
+    for trial in trials:
+        if (known := value(trial)) is not None:
+            found.setdefault(trial.level, []).append(known)
+    return list(found.values())
+
+
+def _highest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+# Criterion -> how it is measured, the largest value that rates HIGH, the largest that rates MEDIUM, and it in words.
+CRITERIA: dict[str, tuple[Callable[[Sequence[Trial]], float | None], float, float, str]] = {
+    "errors": (_errors, 0.0, 0.01, "a share of {:.3g} of the requests of one trial failed"),
+    SPREAD: (_spread, 0.25, 0.5, "requests/s varied by {:.0%} between rounds"),
+    "growth": (_growth, 0.1, 0.5, "memory grew by {:.0%} during a trial"),
+    "kills": (lambda trials: _sum(it.oom_kills for it in trials), 0, 0, "{:g} processes killed for lack of memory"),
+    "restarts": (lambda trials: _highest(it.restarts for it in trials), 0, 3, "{:g} workers replaced during one trial"),
+    "absence": (
+        lambda trials: _sum(None if it.came_back is None else int(not it.came_back) for it in trials),
+        0,
+        0,
+        "the site did not recover by itself after {:g} trials",
+    ),
+}

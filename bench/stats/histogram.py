@@ -1,0 +1,51 @@
+"""Latencies in HDR histograms: one per trial, merged over trials, read as percentiles.
+
+Values are whole microseconds with three significant digits, up to an hour. The percentile of several trials comes from
+their merged histogram: the mean of two 99th percentiles is not a 99th percentile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hdrh.histogram import HdrHistogram
+
+MAX_US = 3_600_000_000
+DIGITS = 3
+# With fewer samples beyond it, a percentile describes those samples and not the server.
+MIN_SAMPLES_BEYOND = 10
+
+
+def new() -> HdrHistogram:
+    """An empty histogram."""
+    return HdrHistogram(1, MAX_US, DIGITS)
+
+
+def of(counts: Iterable[tuple[int, int]]) -> HdrHistogram:
+    """A histogram from pairs of microseconds and number of requests."""
+    histogram = new()
+    for value_us, count in counts:
+        histogram.record_value(min(max(value_us, 1), MAX_US), count)
+    return histogram
+
+
+def encode(histogram: HdrHistogram) -> str:
+    """The histogram as text for a record: compressed V2 in base64, which other HDR libraries read too."""
+    return str(histogram.encode().decode("ascii"))
+
+
+def merged(encoded: Iterable[str | None]) -> HdrHistogram | None:
+    """The requests of all trials in one histogram; None without trials, or when a trial has no histogram."""
+    total = None
+    for text in encoded:
+        if text is None:
+            return None
+        part = HdrHistogram.decode(text)
+        total = total or new()
+        total.add(part)
+    return total
+
+
+def enough(count: int, percent: float) -> bool:
+    """Whether at least MIN_SAMPLES_BEYOND of `count` requests lie beyond the percentile."""
+    return round(count * (100 - percent) / 100, 6) >= MIN_SAMPLES_BEYOND

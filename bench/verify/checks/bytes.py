@@ -1,0 +1,206 @@
+"""A cached answer is what was rendered: its bytes, their content coding, and its headers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import permutations
+
+from bench.verify.cacheability import different_headers
+from bench.verify.check import check as any_check
+from bench.verify.checks.pages import VOLATILE
+from bench.verify.context import Context
+from bench.verify.expect import Expectation, header, status, varies_if_coded
+from bench.verify.finding import Figure, Finding
+from bench.verify.hits import (
+    answering,
+    new_path,
+    render_id,
+    repeat,
+    require_probes,
+    shows,
+    until_hit,
+    whole,
+    with_headers,
+)
+from bench.verify.wire import Answer, BadAnswer
+
+CODINGS = ("identity", "gzip", "br")
+LARGE_BYTES = 1_200_000
+# Range -> the part of a page. Each part has most of the probe's render id or nothing of it; the last is beyond its end.
+PARTS = {"0-99": slice(0, 100), "200-": slice(200, None), "-100": slice(-100, None), "9999999-": slice(9_999_999, None)}
+LONG_AGO = "Sat, 01 Jan 2000 00:00:00 GMT"
+RECENT = "Sat, 01 Nov 2025 10:00:00 GMT"
+_ID = re.compile(rb"[0-9a-f]{24,}")
+# Headers that a cache may add: where an answer came from, and its age.
+ADDED = frozenset(["x-cache", "x-cache-hits", "cache-status", "server"])
+
+check = partial(any_check, group="bytes")
+
+
+def special_paths() -> list[str]:
+    """Pages that have headers which other pages have not: a cached copy has them too, or is not stored."""
+    return [
+        with_headers(Content_Security_Policy="default-src 'none'"),
+        with_headers(Content_Language="fr", X_Robots_Tag="noindex", Link="</>; rel=canonical"),
+        with_headers(ETag='"an-etag"', Last_Modified=RECENT),
+        with_headers(Cache_Control="public, max-age=600"),
+        answering(does=["latin"]),
+        answering(does=["plain"]),
+    ]
+
+
+@check("codings")
+def codings(context: Context) -> Iterator[Finding]:
+    """Clients of identity, gzip and br, in every order, get a body that matches its headers and that they accept."""
+    require_probes(context)
+    for view in ("page", "coded"):
+        for order in permutations(CODINGS):
+            path = new_path(view)
+            for coding in (*order, *order):
+                right = (_accepted(coding), shows("path", path), whole(), varies_if_coded())
+                yield from context.ask(path, *right, headers={"Accept-Encoding": coding})
+
+
+def _accepted(coding: str) -> Expectation:
+    """A coding that was asked for, and a body that has it."""
+
+    def wrong(answer: Answer) -> str | None:
+        try:
+            return (
+                None
+                if answer.coding in ("identity", coding) and answer.content
+                else f"Content-Encoding {answer.coding}"
+            )
+        except BadAnswer as error:
+            return str(error)
+
+    return Expectation(f"a body in {coding}, or not coded", wrong)
+
+
+@check("head-first")
+def head_first(context: Context) -> Iterator[Finding]:
+    """A HEAD before the first GET does not cache an empty page: GET gets the whole page, and HEAD its headers."""
+    require_probes(context)
+    path = new_path()
+    heads = [context.get(path, method="HEAD")]
+    answers = repeat(context, path)
+    heads.append(context.get(path, method="HEAD"))
+    for answer in answers:
+        yield from context.judge(answer, whole(), shows("method", "GET"), when="after HEAD")
+    for head in heads:
+        length = len(answers[0].body)
+        yield from context.judge(
+            head, status(200), header("Content-Type", answers[0].header("Content-Type").__eq__, "the type of GET")
+        )
+        # The two renderings differ only in the name of their method.
+        if (given := head.header("Content-Length")) and abs(int(given) - length) > len("HEAD"):
+            yield head.wrong(f"Content-Length about {length}, or none", given)
+
+
+@check("ranges")
+def ranges(context: Context) -> Iterator[Finding]:
+    """A range request gets those bytes or the whole page; the cached page is whole, even if a range came first."""
+    require_probes(context)
+    for path in (new_path(), new_path(), *context.site.lasting_paths):
+        page = context.get(path, context.bypass)
+        # The first request is for a part; the second time the page may be cached.
+        for _ in range(2):
+            for asked, part in PARTS.items():
+                yield from context.judge(context.get(path, {"Range": f"bytes={asked}"}), _part(page, part))
+            for answer in repeat(context, path):
+                yield from context.judge(answer, _same(page), when="after ranges")
+
+
+def _part(page: Answer, part: slice) -> Expectation:
+    """Some bytes of a page, or all of it, or a refusal where it has no such bytes."""
+    content, whole_page = page.content, _same(page)
+    first, end, _ = part.indices(len(content))
+    said = f"bytes {first}-{end - 1}/{len(content)}"
+
+    def wrong(answer: Answer) -> str | None:
+        if answer.status == 206:
+            right = answer.header("Content-Range") == said and _without_ids(answer.content) == _without_ids(
+                content[part]
+            )
+            return None if right else f"Content-Range {answer.header('Content-Range')}, {len(answer.content)} bytes"
+        if answer.status == 416:
+            return "status 416" if content[part] else None
+        return whole_page.wrong(answer)
+
+    return Expectation(f"{said}, or the whole page", wrong)
+
+
+@check("conditions")
+def conditions(context: Context) -> Iterator[Finding]:
+    """If-None-Match and If-Modified-Since get a 304 where that is right, or the whole page; no 304 is cached."""
+    require_probes(context)
+    for path in (new_path(), with_headers(ETag='"an-etag"', Last_Modified=RECENT), *context.site.lasting_paths):
+        page = context.get(path, context.bypass)
+        tags = {tag for answer in (page, context.get(path)) for tag in answer.all("ETag")}
+        may = [("If-None-Match", value) for value in ("*", *tags)]
+        may += [("If-Modified-Since", value) for value in page.all("Last-Modified")]
+        may_not = [("If-None-Match", '"another"'), ("If-Modified-Since", LONG_AGO)]
+        # A page of its own, so that its very first request has a condition.
+        cold = new_path()
+        yield from _on_condition(context, cold, may[0], context.get(cold, context.bypass), may=True)
+        for condition in (*may, *may_not, *may, *may_not):
+            yield from _on_condition(context, path, condition, page, may=condition in may)
+
+
+def _on_condition(
+    context: Context, path: str, condition: tuple[str, str], page: Answer, *, may: bool
+) -> Iterator[Finding]:
+    """What is wrong with the answer to a condition, which may match, and with the page for others after it."""
+    answer = context.get(path, [condition])
+    if answer.status != 304 or not may:
+        yield from context.judge(answer, _same(page))
+    yield from context.ask(path, _same(page), when=f"after {': '.join(condition)}")
+
+
+def _same(page: Answer) -> Expectation:
+    """The whole page, of any rendering."""
+
+    def wrong(answer: Answer) -> str | None:
+        if answer.status != 200 or answer.header("Content-Range"):
+            return f"status {answer.status}"
+        same = _without_ids(answer.content) == _without_ids(page.content)
+        return None if same else f"{len(answer.content)} other bytes"
+
+    return Expectation(f"status 200, the page of {len(page.content)} bytes", wrong)
+
+
+def _without_ids(content: bytes) -> bytes:
+    """A page, or a part of one, without its render ids."""
+    return _ID.sub(b"*", content)
+
+
+@check("headers-kept")
+def headers_kept(context: Context) -> Iterator[Finding]:
+    """A cached page has the headers of the rendered one and no others: type, charset, ETag, policies."""
+    require_probes(context)
+    for path in (*map(new_path, ("page", "coded", "form")), *special_paths()):
+        # A page with a query string is not cached, and has the same headers.
+        rendered = context.get(f"{path}?rendered=now")
+        until_hit(context, path, tries=3)
+        answer = context.get(path)
+        names = {name.lower() for item in (answer, rendered) for name, _ in item.headers} - VOLATILE - ADDED
+        exact = context.site.description.reads_environment
+        yield from different_headers(answer, rendered, sorted(names), exact)
+        if answer.content_type.startswith("text/html;charset=iso") != (b"d\xe9j\xe0" in answer.content):
+            yield answer.wrong(f"bytes in the charset of {answer.content_type}", "those of another")
+
+
+@check("large-page")
+def large_page(context: Context) -> Iterator[Finding]:
+    """A page above 1 MB arrives whole, cached or not; whether it is cached is reported."""
+    require_probes(context)
+    path = new_path("large")
+    answers = repeat(context, path)
+    for number, answer in enumerate(answers):
+        yield from context.judge(answer, whole(LARGE_BYTES), shows("path", path))
+        same = [other for other in answers[:number] if render_id(other) == render_id(answer)]
+        if same and same[0].content != answer.content:
+            yield answer.wrong("a hit with the bytes as rendered", "other bytes")
+    yield Figure("large_page_kept", int(len(set(map(render_id, answers))) < len(answers)))

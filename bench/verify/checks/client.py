@@ -1,0 +1,230 @@
+"""What the site sees of its client, and what a client may claim: host, scheme, address, odd headers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from bench.verify.check import check
+from bench.verify.checks.pages import leads_to, redirecting
+from bench.verify.context import Context
+from bench.verify.expect import status
+from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
+from bench.verify.page_parser import TOKEN
+from bench.verify.site import INSIDE, UNKNOWN_PATH
+from bench.verify.visitor import Visitor
+from bench.verify.wire import Answer, BadAnswer
+
+FOREIGN = "other.example"
+# Hosts that a balancer names.
+ADDRESSES = ("10.20.30.40", "10.20.30.40:8000")
+SCHEMES = {"http": "https", "https": "http"}
+CLIENT = "127.0.0.1"
+HERE = ("127.0.0.1", "localhost")
+# A strict site has a middleware that takes the address from a header.
+NO_ADDRESS = (
+    "the site sees no address of a client: a Unix socket has none, and the project reads no header of the proxy"
+)
+# Values of the session cookie that the site never gave out: NUL, which PostgreSQL refuses in a text, bytes that are no
+# UTF-8, a lone escape, one far too long.
+NUL = r'"abcdefgh\000"'
+ODD_SESSIONS = (NUL, "abcdefgh\udcff", r'"abcdefgh\3"', "a" * 4000, "abcdefgh'--")
+# One byte that is no UTF-8 and no ASCII; see wire.build.
+ODD_BYTE = "http\udcff"
+# A header that no server and no site knows.
+UNKNOWN_NAME = "X_Verify_Name"
+HEADER_COUNTS = (110, 130, 200, 500, 2000)
+
+
+def forged_headers(context: Context) -> list[dict[str, str]]:
+    """Headers with which a client may pretend to be another one, or to have asked another host."""
+    scheme, address = SCHEMES[context.target.scheme], "203.0.113.7"
+    claims = {
+        **dict.fromkeys(("X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme", "FrontProto"), scheme),
+        **dict.fromkeys(("X-Forwarded-Host", "X-Forwarded-Server"), FOREIGN),
+        **dict.fromkeys(("X-Forwarded-For", "X-Real-IP", "FrontAddress"), address),
+        **dict.fromkeys(("X-Forwarded-Prefix", "Script-Name", "X-Script-Name"), "/forged"),
+        **dict.fromkeys(("Path-Info", "X-Original-URL", "X-Rewrite-URL"), "/forged/"),
+        **dict.fromkeys(("X-Forwarded-Ssl", "Front-End-Https"), "on"),
+        "X-Forwarded-Protocol": "ssl",
+        "X-Forwarded-Port": "1",
+        "Forwarded": f"for={address};host={FOREIGN};proto={scheme}",
+        "X-HTTP-Method-Override": "DELETE",
+        "Proxy": f"http://{FOREIGN}/",
+    }
+    return [{name: value} for name, value in claims.items()]
+
+
+def with_underscores(context: Context) -> list[dict[str, str]]:
+    """The same under names with underscores, which CGI cannot tell from dashes."""
+    return [{name.replace("-", "_"): value for name, value in each.items()} for each in forged_headers(context)]
+
+
+def said_inside(context: Context, answer: Answer) -> dict[str, Any]:
+    """What a worker says of itself and of the request; raises NotTried where no probe does."""
+    if answer.status == 404:
+        raise NotTried(NEEDS_PROBES)
+    found: dict[str, Any] = json.loads(answer.body) if answer.status == 200 else {}
+    return found
+
+
+@check("unknown-host")
+def unknown_host(context: Context) -> Iterator[Finding]:
+    """An unknown host gets a 400, also for cached pages; the right host still gets its pages after that."""
+    inside = context.first(INSIDE)
+    if inside.status == 200 and "*" in json.loads(inside.body).get("allowed_hosts", []):
+        raise NotTried("its ALLOWED_HOSTS has *: the project answers to any host, see `python -m bench doctor`")
+    pages = [path for path in context.site.main_paths if path not in context.site.description.health_checks]
+    for path in [*pages, context.site.urls.get("login", UNKNOWN_PATH)]:
+        for host in (FOREIGN, f"{FOREIGN}:{context.target.port}", "bad host"):
+            answer = context.get(path, host=host)
+            if answer.status == 500 and not context.strict:
+                raise NotTried("the project answers an unknown host with its own 500: Django raises DisallowedHost")
+            yield from context.judge(answer, status(400))
+    yield from context.ask(context.site.url("home"), status(200), when="with the right Host after that")
+
+
+@check("health-by-address")
+def health_by_address(context: Context) -> Iterator[Finding]:
+    """A balancer that asks by address gets its health checks answered with 200."""
+    if not context.site.description.health_checks:
+        raise NotTried("the project has no page for health checks alone: name one as health, see `bench doctor`")
+    for path in context.site.description.health_checks:
+        for host in ADDRESSES:
+            yield from context.ask(path, status(200), host=host)
+
+
+@check("no-host")
+def no_host(context: Context) -> Iterator[Finding]:
+    """An HTTP/1.1 request without a Host header gets a 400 (RFC 9112, section 3.2)."""
+    answer = context.get(context.site.url("home"), host=None)
+    if answer.status == 200 and not context.strict:
+        raise NotTried("neither a server here nor Django refuses it: it is taken for one to the server's own address")
+    yield from context.judge(answer, status(400))
+
+
+@check("forged-headers")
+def forged(context: Context) -> Iterator[Finding]:
+    """Forged X-Forwarded-* and similar headers change neither a redirect nor the origin that forms need."""
+    login = context.site.urls.get("login")
+    visitor = Visitor(context.target)
+    token = (visitor.token(login) if login else None) or ""
+    for headers in forged_headers(context):
+        for path, _, location in redirecting(context)[:1]:
+            yield from context.ask(path, leads_to(context, location), headers=headers)
+        if login and token:
+            # A form without a password gets the form again, unless the site believes in another origin.
+            form = visitor.post(login, {TOKEN: token, "username": "forged", "password": ""}, headers)
+            if form.status == 403 or (form.status != 200 and context.strict):
+                yield form.wrong("status 200")
+
+
+@check("forged-names")
+def forged_names(context: Context) -> Iterator[Finding]:
+    """A header name with underscores never overwrites the server's own variable of that name."""
+    for headers in with_underscores(context):
+        for path, _, location in redirecting(context)[:1]:
+            answer = context.get(path, headers)
+            if answer.status not in (400, 403):
+                yield from context.judge(answer, leads_to(context, location))
+
+
+@check("interpreter")
+def interpreter(context: Context) -> Iterator[Finding]:
+    """A worker runs the Python and the Django of the project's environment, and not as root unless asked to."""
+    if not context.site.has_database:
+        raise NotTried("its Python is not known: give --database, if the site runs from this checkout")
+    answer = yield from context.ask(INSIDE, status(200), when="(a site with the app `bench.inside`)")
+    if answer.status == 200:
+        found = json.loads(answer.body)
+        for name, expected in context.site.interpreter.items():
+            if found[name] != expected:
+                yield answer.wrong(f"{name} {expected} inside a worker", str(found[name]))
+        if found["user_id"] == 0 and os.environ.get("BENCH_USER") != "root":
+            yield answer.wrong("a worker of an ordinary user", "user id 0, root")
+
+
+@check("client")
+def client(context: Context) -> Iterator[Finding]:
+    """The site sees the client's real address, scheme, host and port, whatever the client claims in headers."""
+    for headers in ({}, *forged_headers(context)):
+        answer = yield from context.ask(INSIDE, status(200), headers=headers)
+        if answer.status != 200:
+            return
+        yield from _seen(context, answer)
+
+
+@check("underscores")
+def underscores(context: Context) -> Iterator[Finding]:
+    """A header name with underscores is refused, dropped, or without effect on the site."""
+    for headers in with_underscores(context):
+        answer = context.get(INSIDE, headers)
+        if said_inside(context, answer):
+            yield from _seen(context, answer)
+        else:
+            yield from context.judge(answer, status(200, 400, 403))
+
+
+def _seen(context: Context, answer: Answer) -> Iterator[Finding]:
+    """What is wrong with the client and the address as the site sees them."""
+    target, found = context.target, json.loads(answer.body)
+    right = {"scheme": target.scheme, "host": target.netloc}
+    if context.strict:
+        # Django makes addresses of Host alone: few projects have a middleware for the port behind a front.
+        right["port"] = str(target.port)
+    if target.host in HERE:
+        # The client's address as seen from elsewhere is not known here.
+        right["client"] = CLIENT
+        if not found["client"] and not context.strict:
+            del right["client"]
+            yield NotTried(NO_ADDRESS)
+    for name, expected in right.items():
+        if found[name] != expected:
+            yield answer.wrong(f"{name} {expected} as the site sees it", str(found[name]))
+
+
+@check("odd-cookies")
+def odd_cookies(context: Context) -> Iterator[Finding]:
+    """A session cookie of any other shape than the site's own is no session: the page, or a 400."""
+    kinds = [context.site.urls[kind] for kind in ("home", "detail", "login") if kind in context.site.urls]
+    for path in dict.fromkeys(kinds):
+        for value in ODD_SESSIONS:
+            answer = context.get(path, {"Cookie": f"{context.site.session_cookie}={value}"})
+            if answer.status == 500 and value == NUL and not context.strict:
+                yield NotTried("a NUL in the session cookie is a 500 of Django's own sessions on this database")
+            else:
+                yield from context.judge(answer, status(200, 400))
+
+
+@check("odd-bytes")
+def odd_bytes(context: Context) -> Iterator[Finding]:
+    """A byte above 0x7f in a header that names the client, also spelt with underscores, costs no worker and no 5xx."""
+    # A page that no layer caches: the byte comes as far as the application.
+    login = context.site.urls.get("login", INSIDE)
+    for name in (name for each in (*forged_headers(context), *with_underscores(context)) for name in each):
+        yield from context.ask(login, status(200, 400), headers={name: ODD_BYTE})
+
+
+@check("underscores-dropped")
+def underscores_dropped(context: Context) -> Iterator[Finding]:
+    """A header name with underscores is refused or dropped before it reaches the site: CGI takes them for dashes."""
+    answer = context.get(INSIDE, {UNKNOWN_NAME: "yes"})
+    if UNKNOWN_NAME.lower().replace("_", "-") in said_inside(context, answer).get("headers", []):
+        yield answer.wrong("refused, or without the header", "the site was given it")
+    yield from context.judge(answer, status(200, 400, 403))
+
+
+@check("many-headers")
+def many_headers(context: Context) -> Iterator[Finding]:
+    """A request with 110 to 2,000 headers gets its page, or is refused with 400, 413 or 431."""
+    home = context.site.url("home")
+    for count in HEADER_COUNTS:
+        headers = [(f"X-Verify-{number}", "1") for number in range(count)]
+        try:
+            answer = context.get(home, headers)
+        except (BadAnswer, OSError) as error:
+            raise BadAnswer(f"GET {home} with {count} headers: {error}") from None
+        if answer.status not in (200, 400, 413, 431):
+            yield answer.wrong("status 200, 400, 413 or 431", what=f"GET {home} with {count} headers")

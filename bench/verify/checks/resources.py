@@ -1,0 +1,108 @@
+"""What requests cost: connections to the database, and bytes of log for malformed ones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
+
+from bench.serve import connections
+from bench.verify import wire
+from bench.verify.check import LAYER, check
+from bench.verify.context import Context
+from bench.verify.finding import NEEDS_PROBES, Figure, Finding, Mismatch, NotTried
+from bench.verify.hits import new_path
+from bench.verify.wire import BadAnswer, Connection
+
+PROBE = "/__probe__/connections"
+# More clients than any stack has threads, and fewer than PostgreSQL takes connections (100).
+CLIENTS = 80
+ROUNDS = 4
+# The probe holds a connection that long.
+COUNT_EVERY_S = 0.02
+TIMES = 10
+# A line with the address, the time and a reason, with room to spare; no traceback, and no copy of the request.
+MAX_BYTES = 500
+# Requests that come as far as the project, whose own logging may say more of them.
+HOST, LONG_HOST, ADDRESS = "foreign host", "long foreign host", "broken escape"
+# What is logged later counts for the next kind of request.
+SETTLED_S = 0.1
+# A chunk without a size.
+BROKEN = b"zz\r\n" + b"a" * 4000 + b"\r\n0\r\n\r\n"
+
+
+@check("database-connections", stage=LAYER, thorough=True)
+def database_connections(context: Context) -> Iterator[Finding]:
+    """Under 80 clients at once no page fails for want of a database connection, and the stack never holds more than
+    its threads."""
+    if context.get(PROBE).status == 404:
+        raise NotTried(NEEDS_PROBES)
+    counter = connections.of(context.running.env.get("DATABASE_URL", "")) if context.running else None
+    if context.running and counter is None:
+        raise NotTried("only PostgreSQL reports its connections: give --database postgresql")
+    with counter or nullcontext():
+        if counter:
+            counter.watch(COUNT_EVERY_S)
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            answered = list(pool.map(lambda _: _holds(context), range(CLIENTS * ROUNDS)))
+        if failed := answered.count(False):
+            yield Mismatch(f"{len(answered)} requests by {CLIENTS} clients: status 200", f"{failed} of them failed")
+        if not counter or not context.running:
+            raise NotTried("the site's database and number of threads are not known: bench did not start it")
+        limit = context.running.case.threads
+        for when, name, most in (
+            (f"{CLIENTS} clients at once", "database_connections", counter.peak()),
+            (f"{connections.LEFT_S:g} s after the load", "database_connections_left", counter.left(time.monotonic())),
+        ):
+            yield Figure(name, most)
+            if most is None or most > limit:
+                expected = f"{when}: at most {limit} database connections, one for each thread"
+                yield Mismatch(expected, "no answer" if most is None else f"{most} connections")
+
+
+def _holds(context: Context) -> bool:
+    """Whether a page that holds a connection for a moment is answered."""
+    try:
+        return wire.fetch(context.target, PROBE).status == 200
+    except (BadAnswer, OSError):
+        return False
+
+
+@check("log-bytes", stage=LAYER)
+def log_bytes(context: Context) -> Iterator[Finding]:
+    """A malformed request costs at most 500 bytes of log, so that clients cannot fill the disk."""
+    running = context.own
+    for what, request in malformed(context).items():
+        before = running.log_bytes()
+        for _ in range(TIMES):
+            # How it is refused is the subject of other checks.
+            with suppress(BadAnswer, OSError), Connection(context.target, timeout_s=2) as connection:
+                if connection.send_anyway(request):
+                    connection.read()
+        time.sleep(SETTLED_S)
+        each = (running.log_bytes() - before) / TIMES
+        yield Figure(f"log_bytes_{what.replace(' ', '_')}", each)
+        if each <= MAX_BYTES:
+            continue
+        if what in (HOST, LONG_HOST, ADDRESS) and not context.strict:
+            yield NotTried(f"{what}: {each:,.0f} bytes of log a request, by the project's own logging")
+        else:
+            yield Mismatch(f"{what}: at most {MAX_BYTES} bytes of log a request", f"{each:,.0f} bytes")
+
+
+def malformed(context: Context) -> dict[str, bytes]:
+    """Requests that a server or the site refuses, by what is wrong with them."""
+    target, home = context.target, context.site.url("home")
+    # Where the site itself reads a body, or else a probe.
+    form = context.site.urls.get("login", new_path("form"))
+    chunked = {"Transfer-Encoding": "chunked", "Content-Type": "application/x-www-form-urlencoded"}
+    return {
+        HOST: wire.build(target, "GET", home, host="other.example"),
+        LONG_HOST: wire.build(target, "GET", home, host="a" * 4000),
+        "long header": wire.build(target, "GET", home, {"X-Verify": "a" * 100_000}),
+        "broken chunk": wire.build(target, "POST", form, chunked, BROKEN),
+        "broken chunk and long header": wire.build(target, "POST", form, {**chunked, "X-Verify": "a" * 7000}, BROKEN),
+        ADDRESS: wire.build(target, "GET", "/%" + "a" * 2000),
+        "no request": b"\0\1\2" * 1000 + b"\r\n\r\n",
+    }

@@ -1,0 +1,193 @@
+"""Many clients: who keep requesting pages while something happens, all at once, or during one slow rendering."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from bench.verify import wire
+from bench.verify.context import Context
+from bench.verify.finding import Mismatch
+from bench.verify.rows import PAUSE_S, Right, Row, Waiting, Writer, words
+from bench.verify.wire import Answer, BadAnswer, Closed, Connection
+
+# A Mismatch when the answer to a GET of that path is wrong.
+Judge = Callable[[str, Answer], Mismatch | None]
+MAX_MISMATCHES = 3
+RETRY_S = 0.01
+CONNECT_S = 5.0
+# The longest wait for a rendering to reach a gate.
+GATE_S = 4.0
+RACES = 8
+NO_RACE = f"in {RACES} attempts no write went through while a rendering was on its way"
+
+
+class Clients:
+    """Clients that request `paths` in turn, each on a keep-alive connection.
+
+    tolerant  an incomplete answer is not a mismatch, because the server is being killed
+    pause_s   how long each client waits between two requests
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        paths: Iterable[str],
+        judge: Judge,
+        count: int,
+        *,
+        tolerant: bool = False,
+        pause_s: float = 0.0,
+    ):
+        self.context, self.paths, self.judge, self.tolerant = context, list(paths), judge, tolerant
+        self.pause_s = pause_s
+        self.wrong: list[Mismatch] = []
+        self.answers = 0
+        self.slowest_s = 0.0
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._read, args=(number,), daemon=True) for number in range(count)]
+
+    def __enter__(self) -> Clients:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _read(self, number: int) -> None:
+        turns = itertools.islice(itertools.cycle(self.paths), number % len(self.paths), None)
+        connection: Connection | None = None
+        while not self._stop.is_set():
+            path, begun, reused = next(turns), time.monotonic(), connection is not None
+            try:
+                connection = connection or Connection(self.context.target)
+                answer = connection.exchange("GET", path)
+                self._note(begun, self.judge(path, answer))
+                self._stop.wait(self.pause_s)
+            except (BadAnswer, OSError) as error:
+                answer = None
+                # A server may close a keep-alive connection just as the next request arrives.
+                if not (self.tolerant or (reused and isinstance(error, (Closed, ConnectionError)))):
+                    self._note(begun, Mismatch(f"GET {path}: a complete answer", str(error)))
+                self._stop.wait(RETRY_S)
+            if connection and not (answer and answer.keeps_open):
+                connection.close()
+                connection = None
+        if connection:
+            connection.close()
+
+    def _note(self, begun: float, wrong: Mismatch | None) -> None:
+        with self._lock:
+            self.answers += 1
+            self.slowest_s = max(self.slowest_s, time.monotonic() - begun)
+            if wrong and len(self.wrong) < MAX_MISMATCHES:
+                self.wrong.append(wrong)
+
+
+def at_once(context: Context, path: str, clients: int) -> list[Answer]:
+    """The answers to clients that are all connected before the first of them sends its request."""
+    barrier = threading.Barrier(clients, timeout=CONNECT_S)
+
+    def ask(_: int) -> Answer:
+        try:
+            with Connection(context.target) as connection:
+                # On a busy machine one may not connect in time; the others then go on without it.
+                with contextlib.suppress(threading.BrokenBarrierError):
+                    barrier.wait()
+                return connection.exchange("GET", path)
+        except OSError:
+            barrier.abort()
+            raise
+
+    with ThreadPoolExecutor(clients) as pool:
+        return list(pool.map(ask, range(clients)))
+
+
+class Asked(threading.Thread):
+    """One anonymous request in a thread; `answer` is None when it failed, and `error` is the reason."""
+
+    def __init__(self, context: Context, path: str, headers: wire.Headers = ()):
+        super().__init__(daemon=True)
+        self.context, self.path, self.headers = context, path, headers
+        self.answer: Answer | None = None
+        self.error: BadAnswer | OSError | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.answer = self.context.get(self.path, self.headers)
+        except (BadAnswer, OSError) as error:
+            self.error = error
+
+
+class Slow:
+    """A rendering that has read a row's title when the block begins, and answers when it ends.
+
+    view     `gated` waits before it answers, `halting` in the middle of its body
+    """
+
+    def __init__(self, context: Context, writer: Writer, row: Row, view: str = "gated", headers: wire.Headers = ()):
+        self.context, self.writer, self.row = context, writer, row
+        self.path = f"{row.probe_page}{view}/{secrets.token_hex(8)}/"
+        self.headers = headers
+        self.asked: list[Asked] = []
+        self.reached = False
+
+    def __enter__(self) -> Slow:
+        self.writer.gate(self.row, "close")
+        self.asked.append(Asked(self.context, self.path, self.headers))
+        deadline = time.monotonic() + GATE_S
+        # An answer that has come already never waits at the gate.
+        while not self.reached and self.asked[0].is_alive() and time.monotonic() < deadline:
+            time.sleep(PAUSE_S)
+            self.reached = bool(self.writer.gate(self.row, "look"))
+        return self
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the rendering has read the row and is still going on."""
+        return self.reached and self.asked[0].is_alive()
+
+    def ask_again(self) -> Asked:
+        """Another client requests the page during the first rendering."""
+        self.asked.append(Asked(self.context, self.path, self.headers))
+        # Time for it to arrive; if it arrives later, it must get the new page all the same.
+        time.sleep(PAUSE_S)
+        return self.asked[-1]
+
+    def __exit__(self, *exc_info: object) -> None:
+        # With its workers killed the site may not answer; then nobody waits at the gate either.
+        with contextlib.suppress(BadAnswer, OSError):
+            self.writer.gate(self.row, "open")
+        for asked in self.asked:
+            asked.join()
+
+
+def race(context: Context, writer: Writer, row: Row, what: str, others: int = 0) -> tuple[Right, list[Answer]] | None:
+    """Write during a rendering that has read the row already; None when no write was in time.
+
+    Returns what the page must say now, and the answers to `others` clients who asked after the write and before the
+    end of the rendering. The write may reach the worker that is rendering, so it takes some attempts.
+    """
+    for _ in range(RACES):
+        with Slow(context, writer, row) as slow:
+            row, old = writer.write(row, what), row
+            in_time = slow.under_way
+            late = [slow.ask_again() for _ in range(others)]
+        if in_time:
+            right = Right(slow.path, words(row.title), words(old.title))
+            return right, [asked.answer for asked in late if asked.answer]
+    return None
+
+
+def after_race(right: Right, bound_s: float) -> Waiting:
+    return Waiting(right, time.monotonic(), bound_s, "a write during a slow rendering")

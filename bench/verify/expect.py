@@ -1,0 +1,111 @@
+"""Expectations: what an answer must be. With a request they are the rows of the checks' tables (`Context.ask`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+
+from bench.verify.wire import Answer
+
+REFUSED = range(400, 500)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What an answer must be, in words, and what says what it is instead; None when it is right."""
+
+    words: str
+    wrong: Callable[[Answer], str | None]
+
+
+def status(*right: int) -> Expectation:
+    """One of these statuses."""
+    words = " or ".join(map(str, right))
+    return Expectation(f"status {words}", lambda answer: None if answer.status in right else f"status {answer.status}")
+
+
+def status_in(right: Container[int], words: str) -> Expectation:
+    """A status among these, in words."""
+    return Expectation(words, lambda answer: None if answer.status in right else f"status {answer.status}")
+
+
+refused = status_in(REFUSED, "status 400 to 499")
+no_server_error = status_in(range(500), "a status below 500")
+
+
+def redirect() -> Expectation:
+    return status_in(range(300, 400), "a redirect")
+
+
+def has(*words: str, what: str = "") -> Expectation:
+    """Each of these texts in the page; `what` says what they are."""
+
+    def wrong(answer: Answer) -> str | None:
+        missing = [word for word in words if word not in answer.text]
+        return f"status {answer.status} without {what or ', '.join(missing)}" if missing else None
+
+    return Expectation(what or ", ".join(words), wrong)
+
+
+def lacks(*words: str, what: str) -> Expectation:
+    """None of these texts in the page; `what` says what is right."""
+
+    def wrong(answer: Answer) -> str | None:
+        return ", ".join(word for word in words if word in answer.text) or None
+
+    return Expectation(what, wrong)
+
+
+def lacks_bytes(words: Iterable[bytes], what: str) -> Expectation:
+    """None of these bytes in the body; `what` says what is right."""
+
+    def wrong(answer: Answer) -> str | None:
+        found = [word for word in words if word in answer.body]
+        return f"status {answer.status} with {found[0].decode()!r}" if found else None
+
+    return Expectation(what, wrong)
+
+
+def header(name: str, right: Callable[[str], bool], words: str) -> Expectation:
+    """A header whose value, empty without it, is right; `words` say which."""
+    return Expectation(words, lambda answer: None if right(answer.header(name) or "") else given(answer, name))
+
+
+def no_header(name: str, words: str = "") -> Expectation:
+    return header(name, lambda value: not value, words or f"no {name}")
+
+
+def given(answer: Answer, name: str) -> str:
+    """A header of the answer in words."""
+    return f"{name}: {answer.header(name) or 'none'}"
+
+
+def names(header_name: str, name: str) -> Expectation:
+    """A header such as Vary that lists this name."""
+    right = f"{header_name}: {name}"
+    return Expectation(
+        right, lambda answer: None if name.lower() in answer.names(header_name) else given(answer, header_name)
+    )
+
+
+def varies_if_coded() -> Expectation:
+    """A compressed answer says so to caches."""
+    varies = names("Vary", "Accept-Encoding")
+    return Expectation(varies.words, lambda answer: None if answer.coding == "identity" else varies.wrong(answer))
+
+
+def body(right: bytes, words: str) -> Expectation:
+    """Exactly this content."""
+
+    def wrong(answer: Answer) -> str | None:
+        return None if answer.content == right else f"status {answer.status}, {len(answer.content)} other bytes"
+
+    return Expectation(words, wrong)
+
+
+def wrong_of(answer: Answer, expectations: Iterable[Expectation]) -> tuple[str, str] | None:
+    """The first expectation that an answer does not meet, in words, and what it is instead; None when it meets all."""
+    for item in expectations:
+        if (got := item.wrong(answer)) is not None:
+            return item.words, got
+    return None

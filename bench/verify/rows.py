@@ -1,0 +1,274 @@
+"""Rows that checks write through the site's probes, and what every page about a row must show after each write."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.verify.context import Context
+from bench.verify.finding import NEEDS_PROBES, NEEDS_ROWS, Finding, Mismatch, NotTried
+from bench.verify.page_parser import TOKEN
+from bench.verify.visitor import Visitor
+from bench.verify.wire import Answer, BadAnswer
+
+ROWS = "/__probe__/rows/"
+FILL = "/__probe__/fill/"
+# So long after a write its invalidation must have worked: a web server may check the files it keeps open only once a
+# second, and count whole seconds.
+INVALIDATED_S = 2.5
+# Caches count in whole seconds, and the machine may be busy.
+SLACK_S = 2.0
+PAUSE_S = 0.02
+
+
+@dataclass(frozen=True)
+class Row:
+    """The texts that the site's pages must show about a probe's author, from the database.
+
+    name             the author's name; None when the author is gone
+    title, comment   of the author's post and its newest comment; None when the post is gone
+    posts, comments  how many posts and comments, as the pages say it
+    totals           the sentence on the home page that counts everything
+    never            texts that were written and rolled back: no page may ever show them
+    """
+
+    author: int
+    name: str | None
+    title: str | None
+    comment: str | None
+    posts: str
+    comments: str
+    totals: str
+    author_page: str
+    post_page: str | None
+    probe_page: str
+    never: list[str]
+
+
+def require_rows(context: Context) -> None:
+    """Raise NotTried where no probe knows how to write the project's rows."""
+    if not context.site.has_rows:
+        raise NotTried(NEEDS_ROWS)
+
+
+class Writer:
+    """A visitor who sends the probes' forms."""
+
+    def __init__(self, context: Context):
+        self.context = context
+        self.visitor = Visitor(context.target)
+        self.token = self.visitor.token(context.site.url("login")) or ""
+        self.removed: set[int] = set()
+
+    def make(self) -> Row:
+        """A new author with one post and one comment; raises NotTried where the site has no probes."""
+        answer = self._post(ROWS)
+        if answer.status == 404:
+            raise NotTried(NEEDS_PROBES)
+        return _row(answer)
+
+    def write(self, row: Row, what: str) -> Row:
+        """Do `what` to the row, see bench/inside/site/rows.py; returns the row as it is then."""
+        written = _row(self._post(f"{ROWS}{row.author}/{what}/"))
+        if written.name is None:
+            self.removed.add(row.author)
+        return written
+
+    def write_by_command(self, row: Row, what: str) -> Row:
+        """The same in a process of its own, which ends before this returns; raises BenchError when it fails."""
+        return Row(**self.context.site.write_row(row.author, what, self.context.env))
+
+    def gate(self, row: Row, what: str) -> int:
+        """`close`, `open` or `look` at the gate of the row's gated page; how many renderings wait at it."""
+        return int(_json(self._post(f"/__probe__/gate/{row.author}/{what}/"))["waiting"])
+
+    def fill(self) -> None:
+        """Fill the site's caches with entries of other names; raises BadAnswer when that fails."""
+        _json(self._post(FILL))
+
+    def remove(self, rows: list[Row]) -> None:
+        """Delete via the site so that its layers are invalidated; fall back to manage.py removeprobes."""
+        left = False
+        for row in rows:
+            if row.author not in self.removed:
+                try:
+                    self.write(row, "remove")
+                except (BadAnswer, OSError):
+                    left = True
+        if left:
+            with contextlib.suppress(NotTried):
+                self.context.site.remove_probes(self.context.env)
+
+    def _post(self, path: str) -> Answer:
+        return self.visitor.post(path, {TOKEN: self.token})
+
+
+@contextlib.contextmanager
+def new_rows(context: Context, count: int = 1) -> Iterator[tuple[Writer, list[Row]]]:
+    """New rows of the check's own, removed again however the block ends."""
+    require_rows(context)
+    writer = Writer(context)
+    rows: list[Row] = []
+    try:
+        for _ in range(count):
+            rows.append(writer.make())
+        yield writer, rows
+    finally:
+        writer.remove(rows)
+
+
+def _row(answer: Answer) -> Row:
+    found = _json(answer)
+    try:
+        return Row(**found)
+    except TypeError as error:
+        raise BadAnswer(f"{answer.sent}: {error}") from None
+
+
+def _json(answer: Answer) -> dict[str, Any]:
+    if answer.status != 200:
+        raise BadAnswer(f"{answer.sent}: status {answer.status}, not 200")
+    found = json.loads(answer.body)
+    if not isinstance(found, dict):
+        raise BadAnswer(f"{answer.sent}: not a JSON object")
+    return found
+
+
+@dataclass(frozen=True)
+class Right:
+    """What an anonymous visitor must see at `path`."""
+
+    path: str
+    wanted: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    status: int = 200
+
+    def met(self, answer: Answer) -> bool:
+        words = all(word in answer.text for word in self.wanted) and not any(
+            map(answer.text.__contains__, self.unwanted)
+        )
+        return answer.status == self.status and words
+
+    def wrong(self, answer: Answer, when: str) -> Mismatch:
+        missing = ", ".join(word for word in self.wanted if word not in answer.text)
+        left = ", ".join(word for word in self.unwanted if word in answer.text)
+        expected, got = f"status {self.status}", f"status {answer.status}"
+        if missing:
+            expected, got = f"{expected} with {missing}", f"{got} without it"
+        if left:
+            expected, got = f"{expected} without {left}", f"{got} with {left}"
+        return answer.wrong(expected, got, f"GET {self.path} {when}")
+
+
+def expected_pages(context: Context, row: Row, old: Row | None) -> list[Right]:
+    """What every page about a row must say now; `old` is the row before the write."""
+    site = context.site
+    gone = _gone(row, old)
+    renamed = row.name if old and old.name != row.name else None
+    there = 200 if row.name else 404
+    rights = [
+        Right(site.url("home"), words(row.totals, row.title, renamed), gone),
+        Right(site.url("posts"), words(row.title, row.name if row.title else None), gone),
+        Right(site.url("comments", "posts"), words(row.title, row.comment), gone),
+        Right(site.url("authors"), words(row.name), gone),
+        Right(row.author_page, words(row.name, row.title, row.posts if row.name else None), gone, there),
+    ]
+    if post := row.post_page or (old and old.post_page):
+        says = words(row.title, row.comment, row.name, row.comments) if row.title else ()
+        rights.append(Right(post, says, gone, 200 if row.title else 404))
+    return rights
+
+
+def _gone(row: Row, old: Row | None) -> tuple[str, ...]:
+    """What no page may show any more, and what no page may ever show."""
+    if old is None:
+        return tuple(row.never)
+    names = words(*(was for was, now in ((old.title, row.title), (old.name, row.name)) if was != now))
+    return (*names, *words(old.comment if row.comment is None else None), *row.never)
+
+
+def words(*found: str | None) -> tuple[str, ...]:
+    """Those that are there."""
+    return tuple(word for word in found if word)
+
+
+@dataclass
+class Waiting:
+    """A page that must become right after a write, and how long it may be stale.
+
+    done_s  how many seconds after the write it was right; None before
+    """
+
+    right: Right
+    written: float
+    bound_s: float
+    what: str
+    done_s: float | None = None
+    stale: Answer | None = field(default=None, repr=False)
+
+    def ask(self, context: Context) -> None:
+        """Request the page and note whether it is right."""
+        begun = time.monotonic()
+        answer = context.get(self.right.path)
+        if self.right.met(answer):
+            # Without a wrong answer before, it may have been right all along.
+            self.done_s = 0.0 if self.stale is None else begun - self.written
+        else:
+            self.stale = answer
+
+    @property
+    def over(self) -> bool:
+        """Whether it is right, or was still wrong at the end of its time: on a busy machine its only request may
+        come after that."""
+        late = time.monotonic() - self.written > self.bound_s + PAUSE_S
+        return self.done_s is not None or (late and self.stale is not None)
+
+
+def warm(context: Context, rights: Iterable[Right]) -> None:
+    """Request the pages, so that the layer caches them as they are."""
+    for right in rights:
+        context.get(right.path)
+
+
+def waiting(context: Context, row: Row, old: Row | None, bound_s: float, what: str) -> list[Waiting]:
+    """The pages that a write changes, from now on."""
+    now = time.monotonic()
+    return [Waiting(right, now, bound_s, what) for right in expected_pages(context, row, old)]
+
+
+def settle(context: Context, waited: list[Waiting], *, stale_until_expired: bool = False) -> list[Waiting]:
+    """Request the pages until each is right or its time is over, and once more, so that the layer caches them.
+
+    stale_until_expired  a process with a cache of its own may serve a stale page after another served the new one,
+                         until the page expires
+    """
+    while True:
+        while pending := [item for item in waited if not item.over]:
+            for item in pending:
+                item.ask(context)
+            if any(item.done_s is None for item in pending):
+                time.sleep(PAUSE_S)
+        for item in waited:
+            if item.done_s is not None and not item.right.met(answer := context.get(item.right.path)):
+                item.done_s, item.stale = None, answer
+        if not stale_until_expired or all(item.over for item in waited):
+            return waited
+        time.sleep(PAUSE_S)
+
+
+def wrong_pages(waited: Iterable[Waiting]) -> Iterator[Finding]:
+    """The pages that did not become right, or did not stay right."""
+    for item in waited:
+        if item.done_s is None and item.stale is not None:
+            yield item.right.wrong(item.stale, f"{item.bound_s:g} s after {item.what}")
+
+
+def soon_right(context: Context, row: Row, old: Row, what: str, *more: Right) -> Iterator[Finding]:
+    """What is wrong unless every page shows a write soon, and `more` pages too."""
+    waited = waiting(context, row, old, INVALIDATED_S, what)
+    waited += [Waiting(right, time.monotonic(), INVALIDATED_S, what) for right in more]
+    yield from wrong_pages(settle(context, waited))

@@ -1,0 +1,110 @@
+"""A visitor of the site: keeps cookies, fills in forms and follows redirects as a browser does."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode, urljoin, urlsplit
+
+from bench.errors import BenchError
+from bench.verify import page_parser, wire
+from bench.verify.page_parser import TOKEN, Form
+from bench.verify.site import Account, Site
+from bench.verify.wire import Answer, BadAnswer, Target
+
+# What follows the name in the address of an account that is made for a check (bench.inside: verifyaccount).
+MAIL = "@verify.invalid"
+
+
+class Visitor:
+    """One visitor.
+
+    cookies      the cookies the site has set so far
+    set_cookies  every Set-Cookie line received
+    """
+
+    def __init__(self, target: Target, cookies: dict[str, str] | None = None):
+        self.target = target
+        self.cookies = dict(cookies or {})
+        self.set_cookies: list[str] = []
+
+    def get(self, path: str, headers: dict[str, str] | None = None) -> Answer:
+        """The answer to GET; redirects are not followed."""
+        return self._exchange("GET", path, headers or {}, None)
+
+    def post(self, path: str, values: dict[str, str], headers: dict[str, str] | None = None) -> Answer:
+        """The answer to a form sent with `values`; redirects are not followed."""
+        # Browsers send Origin with every POST, which finds a server that loses the port or the scheme.
+        given = {
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Origin": self.target.origin,
+            "Referer": self.target.origin + path,
+            **(headers or {}),
+        }
+        return self._exchange("POST", path, given, urlencode(values).encode())
+
+    def write_into(self, form: Form, words: str, **others: str) -> Answer:
+        """The answer to a form with `words` in all fields for text, and `others` by name."""
+        return self.post(form.action, {**form.values, **dict.fromkeys(form.texts, words), **others})
+
+    def follow(self, answer: Answer) -> Answer:
+        """The answer to a redirect's Location, requested from this same target."""
+        parts = urlsplit(answer.header("Location") or "/")
+        return self.get(parts.path + (f"?{parts.query}" if parts.query else ""))
+
+    def token(self, path: str) -> str | None:
+        """The CSRF token of the first form on the page that has one, or None; its cookie is stored."""
+        form = page_parser.parse(self.get(path).text, path).form_with(TOKEN)
+        return form.values[TOKEN] if form else None
+
+    def comment_form(self, path: str) -> Form | None:
+        """The form for a comment as this visitor gets it, or None."""
+        return page_parser.parse(self.get(path).text, path).comment_form()
+
+    def log_in(self, path: str, account: Account) -> Answer:
+        """The answer to the login form at `path`, sent with all that the page has put into it.
+
+        Raises BadAnswer when the page has no such form.
+        """
+        form = page_parser.parse(self.get(path).text, path).login_form()
+        if form is None:
+            raise BadAnswer(f"GET {path}: no form with a name and a password")
+        name = account.username
+        if form.names[0] in form.emails and "@" not in name:
+            name += MAIL
+        values = {**form.values, form.names[0]: name, form.passwords[0]: account.password}
+        return self.post(urljoin(path, form.action), values)
+
+    def cookie_header(self) -> dict[str, str]:
+        """The Cookie header that this visitor sends; empty without cookies."""
+        return {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())} if self.cookies else {}
+
+    def _exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Answer:
+        answer = wire.fetch(self.target, path, {**self.cookie_header(), **headers}, method=method, body=body)
+        for line in answer.all("Set-Cookie"):
+            self.set_cookies.append(line)
+            pair, *attributes = line.split(";")
+            name, _, value = pair.strip().partition("=")
+            self.cookies[name] = value
+            if value.strip('"') == "" or any(item.strip().lower() == "max-age=0" for item in attributes):
+                del self.cookies[name]
+        return answer
+
+
+def require_password(site: Site, answer: Answer) -> None:
+    """Raise BenchError when the login form has come again for an account that the project names."""
+    login = site.description.login
+    if login and login.users_env and answer.status == 200 and page_parser.parse(answer.text).login_form():
+        raise BenchError(
+            f"the form at {login.url} refuses the account of {login.users_env[0]}: correct its NAME:PASSWORD, or make "
+            "the account in that database"
+        )
+
+
+def log_in(target: Target, site: Site, account: Account) -> Visitor:
+    """Log a new visitor in by the site's form; raises BadAnswer when that fails, NotTried where there is none."""
+    path = site.url("login")
+    visitor = Visitor(target)
+    answer = visitor.log_in(path, account)
+    require_password(site, answer)
+    if not answer.redirects or site.session_cookie not in visitor.cookies:
+        raise BadAnswer(f"POST {path} with the right password: status {answer.status}, no session")
+    return visitor

@@ -1,0 +1,118 @@
+"""Every phrase, number and plural that a person reads: in the terminal, on the page and in documents.
+
+None is "not measured", never zero. A figure has three significant digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+# The four verdict words. A case that another one is proven to be faster than has none: its ratio says it.
+LEADS, TIES, OPEN, NOT_MEASURED = "leads", "ties", "open", "not measured"
+
+MIB = 1024 * 1024
+MAX_NAMES = 3  # in one sentence
+
+# Characters that break a line, hide text or are invalid XML: control characters, bidirectional marks, lone surrogates.
+_RANGES = ((0, 0x09), (0x0B, 0x0D), (0x0E, 0x20), (0x7F, 0xA0), (0x202A, 0x202F), (0x2066, 0x206A), (0xD800, 0xE000))
+_UNPRINTABLE = dict.fromkeys(
+    (code for first, after in (*_RANGES, (0xFFFE, 0x10000)) for code in range(first, after)),
+    "\N{REPLACEMENT CHARACTER}",
+)
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 round`, `3 rounds`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def joined(words: Sequence[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`; `last` replaces `and`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def some(names: Sequence[str]) -> str:
+    """At most MAX_NAMES of the names, and how many more: `a, b, c and 4 more`."""
+    more = [f"{len(names) - MAX_NAMES} more"] if len(names) > MAX_NAMES else []
+    return joined([*names[:MAX_NAMES], *more])
+
+
+def duration(seconds: float) -> str:
+    """`40 s`, `4 min 10 s`, `2 h 5 min`."""
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def about(seconds: float) -> str:
+    """An estimate: `40 s`, `3 min`, `1 h 20 min`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, thousands apart: 12,345 / 123 / 12.3 / 1.23 / 0.0123."""
+    if value is None or not math.isfinite(value):
+        return NOT_MEASURED
+    if value == 0:
+        return "0"
+    if 0 < value < 5e-7:
+        return "under 0.000001"  # never 0.000000, which reads as zero
+    # Rounding first keeps 99.96 from being shown as 100.0 and 9.996 as 10.00.
+    digits = 2 - math.floor(math.log10(abs(value)))
+    digits = 2 - math.floor(math.log10(abs(round(value, digits)))) if round(value, digits) else digits
+    return f"{value:,.{min(max(digits, 0), 6)}f}"
+
+
+def short(value: float) -> str:
+    """A count, or seconds to a hundredth: `0`, `12`, `0.35`."""
+    return f"{value:,.{2 if value < 10 else 1}f}".rstrip("0").rstrip(".")
+
+
+def reach(low: float, high: float | None) -> str:
+    """The ends of an interval: `1.9 to 2.4`, or `1.9 or more`."""
+    return f"{number(low)} or more" if high is None or math.isinf(high) else f"{number(low)} to {number(high)}"
+
+
+def interval(low: float, high: float | None) -> str:
+    """`1.9 to 2.4 (95 % confidence)`."""
+    return f"{reach(low, high)} (95 % confidence)"
+
+
+def size(count: float) -> str:
+    """The memory of a machine in MiB or GiB."""
+    return f"{number(count / MIB / 1024)} GiB" if count >= 1024 * MIB else f"{number(count / MIB)} MiB"
+
+
+def when(text: str) -> str:
+    """`21 November 2026, 08:07 UTC`; the text itself when it is not an ISO 8601 time."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    at = at.astimezone(UTC) if at.tzinfo else at
+    return f"{at.day} {at:%B %Y, %H:%M} UTC"
+
+
+def printable(text: object) -> str:
+    """`text` with each unsafe character replaced by the replacement character."""
+    return str(text).translate(_UNPRINTABLE)
+
+
+def one_line(text: object) -> str:
+    """`text` on one line, each run of white space as one space."""
+    return " ".join(printable(text).split())
+
+
+def case_name(stack: str, layer: str, none: str = "none") -> str:
+    """A stack with its layer: `stack with layer`; of no layer the stack alone."""
+    return one_line(stack) if layer == none else f"{one_line(stack)} with {one_line(layer)}"

@@ -1,0 +1,141 @@
+"""What a cache of another program may store: the responses that are marked, and no other.
+
+The mark is a header, X-Cacheable. The rule is that of all layers (`cacheability`), so it stands in no server's
+configuration.
+
+**A slow rendering cannot bring stale data back**: each purge writes a new random word into a file that all workers
+share. A rendering reads it before it reads anything from the database; if the word has changed by the end, its response
+has no mark. Apache reads the file itself, as a part of its keys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+from pathlib import Path
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_cache_control
+
+from benchapp.caching import registry
+from benchapp.caching.cacheability import may_store, may_store_for
+from benchapp.caching.invalidation import StalePages
+from benchapp.caching.pages import GetResponse, normalized_coding
+
+MARK = "X-Cacheable"
+# Enough room for the pages that are on their way to Nginx's disk at the same time, each with its directories.
+MIN_FREE_BYTES, MIN_FREE_FILES = 2_000_000, 100
+
+logger = logging.getLogger(__name__)
+
+
+class MarkCacheable:
+    """Middleware that marks each page that may be stored, and tells Nginx for how long.
+
+    For the first half of the time to live a page is fresh. In the second half Nginx may serve it stale while it fetches
+    a new one, or because that fails. The limit matters: a deleted page gives no response that could replace the cached
+    one. Nginx breaks an answer off that it cannot write to its cache, so on a disk that is nearly full it gets nothing
+    to cache.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+        # Layers that are joined may share a file.
+        layers = settings.CACHING_LAYERS.values()
+        self.files = sorted({options["generation_file"] for options in layers if "generation_file" in options})
+        stale = settings.CACHING_SECONDS // 2
+        fresh = settings.CACHING_SECONDS - stale
+        self.lifetime = {"s_maxage": fresh, "stale_while_revalidate": stale, "stale_if_error": stale}
+        nginx = registry.is_active("nginx-microcache")
+        self.directory = registry.options("nginx-microcache")["directory"] if nginx else None
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not may_store_for(request):
+            return self.get_response(request)
+        # The server in front compresses; it stores one coding of a page.
+        normalized_coding(request, identity_only=True)
+        before = self._generations()
+        response = self.get_response(request)
+        has_room = self.directory is None or has_room_for_pages(self.directory)
+        if has_room and may_store(request, response) and self._generations() == before:
+            response.headers[MARK] = "1"
+            # Of an answer without a length a part looks like the whole.
+            response.headers.setdefault("Content-Length", str(len(response.content)))
+            if self.directory:
+                patch_cache_control(response, **self.lifetime)
+        return response
+
+    def _generations(self) -> list[bytes]:
+        return list(map(_generation, self.files))
+
+
+def own_cookies(get_response: GetResponse) -> GetResponse:
+    """Middleware of the layer `apache-cache`, whose Apache has the generation of its keys in the header Cookie.
+
+    It sends what the visitor has there as FrontCookie, and takes that header off all requests.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if cookies := request.META.get("HTTP_FRONTCOOKIE"):
+            request.META["HTTP_COOKIE"] = cookies
+        return get_response(request)
+
+    return middleware
+
+
+def has_room_for_pages(directory: Path) -> bool:
+    """Whether the disk of this directory takes some more pages. One that does not exist yet has room."""
+    try:
+        disk = os.statvfs(directory)
+    except FileNotFoundError:
+        return True
+    # Some file systems have no limit of files and count none.
+    has_names = disk.f_files == 0 or disk.f_favail >= MIN_FREE_FILES
+    return has_names and disk.f_bavail * disk.f_frsize >= MIN_FREE_BYTES
+
+
+def purge(stale: StalePages, **kwargs: object) -> None:
+    """Receiver of the layer `apache-cache`: a new generation changes the keys of all pages."""
+    renew_generation("apache-cache")
+
+
+def renew_generation(layer: str) -> None:
+    """Write a new word into the generation file of a layer, whole or not at all.
+
+    On a full disk the old word is overwritten where it is, which takes no room: a half of each word is a new one too.
+    """
+    file = registry.options(layer)["generation_file"]
+    word = secrets.token_hex(16).encode("ascii")
+    new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    try:
+        try:
+            new.write_bytes(word)
+            new.replace(file)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        logger.error("%s cannot be replaced: %s", file, error)
+        _overwrite(file, word)
+
+
+def _overwrite(file: Path, word: bytes) -> None:
+    """Put the word in place of the old one, of the same length; remove the file if that fails, too."""
+    try:
+        with file.open("r+b", buffering=0) as opened:
+            opened.write(word)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        logger.error("%s cannot be overwritten: %s", file, error)
+        with contextlib.suppress(OSError):
+            file.unlink()
+
+
+def _generation(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""

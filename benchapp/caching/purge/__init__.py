@@ -1,1 +1,0 @@
-"""Purging the caches of other programs: over HTTP, by removing files, and by a generation file that they read."""

@@ -1,0 +1,180 @@
+"""What a rendering reads of its visitor: a page that depends on a cookie or a header is no page for everybody.
+
+No layer's key holds cookies or headers, as it has to be for cookies of analytics: each value would be a page of its
+own. So a page whose rendering reads one is marked as private, which keeps it out of every layer, inside and outside of
+Django. Cookies are watched in the whole chain of middleware, headers in the view and its templates alone: middleware
+reads many for a log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import UserDict
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.request import HttpHeaders
+from django.utils.cache import patch_cache_control
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+
+# Of analytics and advertising: no page depends on them. Layers look at session cookies themselves, a CSRF token sets
+# its cookie anew, and where a layer is active, messages are in the session.
+ANALYTICS = re.compile(r"_ga|_ga_\w+|_gid|_gat[\w-]*|_gcl_\w+|_fb[pc]|_pk_\w+|_hj\w+|__utm\w+|_clck|_clsk|utm_\w+")
+MESSAGES_COOKIE = "messages"
+# Requests with one of these bypass every cache (`cacheability`): all others are without it.
+BYPASSING = frozenset({"authorization", "hx-request", "origin", "x-requested-with"})
+# Read for the address of the page itself, for its coding, or to answer with 304: what is stored is the same. Those of
+# htmx come with HX-Request.
+HARMLESS = BYPASSING | {"host", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "frontproto"}
+HARMLESS |= {"accept-encoding", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "range"}
+HTMX = "hx-"
+ALL = "any"
+WORD = re.compile(r"[\w-]+", re.ASCII)
+
+
+class _Watched(UserDict):
+    """A dictionary that notes what is looked for in it; writes reach the original."""
+
+    def __init__(self, original: dict[str, Any], read: set[str]) -> None:
+        self.data, self.read = original, read
+
+    def note(self, name: object = ALL) -> None:
+        """Remember that the value of a name, or of all, was looked for."""
+        raise NotImplementedError
+
+    def __getitem__(self, name: str) -> Any:
+        self.note(name)
+        return self.data[name]
+
+    def __contains__(self, name: object) -> bool:
+        self.note(name)
+        return name in self.data
+
+    def __iter__(self) -> Iterator[str]:
+        self.note()
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        self.note()
+        return len(self.data)
+
+    def __repr__(self) -> str:
+        self.note()
+        return repr(self.data)
+
+    def __or__(self, other: Any) -> dict[str, Any]:
+        return dict(self) | dict(other)
+
+    def __ror__(self, other: Any) -> dict[str, Any]:
+        return dict(other) | dict(self)
+
+    def copy(self) -> dict[str, Any]:
+        """A copy that is not watched."""
+        return dict(self)
+
+
+class WatchedCookies(_Watched):
+    """The cookies of a request; `read` gets the names of those that may change a page."""
+
+    def note(self, name: object = ALL) -> None:
+        """Remember a cookie, unless no page depends on it."""
+        known = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, MESSAGES_COOKIE)
+        if not isinstance(name, str) or not WORD.fullmatch(name):
+            self.read.add(ALL)
+        elif name not in known and not ANALYTICS.fullmatch(name):
+            self.read.add(name)
+
+
+class WatchedMeta(_Watched):
+    """`request.META`; `read` gets the names of headers, as in Vary."""
+
+    def note(self, name: object = "HTTP_ANY") -> None:
+        """Remember a header; the rest is the server's."""
+        if isinstance(name, str) and name.startswith("HTTP_"):
+            self.read.add(name.removeprefix("HTTP_").lower().replace("_", "-"))
+
+
+class WatchedHeaders(HttpHeaders):
+    """The headers of a request, as `request.headers` has them; `read` has the names of those that were looked for."""
+
+    def __init__(self, environ: dict[str, Any], read: set[str]) -> None:
+        super().__init__(environ)
+        self.read = read
+
+    def __getitem__(self, name: str) -> str:
+        self.read.add(name.lower().replace("_", "-"))
+        return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self.read.add(ALL)
+        return super().__iter__()
+
+
+class MarkPrivate:
+    """Middleware inside of the layers: pages outside of CACHING_PUBLIC, and those that read something, are private.
+
+    CACHING_PUBLIC = ["/", "/blog/"]: only these pages and those below them may be cached; `/` is the home page alone.
+    Empty or absent: all pages.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+        # Requests have their paths without percent-encoding.
+        self.exact = frozenset(unquote(urlsplit(page).path) for page in getattr(settings, "CACHING_PUBLIC", ()))
+        self.below = tuple(f"{path.rstrip('/')}/" for path in self.exact if path != "/")
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        request.COOKIES = WatchedCookies(request.COOKIES, set())
+        response = self.get_response(request)
+        # Caches ignore the second word; it says why to whoever asks why a page is not cached.
+        if cookie := read_cookie(request):
+            patch_cache_control(response, private=True, reads_cookie=cookie)
+        elif header := read_header(request, response):
+            patch_cache_control(response, private=True, reads_header=header)
+        elif self.exact and request.path not in self.exact and not request.path.startswith(self.below):
+            patch_cache_control(response, private=True)
+        return response
+
+
+def watch_headers(get_response: GetResponse) -> GetResponse:
+    """Middleware, the innermost: watch which headers the view and its templates read."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        request.headers_read = set()
+        meta, headers = request.META, request.headers
+        request.headers = WatchedHeaders(meta, request.headers_read)
+        watched = WatchedMeta(meta, request.headers_read)
+        # The same by two names, the second under WSGI alone.
+        names = [name for name in ("META", "environ") if hasattr(request, name)]
+        vars(request).update(dict.fromkeys(names, watched))
+        try:
+            return get_response(request)
+        finally:
+            vars(request).update({**dict.fromkeys(names, meta), "headers": headers})
+
+    return middleware
+
+
+def read_cookie(request: HttpRequest) -> str:
+    """A cookie that may have changed the page; empty when none was read."""
+    return min(getattr(request.COOKIES, "read", ()), default="")
+
+
+def read_header(request: HttpRequest, response: HttpResponse) -> str:
+    """A header that may have changed the page, and is not in its Vary; empty when there is none."""
+    read = getattr(request, "headers_read", set()) - HARMLESS - (varies_by(response) - {"cookie"})
+    return min((name for name in read if not name.startswith(HTMX)), default="")
+
+
+def varies_by(response: HttpResponse) -> frozenset[str]:
+    """The names in Vary, lower case; a response class of its own can send several lines."""
+    return names_of(",".join(value for name, value in response.items() if name.lower() == "vary"))
+
+
+def names_of(vary: str) -> frozenset[str]:
+    """The names in a value of Vary, lower case."""
+    return frozenset(name.strip().lower() for name in vary.split(",") if name.strip())

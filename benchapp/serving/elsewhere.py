@@ -1,0 +1,78 @@
+"""What a project uses on other machines, replaced where it is tried and measured: storages, caches, mail and tasks.
+
+It is also loaded by its path, by the interpreter of any project, so it imports nothing and runs on Python 3.8.
+"""
+
+import os
+import re
+
+# Where it is 1 in the environment, all of it is used as it is.
+ASKED = "BENCHAPP_OUTSIDE"
+STATIC = "django.contrib.staticfiles.storage.StaticFilesStorage"
+# Not in files: without MEDIA_ROOT they would be beside the project's code.
+MEDIA = "django.core.files.storage.InMemoryStorage"
+# Older names of the two storages.
+OLDER = {"staticfiles": "STATICFILES_STORAGE", "default": "DEFAULT_FILE_STORAGE"}
+ON_SERVERS = re.compile(r"(Redis|Valkey|Memcached?|PyLibMC)\w*Cache$")
+THIS_MACHINE = re.compile(r"(^|//|@)(localhost|127\.0\.0\.1|\[?::1\]?)([:/]|$)|^(unix:)?/", re.I)
+SENDS_NOTHING = "django.core.mail.backends.dummy.EmailBackend"
+MAIL_HERE = re.compile(r"\.(dummy|locmem|console|filebased)\.EmailBackend$")
+BROKERS = ("CELERY_BROKER_URL", "BROKER_URL", "DRAMATIQ_BROKER_URL")
+TASKS_NOWHERE = "memory://"
+# Celery takes these for what its application says, wherever it says it: that may be no setting.
+# https://docs.celeryq.dev/en/stable/userguide/configuration.html#broker-url
+CELERY = {
+    **dict.fromkeys(["CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL"], TASKS_NOWHERE),
+    "CELERY_RESULT_BACKEND": "cache+memory://",
+}
+SESSIONS = "django.contrib.sessions.backends."
+
+
+def replaced(said, storages, folder):
+    """The settings to replace, by name, of those that a project has, and the variables of libraries.
+
+    storages  aliases of those that are no files of this machine
+    folder    where files of the kit's may be, for all processes of the project
+    """
+    if os.environ.get(ASKED) == "1":
+        return {}
+    os.environ.update(CELERY)
+    found = {name: TASKS_NOWHERE for name in BROKERS if said.get(name)}
+    # Django 6.1 refuses the older setting beside the newer one.
+    if "MAILERS" in said:
+        found["MAILERS"] = {alias: _mailer(mailer) for alias, mailer in said["MAILERS"].items()}
+    elif not MAIL_HERE.search(said.get("EMAIL_BACKEND") or ""):
+        found["EMAIL_BACKEND"] = SENDS_NOTHING
+    if said.get("CACHES"):
+        found["CACHES"] = {alias: _cache(alias, cache) for alias, cache in said["CACHES"].items()}
+        alias = said.get("SESSION_CACHE_ALIAS", "default")
+        if found["CACHES"].get(alias) != said["CACHES"].get(alias):
+            found.update(_sessions(said.get("SESSION_ENGINE"), folder))
+    for alias in storages:
+        plain = STATIC if alias == "staticfiles" else MEDIA
+        if OLDER.get(alias) in said:
+            found[OLDER[alias]] = plain
+        else:
+            found["STORAGES"] = {**found.get("STORAGES", said.get("STORAGES", {})), alias: {"BACKEND": plain}}
+    return found
+
+
+def _mailer(mailer):
+    """One that sends nothing; without a BACKEND it is Django's, which sends."""
+    return mailer if MAIL_HERE.search(mailer.get("BACKEND") or "") else {"BACKEND": SENDS_NOTHING}
+
+
+def _sessions(engine, folder):
+    """Sessions that all processes share, for the cache that had them is now one of each process."""
+    if engine == SESSIONS + "cache":
+        return {"SESSION_ENGINE": SESSIONS + "file", "SESSION_FILE_PATH": str(folder)}
+    return {"SESSION_ENGINE": SESSIONS + "db"} if engine == SESSIONS + "cached_db" else {}
+
+
+def _cache(alias, cache):
+    """A cache of this machine: one elsewhere is that of production."""
+    places = cache.get("LOCATION") or ""
+    places = places if isinstance(places, (list, tuple)) else re.split("[;,]", str(places))
+    if not ON_SERVERS.search(cache.get("BACKEND", "")) or all(THIS_MACHINE.search(str(place)) for place in places):
+        return cache
+    return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "benchapp-" + alias}

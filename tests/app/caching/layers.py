@@ -1,0 +1,73 @@
+"""A layer laid over a view as the settings lay it, and whether it stores what the view answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+from django.utils.module_loading import import_string
+
+from benchapp.caching import registry
+from benchapp.caching.django_cache import cache_public_page
+from benchapp.caching.outside.marks import MARK
+
+View = Callable[[HttpRequest], HttpResponse]
+HTML = "text/html; charset=utf-8"
+# Each with the variables that turn it on.
+INSIDE = {
+    "site-middleware": {"CACHING_SITE_MIDDLEWARE": "1"},
+    "view-cache": {"CACHING_VIEW_CACHE": "1"},
+    "staticgenerator": {"CACHING_STATICGENERATOR_ROOT": "{folder}/pages"},
+    "nginx-memcached": {"CACHING_NGINX_MEMCACHED_ADDRESS": "unix:{socket}"},
+    "uwsgi-cache": {"CACHING_UWSGI_CACHE": "1"},
+}
+PARTS = {"fragments": {"CACHING_FRAGMENTS": "1"}}
+OUTSIDE = {
+    "varnish": {
+        "CACHING_VARNISH_PURGE_URL": "unix:{folder}/purge",
+        "CACHING_VARNISH_GENERATION_FILE": "{folder}/purged",
+    },
+    "nginx-microcache": {
+        "CACHING_NGINX_MICROCACHE_DIRECTORY": "{folder}/pages",
+        "CACHING_NGINX_MICROCACHE_GENERATION_FILE": "{folder}/purged",
+    },
+    "apache-cache": {"CACHING_APACHE_CACHE_GENERATION_FILE": "{folder}/purged"},
+}
+
+
+@dataclass(frozen=True)
+class Laid:
+    """An active layer."""
+
+    name: str
+
+    def over(self, view: View) -> View:
+        """The view with the middleware of the layer around it."""
+        laid = cache_public_page(view) if self.name == "view-cache" else view
+        paths = registry.outer_middleware([self.name]) + registry.inner_middleware([self.name])
+        for path in reversed(paths):
+            laid = import_string(path)(laid)
+        return laid
+
+    def stores(self, view: View, path: str = "/posts/5/", **request: Any) -> bool:
+        """Whether the answer to this request is everybody's: stored, or marked for a cache outside."""
+        laid = self.over(view)
+        first = laid(RequestFactory().get(path, **request))
+        if self.name in OUTSIDE:
+            return first.has_header(MARK)
+        again = laid(RequestFactory().get(path, **request))
+        return b"".join(again) == b"".join(first)
+
+
+def rendering(headers: dict[str, str] | None = None, reads: Callable[[HttpRequest], object] = lambda _: None) -> View:
+    """A view whose every rendering is another one."""
+    count = iter(range(1000))
+
+    def view(request: HttpRequest) -> HttpResponse:
+        reads(request)
+        return HttpResponse(f"<p>rendering {next(count)}</p>", headers={"Content-Type": HTML} | (headers or {}))
+
+    return view

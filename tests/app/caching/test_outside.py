@@ -1,0 +1,155 @@
+"""Caches of other programs: what they are told to store, and purging them over HTTP."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from django.test import Client
+
+from benchapp import views
+from benchapp.caching.invalidation import StalePages, pages_invalidated
+from benchapp.caching.outside import http, marks
+from tests.app.caching.layers import OUTSIDE, Laid
+from tests.app.conftest import Rows, account
+
+Layers = Callable[[str], AbstractContextManager[Laid]]
+STALE = StalePages(frozenset({"/", "/posts/"}), frozenset({"/posts/5/"}))
+NGINX = "s-maxage=30, stale-while-revalidate=30, stale-if-error=30"
+UNCACHEABLE = ["/login/", "/posts/999999999/", "/healthz", "/?a=1"]
+
+
+@pytest.fixture
+def purged() -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """A server that records the purges, with its URL."""
+    received: list[tuple[str, str]] = []
+
+    class Cache(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def note(self) -> None:
+            received.append((self.command, self.path))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_PURGE = do_BAN = note
+
+        def log_message(self, *args: object) -> None:
+            """Nothing to standard error."""
+
+    with HTTPServer(("127.0.0.1", 0), Cache) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/", received
+        server.shutdown()
+        thread.join()
+
+
+def test_paths_are_purged_and_prefixes_banned(purged: tuple[str, list[tuple[str, str]]]):
+    url, received = purged
+    http.send(url, STALE)
+    assert received == [("PURGE", "/"), ("PURGE", "/posts/"), ("BAN", "/posts/5/")]
+
+
+def test_a_name_that_is_not_ascii_stops_no_later_purge(purged: tuple[str, list[tuple[str, str]]]):
+    url, received = purged
+    http.send(url, StalePages(frozenset({"/caf\u00e9/"}), frozenset({"/a'b/", "/\u00fcber/", "/z/"})))
+    assert received == [("PURGE", "/caf%C3%A9/"), ("BAN", "/%C3%BCber/"), ("BAN", "/z/")]
+
+
+def test_a_cache_that_is_down_is_logged(caplog: pytest.LogCaptureFixture):
+    http.send("http://127.0.0.1:9/", STALE)
+    assert "http://127.0.0.1:9/: " in caplog.text
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_rendering_across_a_purge_has_no_mark(
+    rows: Rows,
+    laid: Layers,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    with laid(name):
+        assert Client().get("/")[marks.MARK] == "1"
+        render = views.Home
+
+        def written_meanwhile() -> views.Home:
+            marks.renew_generation(name)
+            return render()
+
+        monkeypatch.setattr(views, "Home", written_meanwhile)
+        assert marks.MARK not in Client().get("/")
+
+
+def test_pages_of_accounts_forms_and_errors_have_no_mark(rows: Rows, laid: Layers):
+    with laid("nginx-microcache"):
+        visitor = Client()
+        assert visitor.get("/login/").cookies["csrftoken"]
+        assert visitor.get("/").headers["Cache-Control"] == NGINX, "a CSRF cookie is anonymous"
+        for client, path in ((account("ann"), "/"), *((visitor, path) for path in UNCACHEABLE)):
+            answer = client.get(path)
+            assert marks.MARK not in answer and "s-maxage" not in answer.get("Cache-Control", "")
+
+
+@pytest.mark.parametrize("left", [{"f_bavail": 0}, {"f_favail": 0}])
+def test_on_a_full_disk_nginx_gets_nothing_to_cache(rows: Rows, laid: Callable, monkeypatch, left: dict[str, int]):
+    free = {"f_bavail": 10**6, "f_frsize": 4096, "f_files": 10**6, "f_favail": 10**6}
+    with laid("nginx-microcache"):
+        monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**free | left))
+        assert not {marks.MARK, "Cache-Control"} & set(Client().get("/").headers)
+        # A file system without a limit of files counts none.
+        monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**free | {"f_files": 0, "f_favail": 0}))
+        assert Client().get("/").headers["Cache-Control"] == NGINX
+
+
+def test_each_purge_is_sent_twice(
+    purged: tuple[str, list[tuple[str, str]]],
+    site_with: Callable[..., AbstractContextManager[None]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+):
+    later: list[Callable[[], None]] = []
+
+    def when_the_test_says_so(seconds: float, call: Callable[..., None], *args: object) -> None:
+        later.append(lambda: call(*args))
+
+    monkeypatch.setattr(http, "later", when_the_test_says_so)
+    url, received = purged
+    with site_with(CACHING_VARNISH_PURGE_URL=url, CACHING_VARNISH_GENERATION_FILE=str(tmp_path / "purged")):
+        pages_invalidated.send(sender=StalePages, stale=STALE)
+        once = list(received)
+        assert len(later) == 1
+        later[0]()
+    assert once and received == [*once, *once]
+
+
+def full_disk(file: Path, content: bytes) -> None:
+    file.touch()
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_full_disk_does_not_stop_a_purge(
+    writable: bool, settings: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "purged"
+    settings.CACHING_LAYERS = {"apache-cache": {"generation_file": file}}
+    marks.renew_generation("apache-cache")
+    before = file.read_bytes()
+    monkeypatch.setattr(Path, "write_bytes", full_disk)
+    if not writable:
+        monkeypatch.setattr(Path, "open", lambda file, *args, **kwargs: full_disk(file, b""))
+    marks.renew_generation("apache-cache")
+    monkeypatch.undo()
+    # In its place, or none at all: another key for each page in both cases.
+    assert (file.read_bytes() != before) if writable else not file.exists()
+    assert [path.name for path in tmp_path.iterdir()] == (["purged"] if writable else [])

@@ -1,0 +1,239 @@
+"""What no layer may share: each case on every layer that caches whole pages, inside and outside of Django."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+
+import pytest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.middleware.csrf import get_token
+from django.middleware.gzip import GZipMiddleware
+from django.test import RequestFactory
+from django.utils.http import http_date
+
+from benchapp.caching.invalidation import StalePages, pages_invalidated
+from benchapp.caching.outside.marks import MARK
+from tests.app.caching.layers import HTML, INSIDE, OUTSIDE, Laid, View, rendering
+
+NONCE = "script-src 'nonce-abc'"
+LATER = http_date(4_000_000_000)
+
+
+def test_a_page_for_everybody_is_stored(layer: Laid):
+    assert layer.stores(rendering())
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Content-Security-Policy": NONCE},
+        {"Content-Security-Policy-Report-Only": NONCE},
+        {"Vary": "Accept-Language"},
+        {"Vary": "*"},
+        {"Cache-Control": "private"},
+        {"Cache-Control": "public, max-age=59"},
+        {"Cache-Control": "max-age=600, must-revalidate"},
+        {"Expires": http_date(0)},
+        {"Expires": "0"},
+        {"Set-Cookie": "a=b"},
+        {"Content-Type": "text/html; charset=iso-8859-1"},
+        {"Content-Type": "application/json", "Cache-Control": "max-age=600"},
+        {"Content-Type": "application/rss+xml; charset=utf-8"},
+    ],
+)
+def test_a_page_with_such_headers_is_not_stored(layer: Laid, headers: dict[str, str]):
+    assert not layer.stores(rendering(headers))
+
+
+@pytest.mark.parametrize("status", [204, 302, 404, 500])
+def test_only_status_200_is_stored_whatever_lifetime_the_answer_names(layer: Laid, status: int):
+    def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse("x", HTML, status=status, headers={"Cache-Control": "max-age=600"})
+
+    answer = layer.over(view)(RequestFactory().get("/posts/5/"))
+    assert MARK not in answer and "s-maxage" not in answer["Cache-Control"]
+    assert layer.over(rendering())(RequestFactory().get("/posts/5/")).status_code == 200
+
+
+def test_a_nonce_that_middleware_further_out_puts_into_the_policy_is_seen_in_the_page(layer: Laid):
+    render = rendering()
+
+    def view(request: HttpRequest) -> HttpResponse:
+        page = render(request)
+        page.content += b"words " * 100 + b"<script async nonce='abc'></script>"
+        return page
+
+    assert not layer.stores(view)
+    # In a tag of the page a project may have its policy, too.
+    assert not layer.stores(GZipMiddleware(view), headers={"accept-encoding": "gzip"})
+
+
+def test_a_nonce_that_a_fragment_has_stored_is_said(laid: Callable, caplog):
+    def over(nonce: str, policy: str) -> View:
+        page = f"<p>{'words ' * 100}<script async nonce={nonce}></script>"
+        return GZipMiddleware(lambda request: HttpResponse(page, HTML, headers={"Content-Security-Policy": policy}))
+
+    with laid("fragments") as layer:
+        for nonce, policy in (("'abc'", NONCE), ("abc", NONCE), ("'abc'", "script-src 'self'")):
+            layer.over(over(nonce, policy))(RequestFactory().get("/", headers={"accept-encoding": "gzip"}))
+        assert not caplog.records
+        layer.over(over('"old"', NONCE))(RequestFactory().get("/posts/5/", headers={"accept-encoding": "gzip"}))
+    assert caplog.messages[0].startswith("/posts/5/: a nonce")
+
+
+@pytest.mark.parametrize("name", ["HX-Request", "X-Requested-With", "Origin", "Authorization"])
+def test_a_part_of_a_page_is_neither_stored_nor_is_the_page_the_answer(layer: Laid, name: str):
+    def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse("<p>part" if name in request.headers else "<p>page", HTML)
+
+    laid, factory = layer.over(view), RequestFactory()
+    for headers, text in (
+        ({name: "true"}, b"<p>part"),
+        ({}, b"<p>page"),
+        ({name: "true"}, b"<p>part"),
+        ({}, b"<p>page"),
+    ):
+        answer = laid(factory.get("/posts/5/", headers=headers))
+        assert answer.content == text
+        assert not (headers and MARK in answer)
+
+
+@pytest.mark.parametrize("public", [[], ["/posts/"]])
+@pytest.mark.parametrize(
+    ("reads", "stored"),
+    [
+        (lambda request: request.COOKIES.get("_ga"), True),
+        (lambda request: request.COOKIES.get("_gat_UA-1") or request.COOKIES.get("_fbp"), True),
+        (lambda request: request.COOKIES.get("sessionid"), True),
+        (lambda request: request.COOKIES.get("csrftoken"), True),
+        (lambda request: request.COOKIES.get("messages"), True),
+        (lambda request: request.COOKIES.get("jwt"), False),
+        (lambda request: "django_language" in request.COOKIES, False),
+        (lambda request: request.COOKIES == {}, False),
+        (lambda request: {**request.COOKIES}, False),
+        (lambda request: bool(request.COOKIES), False),
+        (lambda request: str(request.COOKIES), False),
+        (lambda request: request.COOKIES.copy(), False),
+        (lambda request: request.COOKIES | {}, False),
+        (lambda request: request.COOKIES.pop("theme", ""), False),
+        (lambda request: request.COOKIES.setdefault("theme", "light"), False),
+        (lambda request: request.META.get("HTTP_COOKIE"), False),
+        (lambda request: request.headers.get("Cookie"), False),
+        (lambda request: "User-Agent" in request.headers, False),
+        (lambda request: request.META.get("HTTP_ACCEPT_LANGUAGE"), False),
+        (lambda request: request.environ.get("HTTP_ACCEPT_LANGUAGE"), False),
+        (lambda request: dict(request.headers), False),
+        (lambda request: request.build_absolute_uri("/"), True),
+        (lambda request: request.META.get("REMOTE_ADDR"), True),
+        (lambda request: request.headers.get("HX-Target"), True),
+        (get_token, False),
+    ],
+)
+def test_what_a_page_reads_of_its_visitor(layer: Laid, settings, public: list[str], reads: Callable, stored: bool):
+    settings.CACHING_PUBLIC = public
+    assert layer.stores(rendering(reads=reads)) is stored
+
+
+@pytest.mark.parametrize(
+    ("path", "stored"),
+    [
+        ("/", True),
+        ("/blog/", True),
+        ("/blog/7/", True),
+        ("/blogs/", False),
+        ("/shop/", False),
+        ("/about", True),
+        ("/caf\u00e9/", True),
+    ],
+)
+def test_pages_outside_of_the_public_ones_are_private(layer: Laid, settings, path: str, stored: bool):
+    settings.CACHING_PUBLIC = ["/", "/blog/", "/about", "/caf%C3%A9/?page=1"]
+    answer = layer.over(rendering())(RequestFactory().get(path))
+    assert answer.get("Cache-Control", "").startswith("private") is not stored
+    # That a view is cached says the view itself.
+    assert layer.name == "view-cache" or layer.stores(rendering(), path) is stored
+
+
+def test_a_stream_is_not_stored(layer: Laid):
+    render = rendering()
+    assert not layer.stores(lambda request: StreamingHttpResponse([render(request).content], content_type=HTML))
+
+
+def test_a_page_says_which_cookie_or_header_keeps_it_out(layer: Laid):
+    def said(reads: Callable) -> str | None:
+        return layer.over(rendering(reads=reads))(RequestFactory().get("/posts/5/")).get("Cache-Control", "")
+
+    assert said(lambda request: request.COOKIES.get("theme")) == "private, reads-cookie=theme"
+    assert said(lambda request: request.headers.get("Accept-Language")) == "private, reads-header=accept-language"
+
+
+def test_a_visitor_with_a_cookie_that_pages_read_gets_the_own_page(layer: Laid):
+    def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(f"<p>{request.COOKIES.get('theme', 'light')}", HTML)
+
+    laid, dark = layer.over(view), RequestFactory(headers={"cookie": "_ga=1; theme=dark"})
+    for _ in range(2):
+        assert laid(RequestFactory().get("/posts/5/")).content == b"<p>light"
+        assert laid(dark.get("/posts/5/")).content == b"<p>dark"
+
+
+@pytest.mark.parametrize("host", ["testserver", "testserver:80", "testserver:443", "testserver:8123"])
+def test_a_made_up_port_is_not_stored_in_addresses(layer: Laid, settings, host: str):
+    def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(f"<a href='{request.build_absolute_uri('/')}'>home</a>", HTML)
+
+    settings.CACHING_PORT = "8123"
+    assert layer.stores(view, headers={"host": host})
+    laid = layer.over(view)
+    # mod_wsgi takes the server's port from Host, too.
+    laid(RequestFactory().get("/posts/6/", headers={"host": "testserver:1"}, SERVER_PORT="1"))
+    assert b":1/" not in laid(RequestFactory().get("/posts/6/")).content
+
+
+@pytest.mark.parametrize(
+    "path", ["/about", "/blog/python-3.12/", "/blog/\u00fcber/", "/a b/", "/@x/", "/flat/one", "/a.html", "/\u4f60/x"]
+)
+def test_a_page_of_any_address_is_stored_and_invalidated(inside: Laid, path: str):
+    laid = inside.over(rendering())
+
+    def ask() -> bytes:
+        return laid(RequestFactory().get(path)).content
+
+    for stale in (StalePages(frozenset({path})), StalePages(prefixes=frozenset({"/"}))):
+        first = ask()
+        assert ask() == first
+        pages_invalidated.send(sender=StalePages, stale=stale)
+        assert ask() != first
+
+
+def test_one_address_is_never_the_page_of_another(inside: Laid):
+    paths = ["/", "/a", "/a/", "/a/b", "/a%2Fb/", "/a/b/", "/a.html", "/index.html", "/a//b/", "/a%20b/", "/a b/"]
+    laid = inside.over(lambda request: HttpResponse(f"<p>{request.path}", HTML))
+    for path in [*paths, *paths]:
+        request = RequestFactory().get("/")
+        request.path = path
+        assert laid(request).content.decode() == f"<p>{path}"
+
+
+@pytest.mark.parametrize("name", [name for name in INSIDE | OUTSIDE if name != "view-cache"])
+def test_a_project_that_compresses_its_pages_itself_has_them_stored(name: str, laid: Callable, settings):
+    text = "<p>" + "words " * 100
+
+    def view(request: HttpRequest) -> HttpResponse:
+        rendered.append(request.META.get("HTTP_ACCEPT_ENCODING"))
+        return HttpResponse(text, HTML)
+
+    with laid(name) as layer:
+        # A server that stores bodies sends it.
+        settings.CACHING_PAGE_HEADERS = {"Vary": "Cookie, Accept-Encoding"}
+        rendered: list[str | None] = []
+        laid = layer.over(GZipMiddleware(view))
+        for coding in ("gzip, br", "gzip", "identity", "gzip;q=1.0, deflate", ""):
+            answer = laid(RequestFactory().get("/posts/5/", headers={"accept-encoding": coding}))
+            packed = answer.get("Content-Encoding") == "gzip"
+            assert not packed or "gzip" in coding
+            assert (gzip.decompress(answer.content) if packed else answer.content).decode() == text
+            assert MARK in answer or name in INSIDE
+        if name in INSIDE:
+            assert len(rendered) == (2 if name == "site-middleware" else 1), "one for each coding that is stored"

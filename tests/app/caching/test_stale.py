@@ -1,0 +1,189 @@
+"""What settings say of a project's pages: which may be cached, and which a write of a model makes stale."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import operator
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.contrib.sessions.models import Session
+from django.core.exceptions import ImproperlyConfigured
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
+from django.test.utils import isolate_apps
+
+from benchapp.caching import stale as stale_rules
+from benchapp.caching.invalidation import StalePages, pages_invalidated
+from benchapp.models import Author, Post
+
+STALE = {
+    "auth.User": ["/", "/people/*", "/by/{get_username}/", "/with/{email}/"],
+    "auth.Group": ["/groups/{name}/", "{name}"],
+    "benchapp.Post": ["/of/{author.name}/"],
+}
+
+
+SENDERS = {
+    "auth.User": (User, [User.groups.through, User.user_permissions.through]),
+    "auth.Group": (Group, [User.groups.through, Group.permissions.through]),
+    "benchapp.Post": (Post, []),
+}
+
+
+@pytest.fixture
+def connected(settings) -> Iterator[None]:
+    settings.CACHING_LAYERS, settings.CACHING_STALE = {"site-middleware": {}}, STALE
+    stale_rules.connect()
+    yield
+    for label, (sender, throughs) in SENDERS.items():
+        for signal in (pre_save, post_save, post_delete):
+            assert signal.disconnect(sender=sender, dispatch_uid=f"stale_before_save_of_{label}")
+        for through in throughs:
+            assert m2m_changed.disconnect(sender=through, dispatch_uid=f"stale_before_save_of_{label}")
+
+
+@pytest.fixture
+def stale_after(connected, db, django_capture_on_commit_callbacks) -> Callable[[Callable], StalePages]:
+    """Runs a write and gives all that it made stale."""
+
+    def after(write: Callable[[], object]) -> StalePages:
+        heard: list[StalePages] = []
+
+        def hear(stale: StalePages, **kwargs: object) -> None:
+            heard.append(stale)
+
+        pages_invalidated.connect(hear)
+        try:
+            with django_capture_on_commit_callbacks(execute=True):
+                write()
+        finally:
+            pages_invalidated.disconnect(hear)
+        return functools.reduce(operator.or_, heard, StalePages())
+
+    return after
+
+
+def test_a_saved_row_invalidates_its_pages_and_those_it_was_on(stale_after):
+    # An empty value names no page.
+    stale = stale_after(lambda: User.objects.create(username="ann"))
+    assert stale == StalePages(frozenset({"/", "/by/ann/"}), frozenset({"/people/"}))
+    user = User.objects.get()
+    user.username = "bj\u00f6rk"
+    assert stale_after(user.save).paths >= {"/by/ann/", "/by/bj%C3%B6rk/"}
+    assert stale_after(User.objects.get().delete).paths >= {"/by/bj%C3%B6rk/"}
+
+
+def test_a_changed_relation_invalidates_too(stale_after):
+    user, group = User.objects.create(username="ann"), Group.objects.create(name="staff")
+    assert "/by/ann/" in stale_after(lambda: user.groups.add(group)).paths
+    assert stale_after(lambda: group.user_set.remove(user)).paths >= {"/by/ann/", "/groups/staff/"}
+
+
+def test_a_proxy_and_the_model_whose_rows_it_has_are_watched_both(settings, monkeypatch):
+    with isolate_apps("django.contrib.auth"):
+
+        class Member(User):
+            class Meta:
+                proxy = True
+                app_label = "auth"
+
+            def own(self) -> str:
+                return f"of-{self.username}"
+
+    connected: list[tuple[type, dict]] = []
+    models = {"auth.User": User, "auth.Member": Member}
+    monkeypatch.setattr(stale_rules.apps, "get_model", models.__getitem__)
+    monkeypatch.setattr(stale_rules._Watch, "connect", lambda watch: connected.append((watch.watched, watch.pages)))
+    settings.CACHING_LAYERS = {"site-middleware": {}}
+    settings.CACHING_STALE = {"auth.User": ["/by/{username}/"], "auth.Member": ["/{own}/"]}
+    stale_rules.connect()
+    assert connected == [(User, {User: ["/by/{username}/"], Member: ["/{own}/"]})]
+    # What the proxy alone has is looked up in a row of the model, too.
+    watch = stale_rules._Watch(*connected[0])
+    assert watch._stale(User(username="ann")).paths == {"/by/ann/", "/of-ann/"}
+
+
+def test_the_page_of_each_language_is_stale(settings, monkeypatch):
+    active = []
+
+    @contextlib.contextmanager
+    def override(code):
+        active.append(code)
+        yield
+
+    settings.LANGUAGES, settings.USE_I18N = [("en", "English"), ("de", "German")], True
+    monkeypatch.setattr(stale_rules, "is_language_prefix_patterns_used", lambda urlconf: (True, True))
+    # Django has chosen its functions for a site without languages.
+    monkeypatch.setattr(stale_rules.translation, "override", override)
+    monkeypatch.setattr(User, "path", lambda user: f"/{active[-1]}/by/{user}/", raising=False)
+    stale_rules._languages.cache_clear()
+    try:
+        assert stale_rules.stale_pages(User(username="ann"), ["{path}"]).paths == {"/en/by/ann/", "/de/by/ann/"}
+    finally:
+        stale_rules._languages.cache_clear()
+
+
+def test_a_cleared_relation_invalidates_the_pages_of_both_sides(stale_after):
+    ann, group = User.objects.create(username="ann"), Group.objects.create(name="staff")
+    ann.groups.add(group)
+    stale = stale_after(ann.groups.clear)
+    assert {"/groups/staff/", "/by/ann/"} <= stale.paths
+    group.user_set.add(ann)
+    stale = stale_after(group.user_set.clear)
+    assert {"/groups/staff/", "/by/ann/"} <= stale.paths
+
+
+def test_values_of_other_rows_are_looked_up(stale_after):
+    author = Author.objects.create(name="Ann", city="Ghent")
+    stale = stale_after(lambda: Post.objects.create(author=author, title="x", body="y"))
+    assert "/of/Ann/" in stale.paths
+
+
+def test_an_error_in_a_value_is_logged_and_stops_no_write(stale_after, caplog, monkeypatch):
+    def broken(user: User) -> str:
+        raise ValueError("no name")
+
+    monkeypatch.setattr(User, "get_username", broken)
+    assert stale_after(lambda: User.objects.create(username="ann")) == StalePages()
+    assert User.objects.count() == 1
+    assert "a row is not invalidated; it shows after the time to live" in caplog.messages[-1]
+
+
+def test_a_method_that_writes_is_not_called(db):
+    user = User.objects.create(username="ann")
+    assert stale_rules.stale_pages(user, ["/{delete}/"]) == StalePages()
+    assert User.objects.count() == 1
+
+
+def test_other_models_keep_what_django_does_without_receivers(connected):
+    assert not post_delete.has_listeners(Session)
+
+
+def test_a_page_without_a_slash_at_its_end_is_invalidated_and_a_prefix_without_one_said(stale_after, caplog):
+    assert stale_after(lambda: Group.objects.create(name="/about")).paths == {"/groups//about/", "/about"}
+    assert stale_after(lambda: Group.objects.create(name="/about*")).paths == {"/groups//about*/"}
+    assert "/about* is not invalidated: pages begin with a slash, and those below one end with /*" in caplog.messages
+
+
+def test_a_rule_as_a_person_writes_it_is_the_name_of_a_page(db):
+    stale = stale_rules.stale_pages(User(username="ann"), ["/caf\u00e9/", "/a%20b/", "/\u00fcber/*"])
+    assert stale == StalePages(frozenset({"/caf%C3%A9/", "/a%20b/"}), frozenset({"/%C3%BCber/"}))
+
+
+def test_a_value_that_is_missing_names_no_page(db):
+    assert stale_rules.stale_pages(Post(title="x"), ["/of/{author.name}/", "/"]) == StalePages(frozenset({"/"}))
+
+
+@pytest.mark.parametrize(
+    ("stale", "said"),
+    [
+        ({"auth.Users": ["/"]}, "there is no model 'auth.Users'"),
+        ({"auth.User": ["/{usernam}/"]}, "auth.User has no 'usernam'"),
+    ],
+)
+def test_what_there_is_not_stops_the_site(settings, stale, said):
+    settings.CACHING_LAYERS, settings.CACHING_STALE = {"site-middleware": {}}, stale
+    with pytest.raises(ImproperlyConfigured, match=said):
+        stale_rules.connect()

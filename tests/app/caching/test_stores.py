@@ -1,0 +1,159 @@
+"""Finished pages in memcached and in uWSGI's memory: found by path, gone after a purge, never brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from django.http import HttpResponse
+from django.test import Client
+
+from benchapp.caching.invalidation import StalePages, all_pages
+from benchapp.caching.names import as_written, can_be_served, page_name
+from benchapp.caching.pages import BodyStore
+from benchapp.caching.stores import uwsgi
+from benchapp.caching.stores.memcached import MemcachedStore
+from tests.app.caching.services import fake_uwsgi, memcached
+from tests.app.caching.test_stores_memcached import pytestmark as needs_memcached
+from tests.app.conftest import Rows
+
+Site = Callable[..., AbstractContextManager[None]]
+
+
+@pytest.fixture(params=[pytest.param("memcached", marks=needs_memcached), "uwsgi"])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BodyStore, Callable]]:
+    """A store, and how its server finds a page."""
+    if request.param == "uwsgi":
+        module = fake_uwsgi()
+        monkeypatch.setattr(uwsgi, "uwsgi", module)
+        yield uwsgi.UwsgiStore(60), module.held["pages"].get
+        return
+    path = request.getfixturevalue("socket")
+    with memcached(path):
+        pages = MemcachedStore(f"unix:{path}", 60)
+        yield pages, lambda url: pages.client.get(f"page:{url}")
+        pages.client.close()
+
+
+def put(store: BodyStore, *paths: str) -> None:
+    for path in paths:
+        store.write(path, path.encode(), store.generation() or "")
+
+
+def test_a_page_is_found_by_its_path(store: tuple[BodyStore, Callable]):
+    pages, find = store
+    put(pages, "/", "/posts/5/")
+    assert [find("/"), find("/posts/5/"), find("/posts/")] == [b"/", b"/posts/5/", None]
+
+
+def test_a_purge_removes_paths_and_all_below_prefixes(store: tuple[BodyStore, Callable]):
+    pages, find = store
+    stay = ["/posts/", "/posts/55/", "/posts/55/page/2/", "/comments/page/20/page/"]
+    gone = ["/", "/posts/5/", "/posts/5/page/2/", "/comments/page/2/"]
+    put(pages, *stay[:3], *gone)
+    pages.purge(StalePages(frozenset({"/"}), frozenset({"/posts/5/", "/comments/page/"})))
+    assert [find(path) for path in gone] == [None] * 4
+    assert all(find(path) for path in stay[:3])
+
+
+def test_a_wide_prefix_removes_everything_below(store: tuple[BodyStore, Callable]):
+    pages, find = store
+    put(pages, "/", "/posts/", "/posts/5/")
+    pages.purge(all_pages())
+    assert [find(path) for path in ("/", "/posts/", "/posts/5/")] == [None] * 3
+
+
+def test_a_rendering_from_before_a_purge_is_not_stored(store: tuple[BodyStore, Callable]):
+    pages, find = store
+    before = pages.generation()
+    pages.purge(StalePages(frozenset({"/posts/"})))
+    pages.write("/", b"old", before or "")
+    assert find("/") is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "posts",
+        "/posts//",
+        "/../",
+        "/./",
+        "/.x/",
+        f"/{200 * 'a'}/",
+        "/a\n/",
+        "/a/\n",
+        "/a b/",
+        "/%41/",
+        "/%c3%a4/",
+        "/a%2Fb/",
+    ],
+)
+def test_a_name_that_is_none_is_stored_nowhere(name: str):
+    assert not can_be_served(name)
+
+
+@pytest.mark.parametrize("name", ["/", "/a", "/a/", "/a.b/c-1.0", "/@x/~y_z/", "/a%20b/", "/%C3%A4/"])
+def test_names_of_pages(name: str):
+    assert can_be_served(name)
+    assert page_name(unquote(name)) == as_written(name) == as_written(unquote(name)) == name
+
+
+@pytest.mark.servers
+@needs_memcached[1]
+def test_anonymous_pages_are_stored_in_memcached(rows: Rows, site_with: Site, socket: Path):
+    with memcached(socket), site_with(CACHING_NGINX_MEMCACHED_ADDRESS=f"unix:{socket}"):
+        pages = MemcachedStore(f"unix:{socket}", 60)
+        html = Client().get("/posts/").content
+        assert pages.client.get("page:/posts/") == html
+        for path, extra in (("/authors/", {"HTTP_COOKIE": "sessionid=x"}), ("/login/", {}), ("/comments/?a=1", {})):
+            Client().get(path, **extra)
+            assert pages.client.get(f"page:{path.partition('?')[0]}") is None
+        pages.client.close()
+
+
+def test_memcached_that_is_down_breaks_no_page(rows: Rows, site_with: Site, tmp_path: Path):
+    with site_with(CACHING_NGINX_MEMCACHED_ADDRESS=f"unix:{tmp_path}/none.sock"):
+        assert Client().get("/posts/").status_code == 200
+
+
+def test_a_full_uwsgi_cache_does_not_keep_a_rendering_from_before_a_purge(monkeypatch: pytest.MonkeyPatch):
+    full: list[str] = ["pages"]
+    monkeypatch.setattr(uwsgi, "uwsgi", fake_uwsgi(full))
+    pages = uwsgi.UwsgiStore(60)
+    before = pages.generation()
+    pages.purge(all_pages())
+    full.clear()  # the purge made room
+    assert not pages.write("/", b"old", before)
+    assert pages.write("/", b"new", pages.generation())
+
+
+def test_a_worker_of_uwsgi_that_starts_empties_the_pages_of_the_version_before(
+    site_with: Site, monkeypatch: pytest.MonkeyPatch
+):
+    module = fake_uwsgi()
+    monkeypatch.setattr(uwsgi, "uwsgi", module)
+    pages = uwsgi.UwsgiStore(60)
+    before = pages.generation()
+    assert pages.write("/", b"old", before)
+    with site_with(CACHING_UWSGI_CACHE="1"):
+        uwsgi.StoreInUwsgi(lambda request: HttpResponse())
+    assert not module.held["pages"]
+    assert not pages.write("/", b"old", before)
+
+
+def test_a_generation_that_uwsgi_does_not_take_ends_the_one_before(monkeypatch: pytest.MonkeyPatch):
+    full: list[str] = []
+    monkeypatch.setattr(uwsgi, "uwsgi", fake_uwsgi(full))
+    pages = uwsgi.UwsgiStore(60)
+    before = pages.generation()
+    full.append("guards")
+    pages.purge(all_pages())
+    assert not pages.write("/", b"old", before)
+    with pytest.raises(OSError, match="does not take the generation"):
+        pages.generation()
+    with pytest.raises(OSError, match="is full"):
+        pages.locks.set("key", "value", 1)

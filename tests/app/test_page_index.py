@@ -1,0 +1,232 @@
+"""The page index stays right whatever is written, and however; `recount` proves it right, or makes it so."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.core.management.color import no_style
+from django.db import NotSupportedError, connection, transaction
+
+from benchapp import page_index
+from benchapp.models import Author, Comment, Post
+from tests.managing import manage_on
+
+from .pages import every_page, keys_of, stock_page, table_page
+
+FAR = 1 << 40
+
+
+def author(name: str = "Ann", **fields: object) -> Author:
+    return Author.objects.create(name=name, city="Ghent", bio="Writes.", **fields)
+
+
+def post(author: Author, **fields: object) -> Post:
+    return Post.objects.create(author=author, title="On canals", body="Water.", **fields)
+
+
+def comments(post: Post, rows: int, **fields: object) -> list[Comment]:
+    return [Comment(post=post, name="Bob", body="Yes.", rating=5, **fields) for _ in range(rows)]
+
+
+def sql(statement: str, *values: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+
+
+def set_sequences() -> None:
+    """After rows with ids of their own, go on from the highest."""
+    for statement in connection.ops.sequence_reset_sql(no_style(), [Author, Post, Comment]):
+        sql(statement)
+
+
+def assert_right() -> None:
+    """The index agrees with the rows, and the pages with Django's paginator."""
+    assert page_index.differences(connection) == []
+    for pages, expected in every_page():
+        assert pages == expected
+
+
+def test_a_count_is_read_and_never_written(site_database):
+    ann = author(post_count=77)
+    stale = Author.objects.get(pk=ann.pk)
+    written = post(ann, comment_count=5)
+    Comment.objects.bulk_create(comments(written, 3))
+    stale.name = "Anna"
+    stale.save()
+    Author.objects.update(post_count=50, city="Lund")
+    assert list(Author.objects.values_list("name", "city", "post_count")) == [("Anna", "Lund", 1)]
+    assert Post.objects.get().comment_count == 3
+    assert_right()
+
+
+def moved_by_save(rows: object, parent: Post) -> None:
+    for row in rows:
+        row.post = parent
+        row.save()
+
+
+def moved_by_bulk_update(rows: object, parent: Post) -> None:
+    rows = list(rows)
+    for row in rows:
+        row.post = parent
+    Comment.objects.bulk_update(rows, ["post"])
+
+
+@pytest.mark.parametrize("move", [moved_by_save, moved_by_bulk_update, lambda rows, parent: rows.update(post=parent)])
+def test_moved_rows_are_counted_by_their_new_parent(site_database, move: Callable):
+    source, target = post(author()), post(author("Bea"))
+    Comment.objects.bulk_create(comments(source, 600) + comments(target, 300))
+    moving = list(source.comments.order_by("-id").values_list("pk", flat=True)[:310])
+    move(Comment.objects.filter(pk__in=moving), target)
+    assert dict(Post.objects.values_list("pk", "comment_count")) == {source.pk: 290, target.pk: 610}
+    Post.objects.filter(pk=source.pk).update(author=target.author)
+    assert_right()
+
+
+RAW_COMMENT = "benchapp_comment (id, post_id, name, body, created, rating) VALUES (%s, %s, 'n', 'b', '2024-01-01', 5)"
+
+
+def test_raw_writes_are_counted(site_database):
+    written, other = post(author()), post(author())
+    keys = (1, 255, 256, 65_536, FAR, FAR * 2, -3)
+    for key in keys:
+        sql(f"INSERT INTO {RAW_COMMENT}", key, written.pk)
+    assert keys_of(table_page(Comment, 1)) == sorted(keys, reverse=True)
+    sql(f"INSERT INTO {RAW_COMMENT} ON CONFLICT (id) DO NOTHING", 1, other.pk)
+    sql(f"INSERT INTO {RAW_COMMENT} ON CONFLICT (id) DO UPDATE SET post_id = excluded.post_id", 1, other.pk)
+    Comment.objects.bulk_create([Comment(id=255, post=other, name="n", body="b", rating=1)], ignore_conflicts=True)
+    sql("DELETE FROM benchapp_comment WHERE id > 1000")
+    assert_right()
+
+
+def test_copied_rows_are_counted(postgresql_site):
+    written = post(author())
+    columns = "post_id, name, body, created, rating"
+    lines = io.StringIO(f"{written.pk}\tn\tb\t2024-01-01\t5\n" * 700)
+    with connection.cursor() as cursor:
+        cursor.copy_expert(f"COPY benchapp_comment ({columns}) FROM STDIN", lines)
+    assert_right()
+
+
+def test_a_dump_can_be_loaded_into_an_emptied_site(site_database, tmp_path):
+    written = post(author())
+    Comment.objects.bulk_create(comments(written, 300))
+    written.comments.filter(id__lt=5).delete()
+    dump = str(tmp_path / "dump.json")
+    call_command("dumpdata", "benchapp", output=dump, verbosity=0)
+    before = list(Comment.objects.values("id", "post_id", "body"))
+    Author.objects.all().delete()
+    assert_right()
+    for _ in range(2):
+        call_command("loaddata", dump, verbosity=0)
+    assert list(Comment.objects.values("id", "post_id", "body")) == before
+    assert_right()
+
+
+def test_a_rolled_back_write_leaves_no_trace(site_database):
+    written = post(author())
+    with pytest.raises(RuntimeError), transaction.atomic():
+        Comment.objects.bulk_create(comments(written, 300))
+        written.delete()
+        raise RuntimeError
+    assert Post.objects.get().comment_count == 0
+    assert_right()
+
+
+def shifted() -> None:
+    sql("UPDATE benchapp_comment SET id = id + 100000")
+
+
+def emptied() -> None:
+    sql("DELETE FROM benchapp_comment WHERE id > 40" if connection.vendor == "sqlite" else "TRUNCATE benchapp_comment")
+
+
+def written_without_triggers() -> None:
+    with connection.cursor() as cursor:
+        page_index.drop_triggers(cursor, connection.vendor)
+    Comment.objects.filter(id__lt=560).delete()
+
+
+@pytest.mark.parametrize("write", [shifted, emptied, written_without_triggers])
+def test_what_is_not_counted_leads_to_right_pages_and_recount_repairs_it(site_database, write: Callable):
+    Comment.objects.bulk_create(comments(post(author()), 600))
+    write()
+    rows = Comment.objects.order_by("-id")
+    for number in range(1, stock_page(rows, 1).paginator.num_pages + 1):
+        assert keys_of(table_page(Comment, number)) == keys_of(stock_page(rows, number))
+    call_command("recount", stdout=io.StringIO())
+    assert_right()
+    Comment.objects.bulk_create(comments(Post.objects.get(), 60))
+    assert_right()
+
+
+def test_a_list_that_was_never_counted_begins_all_the_same(site_database):
+    Comment.objects.bulk_create(comments(post(author()), 60))
+    sql("DELETE FROM benchapp_pageblock")
+    page = table_page(Comment, 1)
+    assert (len(keys_of(page)), page.paginator.count) == (25, 60)
+
+
+# --- recount ------------------------------------------------------------------------------------
+
+
+def test_recount_says_what_differs_and_check_changes_nothing(site_database):
+    Comment.objects.bulk_create(comments(post(author()), 600))
+    sql("UPDATE benchapp_pageblock SET rows = 599 WHERE list = 'benchapp_comment' AND bits = 14")
+    sql("DELETE FROM benchapp_pageblock WHERE list = 'benchapp_comment' AND bits = 8 AND block = 1")
+    sql("UPDATE benchapp_post SET comment_count = 8")
+    expected = [
+        "benchapp_comment, ids from 256: 0 stored, 256 counted",
+        "benchapp_comment, ids from 0: 599 stored, 600 counted",
+        "benchapp_post 1, comment_count: 8 stored, 600 counted",
+    ]
+    for _ in range(2):
+        checked = manage_on(site_database, "recount", "--check")
+        assert checked.returncode == 1
+        assert checked.stdout.splitlines() == expected
+        assert checked.stderr.count("\n") == 1 and "recount" in checked.stderr
+    assert manage_on(site_database, "recount").returncode == 0
+    assert manage_on(site_database, "recount", "--check").returncode == 0
+
+
+def test_a_disabled_trigger_is_missing(postgresql_site):
+    sql("ALTER TABLE benchapp_post DISABLE TRIGGER benchapp_post_insert")
+    assert page_index.differences(connection) == ["trigger benchapp_post_insert is missing"]
+    call_command("recount", stdout=io.StringIO())
+    assert page_index.differences(connection) == []
+
+
+def test_a_database_without_the_tables_is_one_line(tmp_path):
+    result = manage_on(f"sqlite:///{tmp_path / 'empty.sqlite3'}", "recount", "--check")
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert "migrate" in result.stderr
+
+
+def test_the_migrations_count_what_is_there_and_can_be_undone(site_database):
+    call_command("migrate", "benchapp", "0001", verbosity=0)
+    assert "benchapp_pageblock" not in connection.introspection.table_names()
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO benchapp_author (name, city, bio, joined) VALUES ('x', 'x', '', '2024-01-01')")
+    call_command("migrate", "benchapp", verbosity=0)
+    assert page_index.differences(connection) == []
+    assert keys_of(table_page(Author, 1)) == [1]
+
+
+def test_other_databases_are_refused():
+    with pytest.raises(NotSupportedError, match="SQLite or PostgreSQL"):
+        page_index.missing_triggers(None, "mysql")
+
+
+def test_a_long_list_of_differences_is_cut(site_database):
+    Comment.objects.bulk_create(comments(post(author()), 300))
+    sql(
+        "INSERT INTO benchapp_pageblock (list, bits, block, rows)"
+        " SELECT 'benchapp_post', 8, id + 9, 1 FROM benchapp_comment"
+    )
+    output = io.StringIO()
+    with pytest.raises(CommandError):
+        call_command("recount", "--check", stdout=output)
+    assert len(output.getvalue().splitlines()) == 21

@@ -1,0 +1,83 @@
+"""Slow clients hold what serves them, until others wait; malformed requests are shared out over the rounds."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from bench.faults import abused
+from bench.faults.abused import BODIES, HEADERS, READERS
+from bench.faults.sender import UNOPENED
+from bench.verify.wire import Connection
+from tests.bench.faults.scenes import run, scene
+from tests.bench.faults.slow_server import THREADS, slow_server
+
+# Each needs a second or more of requests.
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """Others ask for a shorter time, and wait less."""
+    monkeypatch.setattr(abused, "OTHERS_S", 0.3)
+    monkeypatch.setattr(abused, "LIMIT_S", 0.2)
+
+
+@pytest.mark.parametrize(
+    "how", [HEADERS, BODIES, replace(READERS, sends="GET /large HTTP/1.1\r\n\r\n")], ids=lambda how: how.name
+)
+def test_as_many_as_there_are_threads_hold_up_all_others(how):
+    with slow_server() as target:
+        with ExitStack() as clients:
+            for _ in range(THREADS):
+                assert abused.others_wait(target, ("/",)) == ""
+                client = clients.enter_context(Connection(target, receive_buffer=how.buffer))
+                client.send(how.sends.encode())
+            time.sleep(abused.SETTLED_S)
+            assert abused.others_wait(target, ("/",)) == "GET /: no complete answer within 0.2 s"
+        assert abused.others_wait(target, ("/",)) == ""
+
+
+@pytest.mark.parametrize(("steps", "stops_at"), [((1, 2), None), ((2, THREADS, 20), THREADS)])
+def test_slow_clients_come_until_they_stop_it(monkeypatch, steps, stops_at):
+    monkeypatch.setattr(abused, "STEPS", steps)
+    with slow_server() as target:
+        made = scene(url=target.origin)
+        run("slow-bodies", made)
+        assert abused.others_wait(target, ("/",)) == "", "all of them are gone"
+    assert made.figures == {"stops_at": stops_at}
+    assert [words.startswith(f"{stops_at} slow bodies stop it: GET ") for words in made.wrong] == [True] * bool(
+        stops_at
+    )
+
+
+def test_malformed_requests_are_sent_and_counted(monkeypatch):
+    monkeypatch.setattr(abused, "MALFORMED", 20)
+    sizes = iter([100, 700])
+    with slow_server() as target:
+        made = scene(url=target.origin, log_bytes=lambda: next(sizes), chain=SimpleNamespace(servers=[]))
+        run("malformed", made)
+    assert (made.figures["malformed_requests"], made.figures["log_bytes_per_request"]) == (20, 30)
+    assert made.wrong == []
+
+
+def test_the_rounds_share_the_malformed_requests_and_failures_are_said(monkeypatch):
+    monkeypatch.setattr(abused, "MALFORMED", 20)
+    shares = []
+
+    def send_all(target, share, *_):
+        shares.append(list(share))
+        return [("chunks", 502), ("chunks", 400), ("target", 501), ("target", UNOPENED)]
+
+    monkeypatch.setattr(abused, "send_all", send_all)
+    for number in (1, 2, 3):
+        made = scene(url="http://127.0.0.1:1", log_bytes=lambda: 0, chain=SimpleNamespace(servers=[]))
+        made.round, made.rounds = number, 3
+        run("malformed", made)
+    every = list(abused.requests(abused.SEED, 20, "127.0.0.1:1"))
+    assert shares == [every[0::3], every[1::3], every[2::3]]
+    assert len(made.wrong) == 2 and made.figures["server_errors"] == 1

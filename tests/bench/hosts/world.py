@@ -1,0 +1,240 @@
+"""A world of hosts on one machine: real systemd and sshd in containers, each in a network namespace, joined by links of
+a limited rate. One stands at a time; all of its programs end with whoever builds it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench import programs
+from tests.skips import needs
+
+ROOT = Path("/run/benchapp-hosts")
+PREFIX, BRIDGE, NETWORK = "bh-", "bh-bridge", "10.213.0"
+SSH_PORT = 22
+BOOT_S, STOP_S = 60.0, 10.0
+NEEDED = ("ansible-inventory", "ip", "tc", "systemd-nspawn", "dbus-daemon", "setpriv", "unshare", "ssh-keygen", "sshd")
+# Only this is booted, not all that is installed here.
+TARGET = """[Unit]
+Requires=basic.target dbus.socket ssh.service
+After=basic.target dbus.socket ssh.service
+AllowIsolate=yes
+"""
+SSHD = """[Unit]
+After=network.target
+[Service]
+ExecStartPre=/usr/bin/mkdir -p -m 0755 /run/sshd
+# This machine's own configuration is for other purposes.
+ExecStart={sshd} -D -f /dev/null -o HostKey=/etc/ssh/ssh_host_ed25519_key -o UsePAM=no -o UseDNS=no \\
+    -o AuthorizedKeysFile=/etc/ssh/authorized_keys -o PermitRootLogin=prohibit-password \\
+    -o "Subsystem=sftp internal-sftp"
+Restart=always
+"""
+# Control groups of version 2, whatever the machine has; no filter of system calls around those of the units.
+ENVIRONMENT = {"UNIFIED_CGROUP_HIERARCHY": "yes", "SYSTEMD_SECCOMP": "0"}
+BOOT = (
+    # The kernel ends a process namespace with its first process. A killed systemd-nspawn alone would leave its host.
+    *("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"),
+    *("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--private-users=no", "--link-journal=no"),
+    # What is in root's home here is no business of a host, and it has a firewall of its own.
+    *("--tmpfs=/root:mode=0700", "--capability=CAP_NET_ADMIN"),
+)
+# How much may pass a link at once, and how long a packet waits for its turn: beyond that it is dropped (tc-tbf(8)).
+BURST = "burst 256kb latency 50ms"
+INVENTORY = f"""[all:vars]
+ansible_user=root
+ansible_ssh_private_key_file={ROOT}/key
+ansible_ssh_common_args='-o UserKnownHostsFile={ROOT}/known_hosts -o StrictHostKeyChecking=yes'
+ansible_python_interpreter=auto_silent
+link_mbit="""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A host of a world: its name, the groups it is in, and its address."""
+
+    name: str
+    groups: tuple[str, ...]
+    address: str
+
+    @property
+    def link(self) -> str:
+        """Its link here, which is also the name of its network namespace."""
+        return f"{PREFIX}{self.name}"
+
+    @property
+    def root(self) -> Path:
+        """Its file system."""
+        return ROOT / self.name
+
+
+@dataclass(frozen=True)
+class World:
+    """Hosts that run: the text of their inventory, and the process of each by its name."""
+
+    inventory: str
+    machines: dict[str, subprocess.Popen[bytes]]
+
+
+def members(**groups: Sequence[str]) -> tuple[Member, ...]:
+    """Hosts by the groups they are in: `members(front=["front1"], load=["db1"], db=["db1"])`."""
+    names = dict.fromkeys(name for of_group in groups.values() for name in of_group)
+    return tuple(
+        Member(name, tuple(group for group, of_group in groups.items() if name in of_group), f"{NETWORK}.{number}")
+        for number, name in enumerate(names, 11)
+    )
+
+
+def require_possible(*needed: str) -> None:
+    """Skip the test where no world can be built, or a program is missing that it needs in addition."""
+    if os.geteuid() != 0:
+        pytest.skip("only root builds a world of hosts")
+    needs(*NEEDED, *needed)
+
+
+@contextmanager
+def standing(hosts: Sequence[Member], mbit: int) -> Iterator[World]:
+    """The world while the block lasts; `mbit` is the rate of each host's link in each direction, in Mbit/s."""
+    with ExitStack() as cleanup:
+        remove()
+        cleanup.callback(remove)
+        (ROOT / "memory").mkdir(parents=True, mode=0o700)
+        _mount("-t", "tmpfs", "-o", "mode=0700", "tmpfs", ROOT / "memory")
+        _make_keys()
+        _run(
+            f"ip link add {BRIDGE} type bridge", f"ip addr add {NETWORK}.1/24 dev {BRIDGE}", f"ip link set {BRIDGE} up"
+        )
+        for host in hosts:
+            _make_link(host, mbit)
+            _make_files(host)
+        running = {host.name: cleanup.enter_context(_running(host)) for host in hosts}
+        for host in hosts:
+            _wait(host, running[host.name])
+        yield World(inventory_of(hosts, mbit), running)
+
+
+def inventory_of(hosts: Sequence[Member], mbit: int) -> str:
+    """The inventory in Ansible's INI format."""
+    groups = dict.fromkeys(group for host in hosts for group in host.groups)
+    lines = [f"{host.name} ansible_host={host.address}" for host in hosts]
+    for group in groups:
+        lines += [f"[{group}]", *(host.name for host in hosts if group in host.groups)]
+    return "\n".join([*lines, f"{INVENTORY}{mbit}", ""])
+
+
+def remove() -> None:
+    """Remove what there is of a world, also of one whose builder was killed."""
+    mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for path in reversed([path for path in mounted if Path(path).is_relative_to(ROOT)]):
+        subprocess.run(["umount", "--lazy", path], capture_output=True)
+    shutil.rmtree(ROOT, ignore_errors=True)
+    for path in Path("/run/systemd/nspawn/propagate").glob(f"{PREFIX}*"):
+        shutil.rmtree(path, ignore_errors=True)
+    for path in Path("/run/netns").glob(f"{PREFIX}*"):
+        subprocess.run(["ip", "netns", "delete", path.name], capture_output=True)
+    # Links go with their namespaces, but not before the last program there has ended.
+    for path in Path("/sys/class/net").glob(f"{PREFIX}*"):
+        subprocess.run(["ip", "link", "delete", path.name], capture_output=True)
+
+
+def _make_keys() -> None:
+    """A key for whoever uses the world, and one for its hosts, which ssh thus knows."""
+    for name in ("key", "host_key"):
+        _run(f"ssh-keygen -q -t ed25519 -C world -f {ROOT / name} -N", last="")
+    (ROOT / "known_hosts").write_text(f"{NETWORK}.* {(ROOT / 'host_key.pub').read_text()}")
+
+
+def _make_link(host: Member, mbit: int) -> None:
+    """A namespace, joined to the bridge by a link that has a rate in both directions."""
+    name, rate = host.link, f"root tbf rate {mbit}mbit {BURST}"
+    _run(
+        f"ip netns add {name}",
+        f"ip link add {name} type veth peer name eth0 netns {name}",
+        f"ip link set {name} master {BRIDGE} up",
+        f"ip -n {name} link set lo up",
+        f"ip -n {name} addr add {host.address}/24 dev eth0",
+        f"ip -n {name} link set eth0 up",
+        f"tc qdisc add dev {name} {rate}",
+        f"tc -n {name} qdisc add dev eth0 {rate}",
+    )
+
+
+def _make_files(host: Member) -> None:
+    """This machine's files, with the host's own name, the world's keys, and little to boot; changes stay in memory."""
+    changed = ROOT / "memory" / host.name
+    for folder in (changed / "upper", changed / "work", host.root):
+        folder.mkdir(parents=True)
+    _mount("-t", "overlay", "overlay", "-o", f"lowerdir=/,upperdir={changed}/upper,workdir={changed}/work", host.root)
+    system, keys = host.root / "etc/systemd/system", host.root / "etc/ssh"
+    for wanted in system.glob("*.wants"):
+        shutil.rmtree(wanted)
+    for name in ("default.target", "ssh.service", "sshd.service", "ssh.socket"):
+        (system / name).unlink(missing_ok=True)
+    (system / "default.target").write_text(TARGET)
+    (system / "ssh.service").write_text(SSHD.format(sshd=programs.find(["sshd"])))
+    (host.root / "etc/hostname").write_text(f"{host.name}\n")
+    # It has no network to look for newer packages.
+    updated = host.root / "var/lib/apt/periodic/update-success-stamp"
+    updated.parent.mkdir(parents=True, exist_ok=True)
+    updated.touch()
+    for old in keys.glob("ssh_host_*"):
+        old.unlink()
+    shutil.copy(ROOT / "host_key", keys / "ssh_host_ed25519_key")
+    shutil.copy(ROOT / "host_key.pub", keys / "ssh_host_ed25519_key.pub")
+    shutil.copy(ROOT / "key.pub", keys / "authorized_keys")
+
+
+@contextmanager
+def _running(host: Member) -> Iterator[subprocess.Popen[bytes]]:
+    words = [f"--directory={host.root}", f"--machine={host.link}", f"--network-namespace-path=/run/netns/{host.link}"]
+    with (ROOT / f"{host.name}.console").open("wb") as console:
+        machine = subprocess.Popen(
+            [*BOOT, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **ENVIRONMENT},
+            start_new_session=True,
+        )
+    try:
+        yield machine
+    finally:
+        # Nothing there is worth an orderly end.
+        machine.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            machine.wait(STOP_S)
+
+
+def _wait(host: Member, machine: subprocess.Popen[bytes]) -> None:
+    """Return once its sshd takes connections."""
+    deadline = time.monotonic() + BOOT_S
+    while time.monotonic() < deadline and machine.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection((host.address, SSH_PORT), timeout=1):
+            return
+        time.sleep(0.1)
+    said = re.sub(r"\x1b\[[\d;]*m", "", (ROOT / f"{host.name}.console").read_text(errors="replace"))
+    raise AssertionError(f"{host.name} does not boot:\n{said[-2000:]}")
+
+
+def _mount(*words: str | Path) -> None:
+    done = subprocess.run(["mount", *words], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"no host can be made here: {done.stderr.strip().splitlines()[-1]}")
+
+
+def _run(*commands: str, last: str | None = None) -> None:
+    for command in commands:
+        argv = [*command.split(), *([] if last is None else [last])]
+        done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert done.returncode == 0, f"{command}: {done.stderr}"

@@ -1,0 +1,87 @@
+"""The JSON Schema of results: every field is described, and what runs leave on disk keeps to it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from bench.cli import main, run
+from bench.records import records, schema
+from bench.reproduce import folder as reproduction
+from tests.bench.measure.fake_instrument import FakeInstrument, arguments
+from tests.bench.report import report_folder
+
+# File of a run's folder -> the definition of it, or of each of its lines.
+FILES = {"run.json": "run", "environment.json": "environment", "trials.jsonl": "trial", "verify.jsonl": "check"}
+
+
+@cache
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    document = schema.schema(reproduction.Reproduction)
+    return jsonschema.Draft202012Validator({**document, "$ref": f"#/$defs/{name}"})
+
+
+def lines_of(folder: Path, name: str) -> list[dict]:
+    text = (folder / name).read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()] if name.endswith("l") else [json.loads(text)]
+
+
+def problems(folder: Path) -> list[str]:
+    """What in a run's folder does not keep to the schema."""
+    return [
+        f"{name}: {error.json_path}: {error.message}"
+        for name, definition in FILES.items()
+        for record in lines_of(folder, name)
+        for error in validator(definition).iter_errors(record)
+    ]
+
+
+def test_report_prints_a_schema_that_carries_the_version_of_the_format(capsys):
+    assert main.main(["report", "--schema"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator.check_schema(document)
+    assert document["version"] == records.FORMAT
+    assert set(FILES.values()) <= document["$defs"].keys()
+
+
+@pytest.mark.servers
+def test_a_real_run_keeps_to_it(tmp_path, monkeypatch):
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    instrument = FakeInstrument()
+    instrument.refuses.add("two")
+    words = ["--stack", "one", "--stack", "two", "--layer", "none", "--workload", "home", "--rounds", "1"]
+    run.main(
+        arguments([*words, "--guard", "interference=off", "--duration", "1", "--to", str(tmp_path / "run")]),
+        instrument,
+    )
+    assert len(lines_of(tmp_path / "run", "trials.jsonl")) == 2
+    assert problems(tmp_path / "run") == []
+
+
+def test_every_field_of_every_record_is_described(tmp_path):
+    assert problems(report_folder.make(tmp_path / "run")) == []
+    definitions = schema.schema(reproduction.Reproduction)["$defs"]
+    for name, record in definitions.items():
+        for field, about in record["properties"].items():
+            assert about["description"].endswith("."), f"{name}.{field}"
+
+
+def test_what_does_not_keep_to_it_is_found(tmp_path):
+    first, *_ = lines_of(report_folder.make(tmp_path / "run", rounds=1), "trials.jsonl")
+    del first["stack"]
+    errors = validator("trial").iter_errors({**first, "status": "great"})
+    assert {error.json_path for error in errors} == {"$", "$.status"}
+
+
+def test_a_reproduction_keeps_to_it(tmp_path):
+    record = reproduction.Reproduction(
+        reproduction.FORMAT, "caching", True, ("python",), "2026-11-21T08:07:00+00:00", None, ()
+    )
+    reproduction.write(tmp_path, record)
+    content = json.loads((tmp_path / reproduction.FILE).read_text("utf-8"))
+    assert list(validator("reproduction").iter_errors(content)) == []
+    assert reproduction.read(tmp_path) == record

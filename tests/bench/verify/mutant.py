@@ -1,0 +1,194 @@
+"""The real site as a deployment that a test brings up: mutant_server.py in a process of its own, and its commands."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+from bench import paths
+from bench.machine.ports import free_port
+from bench.project.description import read
+from bench.project.run_command import INHERITED
+from bench.verify import site as sites
+from bench.verify.site import Account, Site
+from tests.bench.verify.mutant_server import CONTROL
+
+ROWS = 2000
+READY_S = 30
+TRIES = 20
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The site's environment, with its probes, on a database and static files in that folder."""
+    own = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return own | {
+        "PATH": os.environ["PATH"],
+        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "DATABASE_URL": f"sqlite:///{folder}/site.sqlite3",
+        "BENCHAPP_STATIC_ROOT": str(folder / "static"),
+        "BENCHAPP_PROBES": "1",
+        "SECRET_KEY": "of-tests",
+    }
+
+
+def make(folder: Path) -> None:
+    """Fill a database, and collect the static files."""
+    folder.mkdir()
+    words = (["migrate", "-v", "0"], ["loadfixtures", "--rows", str(ROWS)], ["collectstatic", "--noinput", "-v", "0"])
+    for command in words:
+        done = subprocess.run(
+            [sys.executable, "manage.py", *command], cwd=paths.PROJECT, env=environment(folder), capture_output=True
+        )
+        assert done.returncode == 0, done.stderr.decode()
+
+
+@dataclass(frozen=True)
+class MutantSite(Site):
+    """The site's expected pages and commands; its accounts are made once for all tests."""
+
+    accounts: ClassVar[list[Account]] = []
+    removed: ClassVar[list[tuple[list[str], list[str]]]] = []
+    told: Any = field(default=None, compare=False)
+
+    def outdated_paths(self) -> list[str]:
+        """None: nobody else writes, and the command takes seconds."""
+        return []
+
+    def create_accounts(self, count: int, env: Any = None) -> list[Account]:
+        if not self.accounts:
+            self.accounts.extend(super().create_accounts(3, env))
+        return self.accounts[:count]
+
+    def remove_accounts(self, accounts: list[Account], posts: list[str], env: Any = None) -> None:
+        self.removed.append(([account.username for account in accounts], posts))
+
+    def run_write(self, words: list[str], env: Any) -> None:
+        super().run_write(words, env)
+        if self.told:
+            self.told()
+
+    def write_row(self, author: int, what: str, env: Any) -> dict[str, Any]:
+        written = super().write_row(author, what, env)
+        if self.told:
+            self.told()
+        return written
+
+
+def prepared(folder: Path) -> MutantSite:
+    """The site with its expected pages."""
+    static = folder / "static"
+    manage_py = paths.PROJECT / "manage.py"
+    env, said = environment(folder), read(paths.PROJECT).description
+    site = sites.learn(None, env, sys.executable, manage_py, description=said, static=static)
+    site = sites.prepare(replace(site, may_write=True, is_copy=True))
+    return MutantSite(**vars(site))
+
+
+class Mutant:
+    """The server; `reset` gives it mutations by name."""
+
+    def __init__(self, url: str, folder: Path, process: subprocess.Popen):
+        self.url, self.folder, self.process = url, folder, process
+        self.log = folder / "site.log"
+
+    def say(self, **said: Any) -> dict[str, Any]:
+        """Change what the server does; asked again where its mutation is to be impatient, or its worker was killed."""
+        request = urllib.request.Request(self.url + CONTROL, json.dumps(said).encode())
+        for _ in range(TRIES):
+            with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10) as answer:
+                return json.load(answer)
+            time.sleep(0.05)
+        raise OSError("the mutant does not answer")
+
+    def reset(self, *wrong: str, caches: bool = False) -> None:
+        self.log.unlink(missing_ok=True)
+        self.say(wrong=[name for name in wrong if name], caches=caches)
+
+    @property
+    def rows_left(self) -> int:
+        return self.say()["rows"]
+
+
+@contextlib.contextmanager
+def serving(made: Path, folder: Path) -> Iterator[Mutant]:
+    """The server on the site that `make` has made in a folder."""
+    (folder / "store").mkdir()
+    (folder / "conf").mkdir()
+    (folder / "conf" / "server.conf").write_text("set req.http.X-Token-Cookie = req.http.Cookie;")
+    port = free_port()
+    argv = [sys.executable, "-m", "tests.bench.verify.mutant_server", str(port), str(folder)]
+    with (folder / "errors.log").open("w") as errors:
+        process = subprocess.Popen(argv, cwd=paths.PROJECT, env=environment(made), stdout=errors, stderr=errors)
+    mutant = Mutant(f"http://127.0.0.1:{port}", folder, process)
+    try:
+        deadline = time.monotonic() + READY_S
+        while True:
+            try:
+                mutant.reset()
+                break
+            except OSError:
+                assert process.poll() is None and time.monotonic() < deadline, (folder / "errors.log").read_text()
+                time.sleep(0.05)
+        yield mutant
+    finally:
+        process.terminate()
+        process.wait()
+
+
+class FakeRunning:
+    """The deployment of the mutant: the parts that checks use."""
+
+    def __init__(self, mutant: Mutant, layer: Any, services: tuple[str, ...] = ("memory",), threads: int = 8):
+        self.mutant, self.url, self.env = mutant, mutant.url, {}
+        self.store, self.ready_s, self.pids = mutant.folder / "store", 0.0, {"app": mutant.process.pid}
+        self.layout = SimpleNamespace(conf=mutant.folder / "conf")
+        self.case = SimpleNamespace(
+            layers=(layer,),
+            servers=(SimpleNamespace(name="app"),),
+            services=tuple(SimpleNamespace(name=name) for name in services),
+            threads=threads,
+            settings={"cache_seconds": 60},
+        )
+
+    def log_bytes(self) -> int:
+        return self.mutant.log.stat().st_size if self.mutant.log.exists() else 0
+
+    def entries(self) -> int:
+        return 0
+
+    @contextlib.contextmanager
+    def again(self, changes: dict[str, Any]) -> Iterator[FakeRunning]:
+        if "cache_seconds" in changes:
+            self.mutant.say(ttl_s=changes["cache_seconds"])
+        yield self
+
+    @contextlib.contextmanager
+    def beside(self) -> Iterator[FakeRunning]:
+        yield self
+
+    def restart(self, name: str) -> None:
+        self.mutant.say(restart=True)
+
+    @contextlib.contextmanager
+    def without_service(self, name: str, how: str = "stopped") -> Iterator[None]:
+        self.mutant.say(service=how)
+        yield
+        self.mutant.say(service="up")
+
+    def hung(self, name: str) -> contextlib.AbstractContextManager[None]:
+        return self.without_service(name, "hangs")
+
+    @contextlib.contextmanager
+    def on_small_disk(self) -> Iterator[SimpleNamespace]:
+        fill = lambda: self.mutant.say(room=False)  # noqa: E731
+        yield SimpleNamespace(fill=fill, fill_names=fill, free=lambda: self.mutant.say(room=True))

@@ -1,0 +1,174 @@
+"""A right cache of whole pages before the real site; a mutation replaces one of its RULES."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+FORBIDDEN = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0", "must-revalidate", "max-age=5", "max-age=-5"}
+NEVER_CACHED = ("/static/", "/login/", "/healthz", "/__probe__/inside", "/__probe__/entries", "/__probe__/connections")
+WRITES = ("/__probe__/rows/", "/posts/")
+SILENT = ("/look/", "/roll-back/", "-silently/")
+HTML = "text/html"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, its path as it was sent."""
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    body: bytes = b""
+
+    def header(self, name: str) -> str:
+        return self.headers.get(name.lower(), "")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer; `streamed` when it came in pieces."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    streamed: bool = False
+
+    def header(self, name: str) -> str:
+        return ", ".join(value for key, value in self.headers if key.lower() == name.lower())
+
+    def names(self, name: str) -> set[str]:
+        return {word.partition('="')[0] for word in "".join(self.header(name).lower().split()).split(",")} - {""}
+
+    def without(self, *names: str) -> Answer:
+        return replace(self, headers=tuple(pair for pair in self.headers if pair[0].lower() not in names))
+
+    def having(self, **headers: str) -> Answer:
+        """With these headers, spelt with underscores, in place of what it has of them."""
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        bare = self.without(*(name.lower() for name in given))
+        return replace(bare, headers=(*bare.headers, *given.items()))
+
+
+def _path(asked: Asked) -> str:
+    """The path, and what pages may read of a visitor."""
+    coding = asked.header("accept-encoding") if "/coded/" in asked.path else ""
+    theme = asked.header("x-theme") + asked.header("cookie").partition("theme=")[2]
+    return f"{asked.path}|{coding}|{theme}" if coding or theme else asked.path
+
+
+# What may be answered from the cache, what may be stored, and under which name. Each is replaced by one mutation.
+RULES: dict[str, Callable[..., Any]] = {
+    "host": lambda asked: asked.header("host").partition(":")[0] in ("127.0.0.1", "localhost"),
+    "method": lambda asked: asked.method in ("GET", "HEAD"),
+    "query": lambda asked: not asked.query,
+    "authorization": lambda asked: not asked.header("authorization"),
+    "script": lambda asked: not (asked.header("hx-request") or asked.header("x-requested-with")),
+    "session": lambda asked: "sessionid" not in asked.header("cookie"),
+    "stored-method": lambda asked, answer: asked.method == "GET",
+    "stored-authorization": lambda asked, answer: not asked.header("authorization"),
+    "stored-session": lambda asked, answer: "sessionid" not in asked.header("cookie"),
+    "status": lambda asked, answer: answer.status == 200,
+    "kind": lambda asked, answer: answer.header("content-type").startswith((HTML, "text/plain")),
+    "cookies": lambda asked, answer: not answer.header("set-cookie"),
+    "vary": lambda asked, answer: answer.names("vary") <= {"cookie", "accept-encoding"},
+    "control": lambda asked, answer: not answer.names("cache-control") & FORBIDDEN,
+    "lifetime": lambda asked, answer: not answer.header("expires") and not answer.header("age"),
+    "nonce": lambda asked, answer: (
+        "'nonce-" not in answer.header("content-security-policy")
+        and not answer.header("content-security-policy-report-only")
+    ),
+    "whole": lambda asked, answer: not answer.streamed,
+    "key": _path,
+    "stored": lambda asked, answer: answer,
+    "hit": lambda answer: answer,
+    "late": lambda before, now: before == now,
+    "coalesces": lambda asked: True,
+    "fresh": lambda age_s, ttl_s: age_s <= ttl_s,
+    "gone": lambda answer, stored: answer,
+    "invalidates": lambda asked: not asked.path.endswith(SILENT),
+    "stale": lambda key: True,
+    "file-name": lambda key: f"{abs(hash(key))}",
+    "temporary": lambda body: body,
+    "file-mode": lambda: 0o644,
+    "folder-mode": lambda: 0o755,
+}
+ANSWERED = ("host", "method", "query", "authorization", "script", "session")
+STORED = ("stored-method", "stored-authorization", "stored-session", "status", "kind", "cookies", "vary", "control")
+STORED += ("lifetime", "nonce", "whole")
+
+
+class Cache:
+    """The pages in memory, and a file for each as layers with files have it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.rules = dict(RULES)
+        self.ttl_s = 60.0
+        self.pages: dict[str, tuple[Answer, float]] = {}
+        self.purged: dict[str, tuple[Answer, float]] = {}
+        self.generation = 0
+        # Whether its service answers, and whether there is room.
+        self.works = self.has_room = True
+        self.locks: defaultdict[tuple[str, int], threading.Lock] = defaultdict(threading.Lock)
+        self.files_lock = threading.Lock()
+
+    def respond(self, asked: Asked, render: Callable[[], Answer]) -> Answer:
+        """The cached page, or the rendered one, which is stored where that is allowed."""
+        if not all(self.rules[name](asked) for name in ANSWERED) or asked.path.startswith(NEVER_CACHED):
+            answer = render()
+            if asked.method == "POST" and asked.path.startswith(WRITES) and self.rules["invalidates"](asked):
+                self.purge()
+            return answer
+        key = self.rules["key"](asked)
+        if stored := self._stored(key):
+            return self.rules["hit"](stored)
+        with self.locks[key, self.generation if self.rules["coalesces"](asked) else secrets.randbits(64)]:
+            if stored := self._stored(key):
+                return self.rules["hit"](stored)
+            before = self.generation
+            answer = render()
+            if all(self.rules[name](asked, answer) for name in STORED) and self.rules["late"](before, self.generation):
+                self.store(key, self.rules["stored"](asked, answer))
+            return self.rules["gone"](answer, self.pages.get(key, (answer, 0))[0])
+
+    def _stored(self, key: str) -> Answer | None:
+        answer, at = self.pages.get(key, (None, 0.0))
+        return answer if self.works and self.rules["fresh"](time.monotonic() - at, self.ttl_s) else None
+
+    def store(self, key: str, answer: Answer) -> None:
+        if not self.works or not self.has_room:
+            return
+        self.pages[key] = answer, time.monotonic()
+        # One at a time: of many temporary files at once the store would be too large.
+        with self.files_lock:
+            pages = self.folder / "pages"
+            pages.mkdir(exist_ok=True)
+            pages.chmod(self.rules["folder-mode"]())
+            path, new = pages / self.rules["file-name"](key), pages / f".{secrets.token_hex(8)}"
+            new.write_bytes(self.rules["temporary"](answer.body))
+            new.chmod(self.rules["file-mode"]())
+            new.replace(path)
+        if self.rules["file-name"] is RULES["file-name"]:
+            timer = threading.Timer(self.ttl_s, lambda: path.unlink(missing_ok=True))
+            timer.daemon = True
+            timer.start()
+
+    def empty(self) -> None:
+        self.pages = {}
+        shutil.rmtree(self.folder / "pages", ignore_errors=True)
+
+    def purge(self) -> None:
+        """Remove the pages that a write made stale: all of them."""
+        self.generation += 1
+        stale = {key for key in self.pages if self.rules["stale"](key)}
+        self.purged |= {key: self.pages[key] for key in stale}
+        self.pages = {key: page for key, page in self.pages.items() if key not in stale}

@@ -1,0 +1,378 @@
+"""The real site over raw sockets, right or with one mutation: python -m tests.bench.verify.mutant_server PORT FOLDER
+
+A master forks one worker, and another when that is killed. `POST /__mutant__/` with a JSON object changes what the
+worker does, as `Mutant` says; a new worker has the same state. Faults of the wire are here, by name; those of answers
+and of the cache are in mutations.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import socket
+import socketserver
+import sys
+import threading
+import time
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from tests.bench.verify import mutations
+from tests.bench.verify.mutant_cache import RULES, Answer, Asked, Cache
+
+CONTROL = "/__mutant__/"
+# How long an answer is late, where it is.
+OPEN_S = 3.5
+
+
+class Mutant:
+    """The state of the site.
+
+    wrong     names of mutations
+    caches    whether there is a cache before it
+    log       the file of its log
+    """
+
+    def __init__(self, folder: Path):
+        self.folder, self.state_file = folder, folder / "state.json"
+        self.said: dict[str, Any] = {}
+        self.wrong: set[str] = set()
+        self.caches = self.hangs = self.is_later = False
+        self.kept: dict[str, Any] = {}
+        self.requests = 0
+        self.one = threading.Lock()
+        self.cache = Cache(folder / "store")
+        if self.state_file.exists():
+            self.change(json.loads(self.state_file.read_text()))
+            # The first worker was killed.
+            self.is_later = True
+
+    def change(self, said: dict[str, Any]) -> None:
+        """Be as the object says: `wrong` starts anew with these mutations, all else changes one thing."""
+        cache = self.cache
+        if "wrong" in said:
+            self.wrong, self.kept, self.requests, self.hangs, self.is_later = set(said["wrong"]), {}, 0, False, False
+            self.caches = said.get("caches", False)
+            cache = self.cache = Cache(self.folder / "store")
+            cache.rules = RULES | {
+                name: rule for wrong in self.wrong for name, rule in mutations.RULES.get(wrong, {}).items()
+            }
+        if "ttl_s" in said or "wrong" in said:
+            cache.empty()
+        cache.ttl_s = said.get("ttl_s", cache.ttl_s)
+        if "service" in said:
+            is_up = said["service"] == "up"
+            self.kept["before"] = self.kept.get("before", {}) if is_up else cache.pages
+            cache.pages = self.kept["before"] if is_up and "forgets-what-it-was-not-told" in self.wrong else {}
+            cache.works, self.hangs = is_up and "no-hits-after" not in self.wrong, said["service"] == "hangs"
+        if "room" in said:
+            cache.has_room = said["room"] and "full-disk-forever" not in self.wrong
+        if said.get("restart"):
+            cache.pages = cache.purged if "restart-brings-back" in self.wrong else {}
+        if said.get("purge"):
+            cache.purge()
+        self.said |= {name: said[name] for name in ("wrong", "caches", "ttl_s") if name in said}
+        self.state_file.write_text(json.dumps(self.said))
+
+    def answer(self, asked: Asked, render: Any) -> Answer:
+        """The answer to a request, by the cache or by the site, with its mutations."""
+        self.requests += 1
+        answer = self.cache.respond(asked, lambda: render(asked)) if self.caches else render(asked)
+        for name in [*mutations.ALWAYS, *self.wrong]:
+            if name in mutations.AFTER:
+                answer = mutations.AFTER[name](self, asked, answer) or answer
+        return answer
+
+
+class SiteHandler(BaseHTTPRequestHandler):
+    """Reads requests, and asks the site as WSGI says (PEP 3333)."""
+
+    mutant: Mutant
+    site: Any
+
+    def environ(self, asked: Asked) -> dict[str, Any]:
+        host, _, port = asked.header("host").partition(":")
+        passed = {name: value for name, value in asked.headers.items() if name != "transfer-encoding"}
+        variables = {"HTTP_" + name.upper().replace("-", "_"): value for name, value in passed.items()}
+        if "believes-internal" in self.mutant.wrong and asked.header("x-token-cookie"):
+            variables["HTTP_COOKIE"] = asked.header("x-token-cookie")
+        return {
+            **variables,
+            "REQUEST_METHOD": asked.method,
+            "SCRIPT_NAME": "",
+            "PATH_INFO": unquote_to_bytes(asked.path.encode("latin-1")).decode("latin-1"),
+            "RAW_URI": asked.path,
+            "REQUEST_URI": asked.path,
+            "QUERY_STRING": asked.query,
+            "CONTENT_TYPE": asked.header("content-type"),
+            "CONTENT_LENGTH": str(len(asked.body)),
+            "SERVER_NAME": host,
+            "SERVER_PORT": port or "80",
+            "SERVER_PROTOCOL": "HTTP/1.1",
+            "REMOTE_ADDR": "127.0.0.1",
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.input": io.BytesIO(asked.body),
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": True,
+            "wsgi.run_once": False,
+        }
+
+    def called(self, asked: Asked) -> tuple[Answer, Any]:
+        """The head of the site's answer, and its pieces."""
+        said: list[Any] = []
+        pieces = self.site(self.environ(asked), lambda status, headers, *_: said.extend((status, headers)))
+        return Answer(int(said[0].split()[0]), tuple(said[1]), b""), pieces
+
+    def render(self, asked: Asked) -> Answer:
+        head, pieces = self.called(asked)
+        body = b""
+        try:
+            for piece in pieces:
+                body += piece
+        except ConnectionAbortedError:
+            if "keeps-broken" not in self.mutant.wrong:
+                raise
+            return replace(head, body=body)
+        finally:
+            getattr(pieces, "close", lambda: None)()
+        return replace(head, body=body, streamed=not head.header("content-length") and head.status == 200)
+
+    def given(self) -> dict[str, str]:
+        """The headers; a name with underscores is dropped, for CGI cannot tell it from one with dashes."""
+        pairs = [(name.lower(), value) for name, value in self.headers.items()]
+        if "passes-underscores" in self.mutant.wrong:
+            pairs = [(name.replace("_", "-"), value) for name, value in pairs]
+        return {name: value for name, value in pairs if "_" not in name}
+
+    def read_body(self, wrong: set[str]) -> bytes:
+        """The body; raises ValueError when it is none."""
+        length = self.headers.get("Content-Length")
+        coded = "chunked" in self.headers.get("Transfer-Encoding", "")
+        if ("body-left" in wrong and not coded) or (coded and "chunks-ignored" in wrong):
+            return b""
+        if not coded or (length and "length-wins" in wrong):
+            return self.rfile.read(int(length or 0))
+        body = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"" if "chunks-dropped" in wrong else body
+
+
+class Handler(SiteHandler):
+    """One connection."""
+
+    protocol_version = default_request_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        if "impatient" in self.mutant.wrong:
+            self.timeout = 0.045
+        super().setup()
+        self.number = 0
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+    def log(self, line: str) -> None:
+        with (self.mutant.folder / "site.log").open("a") as log:
+            log.write(line + "\n")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("do_"):
+            return self.answer
+        raise AttributeError(name)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse a request that cannot be read, such as one with more than 100 headers."""
+        wrong = self.mutant.wrong
+        if "many-headers-close" in wrong:
+            self.close_connection = True
+        elif "takes-http2" in wrong and code == 505:
+            self.wfile.write(b"\0\0\0\4\0\0\0\0\0")
+        elif "repeats-protocol" in wrong:
+            self.wfile.write(b"HTTP/1.1 x 400 Bad Request\r\n\r\n")
+        else:
+            super().send_error(502 if "many-headers-break" in wrong else code, message, explain)
+
+    def handle_one_request(self) -> None:
+        with contextlib.suppress(ConnectionError):
+            super().handle_one_request()
+            return
+        self.close_connection = True
+
+    def answer(self) -> None:
+        """Answer one request."""
+        wrong, target = self.mutant.wrong, self.requestline.split(" ")[1]
+        self.number += 1
+        path, _, query = target.partition("?")
+        try:
+            body = self.read_body(wrong if path != CONTROL else set())
+        except ValueError:
+            self.refuse(502 if "chunk-breaks" in wrong else 400)
+            return
+        asked = Asked(self.command, path, query, self.given(), body)
+        if path == CONTROL:
+            self.mutant.change(json.loads(body))
+            if b'"wrong"' in body:
+                remove_comments()
+            self.send(Answer(200, (), json.dumps({"rows": rows_left()}).encode()))
+            return
+        if (status := self.refused(asked)) is not None:
+            if status:
+                self.refuse(status)
+            return
+        if "upgrades" in wrong and asked.header("upgrade"):
+            self.send_response(101)
+            self.end_headers()
+        if "/halting/" in path:
+            self.stream(asked)
+            return
+        try:
+            self.send(self.mutant.answer(asked, self.render))
+        except ConnectionAbortedError:
+            self.hang_up()
+        if "drops-pipelined" in wrong:
+            self.rfile = self.connection.makefile("rb")
+
+    def refused(self, asked: Asked) -> int | None:
+        """The status with which a request is refused, 0 for a closed connection; None when it is answered."""
+        wrong = self.mutant.wrong
+        if "logs-paths" in wrong and asked.path.startswith("/%"):
+            self.log(f"Not Found: {asked.path}")
+        if "logs-hosts" in wrong and "other.example" in asked.header("host"):
+            self.log("x" * 2000)
+        if "reset-upload" in wrong and len(asked.body) > 500_000:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            return self.hang_up()
+        if "bytes-kill" in wrong and not all(value.isascii() for value in asked.headers.values()):
+            return self.hang_up()
+        if "refuses-chunks" in wrong and asked.header("transfer-encoding"):
+            return 411
+        if not self.headers.get("Host") and self.request_version == "HTTP/1.1" and "any-host" not in wrong:
+            return 400
+        if "busy" in wrong and self.mutant.requests % 40 == 39:
+            self.mutant.requests += 1
+            return 503
+        if "forgets-after-first" in wrong and self.number == 2:
+            return 404
+        both = asked.header("transfer-encoding") and asked.header("content-length")
+        return 400 if both and not wrong & {"keeps-two-lengths", "length-wins", "chunks-ignored"} else None
+
+    def refuse(self, status: int) -> None:
+        self.close_connection = True
+        self.send(Answer(status, (("Content-Type", "text/plain"),), b"refused"))
+
+    def hang_up(self) -> int:
+        """End the connection without an answer."""
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+        return 0
+
+    def stream(self, asked: Asked) -> None:
+        """Send the pieces of an answer as they come."""
+        head, pieces = self.called(asked)
+        if "halves-look-whole" in self.mutant.wrong:
+            head, self.close_connection = head.without("content-length").having(Connection="close"), True
+        self.send_head(head)
+        for piece in pieces:
+            self.wfile.write(piece)
+
+    def send_head(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.headers:
+            self.send_header(name, value)
+        self.end_headers()
+
+    def send(self, answer: Answer) -> None:
+        wrong, body = self.mutant.wrong, answer.body
+        head, chunks = self.command == "HEAD", "chunks-for-1.0" in wrong
+        length = str(len(body)) if not head or body else answer.header("content-length") or "0"
+        length = "1" if head and "head-other-length" in wrong else length
+        answer = answer.without("content-length", "connection")
+        answer = answer.having(Transfer_Encoding="chunked") if chunks else answer.having(Content_Length=length)
+        if answer.status == 304:
+            answer = answer.without("content-length")
+        if self.close_connection or "closes" in wrong:
+            answer = answer.having(Connection="close")
+        self.close_connection = self.close_connection or bool(wrong & {"closes", "closes-silently"})
+        self.send_head(answer)
+        if answer.status != 304 and (not head or "head-with-body" in wrong):
+            body = body or b"a body" * head
+            body = body[: len(body) // 2] if "cuts-large" in wrong and len(body) > 1_000_000 else body
+            self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunks else body)
+        if self.request_version == "HTTP/1.0" and "open-after-1.0" in wrong:
+            time.sleep(OPEN_S)
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    """Takes 200 clients at once and is quiet about those who leave."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+def rows_left() -> int:
+    """How many rows of probes there are."""
+    from benchapp.models import Author
+
+    return Author.objects.filter(name__startswith="probe-").count()
+
+
+def remove_comments() -> None:
+    """Remove those of the accounts of checks."""
+    from benchapp.models import Comment
+
+    Comment.objects.filter(name__startswith="verify-").delete()
+
+
+def serve(listener: socket.socket, folder: Path) -> None:
+    """Serve as a worker."""
+    from django.conf import settings
+
+    from config.wsgi import application
+
+    # Logging in costs nothing here.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher", *settings.PASSWORD_HASHERS]
+    handler = type("Bound", (Handler,), {"mutant": Mutant(folder), "site": staticmethod(application)})
+    server = Server(listener.getsockname(), handler, bind_and_activate=False)
+    server.socket = listener
+    server.serve_forever(poll_interval=0.02)
+
+
+def main() -> None:
+    """Keep one worker."""
+    listener = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=256)
+    worker = 0
+
+    def end(*_: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    import config.wsgi  # noqa: F401 - before the fork, so that a new worker starts at once
+
+    while True:
+        worker = os.fork()
+        if not worker:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            serve(listener, Path(sys.argv[2]))
+        os.waitpid(worker, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,342 @@
+"""Mistakes of the real site, of its servers and of a cache before it, one line each, by name.
+
+AFTER changes the answer, RULES a rule of the cache (mutant_cache.py). Faults of the wire have a name alone:
+mutant_server.py makes them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tests.bench.verify.mutant_cache import RULES as RIGHT
+from tests.bench.verify.mutant_cache import Answer, Asked
+
+After = Callable[[Any, Asked, Answer], Answer | None]
+LISTED = "/posts/"
+PAGE = "/__probe__/page/"
+TOKEN = b'<form><input type="hidden" name="csrfmiddlewaretoken" value="%s"></form></body>'
+SIGNED_IN = re.compile(rb"verify-[0-9a-f]{16}")
+COMMENT = re.compile(rb"verified [0-9a-f]{16}")
+
+
+def html(answer: Answer) -> bool:
+    return answer.header("content-type").startswith("text/html")
+
+
+def page(asked: Asked, answer: Answer) -> bool:
+    """Whether it is a page of the site, anonymous or not."""
+    return answer.status == 200 and html(answer) and not asked.path.startswith(("/__probe__", "/login/"))
+
+
+def at(path: str, status: int = 200) -> After:
+    """Another status there."""
+    return lambda _, asked, answer: replace(answer, status=status) if asked.path.startswith(path) else None
+
+
+def statuses(old: int, new: int, path: str = "/") -> After:
+    """One status in place of another below a path."""
+    return lambda _, q, a: replace(a, status=new) if a.status == old and q.path.startswith(path) else None
+
+
+def on_pages(change: Callable[[Asked, Answer], Answer]) -> After:
+    return lambda _, asked, answer: change(asked, answer) if page(asked, answer) else None
+
+
+def body(old: bytes, new: bytes, path: str = "/") -> After:
+    """Other bytes in the body."""
+    return lambda _, q, a: replace(a, body=a.body.replace(old, new)) if q.path.startswith(path) else None
+
+
+def headers(path: str = "/", drop: tuple[str, ...] = (), **put: str) -> After:
+    """Headers left out and put in."""
+    return lambda _, q, a: a.without(*drop).having(**put) if q.path.startswith(path) else None
+
+
+def inside(**said: Any) -> After:
+    """What a worker says of itself."""
+
+    def change(_: Any, asked: Asked, answer: Answer) -> Answer | None:
+        if asked.path != "/__probe__/inside" or answer.status != 200:
+            return None
+        given = {name: value(asked) if callable(value) else value for name, value in said.items()}
+        return replace(answer, body=json.dumps(json.loads(answer.body) | given).encode())
+
+    return change
+
+
+def leads(location: Callable[[Asked, str], str]) -> After:
+    """Redirects elsewhere."""
+    return lambda _, q, a: a.having(Location=location(q, a.header("location"))) if a.header("location") else None
+
+
+def remembers(pattern: re.Pattern[bytes]) -> After:
+    """The last text of the kind that any page had stands on all."""
+
+    def change(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+        if not page(asked, answer):
+            return None
+        if found := pattern.search(answer.body):
+            mutant.kept["leak"] = found[0]
+        return replace(answer, body=answer.body + mutant.kept.get("leak", b""))
+
+    return change
+
+
+def first_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+    """As a view that is cached without its visitor: whoever comes first is who all are."""
+    return mutant.kept.setdefault((asked.path, asked.query), answer) if page(asked, answer) else None
+
+
+def kept_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+    """The anonymous page for everybody, once it was asked for."""
+    if page(asked, answer) and "sessionid" not in asked.header("cookie"):
+        mutant.kept[asked.path] = answer
+    return mutant.kept.get(asked.path) if page(asked, answer) else None
+
+
+def shows_never(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+    """Texts of a write that was rolled back stand on each page."""
+    if asked.path.endswith("/roll-back/"):
+        mutant.kept["never"] = " ".join(json.loads(answer.body)["never"]).encode()
+    return replace(answer, body=answer.body + mutant.kept.get("never", b"")) if page(asked, answer) else None
+
+
+def slowly(seconds: float, when: Callable[[Any, Asked], bool]) -> After:
+    def change(mutant: Any, asked: Asked, answer: Answer) -> None:
+        if when(mutant, asked):
+            time.sleep(seconds)
+
+    return change
+
+
+def one_by_one(mutant: Any, asked: Asked, answer: Answer) -> None:
+    """Each waits for the rendering of the one before."""
+    if "/answer/" in asked.path:
+        with mutant.one:
+            time.sleep(0.3)
+
+
+def packed(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+    """Compressed for those who accept it, and no word of that to caches."""
+    right = answer.status == 200 and "gzip" in asked.header("accept-encoding") and not answer.header("content-encoding")
+    coded = replace(answer, body=gzip.compress(answer.body)).having(Content_Encoding="gzip")
+    return coded.without("vary") if right and html(answer) else None
+
+
+def full(mutant: Any) -> bool:
+    return not mutant.cache.has_room
+
+
+def litters(mutant: Any, asked: Asked, answer: Answer) -> None:
+    if full(mutant):
+        (mutant.cache.folder / f".{secrets.token_hex(8)}").touch()
+
+
+def floods(word: str, where: str) -> After:
+    """What has this word in its query, cookie or host empties the cache."""
+
+    def change(mutant: Any, asked: Asked, answer: Answer) -> None:
+        if word in (asked.query if where == "query" else asked.header(where)):
+            mutant.cache.pages.clear()
+
+    return change
+
+
+def full_brings_back(mutant: Any, asked: Asked, answer: Answer) -> None:
+    if asked.path == "/__probe__/fill/":
+        mutant.cache.pages = dict(mutant.cache.purged)
+
+
+# As a worker of an ordinary user, whoever runs the tests.
+ALWAYS = ("ordinary-user",)
+AFTER: dict[str, After] = {
+    "ordinary-user": inside(user_id=65534),
+    "error-page": at(LISTED, 500),
+    "error-everywhere": at("/", 500),
+    "error-for-hosts": lambda _, q, a: replace(a, status=500) if "127.0.0.1" not in q.header("host") else None,
+    "soft-404": statuses(404, 200),
+    "other-content": body(b"post", b"pest", LISTED),
+    "other-charset": on_pages(lambda _, a: a.having(Content_Type="text/html; charset=latin-1")),
+    "token-on-pages": on_pages(lambda _, a: replace(a, body=a.body.replace(b"</body>", TOKEN % b"abc"))),
+    "cookie-on-pages": on_pages(lambda _, a: a.having(Set_Cookie="seen=1; Path=/")),
+    "no-render-id": headers(drop=("x-render-id",)),
+    "same-render-id": headers(X_Render_Id="same"),
+    "no-css": lambda _, q, a: replace(a, status=404) if q.path.endswith(".css") else None,
+    "no-picture": lambda _, q, a: (
+        replace(a, status=404) if q.path.endswith((".svg", ".png", ".ico", ".webp")) else None
+    ),
+    "octets": headers("/static/", Content_Type="application/octet-stream"),
+    "gzip-varies-not": packed,
+    "gzip-not": lambda _, q, a: a.having(Content_Encoding="gzip") if "gzip" in q.header("accept-encoding") else None,
+    "plain-404": lambda _, q, a: replace(a, body=b"not here") if a.status == 404 else None,
+    "last-page-for-any": lambda _, q, a: replace(a, status=200) if "999999999" in q.path else None,
+    "bare-500": lambda _, q, a: a.having(Content_Type="text/plain") if a.status == 500 else None,
+    "soft-500": statuses(500, 200),
+    "tells-500": lambda _, q, a: replace(a, body=b"Traceback (most recent)") if a.status == 500 else None,
+    "head-without-type": lambda _, q, a: a.without("content-type") if q.method == "HEAD" else None,
+    "tags": on_pages(lambda _, a: a.having(ETag='"a-tag"')),
+    "never-304": lambda _, q, a: replace(a, status=200) if a.status == 304 else None,
+    "always-304": lambda _, q, a: replace(a, status=304, body=b"") if q.header("if-none-match") else None,
+    "port-lost": leads(lambda _, path: f"http://127.0.0.1{path}"),
+    "absolute": leads(lambda q, path: f"http://{q.header('host')}{path}"),
+    "short-small": lambda _, q, a: replace(a, body=a.body[:-9]) if q.path.startswith("/static/") else None,
+    "gzip-other-file": lambda _, q, a: replace(a, body=gzip.compress(b"x")) if a.header("content-encoding") else None,
+    "plain-css": lambda _, q, a: a.without("content-encoding") if q.path.endswith(".css") else None,
+    "short-lived": headers("/static/", Cache_Control="max-age=60"),
+    "plain-immutable": headers("/static/", Cache_Control="public, max-age=315360000, immutable"),
+    "unhashed": body(b"/static/", b"/static/plain/"),
+    "no-validator": headers("/static/", drop=("etag", "last-modified")),
+    "serves-manifest": at("/static/staticfiles.json", 200),
+    "no-ranges": lambda _, q, a: replace(a, status=200) if a.status == 206 else None,
+    "wrong-total": lambda _, q, a: a.having(Content_Range="bytes 0-98/7") if a.status == 206 else None,
+    "odd-range-fails": lambda _, q, a: replace(a, status=503) if "9-1" in q.header("range") else None,
+    "escapes": lambda _, q, a: replace(a, body=b"root:x:0:0") if "passwd" in q.path else None,
+    "odd-breaks": lambda _, q, a: replace(a, status=500) if "%00" in q.path else None,
+    "odd-injects": lambda _, q, a: a.having(X_Injected="yes") if "X-Injected" in q.path else None,
+    "percent-dropped": lambda _, q, a: replace(a, status=200) if q.path == "/%" else None,
+    "any-host": lambda _, q, a: replace(a, status=200) if a.status == 400 else None,
+    "health-by-name": lambda _, q, a: replace(a, status=400) if q.header("host").startswith("10.") else None,
+    "believes-host": leads(lambda q, path: f"http://{q.header('x-forwarded-host') or q.header('host')}{path}"),
+    "believes-script-name": leads(lambda q, path: q.header("script-name") + path),
+    "other-python": inside(python="2.7.18"),
+    "as-root": inside(user_id=0),
+    "no-probe": at("/__probe__/inside", 404),
+    "probe-garbled": body(b"{", b"<", "/__probe__/inside"),
+    "no-address": inside(client=""),
+    "believes-address": inside(client=lambda q: q.header("x-forwarded-for") or "127.0.0.1"),
+    "believes-proto": inside(scheme=lambda q: q.header("x-forwarded-proto") or "http"),
+    "odd-session-breaks": lambda _, q, a: replace(a, status=500) if "000" in q.header("cookie") else None,
+    "shared-token": body(b'name="csrfmiddlewaretoken" value="', b'name="csrfmiddlewaretoken" value="same" title="'),
+    "no-csrf": statuses(403, 302),
+    "login-fails": lambda _, q, a: replace(a, status=200) if q.method == "POST" and q.path == "/login/" else None,
+    "cookie-for-scripts": lambda _, q, a: a.having(Set_Cookie=a.header("set-cookie").replace("HttpOnly", "")),
+    "login-elsewhere": leads(lambda q, path: "//other.example/" if q.path == "/login/" else path),
+    "nameless": lambda _, q, a: replace(a, body=SIGNED_IN.sub(b"You", a.body)),
+    "varies-not": on_pages(lambda _, a: a.without("vary", "cache-control")),
+    "leaks": remembers(SIGNED_IN),
+    "anonymous-for-all": kept_for_all,
+    "first-for-all": first_for_all,
+    "comment-lost": lambda _, q, a: replace(a, body=COMMENT.sub(b"", a.body)),
+    "late-for-others": lambda _, q, a: None if q.header("cookie") else replace(a, body=COMMENT.sub(b"", a.body)),
+    "no-form": body(b"<textarea", b"<p"),
+    "anonymous-comments": lambda _, q, a: a.having(Location="/") if q.path.endswith("/comment/") else None,
+    "session-lives": body(b"</body>", b'<form action="/logout/"></form></body>'),
+    "logins-unlimited": statuses(429, 200),
+    "limit-without-time": headers(drop=("retry-after",)),
+    "limits-the-form": lambda _, q, a: replace(a, status=429) if (q.method, q.path) == ("GET", "/login/") else None,
+    "upload-breaks": lambda _, q, a: replace(a, status=500) if len(q.body) > 500_000 else None,
+    "breaks-on-upgrade": lambda _, q, a: replace(a, status=502) if q.header("upgrade") == "websocket" else None,
+    "refuses-uploads": lambda _, q, a: replace(a, status=413) if len(q.body) > 2_000_000 else None,
+    "connections-run-out": lambda m, q, a: replace(a, status=500 if m.requests % 20 == 0 else a.status),
+    "kept-bare": lambda _, q, a: None if q.query else a.without("x-frame-options"),
+    # Answers of caches.
+    "breaks": at("/__probe__/slow/", 500),
+    "uncacheable-wait": one_by_one,
+    "breaks-without-service": lambda m, q, a: (
+        a if m.cache.works else replace(a, status=500 if q.method == "GET" else a.status)
+    ),
+    "waits-for-service": slowly(2.2, lambda m, q: m.hangs and q.method == "GET"),
+    "waits-for-the-dead": slowly(2.2, lambda m, q: m.is_later and q.path.startswith(PAGE)),
+    "shows-rolled-back": shows_never,
+    "full-brings-back": full_brings_back,
+    "full-disk-breaks": lambda m, q, a: replace(a, status=500) if full(m) and q.path.startswith(PAGE) else None,
+    "full-disk-leaves": litters,
+    "flooded": floods("utm_source", "query"),
+    "cookies-flood": floods("csrftoken=", "cookie"),
+    "hosts-flood": floods(".example", "host"),
+    "odd-names-break": lambda _, q, a: replace(a, status=500) if "%00" in q.path else None,
+    "raw-names-break": lambda _, q, a: None if q.path.isascii() else replace(a, status=500),
+    "serves-own-files": at("/index.html", 200),
+    "serves-own-keys": lambda _, q, a: (
+        replace(a, status=200) if q.path == "generation" and not q.header("cookie") else None
+    ),
+    "strips-for-old": lambda _, q, a: a.without("vary") if "MSIE" in q.header("user-agent") else None,
+    "cuts-large-pages": lambda _, q, a: replace(a, body=a.body[:900_000]),
+    "other-parts": lambda _, q, a: (
+        replace(a, status=206).having(Content_Range="bytes 0-99/7") if q.header("range") else None
+    ),
+}
+
+
+TURNS = itertools.cycle((True, False))
+
+
+def yes(*_: Any) -> bool:
+    return True
+
+
+def key(spell: Callable[[Asked], str]) -> dict[str, Any]:
+    return {"key": spell}
+
+
+def lasting(answer: Answer) -> Answer:
+    """Half of a large page."""
+    return replace(answer, body=answer.body[: len(answer.body) // 2]) if len(answer.body) > 40_000 else answer
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "keeps-nothing": {"status": lambda *_: False},
+    "kept-cut": {"hit": lambda answer: replace(answer, body=answer.body[:-20])},
+    "keeps-nonces": {"nonce": yes},
+    "keeps-pieces": {"script": yes},
+    "keeps-statuses": {"status": yes, "kind": yes},
+    "keeps-private": {"control": yes},
+    "keeps-spelt": {"control": lambda _, a: a.header("cache-control") not in ("private", "no-store", "no-cache")},
+    "keeps-early": {"control": yes, "lifetime": yes},
+    "keeps-cookies": {"cookies": yes},
+    "keeps-vary-star": {"vary": lambda _, a: "accept-language" not in a.names("vary")},
+    "keeps-variants": {"vary": yes},
+    "reads-first-vary": {"vary": lambda _, a: next((v for n, v in a.headers if n == "Vary"), "") != "*"},
+    "keeps-authorized": {"authorization": yes, "stored-authorization": yes},
+    "answers-authorized": {"authorization": yes},
+    "keeps-posts": {"method": yes, "stored-method": yes},
+    "keeps-streams": {"whole": yes},
+    "keeps-sessions": {"session": yes, "stored-session": yes},
+    "answers-signed-in": {"session": yes},
+    "first-cookie-only": {"session": lambda q: not q.header("cookie").startswith("sessionid")},
+    "cookie-variants": key(lambda q: f"{q.path}|{q.header('cookie')}"),
+    "some-cookies-variants": key(
+        lambda q: (
+            f"{q.path}|{secrets.randbelow(2) if '_ga=' in q.header('cookie') else 0}"
+            + (secrets.token_hex(4) if "_ga=" in q.header("cookie") and secrets.randbelow(3) == 0 else "")
+        )
+    ),
+    "query-ignored": {"query": yes},
+    "keeps-queries": {"query": yes, "key": lambda q: f"{q.path}?{q.query}"},
+    "query-sorted": {"query": yes, "key": lambda q: f"{q.path}?{'&'.join(sorted(q.query.split('&')))}"},
+    "keeps-hosts": key(lambda q: f"{q.path}|{q.header('host')}"),
+    "kept-coded": key(lambda q: q.path),
+    "keeps-heads": {"stored-method": yes},
+    "keeps-parts": {"stored": lambda q, a: replace(a, body=a.body[:100]) if q.header("range") else a},
+    "keeps-unmodified": {"stored": lambda q, a: replace(a, body=b"") if q.header("if-none-match") else a},
+    "loses-headers": {"hit": lambda answer: answer.without("x-robots-tag", "content-security-policy")},
+    "adds-age": {"hit": lambda answer: answer.having(Expires="0")},
+    "kept-as-html": {"hit": lambda answer: answer.having(Content_Type="text/html; charset=utf-8")},
+    "joins-slashes": key(lambda q: q.path.replace("//", "/")),
+    "lower-keys": key(lambda q: q.path.lower()),
+    "short-keys": key(lambda q: q.path[:200]),
+    "cuts-keys": key(lambda q: q.path.partition("%")[0].rstrip("/") + "/"),
+    "cuts-raw": key(lambda q: q.path.encode("latin-1").decode("ascii", "ignore").replace("//", "/")),
+    "not-told": {"invalidates": lambda asked: False},
+    "forgets-home": {"stale": lambda key: key != "/"},
+    "forgets-posts": {"stale": lambda key: not re.fullmatch(r"/posts/\d+/", key)},
+    "updates-not-told": {"invalidates": lambda q: not q.path.endswith("/update/") and RIGHT["invalidates"](q)},
+    "second-not-told": {"invalidates": lambda q: (RIGHT["invalidates"](q) and "edit" not in q.path) or next(TURNS)},
+    "keeps-late": {"late": yes},
+    "never-expires": {"fresh": yes},
+    "keeps-what-is-gone": {"gone": lambda answer, stored: stored if stored and answer.status == 404 else answer},
+    "each-renders": {"coalesces": lambda asked: False},
+    "tears": {"hit": lasting},
+    "leaves-halves": {"temporary": lambda body: body[: len(body) // 2], "file-name": lambda key: f"{abs(hash(key))}-"},
+    "hoards": {"file-name": lambda key: secrets.token_hex(8)},
+    "open-files": {"file-mode": lambda: 0o666},
+    "open-folders": {"folder-mode": lambda: 0o777},
+}

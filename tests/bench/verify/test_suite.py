@@ -1,0 +1,255 @@
+"""What the suite does besides its checks: chooses them, cleans up, says what was not tried and measures."""
+
+from __future__ import annotations
+
+import re
+import socket
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from msgspec import structs
+
+from bench import paths
+from bench.errors import BenchError
+from bench.machine.ports import free_port
+from bench.machine.small_disk import CannotMount
+from bench.serve import connections
+from bench.serve.connections import Connections
+from bench.verify import rows, suite, wire
+from bench.verify.check import BEHAVIOUR
+from bench.verify.checks import freshness, resources, store, web
+from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES
+from bench.verify.suite import LEFT_OUT, all_checks
+from bench.verify.workers import NOT_BACK
+from tests.bench.verify.conftest import KEPT, verified
+from tests.bench.verify.mutant import FakeRunning, MutantSite
+
+# Each needs requests to a process of its own.
+pytestmark = pytest.mark.servers
+
+
+def found(mutant, site, *names, layer=KEPT, running=None, **more):
+    outcomes = verified(mutant.url, site, layer, checks=names, running=running, **more)
+    return {item.check: item for item in outcomes}
+
+
+def test_a_fragments_layer_need_not_hit(mutant, site):
+    mutant.reset()
+    assert found(mutant, site, "hit", layer="fragments")["hit"].ok
+
+
+def test_a_stale_anonymous_page_is_right_with_a_layer(mutant, site):
+    mutant.reset("not-told", caches=True)
+    assert all(item.ok for item in found(mutant, site, "status", "login", "comment").values())
+
+
+def test_the_account_and_its_comment_are_removed_after_a_failure_too(mutant, site):
+    (post,) = re.findall(r"\d+", site.urls["commented"])
+    for mistake, posts in (("", [post]), ("login-fails", [])):
+        mutant.reset(mistake)
+        found(mutant, site, "login", "comment", layer="none")
+        assert MutantSite.removed[-1] == ([site.accounts[0].username], posts)
+
+
+def test_no_account_is_made_when_no_check_needs_one(mutant, site, monkeypatch):
+    monkeypatch.setattr(MutantSite, "create_accounts", None)
+    mutant.reset()
+    assert all(item.ok for item in found(mutant, site, "status", "head", layer="none").values())
+
+
+def test_a_declared_check_is_not_run_and_has_its_reason(mutant, site):
+    mutant.reset("soft-404")
+    item = found(mutant, site, "not-found", declared={"not-found": "it has none"})["not-found"]
+    assert (item.ok, item.declared, item.got) == (True, "it has none", None)
+
+
+def test_an_unknown_check_is_reported_with_the_known_ones(mutant, site):
+    with pytest.raises(BenchError, match=r"^no check is called 'heads'; did you mean head\?$"):
+        found(mutant, site, "heads")
+
+
+@pytest.mark.parametrize(("threads", "fails"), [(7, True), (8, False)])
+def test_a_stack_holds_as_many_database_connections_as_threads(mutant, site, monkeypatch, threads, fails):
+    mutant.reset()
+    monkeypatch.setattr(resources, "CLIENTS", 8)
+    monkeypatch.setattr(connections, "LEFT_S", 0.1)
+    monkeypatch.setattr(Connections, "count", lambda self: 30)
+    running = FakeRunning(mutant, KEPT, threads=4 * threads)
+    running.env = {"DATABASE_URL": "postgresql:///site"}
+    item = found(mutant, site, "database-connections", running=running)["database-connections"]
+    assert item.ok is not fails
+    assert item.figures == {"database_connections": 30, "database_connections_left": 30}
+    assert item.got == ("30 connections; 30 connections" if fails else None)
+
+
+@pytest.mark.parametrize(("strict", "mistake"), [(True, "logs-paths"), (False, "logs-paths"), (False, "logs-hosts")])
+def test_what_a_project_logs_is_its_own(mutant, site, strict, mistake):
+    mutant.reset(mistake)
+    site = replace(site, description=structs.replace(site.description, strict=strict))
+    item = found(mutant, site, "log-bytes", running=FakeRunning(mutant, KEPT))["log-bytes"]
+    assert item.ok is not strict
+    assert strict or item.not_tried.endswith("bytes of log a request, by the project's own logging")
+
+
+def test_its_own_error_for_an_unknown_host_is_the_projects(mutant, site):
+    mutant.reset("error-for-hosts")
+    own = replace(site, description=structs.replace(site.description, strict=False))
+    assert not found(mutant, site, "unknown-host")["unknown-host"].ok
+    why = found(mutant, own, "unknown-host")["unknown-host"].not_tried
+    assert why.startswith("the project answers an unknown host with its own 500")
+
+
+def test_a_health_check_that_is_answered_for_any_host_is_no_page_of_visitors(mutant, site):
+    mutant.reset("any-host")
+    path = site.urls["list"]
+    own = replace(site, description=structs.replace(site.description, health=path, public=("/",)))
+    wrong = [found(mutant, it, "unknown-host")["unknown-host"].expected for it in (site, own)]
+    # It is asked three times, for as many foreign hosts.
+    assert [text.rpartition("; ")[2] for text in wrong] == ["and 9 more", "and 6 more"]
+
+
+def test_a_missing_server_fails_every_check_but_those_of_caches(site):
+    outcomes = verified(f"http://127.0.0.1:{free_port()}", site, groups=[BEHAVIOUR])
+    assert {item.check for item in outcomes if item.ok and not item.not_tried} <= {"hit", "kept-headers", "log-bytes"}
+    (status,) = (item for item in outcomes if item.check == "status")
+    assert status.expected == "a complete answer"
+
+
+def test_the_suite_gives_up_a_silent_server(site, monkeypatch):
+    monkeypatch.setattr(suite, "SUITE_LIMIT_S", 0.5)
+    monkeypatch.setattr(wire, "TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        outcomes = verified(url, site, checks=["status", "head", "redirects"])
+    assert not any(item.ok for item in outcomes)
+    assert outcomes[-1].got == "not tried: the suite has taken 0.5 s already"
+
+
+@pytest.mark.parametrize(("name", "mistake"), [("junk-queries", "keeps-queries"), ("junk-cookies", "cookie-variants")])
+def test_a_flood_adds_no_entries(mutant, site, monkeypatch, name, mistake):
+    for attribute, value in (("FLOOD", 60), ("SAMPLE", 10), ("MAX_ADDED", 5)):
+        monkeypatch.setattr(web, attribute, value)
+    mutant.reset(mistake, caches=True)
+    item = found(mutant, site, name, running=FakeRunning(mutant, KEPT))[name]
+    assert item.figures["entries_added"] > 10
+    assert "entries added to the store" in item.expected
+
+
+def test_left_out_thorough_checks_do_not_count_as_passed(mutant, site):
+    mutant.reset(caches=True)
+    outcomes = {item.check: item for item in verified(mutant.url, site, KEPT, groups=["web"], thorough=False)}
+    assert {name for name, item in outcomes.items() if item.not_tried == LEFT_OUT} == {
+        *("junk-queries", "junk-cookies", "junk-hosts")
+    }
+    assert outcomes["junk-hosts"].word == "not tried" and outcomes["hit-ratio"].word == "pass"
+
+
+def test_what_stops_a_page_from_being_cached_is_named(mutant, site):
+    mutant.reset("cookie-on-pages", "keeps-nothing", caches=True)
+    for name in ("keeps-site", "public-pages"):
+        item = found(mutant, site, name)[name]
+        assert item.ok
+        assert item.not_tried.startswith("/ is not cached: it sets the cookie seen; ")
+
+
+def test_hit_ratios_are_figures(mutant, site):
+    for mistake, ratio in (("", 1.0), ("cookie-variants", 0.0)):
+        mutant.reset(mistake, caches=True)
+        figures = found(mutant, site, "hit-ratio")["hit-ratio"].figures
+        assert (figures["hit_ratio_no_cookie"], figures["hit_ratio_analytics_cookies"]) == (1.0, ratio)
+
+
+def test_a_running_site_without_probe_views_is_not_tried(mutant, site):
+    mutant.reset("no-probe")
+    assert found(mutant, site, "cache-control")["cache-control"].not_tried == NEEDS_PROBES
+
+
+def test_a_busy_machine_hides_no_stale_page(mutant, site, monkeypatch):
+    """The time of an invalidation is over before the page is requested for the first time."""
+    monkeypatch.setattr(rows, "INVALIDATED_S", -1.0)
+    mutant.reset("keeps-late", caches=True)
+    assert not found(mutant, site, "slow-rendering", running=FakeRunning(mutant, KEPT))["slow-rendering"].ok
+
+
+def test_a_site_that_ended_with_its_workers_is_not_asked_by_the_next_check(mutant, site, monkeypatch):
+    made = []
+    again = FakeRunning.again
+    monkeypatch.setattr(FakeRunning, "again", lambda self, changes: made.append(changes) or again(self, changes))
+    monkeypatch.setattr(store, "seconds_until", lambda context, path: None)
+    monkeypatch.setattr(store, "WAITING", 6)
+    mutant.reset(caches=True)
+    names = ("render-lock-holder-killed", "killed-mid-body")
+    outcomes = found(mutant, site, *names, running=FakeRunning(mutant, KEPT))
+    assert outcomes["render-lock-holder-killed"].not_tried == NOT_BACK
+    assert (made, outcomes["killed-mid-body"].ok) == ([{}, {}], True)
+
+
+def test_a_full_disk_is_not_tried_where_none_can_be_mounted(mutant, site, monkeypatch):
+    def refuse(self):
+        raise CannotMount("only root can")
+
+    monkeypatch.setattr(FakeRunning, "on_small_disk", refuse)
+    mutant.reset(caches=True)
+    assert found(mutant, site, "full-disk", running=FakeRunning(mutant, KEPT))["full-disk"].not_tried == "only root can"
+
+
+def test_a_layer_without_invalidation_is_right_after_its_ttl(mutant, site, monkeypatch):
+    monkeypatch.setattr(freshness, "SHORT_TTL_S", 0.4)
+    mutant.reset("not-told", caches=True)
+    expiring = structs.replace(KEPT, invalidation="")
+    names = ("told-of-writes", "time-to-live")
+    outcomes = found(mutant, site, *names, layer=expiring, running=FakeRunning(mutant, expiring))
+    assert outcomes["told-of-writes"].not_tried == "no write invalidates kept: see time-to-live"
+    assert outcomes["time-to-live"].ok
+    assert {"old_p50_ms", "old_max_ms"} <= outcomes["time-to-live"].figures.keys()
+
+
+def test_a_request_to_a_deployment_with_other_values_is_repeated_with_them(mutant, site, monkeypatch):
+    monkeypatch.setattr(freshness, "SHORT_TTL_S", 0.4)
+    monkeypatch.setattr(freshness, "SLACK_S", 0.4)
+    mutant.reset("not-told", "never-expires", caches=True)
+    expiring = structs.replace(KEPT, invalidation="")
+    item = found(mutant, site, "time-to-live", layer=expiring, running=FakeRunning(mutant, expiring))["time-to-live"]
+    assert item.serve == "python -m bench up stub --layer kept --set cache_seconds=0.4 --port 8000"
+    assert "http://127.0.0.1:8000/" in item.request
+
+
+def test_checks_that_need_a_deployment_are_not_tried_on_a_target(mutant, site):
+    mutant.reset(caches=True)
+    names = (
+        "time-to-live",
+        "whole-pages",
+        "service-stops",
+        "restarts",
+        "cve-2020-24584",
+        "killed-mid-body",
+        "log-bytes",
+    )
+    assert {item.not_tried for item in found(mutant, site, *names).values()} == {NEEDS_OWN}
+
+
+def test_service_checks_need_a_service(mutant, site):
+    mutant.reset(caches=True)
+    for name in ("service-stops", "service-hangs"):
+        item = found(mutant, site, name, running=FakeRunning(mutant, KEPT, services=()))[name]
+        assert item.not_tried == "no layer here uses a service"
+
+
+def test_the_table_of_advisories_matches_the_checks():
+    text = (paths.PROJECT / "docs" / "cache-safety.md").read_text("utf-8")
+    listed = [name.lower() for name in re.findall(r"^\| \[(CVE-[0-9-]+)\]", text, re.M)]
+    assert sorted(listed) == sorted(item.name for item in all_checks() if item.group == "advisories")
+
+
+def test_a_second_server_with_a_cache_of_its_own_does_not_share_it(mutant, site):
+    from bench.verify.checks.caching import answered_by
+    from bench.verify.context import Context
+
+    first = Context(wire.Target.parse(mutant.url), site, (KEPT,))
+    other = replace(first)
+    mutant.reset(caches=True)
+    assert list(answered_by(first, other)) == []
+    other.get = lambda path, **how: SimpleNamespace(render_id=None, status=200, content=b"", wrong=lambda *words: words)
+    ((expected, _),) = answered_by(first, other)
+    assert expected == "at the second server, the page that the first stored"

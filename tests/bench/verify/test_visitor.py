@@ -1,0 +1,96 @@
+"""What a visitor reads of a page, types into its forms, and how a request is repeated."""
+
+from __future__ import annotations
+
+import shlex
+from types import SimpleNamespace
+
+import pytest
+
+from bench.verify import page_parser
+from bench.verify.curl import Sent
+from bench.verify.site import Account
+from bench.verify.visitor import MAIL, Visitor
+
+FORM = '<form method="post"><input name="login" type="{}"><input name="password" type="password"></form>'
+PAGE = """<html><body>csrfmiddlewaretoken
+<form action="/logout/" method="post"><input type="hidden" name="csrfmiddlewaretoken" value="one"></form>
+<form action="/comment/" method="post"><input value='two' name=csrfmiddlewaretoken type=hidden>
+<input name="body" value="csrfmiddlewaretoken"><textarea name="text"></textarea>
+<select name="rating"><option value="">-</option><option value="5">5</option></select>
+<input type="radio" name="kind" value="a"><input type="radio" name="kind" value="b" checked></form>
+<form><input name="csrfmiddlewaretoken" value=""></form></body></html>"""
+MINIFIED = "<!doctype html><html lang=en><title>t</title><p id=render-id>abc<p id=path>/x/&lt;y&gt;<p id=whole>abc"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "typed"),
+    [
+        ("text", "verify-1", "verify-1"),
+        ("email", "verify-1", f"verify-1{MAIL}"),
+        ("email", "ann@shop.example", "ann@shop.example"),
+    ],
+)
+def test_a_form_that_asks_for_a_mail_address_gets_one(monkeypatch, kind, name, typed):
+    visitor, sent = Visitor(SimpleNamespace()), []
+    monkeypatch.setattr(visitor, "get", lambda path: SimpleNamespace(text=FORM.format(kind)))
+    monkeypatch.setattr(visitor, "post", lambda path, values: sent.append((path, values)))
+    visitor.log_in("/login/", Account(name, "secret"))
+    assert sent == [("/login/", {"login": typed, "password": "secret"})]
+
+
+def test_forms_are_sent_as_a_browser_fills_them_in():
+    form = page_parser.parse(PAGE, "/posts/1/").comment_form()
+    assert form.action == "/comment/" and form.texts == ["body", "text"]
+    assert form.values == {
+        "csrfmiddlewaretoken": "two",
+        "body": "csrfmiddlewaretoken",
+        "text": "",
+        "rating": "5",
+        "kind": "b",
+    }
+
+
+def test_tokens_are_those_of_the_forms():
+    forms = page_parser.parse(PAGE).forms
+    assert page_parser.tokens(PAGE) == {"one", "two"}
+    assert page_parser.tokens(PAGE) == {form.values["csrfmiddlewaretoken"] for form in forms} - {""}
+
+
+def test_without_their_values_two_renderings_are_equal():
+    assert page_parser.normalised(PAGE) == page_parser.normalised(PAGE.replace("one", "three"))
+    assert page_parser.normalised(PAGE) != page_parser.normalised(PAGE.replace("body", "title"))
+
+
+def test_paragraphs_of_a_minified_page_are_those_of_the_page():
+    assert page_parser.parse(MINIFIED).paragraphs == {"render-id": "abc", "path": "/x/<y>", "whole": "abc"}
+
+
+@pytest.mark.parametrize("text", ["", "<!-- -->", "\0", "no page"])
+def test_what_is_no_page_has_no_forms(text):
+    assert page_parser.parse(text).forms == []
+
+
+def command(path, headers=(), **how) -> list[str]:
+    sent = Sent("http://127.0.0.1:8000", how.pop("method", "GET"), path, tuple(headers), **how)
+    return shlex.split(sent.command)
+
+
+def test_a_request_becomes_a_command():
+    headers = [("Cookie", "sessionid=nobody"), ("X-Empty", "")]
+    assert command("/posts/../?a=b c", headers, host="evil.example") == [
+        *("curl", "-i", "--path-as-is", "-H", "Host: evil.example", "-H", "Cookie: sessionid=nobody", "-H", "X-Empty;"),
+        "http://127.0.0.1:8000/posts/../?a=b c",
+    ]
+    assert command("/", host=None)[3:5] == ["-H", "Host:"]
+
+
+def test_sessions_tokens_and_bodies_are_not_in_it():
+    words = command("/login/", [("Cookie", f"csrftoken={'s' * 32}; a=b")], method="POST", has_body=True)
+    assert words[3:] == [
+        *("-X", "POST", "-H", "Cookie: csrftoken=...; a=b", "--data", "...", "http://127.0.0.1:8000/login/")
+    ]
+
+
+def test_what_curl_cannot_send_has_no_command():
+    assert Sent("http://127.0.0.1:8000", "GET", b"/odd/\xff").command is None

@@ -1,0 +1,268 @@
+"""What each web server answers by itself in production: files, streams, other hosts, its own error pages."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import shutil
+import socket
+import ssl
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import brotli
+import pytest
+
+from bench import paths
+from bench.project.under_test import open_project
+from tests import once
+from tests.deploy.production_host import NAME, Host, SecureConnection, ask_plain, refused_by_servers, serving
+from tests.deploy.test_edge import FOREIGN, Answer, curl
+from tests.projects import start_project
+
+# One instance of the servers asks for everything.
+pytestmark = pytest.mark.servers
+
+# One stack for each server that ends TLS, and the cache that another server ends it for.
+STACKS = [
+    ("nginx-gunicorn", "none"),
+    ("apache-modwsgi", "none"),
+    ("lighttpd-fastcgi", "none"),
+    ("caddy-gunicorn", "none"),
+    ("haproxy-gunicorn", "none"),
+    ("gunicorn", "varnish"),
+]
+# Those whose web server sends files.
+SENDS_FILES = [
+    pair for pair in STACKS if pair[0] in ("nginx-gunicorn", "apache-modwsgi", "lighttpd-fastcgi", "caddy-gunicorn")
+]
+SAID = """
+[project]
+name = "shop"
+dependencies = ["Django"]
+
+[tool.benchapp]
+health = "/health/"
+public = ["/", "/events/"]
+"""
+URLS = """
+import time
+
+from django.http import HttpResponse, StreamingHttpResponse
+from django.urls import path
+from django.views.decorators.http import etag
+
+
+def pieces():
+    for number in range(6):
+        yield f"data: {number}\\n\\n" * 40
+        time.sleep(0.3)
+
+
+urlpatterns = [
+    path("", lambda request: HttpResponse("home")),
+    path("health/", lambda request: HttpResponse(request.get_host())),
+    path("events/", lambda request: StreamingHttpResponse(pieces(), content_type="text/event-stream")),
+    path("large/", lambda request: HttpResponse(b"x" * 40_000_000)),
+    path("tagged/", etag(lambda request: "x")(lambda request: HttpResponse("tagged " * 100))),
+]
+"""
+TEXT = b"a { color: red }\n" * 100
+HASHED = "a.0123456789ab.css"
+# What is in no table of types, or in those of some machines alone; test_needs.py has the types of the usual ones.
+TYPES = {
+    "js": ("text/javascript", "application/javascript"),
+    "js.map": ("application/json", "application/octet-stream"),
+    "tar.gz": ("application/gzip", "application/x-gtar-compressed", "application/octet-stream"),
+    "webmanifest": ("application/manifest+json",),
+}
+# What others refuse before they know whose request it is, or not at all.
+NGINX_AND_APACHE = (
+    ((400,), "/", "--http1.1", "-H", "Content-Length: x"),
+    ((414,), f"/{'x' * 9000}", "--http1.1"),
+)
+APACHE = (((405,), "/", "-X", "TRACE"), ((411,), "/", "--http1.1", "-H", "Transfer-Encoding: chunked", "-d", "x"))
+GZIP, BROTLI = ("-H", "Accept-Encoding: gzip"), ("-H", "Accept-Encoding: gzip, br")
+
+
+@pytest.fixture(scope="module", params=STACKS, ids="~".join)
+def host(request, tmp_path_factory, certificate) -> Iterator[Host]:
+    """A host of production's that serves TLS to whoever asks, with files to send."""
+    stack, layer = request.param
+    folder = tmp_path_factory.mktemp("web") / "shop"
+    shutil.copytree(once.made(tmp_path_factory, "shop", start_project), folder)
+    with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
+        file.write("\nDEBUG = False\nALLOWED_HOSTS = ['127.0.0.1']\n")
+    (folder / "shop" / "urls.py").write_text(URLS)
+    (folder / "pyproject.toml").write_text(SAID)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "VAR", folder.parent / "var")
+        place = folder.parent / "host"
+        place.mkdir()
+        made = Host(stack, layer, place, certificate, open_project(folder), listener="tls", strict_sni="off")
+        write_files(Path(made.places.static_root))
+        with serving(made):
+            yield made
+
+
+def write_files(static: Path) -> None:
+    """A file of each type, and one with the compressed ones beside it, as collectstatic makes them."""
+    for ending in TYPES:
+        (static / f"a.{ending}").write_bytes(TEXT)
+    for ending, body in (("", TEXT), (".gz", gzip.compress(TEXT)), (".br", brotli.compress(TEXT))):
+        (static / f"{HASHED}{ending}").write_bytes(body)
+    (static / "staticfiles.json").write_text("{}")
+
+
+def secured(answer: Answer) -> bool:
+    headers = answer.headers
+    return (headers["x-content-type-options"], headers["strict-transport-security"]) == ("nosniff", "max-age=300")
+
+
+files = pytest.mark.parametrize("host", SENDS_FILES, ids="~".join, indirect=True)
+
+
+@files
+def test_a_static_file_has_its_type_and_the_security_headers(host):
+    for ending, kinds in TYPES.items():
+        answer = curl(host, f"/static/a.{ending}")
+        assert answer.status == 200 and secured(answer)
+        assert answer.headers["content-type"].partition(";")[0] in kinds
+
+
+@files
+@pytest.mark.parametrize(
+    ("accepted", "coding"),
+    [
+        ("br, gzip", "br"),
+        ("gzip, br;q=0", "gzip"),
+        ("GZIP;q=0.5", "gzip"),
+        ("gzip;q=0, deflate", None),
+        ("brotli, xgzip", None),
+        ("", None),
+    ],
+)
+def test_a_file_that_was_compressed_ahead_is_sent_to_who_takes_it(host, accepted, coding):
+    accepts = ("-H", f"Accept-Encoding: {accepted}")
+    answer = curl(host, f"/static/{HASHED}", *accepts)
+    assert (answer.status, answer.headers.get("content-encoding")) == (200, coding)
+    assert {"br": brotli.decompress, "gzip": gzip.decompress, None: bytes}[coding](answer.body) == TEXT
+    assert answer.headers["content-type"].startswith("text/css")
+    assert curl(host, f"/static/{HASHED}", *accepts, "-H", f"If-None-Match: {answer.headers['etag']}").status == 304
+
+
+@files
+def test_a_compressed_file_that_is_asked_for_by_name_is_a_file(host):
+    answer = curl(host, f"/static/{HASHED}.gz", *GZIP)
+    assert "content-encoding" not in answer.headers
+    assert gzip.decompress(answer.body) == TEXT
+
+
+@files
+@pytest.mark.parametrize("accepts", [(), GZIP, BROTLI], ids=["plain", "gzip", "br"])
+def test_several_ranges_are_one_answer_with_one_type(host, accepts, tmp_path):
+    """Of several parts, or one that has them all, or the whole file."""
+    head = tmp_path / "head"
+    curl(host, f"/static/{HASHED}", "--http1.1", "-r", "0-1,5-6", "-D", str(head), *accepts)
+    types = [line for line in head.read_text().lower().splitlines() if line.startswith("content-type:")]
+    assert head.read_text().split()[1] in ("200", "206")
+    assert len(types) == 1 and ("multipart/byteranges" in types[0] or "text/css" in types[0])
+
+
+@files
+def test_its_own_error_pages_have_the_security_headers_and_are_not_cached(host):
+    for statuses, path, *words in (
+        ((404,), "/static/nosuch.0123456789ab.css"),
+        ((403, 404), "/static/staticfiles.json"),
+        ((400,), "/", "-H", f"Host: {FOREIGN}"),
+        ((413,), "/", "--http1.1", "-X", "POST", "-H", "Content-Length: 999999999"),
+        *(NGINX_AND_APACHE if host.case.servers[-1].name in ("nginx", "apache") else ()),
+        *(APACHE if host.case.servers[-1].name == "apache" else ()),
+    ):
+        answer = curl(host, path, *words)
+        assert answer.status in statuses, path
+        assert secured(answer), path
+        assert "max-age" not in answer.headers.get("cache-control", "")
+
+
+def test_the_first_piece_of_a_stream_arrives_at_once(host):
+    """At the first request of an address, and at the next one."""
+    assert [first_piece_s(host) < 0.5 for _ in range(2)] == [True, True]
+
+
+def first_piece_s(made: Host) -> float:
+    """Seconds from the request for a stream to its first event, for a client that takes gzip."""
+    connection = SecureConnection(made.places.port, NAME)
+    begun = time.monotonic()
+    connection.request("GET", "/events/", headers={"Host": NAME, "Accept-Encoding": "gzip"})
+    answer = connection.getresponse()
+    assert answer.status == 200
+    unzip = zlib.decompressobj(31) if answer.getheader("Content-Encoding") == "gzip" else None
+    got = b""
+    while not got.startswith(b"data: 0\n"):
+        piece = answer.read1(1000)
+        assert piece, "the stream has ended"
+        got += unzip.decompress(piece) if unzip else piece
+    took_s = time.monotonic() - begun
+    answer.read()
+    connection.close()
+    return took_s
+
+
+def test_a_client_that_does_not_read_holds_no_worker(host):
+    if reason := host.case.breaks.get("slow-readers"):
+        pytest.skip(reason)
+    with socket.create_connection(("127.0.0.1", host.places.port)) as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with ssl._create_unverified_context().wrap_socket(opened, server_hostname=NAME) as slow:
+            slow.sendall(f"GET /large/ HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
+            assert slow.recv(100).startswith(b"HTTP/1.1 200")
+            begun = time.monotonic()
+            assert curl(host, "/health/").status == 200
+            assert time.monotonic() - begun < 2
+
+
+def test_only_health_is_answered_whatever_the_host(host):
+    """The application gets a name that it knows; what is refused has the headers that every answer has."""
+    for name in ("10.1.2.3", "10.1.2.3:8000", FOREIGN, f"{NAME}.{FOREIGN}"):
+        answer = curl(host, "/health/", "-H", f"Host: {name}")
+        assert (answer.status, answer.body.decode()) == (200, NAME)
+        for path in ("/", "/static/a.css", "/health/x"):
+            answer = curl(host, path, "-H", f"Host: {name}")
+            assert answer.status == 400 and secured(answer)
+        assert ask_plain(host, "/", name) == (400, None)
+
+
+def test_an_offer_of_http2_is_made_in_the_handshake_alone(host):
+    assert curl(host, "/health/", "--http2").version == "HTTP/2"
+    answer = curl(host, "/health/", "--http1.1", "-H", "Connection: Upgrade", "-H", "Upgrade: h2")
+    assert (answer.status, answer.version, answer.headers.get("upgrade")) == (200, "HTTP/1.1", None)
+
+
+def test_a_redirect_over_plain_http_does_not_speak_of_https_alone(host):
+    connection = http.client.HTTPConnection("127.0.0.1", host.http_port, timeout=30)
+    connection.request("GET", "/", headers={"Host": NAME})
+    answer = connection.getresponse()
+    connection.close()
+    assert (answer.status, answer.getheader("Strict-Transport-Security")) == (301, None)
+
+
+def test_a_compressed_page_with_an_etag_is_not_sent_again(host):
+    page = curl(host, "/tagged/", *GZIP)
+    # The others leave it to the project, or leave alone what has an ETag.
+    compresses = host.case.servers[-1].name in ("nginx", "apache", "caddy", "haproxy")
+    assert (page.status, page.headers.get("content-encoding")) == (200, "gzip" if compresses else None)
+    assert curl(host, "/tagged/", *GZIP, "-H", f"If-None-Match: {page.headers['etag']}").status == 304
+
+
+def test_caddy_names_itself_alone(host):
+    if host.case.servers[-1].name == "caddy":
+        assert curl(host, "/").headers["server"] == "Caddy"
+
+
+@pytest.mark.parametrize(("stack", "layer"), STACKS)
+def test_the_servers_accept_their_files_with_all_switched_off(stack, layer, tmp_path, certificate):
+    off = dict.fromkeys(("http2", "strict_sni", "redirect", "maintenance_file"), "off")
+    assert refused_by_servers(Host(stack, layer, tmp_path, certificate, listener="tls", **off)) == {}
