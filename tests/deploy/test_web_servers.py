@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import shutil
@@ -65,7 +66,7 @@ urlpatterns = [
     path("", lambda request: HttpResponse("home")),
     path("health/", lambda request: HttpResponse(request.get_host())),
     path("events/", lambda request: StreamingHttpResponse(pieces(), content_type="text/event-stream")),
-    path("large/", lambda request: HttpResponse(b"x" * 40_000_000)),
+    path("large/", lambda request: HttpResponse(b"x" * 10_000_000)),
     path("tagged/", etag(lambda request: "x")(lambda request: HttpResponse("tagged " * 100))),
 ]
 """
@@ -211,17 +212,21 @@ def first_piece_s(made: Host) -> float:
     return took_s
 
 
-def test_a_client_that_does_not_read_holds_no_worker(host):
-    if reason := host.case.breaks.get("slow-readers"):
-        pytest.skip(reason)
-    with socket.create_connection(("127.0.0.1", host.places.port)) as opened:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        with ssl._create_unverified_context().wrap_socket(opened, server_hostname=NAME) as slow:
+def test_clients_that_do_not_read_hold_no_worker(host):
+    """More of them than the site has threads; where a stack declares that so many stop it, one less."""
+    threads = host.case.threads
+    slow_clients = threads - 1 if "slow-readers" in host.case.breaks else threads + 1
+    with contextlib.ExitStack() as opened:
+        for _ in range(slow_clients):
+            plain = opened.enter_context(socket.create_connection(("127.0.0.1", host.places.port)))
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            context = ssl._create_unverified_context()
+            slow = opened.enter_context(context.wrap_socket(plain, server_hostname=NAME))
             slow.sendall(f"GET /large/ HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
             assert slow.recv(100).startswith(b"HTTP/1.1 200")
-            begun = time.monotonic()
-            assert curl(host, "/health/").status == 200
-            assert time.monotonic() - begun < 2
+        begun = time.monotonic()
+        assert curl(host, "/health/").status == 200
+        assert time.monotonic() - begun < 2
 
 
 def test_only_health_is_answered_whatever_the_host(host):
