@@ -63,6 +63,8 @@ class Writer:
         self.visitor = Visitor(context.target)
         self.token = self.visitor.token(context.site.url("login")) or ""
         self.removed: set[int] = set()
+        # Whether a row may have been made of which the writer does not know.
+        self.lost = False
 
     def make(self) -> Row:
         """A new author with one post and one comment; raises NotTried where the site has no probes."""
@@ -92,7 +94,7 @@ class Writer:
 
     def remove(self, rows: list[Row]) -> None:
         """Delete via the site so that its layers are invalidated; fall back to manage.py removeprobes."""
-        left = False
+        left = self.lost
         for row in rows:
             if row.author not in self.removed:
                 try:
@@ -117,6 +119,10 @@ def new_rows(context: Context, count: int = 1) -> Iterator[tuple[Writer, list[Ro
         for _ in range(count):
             rows.append(writer.make())
         yield writer, rows
+    except (BadAnswer, OSError):
+        # Its answer may be lost, and the row there all the same.
+        writer.lost = writer.lost or len(rows) < count
+        raise
     finally:
         writer.remove(rows)
 

@@ -66,12 +66,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def mutant(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mutant]:
-    """That site over raw sockets, right or with a mutation."""
+    """That site over raw sockets, right or with a mutation, on a copy that no other process of the tests writes to."""
     with serving(made, tmp_path_factory.mktemp("mutant")) as mutant:
         yield mutant
 
 
 @pytest.fixture(scope="session")
-def site(made: Path, mutant: Mutant) -> MutantSite:
+def site(mutant: Mutant) -> MutantSite:
     """The site as its own commands render it."""
-    return replace(prepared(made), told=lambda: mutant.say(purge=True))
+    return replace(prepared(mutant.made), told=lambda: mutant.say(purge=True))

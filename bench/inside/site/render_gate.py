@@ -1,13 +1,19 @@
-"""Cross-process barriers, one directory each: requests block while it exists. All workers see them."""
+"""Cross-process barriers, one directory each: requests block while it exists. All workers see them.
+
+A gate is named by the database of its author: two sites on one machine have authors of the same number.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import shutil
 import tempfile
 import time
 import uuid
 from pathlib import Path
+
+from django.db import connection
 
 # Requests wait this long at most: the request that opens the gate may have gone to the very worker that waits.
 MAX_WAIT_S = 0.5
@@ -15,7 +21,8 @@ POLL_S = 0.005
 
 
 def close(pk: int) -> None:
-    """Close the open gate of an author."""
+    """Close the gate of an author, also where an earlier one was left by a process that was killed."""
+    reopen(pk)
     _folder(pk).mkdir(mode=0o700)
 
 
@@ -45,4 +52,6 @@ def wait_at(pk: int) -> None:
 
 def _folder(pk: int) -> Path:
     """The directory that exists while the gate is closed."""
-    return Path(tempfile.gettempdir(), f"benchapp-gate-{pk}")
+    database = [str(connection.settings_dict.get(name)) for name in ("NAME", "HOST", "PORT")]
+    digest = hashlib.sha256("\0".join(database).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir(), f"benchapp-gate-{digest}-{pk}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from importlib import import_module, reload
 
 import pytest
 from django.apps import apps
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 from django.urls import clear_url_caches
 
+from bench.inside.site import render_gate
 from bench.inside.site import rows as probes
 from benchapp.caching.invalidation import pages_invalidated
 from benchapp.models import Author, Comment, Post
@@ -154,3 +157,17 @@ def test_the_command_removes_the_rows_of_probes(client, rows, capsys):
 
 def test_the_caches_of_pages_are_filled(client):
     assert client.post("/__probe__/fill/").json() == {"caches": 2}
+
+
+def test_a_gate_is_of_one_database_and_closes_after_one_that_was_left_closed(monkeypatch):
+    render_gate.close(7)
+    render_gate.close(7)
+    with monkeypatch.context() as patched:
+        patched.setitem(connection.settings_dict, "NAME", "another")
+        begun = time.monotonic()
+        render_gate.wait_at(7)
+        assert time.monotonic() - begun < render_gate.MAX_WAIT_S / 2
+    begun = time.monotonic()
+    render_gate.wait_at(7)
+    assert time.monotonic() - begun >= render_gate.MAX_WAIT_S
+    render_gate.reopen(7)

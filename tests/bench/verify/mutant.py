@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -97,8 +98,8 @@ def prepared(folder: Path) -> MutantSite:
 class Mutant:
     """The server; `reset` gives it mutations by name."""
 
-    def __init__(self, url: str, folder: Path, process: subprocess.Popen):
-        self.url, self.folder, self.process = url, folder, process
+    def __init__(self, url: str, folder: Path, made: Path, process: subprocess.Popen):
+        self.url, self.folder, self.made, self.process = url, folder, made, process
         self.log = folder / "site.log"
 
     def say(self, **said: Any) -> dict[str, Any]:
@@ -111,6 +112,7 @@ class Mutant:
         raise OSError("the mutant does not answer")
 
     def reset(self, *wrong: str, caches: bool = False) -> None:
+        """Begin anew with these mutations, without rows that a test has left."""
         self.log.unlink(missing_ok=True)
         self.say(wrong=[name for name in wrong if name], caches=caches)
 
@@ -121,7 +123,8 @@ class Mutant:
 
 @contextlib.contextmanager
 def serving(made: Path, folder: Path) -> Iterator[Mutant]:
-    """The server on the site that `make` has made in a folder."""
+    """The server on a copy of the site that `make` has made."""
+    made = Path(shutil.copytree(made, folder / "site"))
     (folder / "store").mkdir()
     (folder / "conf").mkdir()
     (folder / "conf" / "server.conf").write_text("set req.http.X-Token-Cookie = req.http.Cookie;")
@@ -129,7 +132,7 @@ def serving(made: Path, folder: Path) -> Iterator[Mutant]:
     argv = [sys.executable, "-m", "tests.bench.verify.mutant_server", str(port), str(folder)]
     with (folder / "errors.log").open("w") as errors:
         process = subprocess.Popen(argv, cwd=paths.PROJECT, env=environment(made), stdout=errors, stderr=errors)
-    mutant = Mutant(f"http://127.0.0.1:{port}", folder, process)
+    mutant = Mutant(f"http://127.0.0.1:{port}", folder, made, process)
     try:
         deadline = time.monotonic() + READY_S
         while True:

@@ -17,6 +17,7 @@ import socketserver
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -29,6 +30,8 @@ from tests.bench.verify.mutant_cache import RULES, Answer, Asked, Cache
 CONTROL = "/__mutant__/"
 # How long an answer is late, where it is.
 OPEN_S = 3.5
+# The longest wait for a request that nobody waits for any more.
+SETTLED_S = 10.0
 
 
 class Mutant:
@@ -47,6 +50,8 @@ class Mutant:
         self.kept: dict[str, Any] = {}
         self.requests = 0
         self.one = threading.Lock()
+        # How many requests are being answered.
+        self.open, self.ended = 0, threading.Condition()
         self.cache = Cache(folder / "store")
         if self.state_file.exists():
             self.change(json.loads(self.state_file.read_text()))
@@ -79,6 +84,23 @@ class Mutant:
             cache.purge()
         self.said |= {name: said[name] for name in ("wrong", "caches", "ttl_s") if name in said}
         self.state_file.write_text(json.dumps(self.said))
+
+    @contextlib.contextmanager
+    def answering(self) -> Iterator[None]:
+        with self.ended:
+            self.open += 1
+        try:
+            yield
+        finally:
+            with self.ended:
+                self.open -= 1
+                self.ended.notify_all()
+
+    def settle(self) -> None:
+        """Wait for requests whose client gave them up, and remove what checks have written."""
+        with self.ended:
+            self.ended.wait_for(lambda: self.open == 0, SETTLED_S)
+        rows_left(remove=True)
 
     def answer(self, asked: Asked, render: Any) -> Answer:
         """The answer to a request, by the cache or by the site, with its mutations."""
@@ -222,9 +244,9 @@ class Handler(SiteHandler):
             return
         asked = Asked(self.command, path, query, self.given(), body)
         if path == CONTROL:
-            self.mutant.change(json.loads(body))
             if b'"wrong"' in body:
-                remove_comments()
+                self.mutant.settle()
+            self.mutant.change(json.loads(body))
             self.send(Answer(200, (), json.dumps({"rows": rows_left()}).encode()))
             return
         if (status := self.refused(asked)) is not None:
@@ -234,13 +256,14 @@ class Handler(SiteHandler):
         if "upgrades" in wrong and asked.header("upgrade"):
             self.send_response(101)
             self.end_headers()
-        if "/halting/" in path:
-            self.stream(asked)
-            return
-        try:
-            self.send(self.mutant.answer(asked, self.render))
-        except ConnectionAbortedError:
-            self.hang_up()
+        with self.mutant.answering():
+            if "/halting/" in path:
+                self.stream(asked)
+                return
+            try:
+                self.send(self.mutant.answer(asked, self.render))
+            except ConnectionAbortedError:
+                self.hang_up()
         if "drops-pipelined" in wrong:
             self.rfile = self.connection.makefile("rb")
 
@@ -325,18 +348,15 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             super().handle_error(request, client_address)
 
 
-def rows_left() -> int:
-    """How many rows of probes there are."""
-    from benchapp.models import Author
+def rows_left(remove: bool = False) -> int:
+    """How many rows of probes there are; `remove` removes them, and the comments of the accounts of checks."""
+    from benchapp.models import Author, Comment
 
-    return Author.objects.filter(name__startswith="probe-").count()
-
-
-def remove_comments() -> None:
-    """Remove those of the accounts of checks."""
-    from benchapp.models import Comment
-
-    Comment.objects.filter(name__startswith="verify-").delete()
+    rows = Author.objects.filter(name__startswith="probe-")
+    if remove:
+        rows.delete()
+        Comment.objects.filter(name__startswith="verify-").delete()
+    return rows.count()
 
 
 def serve(listener: socket.socket, folder: Path) -> None:

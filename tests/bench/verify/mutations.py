@@ -95,6 +95,14 @@ def first_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
     return mutant.kept.setdefault((asked.path, asked.query), answer) if page(asked, answer) else None
 
 
+def first_for_all_of_a_process(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+    """The same where each of eight processes, which answer in turn, has a cache of its own."""
+    if not page(asked, answer):
+        return None
+    turn = mutant.kept[asked.path] = mutant.kept.get(asked.path, -1) + 1
+    return mutant.kept.setdefault((asked.path, asked.query, turn % 8), answer)
+
+
 def kept_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
     """The anonymous page for everybody, once it was asked for."""
     if page(asked, answer) and "sessionid" not in asked.header("cookie"):
@@ -138,6 +146,12 @@ def full(mutant: Any) -> bool:
 def litters(mutant: Any, asked: Asked, answer: Answer) -> None:
     if full(mutant):
         (mutant.cache.folder / f".{secrets.token_hex(8)}").touch()
+
+
+def unanswered(mutant: Any, asked: Asked, answer: Answer) -> None:
+    """The row is made, and its client gets no answer."""
+    if asked.path == "/__probe__/rows/":
+        raise ConnectionAbortedError
 
 
 def floods(word: str, where: str) -> After:
@@ -224,6 +238,7 @@ AFTER: dict[str, After] = {
     "leaks": remembers(SIGNED_IN),
     "anonymous-for-all": kept_for_all,
     "first-for-all": first_for_all,
+    "first-of-a-process": first_for_all_of_a_process,
     "comment-lost": lambda _, q, a: replace(a, body=COMMENT.sub(b"", a.body)),
     "late-for-others": lambda _, q, a: None if q.header("cookie") else replace(a, body=COMMENT.sub(b"", a.body)),
     "no-form": body(b"<textarea", b"<p"),
@@ -239,6 +254,7 @@ AFTER: dict[str, After] = {
     "kept-bare": lambda _, q, a: None if q.query else a.without("x-frame-options"),
     # Answers of caches.
     "breaks": at("/__probe__/slow/", 500),
+    "rows-unanswered": unanswered,
     "uncacheable-wait": one_by_one,
     "breaks-without-service": lambda m, q, a: (
         a if m.cache.works else replace(a, status=500 if q.method == "GET" else a.status)
