@@ -16,8 +16,9 @@ from bench.verify.wire import Answer
 # Each in Cache-Control alone keeps a page out of a shared cache.
 _UNSHARED = re.compile(r"\b(private|no-store|no-cache|max-age=0|s-maxage=0|must-revalidate|proxy-revalidate)\b", re.I)
 _LIFETIMES = (re.compile(r"\bs-maxage=(\d+)", re.I), re.compile(r"\bmax-age=(\d+)", re.I))
-# Layers leave the cookies of anonymous visitors out, and store each coding by itself.
-SHARED_VARIANTS = {"cookie", "accept-encoding"}
+# Layers leave the cookies of anonymous visitors out, store each coding by itself, and pass every request that has one
+# of the others (benchapp/caching/cacheability.py).
+SHARED_VARIANTS = {"cookie", "accept-encoding", "authorization", "hx-request", "origin", "x-requested-with"}
 HTML = "text/html;charset=utf-8"
 POLICIES = ("Content-Security-Policy", "Content-Security-Policy-Report-Only")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -254,7 +255,7 @@ def _again(subject: Subject, wrong: list[Mismatch], clones: Iterable[Context]) -
     options = [*subject.options, *(word for name, value in changes.items() for word in ("--set", f"{name}={value}"))]
     layer = ["--layer", subject.layer] if subject.layer != NO_LAYER else []
     serve = shlex.join(["python", "-m", "bench", "up", subject.stack, *layer, *options, "--port", str(UP_PORT)])
-    return request.replace(f":{urlsplit(sent.origin).port}", f":{UP_PORT}"), serve
+    return re.sub(rf":{urlsplit(sent.origin).port}(?!\d)", f":{UP_PORT}", request), serve
 
 
 def _joined(texts: list[str]) -> str:

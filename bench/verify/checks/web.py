@@ -12,9 +12,11 @@ from itertools import cycle
 from bench.verify.check import check as any_check
 from bench.verify.checks.store import stored_files
 from bench.verify.context import Context
+from bench.verify.expect import status
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import (
     MAX_TRIES,
+    answering,
     caches_pages,
     is_hit,
     new_path,
@@ -121,7 +123,7 @@ def junk_cookies(context: Context) -> Iterator[Finding]:
 @check("junk-hosts", thorough=True)
 def junk_hosts(context: Context) -> Iterator[Finding]:
     """1,000 made-up hosts are refused, get no cached page and evict none; other spellings and ports of the right host
-    make no pages of their own."""
+    make no pages of their own, and no page with a made-up port in its addresses is cached for others."""
     flood = _Flood(context, f"{FLOOD} hosts")
     hosts = (f"{secrets.token_hex(4)}.example" for _ in range(FLOOD))
     yield from flood.sent(((path, host, "") for path, host in zip(cycle(flood.primed), hosts)), 400)
@@ -132,6 +134,10 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
     rendered = [answer for answer in answers if render_id(answer) not in known]
     if len(rendered) > len(spelt) / 2:
         yield rendered[0].wrong(f"hits under {len(spelt)} spellings of the host", f"{len(rendered)} renderings")
+    addressed = answering(shows=["Host"])
+    for asked in (f"{host}:1", f"{host}:1", context.target.netloc):
+        answer = yield from context.ask(addressed, status(200, 400), host=asked, when="after a made-up port")
+    yield from context.judge(answer, shows("Host", f"[{context.target.netloc}]"), when="after a made-up port")
 
 
 class _Flood:

@@ -21,13 +21,14 @@ HTML = "text/html"
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, its path as it was sent."""
+    """A request, its path as it was sent, and the port that it came to."""
 
     method: str
     path: str
     query: str
     headers: dict[str, str]
     body: bytes = b""
+    port: int = 80
 
     def header(self, name: str) -> str:
         return self.headers.get(name.lower(), "")
@@ -75,6 +76,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "session": lambda asked: "sessionid" not in asked.header("cookie"),
     "stored-method": lambda asked, answer: asked.method == "GET",
     "stored-authorization": lambda asked, answer: not asked.header("authorization"),
+    "stored-port": lambda asked, answer: asked.header("host").endswith(f":{asked.port}"),
     "stored-session": lambda asked, answer: "sessionid" not in asked.header("cookie"),
     "status": lambda asked, answer: answer.status == 200,
     "kind": lambda asked, answer: answer.header("content-type").startswith((HTML, "text/plain")),
@@ -102,7 +104,17 @@ RULES: dict[str, Callable[..., Any]] = {
     "folder-mode": lambda: 0o755,
 }
 ANSWERED = ("host", "method", "query", "authorization", "script", "session")
-STORED = ("stored-method", "stored-authorization", "stored-session", "status", "kind", "cookies", "vary", "control")
+STORED = (
+    "stored-method",
+    "stored-port",
+    "stored-authorization",
+    "stored-session",
+    "status",
+    "kind",
+    "cookies",
+    "vary",
+    "control",
+)
 STORED += ("lifetime", "nonce", "whole")
 
 

@@ -242,7 +242,7 @@ class Handler(SiteHandler):
         except ValueError:
             self.refuse(502 if "chunk-breaks" in wrong else 400)
             return
-        asked = Asked(self.command, path, query, self.given(), body)
+        asked = Asked(self.command, path, query, self.given(), body, self.server.server_address[1])
         if path == CONTROL:
             if b'"wrong"' in body:
                 self.mutant.settle()

@@ -329,6 +329,7 @@ RULES: dict[str, dict[str, Any]] = {
     "keeps-queries": {"query": yes, "key": lambda q: f"{q.path}?{q.query}"},
     "query-sorted": {"query": yes, "key": lambda q: f"{q.path}?{'&'.join(sorted(q.query.split('&')))}"},
     "keeps-hosts": key(lambda q: f"{q.path}|{q.header('host')}"),
+    "keeps-ports": {"stored-port": yes},
     "kept-coded": key(lambda q: q.path),
     "keeps-heads": {"stored-method": yes},
     "keeps-parts": {"stored": lambda q, a: replace(a, body=a.body[:100]) if q.header("range") else a},

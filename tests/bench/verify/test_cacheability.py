@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.verify.cacheability import different_headers, obstacle
+from bench.verify.cacheability import SHARED_VARIANTS, different_headers, obstacle
 from bench.verify.hits import obstacle_here
 from bench.verify.wire import Answer
+from benchapp.caching.cacheability import VARY_ALLOWED
 
 
 def answer(*lines: str) -> Answer:
@@ -62,6 +63,10 @@ def test_a_page_with_a_nonce_or_in_another_charset_is_no_page_for_everybody():
 )
 def test_a_stored_page_loses_no_name_of_vary(stored, rendered, exact, right):
     assert (list(different_headers(answer(*stored), answer(*rendered), ["Vary"], exact)) == []) == right
+
+
+def test_a_page_varies_by_the_same_headers_here_and_in_the_layers():
+    assert SHARED_VARIANTS == VARY_ALLOWED
 
 
 ALONE = "of its own, and the layer stores bodies alone"

@@ -130,7 +130,7 @@ NOTICED = {
     "parameters": "query-ignored query-sorted",
     "junk-queries": "keeps-queries flooded keeps-nothing",
     "junk-cookies": "cookies-flood cookie-variants keeps-nothing",
-    "junk-hosts": "any-host hosts-flood keeps-hosts",
+    "junk-hosts": "any-host hosts-flood keeps-hosts keeps-ports",
     "public-pages": "keeps-nothing cookie-variants keeps-cookies+cookie-on-pages",
     "codings": "gzip-not gzip-varies-not kept-coded",
     "head-first": "keeps-heads head-other-length",

@@ -68,6 +68,7 @@ def test_the_address_of_a_deployment_is_that_of_the_page_in_process():
         (404, [], "its status is 404"),
         (200, [("Set-Cookie", "csrftoken=x; Path=/"), ("Set-Cookie", "seen=1")], "it sets the cookie csrftoken, seen"),
         (200, [("Cache-Control", "Private, max-age=60")], "its Cache-Control is Private, max-age=60"),
+        (200, [("Vary", "origin, HX-Request")], None),
         (200, [("Vary", "Cookie, Accept-Language")], "it has Vary: accept-language"),
         (200, [("Vary", "*")], "it has Vary: *"),
     ],

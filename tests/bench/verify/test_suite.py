@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import socket
 from dataclasses import replace
 from types import SimpleNamespace
@@ -19,8 +20,9 @@ from bench.serve.connections import Connections
 from bench.verify import rows, suite, wire
 from bench.verify.check import BEHAVIOUR
 from bench.verify.checks import freshness, resources, store, web
-from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES
-from bench.verify.suite import LEFT_OUT, all_checks
+from bench.verify.curl import Sent
+from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Mismatch
+from bench.verify.suite import LEFT_OUT, Subject, all_checks
 from bench.verify.workers import NOT_BACK
 from tests.bench.verify.conftest import KEPT, verified
 from tests.bench.verify.mutant import FakeRunning, MutantSite
@@ -213,6 +215,15 @@ def test_a_request_to_a_deployment_with_other_values_is_repeated_with_them(mutan
     item = found(mutant, site, "time-to-live", layer=expiring, running=FakeRunning(mutant, expiring))["time-to-live"]
     assert item.serve == "python -m bench up stub --layer kept --set cache_seconds=0.4 --port 8000"
     assert "http://127.0.0.1:8000/" in item.request
+
+
+def test_a_request_is_repeated_at_the_printed_address_alone(mutant, site):
+    sent = Sent("http://127.0.0.1:271", "GET", "/", (("Origin", "http://127.0.0.1:271"),), host="127.0.0.1:2715")
+    subject = Subject(wire.Target.parse("http://127.0.0.1:271"), site, "stub", (), running=FakeRunning(mutant, KEPT))
+    item = suite.outcome(subject, all_checks()[0], [Mismatch("this", "that", sent)])
+    assert shlex.split(item.request)[-5:] == [
+        *("-H", "Host: 127.0.0.1:2715", "-H", "Origin: http://127.0.0.1:8000", "http://127.0.0.1:8000/")
+    ]
 
 
 def test_checks_that_need_a_deployment_are_not_tried_on_a_target(mutant, site):
