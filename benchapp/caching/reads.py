@@ -2,13 +2,18 @@
 
 No layer's key holds cookies or headers, as it has to be for cookies of analytics: each value would be a page of its
 own. So a page whose rendering reads one is marked as private, which keeps it out of every layer, inside and outside of
-Django. Cookies are watched in the whole chain of middleware, headers in the view and its templates alone: middleware
-reads many for a log.
+Django. Cookies, and the host by `request.get_host()`, are watched in the whole chain of middleware, other headers in
+the view and its templates alone: middleware reads many for a log.
+
+Not noticed: what middleware reads of `request.META` or `request.headers`, what anybody reads of the scope of ASGI
+(`request.scope`), of a copy of `META` that middleware has made, or of a request that it has put in the place of ours.
+Such a page says so itself, by Vary or Cache-Control.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections import UserDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -32,14 +37,22 @@ BYPASSING = frozenset({"authorization", "hx-request", "origin", "x-requested-wit
 HARMLESS = BYPASSING | {"host", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "frontproto"}
 HARMLESS |= {"accept-encoding", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "range"}
 HTMX = "hx-"
+# Ask for the host to check it, or to write the page's own address.
+HOST_CHECKED = ("benchapp.caching.", "django.http.", "django.middleware.")
+LOCAL = {"localhost", "127.0.0.1", "[::1]"}
 ALL = "any"
 WORD = re.compile(r"[\w-]+", re.ASCII)
 
 
-class _Watched(UserDict):
-    """A dictionary that notes what is looked for in it; writes reach the original."""
+class _Watched(UserDict, dict):
+    """A dictionary that notes what is looked for in it; writes reach the original.
+
+    It is a `dict` for what takes no other, such as `json.dumps`. That holds one entry, which nobody is shown: of an
+    empty one C code would ask nothing.
+    """
 
     def __init__(self, original: dict[str, Any], read: set[str]) -> None:
+        dict.__setitem__(self, ALL, ALL)
         self.data, self.read = original, read
 
     def note(self, name: object = ALL) -> None:
@@ -129,6 +142,8 @@ class MarkPrivate:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request.COOKIES = WatchedCookies(request.COOKIES, set())
+        if has_several_hosts():
+            watch_host(request)
         response = self.get_response(request)
         # Caches ignore the second word; it says why to whoever asks why a page is not cached.
         if cookie := read_cookie(request):
@@ -138,6 +153,24 @@ class MarkPrivate:
         elif self.exact and request.path not in self.exact and not request.path.startswith(self.below):
             patch_cache_control(response, private=True)
         return response
+
+
+def has_several_hosts() -> bool:
+    """Whether the site has more than one name, so that a page may depend on which of them was asked for."""
+    names = set(settings.ALLOWED_HOSTS) - LOCAL
+    return len(names) > 1 or any(name.startswith((".", "*")) for name in names)
+
+
+def watch_host(request: HttpRequest) -> None:
+    """Watch who asks the request for its host: no layer's key holds it."""
+    get_host = request.get_host
+
+    def watched() -> str:
+        if not sys._getframe(1).f_globals.get("__name__", "").startswith(HOST_CHECKED):
+            request.host_read = True
+        return get_host()
+
+    request.get_host = watched
 
 
 def watch_headers(get_response: GetResponse) -> GetResponse:
@@ -167,6 +200,9 @@ def read_cookie(request: HttpRequest) -> str:
 def read_header(request: HttpRequest, response: HttpResponse) -> str:
     """A header that may have changed the page, and is not in its Vary; empty when there is none."""
     read = getattr(request, "headers_read", set()) - HARMLESS - (varies_by(response) - {"cookie"})
+    if getattr(request, "host_read", False):
+        # No Vary helps: the layers keep one page for all names of the site.
+        return "host"
     return min((name for name in read if not name.startswith(HTMX)), default="")
 
 

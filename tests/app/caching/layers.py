@@ -44,17 +44,19 @@ class Laid:
 
     name: str
 
-    def over(self, view: View) -> View:
-        """The view with the middleware of the layer around it."""
+    def over(self, view: View, *projects: Callable[[View], View]) -> View:
+        """The view with the middleware of the layer around it, and inside of that the middleware of a project."""
         laid = cache_public_page(view) if self.name == "view-cache" else view
-        paths = registry.outer_middleware([self.name]) + registry.inner_middleware([self.name])
-        for path in reversed(paths):
-            laid = import_string(path)(laid)
+        outer, inner = registry.outer_middleware([self.name]), registry.inner_middleware([self.name])
+        for middleware in reversed([*map(import_string, outer), *projects, *map(import_string, inner)]):
+            laid = middleware(laid)
         return laid
 
-    def stores(self, view: View, path: str = "/posts/5/", **request: Any) -> bool:
+    def stores(
+        self, view: View, path: str = "/posts/5/", projects: tuple[Callable[[View], View], ...] = (), **request: Any
+    ) -> bool:
         """Whether the answer to this request is everybody's: stored, or marked for a cache outside."""
-        laid = self.over(view)
+        laid = self.over(view, *projects)
         first = laid(RequestFactory().get(path, **request))
         if self.name in OUTSIDE:
             return first.has_header(MARK)

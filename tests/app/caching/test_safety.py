@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Callable
 
 import pytest
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import get_token
 from django.middleware.gzip import GZipMiddleware
 from django.test import RequestFactory
@@ -14,6 +16,7 @@ from django.utils.http import http_date
 
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.outside.marks import MARK
+from benchapp.caching.reads import WatchedCookies
 from tests.app.caching.layers import HTML, INSIDE, OUTSIDE, Laid, View, rendering
 
 NONCE = "script-src 'nonce-abc'"
@@ -114,6 +117,8 @@ def test_a_part_of_a_page_is_neither_stored_nor_is_the_page_the_answer(layer: La
         (lambda request: {**request.COOKIES}, False),
         (lambda request: bool(request.COOKIES), False),
         (lambda request: str(request.COOKIES), False),
+        (lambda request: json.dumps(request.COOKIES), False),
+        (lambda request: dict(request.COOKIES), False),
         (lambda request: request.COOKIES.copy(), False),
         (lambda request: request.COOKIES | {}, False),
         (lambda request: request.COOKIES.pop("theme", ""), False),
@@ -189,6 +194,38 @@ def test_a_made_up_port_is_not_stored_in_addresses(layer: Laid, settings, host: 
     # mod_wsgi takes the server's port from Host, too.
     laid(RequestFactory().get("/posts/6/", headers={"host": "testserver:1"}, SERVER_PORT="1"))
     assert b":1/" not in laid(RequestFactory().get("/posts/6/")).content
+
+
+@pytest.mark.parametrize(
+    ("reads", "names", "stored"),
+    [
+        (lambda request: request.get_host(), ["a.test", "b.test"], False),
+        (lambda request: request.get_host(), [".test"], False),
+        # One of its names is this machine's, for health checks.
+        (lambda request: request.get_host(), ["a.test", "localhost"], True),
+        (lambda request: request.build_absolute_uri(), ["a.test", "b.test"], True),
+    ],
+)
+def test_a_page_that_middleware_chooses_by_host_is_not_stored(
+    layer: Laid, settings, reads: Callable, names: list[str], stored: bool
+):
+    def tenant(get_response: View) -> View:
+        return lambda request: (reads(request), get_response(request))[1]
+
+    settings.ALLOWED_HOSTS = names
+    # Django's own middleware asks for the host of each request, to check it. A cached view is inside of all middleware.
+    projects = () if layer.name == "view-cache" else (CommonMiddleware, tenant)
+    view = tenant(rendering()) if layer.name == "view-cache" else rendering()
+    assert layer.stores(view, projects=projects, headers={"host": "a.test"}) is stored
+
+
+def test_watched_cookies_are_a_dictionary_to_c_code():
+    for cookies in ({}, {"theme": "dark"}):
+        read: set[str] = set()
+        assert json.loads(json.dumps(WatchedCookies(cookies, read))) == cookies
+        assert "any" in read
+        assert dict(WatchedCookies(cookies, set())) == cookies
+        assert len(WatchedCookies(cookies, set())) == len(cookies)
 
 
 @pytest.mark.parametrize(
