@@ -350,8 +350,12 @@ def _require_pages(site: Site) -> None:
 
 
 def _with_main_pages(site: Site) -> Site:
-    """The same with a list and a detail page, for which a project's second and third public page stand."""
-    html = dict.fromkeys([*site.public_paths, *site.plain_paths])
+    """The same with a list and a detail page, for which a project's second and third public page stand.
+
+    A health check is none of them: no layer caches it.
+    """
+    pages = [path for path in site.plain_paths if path not in site.description.health_checks]
+    html = dict.fromkeys([*site.public_paths, *pages])
     return replace(site, urls={**site.urls, **dict(zip(("home", "list", "detail"), html, strict=False))})
 
 

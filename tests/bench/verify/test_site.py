@@ -70,6 +70,13 @@ def test_two_commands_render_pages_of_every_kind(manage_py):
     assert site.static == manage_py.parent / "static"
 
 
+def test_a_health_check_is_no_page_that_a_layer_should_cache(manage_py):
+    named = Description(public=("/",), health="/health/")
+    site = prepare(None, {}, sys.executable, manage_py, description=named)
+    assert site.pages["/health/"].status == 200
+    assert site.main_paths == ["/", "/posts/"]
+
+
 def test_the_callers_environment_does_not_reach_the_site(manage_py, monkeypatch):
     monkeypatch.setenv("DEBUG", "1")
     prepare(None, {}, sys.executable, manage_py)
