@@ -23,6 +23,8 @@ READING, ACCOUNT, AFTER, LAYER = "reading", "account", "after", "layer"
 STAGES = (READING, ACCOUNT, AFTER, LAYER)
 
 CheckFunction = Callable[[Context], Iterable[Finding]]
+# Raises NotTried where a check cannot be made.
+Need = Callable[[Context], None]
 
 
 @dataclass(frozen=True)
@@ -56,18 +58,24 @@ class Check:
 
 def check(
     name: str,
-    *,
+    *needs: Need,
     group: str = BEHAVIOUR,
     stage: str | None = None,
     background: bool = False,
     thorough: bool = False,
     accounts: int = 0,
 ) -> Callable[[CheckFunction], Check]:
-    """Make a Check of a function, whose docstring is its title; see Check."""
+    """Make a Check of a function, whose docstring is its title, for deployments that have what it needs; see Check."""
     stage = stage or (READING if group == BEHAVIOUR else LAYER)
 
     def define(run: CheckFunction) -> Check:
         title = " ".join((run.__doc__ or "").split("\n\n")[0].split())
-        return Check(name, run, title, group, stage, background, thorough, accounts)
+
+        def wrong(context: Context) -> Iterable[Finding]:
+            for need in needs:
+                need(context)
+            return run(context)
+
+        return Check(name, wrong, title, group, stage, background, thorough, accounts)
 
     return define

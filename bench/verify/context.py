@@ -125,9 +125,9 @@ class Context:
         return answer
 
     def judge(self, answer: Answer, *right: Expectation, when: str = "") -> Generator[Finding]:
-        """What is wrong with an answer."""
+        """What is wrong with an answer; `when` is the whole request in words if it was not built by `wire`."""
         if wrong := wrong_of(answer, right):
-            yield answer.wrong(*wrong, what=f"{answer.sent} {when}" if when else "")
+            yield answer.wrong(*wrong, what=f"{answer.sent or ''} {when}".strip() if when else "")
 
     def as_rendered(self, path: str) -> Expectation:
         """The type and the text of a page as they are rendered in process."""

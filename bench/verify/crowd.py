@@ -7,17 +7,16 @@ import itertools
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from bench.verify import wire
 from bench.verify.context import Context
-from bench.verify.finding import Mismatch
+from bench.verify.expect import Expectation
+from bench.verify.finding import Finding, Mismatch
 from bench.verify.rows import PAUSE_S, Right, Row, Waiting, Writer, words
 from bench.verify.wire import Answer, BadAnswer, Closed, Connection
 
-# A Mismatch when the answer to a GET of that path is wrong.
-Judge = Callable[[str, Answer], Mismatch | None]
 MAX_MISMATCHES = 3
 RETRY_S = 0.01
 CONNECT_S = 5.0
@@ -30,7 +29,8 @@ NO_RACE = f"in {RACES} attempts no write went through while a rendering was on i
 class Clients:
     """Clients that request `paths` in turn, each on a keep-alive connection.
 
-    tolerant  an incomplete answer is not a mismatch, because the server is being killed
+    right     what each answer must be
+    tolerant  a server is being killed: no answer, a part of one and a 5xx are not wrong
     pause_s   how long each client waits between two requests
     """
 
@@ -38,15 +38,14 @@ class Clients:
         self,
         context: Context,
         paths: Iterable[str],
-        judge: Judge,
         count: int,
-        *,
+        *right: Expectation,
         tolerant: bool = False,
         pause_s: float = 0.0,
     ):
-        self.context, self.paths, self.judge, self.tolerant = context, list(paths), judge, tolerant
+        self.context, self.paths, self.right, self.tolerant = context, list(paths), right, tolerant
         self.pause_s = pause_s
-        self.wrong: list[Mismatch] = []
+        self.wrong: list[Finding] = []
         self.answers = 0
         self.slowest_s = 0.0
         self._stop = threading.Event()
@@ -71,13 +70,14 @@ class Clients:
             try:
                 connection = connection or Connection(self.context.target)
                 answer = connection.exchange("GET", path)
-                self._note(begun, self.judge(path, answer))
+                excused = self.tolerant and answer.status >= 500
+                self._note(begun, [] if excused else self.context.judge(answer, *self.right))
                 self._stop.wait(self.pause_s)
             except (BadAnswer, OSError) as error:
                 answer = None
                 # A server may close a keep-alive connection just as the next request arrives.
                 if not (self.tolerant or (reused and isinstance(error, (Closed, ConnectionError)))):
-                    self._note(begun, Mismatch(f"GET {path}: a complete answer", str(error)))
+                    self._note(begun, [Mismatch(f"GET {path}: a complete answer", str(error))])
                 self._stop.wait(RETRY_S)
             if connection and not (answer and answer.keeps_open):
                 connection.close()
@@ -85,12 +85,12 @@ class Clients:
         if connection:
             connection.close()
 
-    def _note(self, begun: float, wrong: Mismatch | None) -> None:
+    def _note(self, begun: float, wrong: Iterable[Finding]) -> None:
+        took_s, found = time.monotonic() - begun, list(wrong)
         with self._lock:
             self.answers += 1
-            self.slowest_s = max(self.slowest_s, time.monotonic() - begun)
-            if wrong and len(self.wrong) < MAX_MISMATCHES:
-                self.wrong.append(wrong)
+            self.slowest_s = max(self.slowest_s, took_s)
+            self.wrong += found[: MAX_MISMATCHES - len(self.wrong)]
 
 
 def at_once(context: Context, path: str, clients: int) -> list[Answer]:

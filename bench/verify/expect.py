@@ -20,8 +20,7 @@ class Expectation:
 
 def status(*right: int) -> Expectation:
     """One of these statuses."""
-    words = " or ".join(map(str, right))
-    return Expectation(f"status {words}", lambda answer: None if answer.status in right else f"status {answer.status}")
+    return status_in(right, f"status {' or '.join(map(str, right))}")
 
 
 def status_in(right: Container[int], words: str) -> Expectation:

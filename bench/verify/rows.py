@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.verify.context import Context
+from bench.verify.expect import has, lacks, status, wrong_of
 from bench.verify.finding import NEEDS_PROBES, NEEDS_ROWS, Finding, Mismatch, NotTried
 from bench.verify.page_parser import TOKEN
 from bench.verify.visitor import Visitor
@@ -154,20 +155,15 @@ class Right:
     status: int = 200
 
     def met(self, answer: Answer) -> bool:
-        words = all(word in answer.text for word in self.wanted) and not any(
-            map(answer.text.__contains__, self.unwanted)
-        )
-        return answer.status == self.status and words
+        return self._compared(answer) is None
 
     def wrong(self, answer: Answer, when: str) -> Mismatch:
-        missing = ", ".join(word for word in self.wanted if word not in answer.text)
-        left = ", ".join(word for word in self.unwanted if word in answer.text)
-        expected, got = f"status {self.status}", f"status {answer.status}"
-        if missing:
-            expected, got = f"{expected} with {missing}", f"{got} without it"
-        if left:
-            expected, got = f"{expected} without {left}", f"{got} with {left}"
+        expected, got = self._compared(answer) or ("", "")
         return answer.wrong(expected, got, f"GET {self.path} {when}")
+
+    def _compared(self, answer: Answer) -> tuple[str, str] | None:
+        gone = lacks(*self.unwanted, what="nothing from before the write")
+        return wrong_of(answer, (status(self.status), has(*self.wanted), gone))
 
 
 def expected_pages(context: Context, row: Row, old: Row | None) -> list[Right]:

@@ -127,7 +127,7 @@ def run_suite(subject: Subject, selection: Selection, progress: Progress | None 
     with context.exits, ThreadPoolExecutor(THREADS) as pool:
         context.accounts = _accounts(context, due, pool)
         try:
-            found = _Suite(context, due, progress, f"{subject.stack} with layer {subject.layer}").run(pool)
+            found = _Suite(context, due, progress).run(pool, f"{subject.stack} with layer {subject.layer}")
         finally:
             if context.accounts:
                 context.accounts.remove(context.posts)
@@ -150,41 +150,38 @@ def _accounts(context: Context, due: list[Check], pool: ThreadPoolExecutor) -> A
     return Accounts(site, context.env, made or (lambda: site.create_accounts(count, context.env)), logins)
 
 
+@dataclass
 class _Suite:
     """The checks of one deployment while they run."""
 
-    def __init__(self, context: Context, checks: list[Check], progress: Progress | None, name: str):
-        self.context = context
-        self.checks = checks
-        self.progress = progress
-        self.name = name
+    context: Context
+    checks: list[Check]
+    progress: Progress | None
 
-    def run(self, pool: ThreadPoolExecutor) -> dict[str, list[Finding]]:
+    def run(self, pool: ThreadPoolExecutor, name: str) -> dict[str, list[Finding]]:
         """Each check's findings, stage by stage; the account is removed beside the stage after its own."""
         deadline = time.monotonic() + SUITE_LIMIT_S
         background = {item.name: pool.submit(self._findings, item) for item in self.checks if item.background}
         found = self._stage(READING, deadline)
         # Those in the background compare pages too, so they end before the first write.
         found |= {name: future.result() for name, future in background.items()}
-        self._require_same_rows(found)
+        self._require_same_rows(found, name)
         found |= self._stage(ACCOUNT, deadline)
-        removal = pool.submit(self._remove_login)
+        accounts = self.context.accounts
+        removal = accounts and pool.submit(accounts.remove, self.context.posts, login_alone=True)
         found |= self._stage(AFTER, deadline)
-        removal.result()
+        if removal:
+            removal.result()
         return found | self._stage(LAYER, time.monotonic() + LAYER_LIMIT_S)
 
-    def _require_same_rows(self, found: dict[str, list[Finding]]) -> None:
+    def _require_same_rows(self, found: dict[str, list[Finding]], name: str) -> None:
         """Before the suite's first write: raise DatabaseChanged when differences come from other rows."""
         wrong = any(isinstance(finding, Mismatch) for findings in found.values() for finding in findings)
         if wrong and (changed := self.context.site.outdated_paths()):
             raise DatabaseChanged(
-                f"{', '.join(changed[:MAX_MISMATCHES])}: another page now than before {self.name} was verified; stop "
+                f"{', '.join(changed[:MAX_MISMATCHES])}: another page now than before {name} was verified; stop "
                 "the program that changes the database, or name another one with --database"
             )
-
-    def _remove_login(self) -> None:
-        if self.context.accounts:
-            self.context.accounts.remove(self.context.posts, login_alone=True)
 
     def _stage(self, stage: str, deadline: float) -> dict[str, list[Finding]]:
         found: dict[str, list[Finding]] = {}

@@ -65,10 +65,13 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
             if item.request:
                 lines += [f"  serve     {item.serve}"] if item.serve else []
                 lines.append(f"  repeat    {item.request}")
-    lines += _reasons("DECLARED", [(item, item.declared) for item in outcomes if item.declared])
-    lines += _reasons("NOT TRIED", [(item, item.not_tried) for item in outcomes if item.word == "not tried"])
-    if skips:
-        lines += ["", "SKIPPED", *(f"  {line}" for line in by_reason(skips))]
+    left = [(item, item.not_tried or "") for item in outcomes if item.word == "not tried"]
+    for title, reasons in (
+        ("DECLARED", _joined((it.layer, it.declared, it.stack, it.check) for it in outcomes if it.declared)),
+        ("NOT TRIED", _joined((it.layer, reason, it.stack, it.check) for it, reason in left)),
+        ("SKIPPED", by_reason(skips)),
+    ):
+        lines += ["", title, *(f"  {line}" for line in reasons)] if reasons else []
     return "\n".join(lines)
 
 
@@ -85,20 +88,16 @@ def count(found: Iterable[Outcome]) -> str:
 
 def by_reason(skips: Iterable[Skip]) -> list[str]:
     """Each reason once, after the stacks and the layer for which it holds."""
-    where: dict[tuple[str, str], list[str]] = {}
-    for skip in skips:
-        where.setdefault((skip.layer, skip.reason), []).append(skip.stack)
-    return [f"{', '.join(stacks)} with layer {layer}: {reason}" for (layer, reason), stacks in where.items()]
+    return _joined((skip.layer, skip.reason, skip.stack, "") for skip in skips)
 
 
-def _reasons(title: str, found: list[tuple[Outcome, str | None]]) -> list[str]:
-    """Each reason once, after the stacks, the layer and the checks for which it holds."""
-    where: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
-    for item, reason in found:
-        stacks, checks = where.setdefault((item.layer, reason or ""), ({}, {}))
-        stacks[item.stack] = checks[item.check] = None
-    lines = [
-        f"  {', '.join(stacks)} with layer {layer}, {', '.join(checks)}: {reason}"
-        for (layer, reason), (stacks, checks) in where.items()
-    ]
-    return ["", title, *lines] if lines else []
+def _joined(found: Iterable[tuple[str, str, str, str]]) -> list[str]:
+    """Each layer and reason once, after the stacks and before the checks for which it holds."""
+    where: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for layer, reason, stack, check in found:
+        where.setdefault((layer, reason), []).append((stack, check))
+    lines = []
+    for (layer, reason), pairs in where.items():
+        stacks, checks = (", ".join(dict.fromkeys(names)) for names in zip(*pairs, strict=True))
+        lines.append(f"{stacks} with layer {layer}{checks and f', {checks}'}: {reason}")
+    return lines

@@ -12,6 +12,8 @@ from bench.verify.wire import Answer, BadAnswer, Target
 
 # What follows the name in the address of an account that is made for a check (bench.inside: verifyaccount).
 MAIL = "@verify.invalid"
+# A token or a session has at least so many.
+SECRET_CHARACTERS = 12
 
 
 class Visitor:
@@ -19,16 +21,32 @@ class Visitor:
 
     cookies      the cookies the site has set so far
     set_cookies  every Set-Cookie line received
+    tokens       every CSRF token on the pages read
+    name, proof  of the account that is logged in: its name, and the text that only pages for it show
     """
 
     def __init__(self, target: Target, cookies: dict[str, str] | None = None):
         self.target = target
         self.cookies = dict(cookies or {})
         self.set_cookies: list[str] = []
+        self.tokens: set[str] = set()
+        self.name = self.proof = ""
+
+    @property
+    def who(self) -> str:
+        return self.name or "an anonymous visitor"
+
+    @property
+    def secrets(self) -> set[str]:
+        """The tokens and cookies that nobody else may get; a short one, such as of a language, anybody may."""
+        given = {line.split(";")[0] for line in self.set_cookies}
+        return self.tokens | {pair for pair in given if len(pair.partition("=")[2]) >= SECRET_CHARACTERS}
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> Answer:
         """The answer to GET; redirects are not followed."""
-        return self._exchange("GET", path, headers or {}, None)
+        answer = self._exchange("GET", path, headers or {}, None)
+        self.tokens |= page_parser.tokens(answer.text)
+        return answer
 
     def post(self, path: str, values: dict[str, str], headers: dict[str, str] | None = None) -> Answer:
         """The answer to a form sent with `values`; redirects are not followed."""
@@ -107,4 +125,5 @@ def log_in(target: Target, site: Site, account: Account) -> Visitor:
     require_password(site, answer)
     if not answer.redirects or site.session_cookie not in visitor.cookies:
         raise BadAnswer(f"POST {path} with the right password: status {answer.status}, no session")
+    visitor.name, visitor.proof = account.username, site.proof(account)
     return visitor

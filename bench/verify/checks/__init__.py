@@ -14,7 +14,6 @@ from bench.verify.checks import (
     freshness,
     names,
     pages,
-    paths,
     privacy,
     resources,
     services,
@@ -25,10 +24,7 @@ from bench.verify.checks import (
 )
 
 MODULES = (
-    *(pages, static, paths, client, connections, accounts, bodies, resources),
-    *(freshness, stampede, store, services, caching, privacy, web, bytes, names),
+    *(pages, static, client, connections, accounts, bodies, resources),
+    *(freshness, stampede, store, services, caching, privacy, web, bytes, names, advisories),
 )
-CHECKS = (
-    *(item for module in MODULES for item in vars(module).values() if isinstance(item, Check)),
-    *advisories.CHECKS,
-)
+CHECKS = [item for module in MODULES for item in vars(module).values() if isinstance(item, Check)]

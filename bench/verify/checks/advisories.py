@@ -1,7 +1,7 @@
 """Django's security advisories since 2014 on its cache middleware, Vary and cache backends, a check for each.
 
-Any layer can make the same mistake, so each asks the deployment's own layer. They are a few proofs with the
-parameters of each advisory; docs/cache-safety.md has the table of the advisories.
+Any layer can make the same mistake, so each asks the deployment's own layer. docs/cache-safety.md has the table of the
+advisories.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 from bench.project.inspection import CSRF_COOKIE
-from bench.verify.check import LAYER, Check
+from bench.verify.check import Check, CheckFunction, check
 from bench.verify.checks.caching import own_cookies
 from bench.verify.context import Context
 from bench.verify.expect import names, status
@@ -31,8 +30,13 @@ AT_ONCE = 16
 STORE_S = 0.3
 
 
+def advisory(number: str) -> Callable[[CheckFunction], Check]:
+    return check(f"cve-{number}", require_probes, group="advisories")
+
+
+@advisory("2014-0473")
 def own_token(context: Context) -> Iterator[Finding]:
-    """Each visitor of a page with a form gets their own token and cookie, and can send it."""
+    """Cached anonymous pages could reveal CSRF tokens: each visitor of a page with a form gets their own token."""
     path = answering(does=["token"], bare=True)
     visitors = [Visitor(context.target) for _ in range(3)]
     tokens = [visitor.token(path) for visitor in visitors]
@@ -43,8 +47,9 @@ def own_token(context: Context) -> Iterator[Finding]:
         yield from context.judge(visitor.post(path, {TOKEN: token or ""}), status(200), when="with its own token")
 
 
+@advisory("2014-1418")
 def old_browsers(context: Context) -> Iterator[Finding]:
-    """Each visitor gets their own page, which depends on the cookie and says so, to old browsers too."""
+    """Caches could store private data: a page that depends on the cookie says so, to old browsers too."""
     download = ["Content-Disposition", 'attachment; filename="probe.html"']
     path = answering(shows=["session"], headers=[["Cache-Control", "private"], download])
     for visitor in ("alpha", "beta", "nobody"):
@@ -53,8 +58,9 @@ def old_browsers(context: Context) -> Iterator[Finding]:
         yield from context.ask(path, *right, headers={**OLD_BROWSER, **cookie})
 
 
+@advisory("2020-13254")
 def malformed_keys(context: Context) -> Iterator[Finding]:
-    """Paths that are no keys of a cache share no answer with others."""
+    """Malformed memcached keys could leak data: paths with spaces or line breaks, and long paths, share no answer."""
     name = secrets.token_hex(8)
     plain = f"/__probe__/page/{name}/"
     odd = [f"%20{name}", f"%0d%0aget%20page:{plain}", "%09", "%00", "x" * 300, "%C3%A9"]
@@ -71,15 +77,47 @@ def _shown(answer: Answer) -> str:
     return f"the page of {shown(answer, 'path')!r}" if answer.status == 200 else f"status {answer.status}"
 
 
+@advisory("2020-24584")
+def folder_modes(context: Context) -> Iterator[Finding]:
+    """Others could write to directories of a file cache: they can write to no directory that a layer makes."""
+    yield from _modes(context, Path.is_dir, count=1)
+
+
+@advisory("2021-23336")
 def separators(context: Context) -> Iterator[Finding]:
-    """No two query strings share an answer."""
+    """A `;` in a query string could poison a cache: no two query strings share an answer."""
     path = answering(bare=True)
     for query in ("?a=1;q=poison", "?a=1", "", "?a=1&q=other", "?a=1;q=poison", "?a=1", ""):
         yield from context.ask(path + query, shows("query", query.removeprefix("?")))
 
 
+@advisory("2026-6907")
+def vary_any(context: Context) -> Iterator[Finding]:
+    """Answers with `Vary: *` were cached: each request for one is rendered."""
+    yield from _uncached(context, "Vary", "*")
+
+
+@advisory("2026-8404")
+def capitals(context: Context) -> Iterator[Finding]:
+    """Cache-Control was read in lower case only: `PRIVATE`, `NO-STORE` and `No-Cache` are obeyed."""
+    yield from _uncached(context, "Cache-Control", "PRIVATE", "max-age=60, Private", "NO-STORE", "No-Cache")
+
+
+@advisory("2026-25674")
+def file_modes(context: Context) -> Iterator[Finding]:
+    """Cache files made at the same time could get wrong permissions: others can write to none."""
+    yield from _modes(context, Path.exists, count=AT_ONCE)
+
+
+@advisory("2026-35192")
+def own_sessions(context: Context) -> Iterator[Finding]:
+    """A cached public page could give away a visitor's session: no two visitors get the same session cookie."""
+    yield from own_cookies(context, answering(does=["set-session"], bare=True), {})
+
+
+@advisory("2026-35193")
 def authorized(context: Context) -> Iterator[Finding]:
-    """Whoever is authorized gets their own page, and others get none of theirs."""
+    """Answers to requests with Authorization were cached for everybody: each visitor gets their own."""
     for order in (("alpha", None, "beta", None), (None, "alpha", None, "beta")):
         path = answering(shows=["Authorization"], bare=True)
         for who in order:
@@ -87,8 +125,22 @@ def authorized(context: Context) -> Iterator[Finding]:
             yield from context.ask(path, right, headers={"Authorization": f"Basic {who}"} if who else {})
 
 
+@advisory("2026-48587")
+def spaced(context: Context) -> Iterator[Finding]:
+    """Spaces hid the names in Vary: ` * ` still means anything, ` Cookie ` still means the cookie."""
+    yield from _uncached(context, "Vary", "Accept-Encoding ,  *")
+    yield from own_cookies(context, answering(does=["cookie"], headers=[["Vary", "Accept-Encoding ,  Cookie"]]), {})
+
+
+@advisory("2026-48588")
+def other_cookies(context: Context) -> Iterator[Finding]:
+    """An answer that sets a cookie was cached if the request had another: no two visitors get the same cookie."""
+    yield from own_cookies(context, answering(does=["cookie"]), {"Cookie": "theme=dark"})
+
+
+@advisory("2026-113593")
 def absent_and_empty(context: Context) -> Iterator[Finding]:
-    """An absent header and an empty one get the site's answer to each."""
+    """An absent header and an empty one shared a cached answer: each gets the site's answer to it."""
     path = answering(shows=["X-Probe"], headers=[["Vary", "X-Probe"]], bare=True)
     for value in (None, "", None, "a", "", "a"):
         headers = {} if value is None else {"X-Probe": value}
@@ -97,7 +149,13 @@ def absent_and_empty(context: Context) -> Iterator[Finding]:
         yield from context.ask(path, shows("X-Probe", right), headers=headers)
 
 
-def modes(context: Context, kind: Callable[[Path], bool], count: int) -> Iterator[Finding]:
+def _uncached(context: Context, header_name: str, *values: str) -> Iterator[Finding]:
+    """Each request for an answer with such a header is rendered."""
+    for value in values:
+        yield from rendered_each_time(context, answering(headers=[[header_name, value]], bare=True))
+
+
+def _modes(context: Context, kind: Callable[[Path], bool], count: int) -> Iterator[Finding]:
     """Others can write to no such file or directory of a layer, made by `count` requests at once."""
     store = context.own.store
     with ThreadPoolExecutor(count) as pool:
@@ -114,92 +172,3 @@ def modes(context: Context, kind: Callable[[Path], bool], count: int) -> Iterato
             continue
         if mode & (stat.S_IWGRP | stat.S_IWOTH):
             yield Mismatch(f"{path.relative_to(store)}: not writable by others", f"mode {mode:o}")
-
-
-def uncached(context: Context, header_name: str, *values: str) -> Iterator[Finding]:
-    """Each request for an answer with such a header is rendered."""
-    for value in values:
-        yield from rendered_each_time(context, answering(headers=[[header_name, value]], bare=True))
-
-
-def spaced(context: Context) -> Iterator[Finding]:
-    """Names in Vary count with spaces around them."""
-    yield from uncached(context, "Vary", "Accept-Encoding ,  *")
-    yield from own_cookies(context, answering(does=["cookie"], headers=[["Vary", "Accept-Encoding ,  Cookie"]]), {})
-
-
-def advisory(name: str, title: str, proof: Callable[[Context], Iterator[Finding]]) -> Check:
-    """The check of an advisory: `title` says what was wrong, and what is right."""
-
-    def proved(context: Context) -> Iterator[Finding]:
-        require_probes(context)
-        yield from proof(context)
-
-    return Check(f"cve-{name}", proved, title, "advisories", LAYER)
-
-
-CHECKS = (
-    advisory(
-        "2014-0473",
-        "Cached anonymous pages could reveal CSRF tokens: each visitor of a page with a form gets their own token.",
-        own_token,
-    ),
-    advisory(
-        "2014-1418",
-        "Caches could store private data: a page that depends on the cookie says so, to old browsers too.",
-        old_browsers,
-    ),
-    advisory(
-        "2020-13254",
-        "Malformed memcached keys could leak data: paths with spaces or line breaks, and long paths, share no answer.",
-        malformed_keys,
-    ),
-    advisory(
-        "2020-24584",
-        "Others could write to directories of a file cache: they can write to no directory that a layer makes.",
-        partial(modes, kind=Path.is_dir, count=1),
-    ),
-    advisory(
-        "2021-23336", "A `;` in a query string could poison a cache: no two query strings share an answer.", separators
-    ),
-    advisory(
-        "2026-6907",
-        "Answers with `Vary: *` were cached: each request for one is rendered.",
-        lambda context: uncached(context, "Vary", "*"),
-    ),
-    advisory(
-        "2026-8404",
-        "Cache-Control was read in lower case only: `PRIVATE`, `NO-STORE` and `No-Cache` are obeyed.",
-        lambda context: uncached(context, "Cache-Control", "PRIVATE", "max-age=60, Private", "NO-STORE", "No-Cache"),
-    ),
-    advisory(
-        "2026-25674",
-        "Cache files made at the same time could get wrong permissions: others can write to none.",
-        partial(modes, kind=Path.exists, count=AT_ONCE),
-    ),
-    advisory(
-        "2026-35192",
-        "A cached public page could give away a visitor's session: no two visitors get the same session cookie.",
-        lambda context: own_cookies(context, answering(does=["set-session"], bare=True), {}),
-    ),
-    advisory(
-        "2026-35193",
-        "Answers to requests with Authorization were cached for everybody: each visitor gets their own.",
-        authorized,
-    ),
-    advisory(
-        "2026-48587",
-        "Spaces hid the names in Vary: ` * ` still means anything, ` Cookie ` still means the cookie.",
-        spaced,
-    ),
-    advisory(
-        "2026-48588",
-        "An answer that sets a cookie was cached if the request had another: no two visitors get the same cookie.",
-        lambda context: own_cookies(context, answering(does=["cookie"]), {"Cookie": "theme=dark"}),
-    ),
-    advisory(
-        "2026-113593",
-        "An absent header and an empty one shared a cached answer: each gets the site's answer to it.",
-        absent_and_empty,
-    ),
-)

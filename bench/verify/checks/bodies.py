@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from bench.verify import wire
 from bench.verify.check import AFTER, check
 from bench.verify.context import Context
-from bench.verify.expect import REFUSED, status
+from bench.verify.expect import REFUSED, refused, status
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import new_path, require_probes
 from bench.verify.site import INSIDE
@@ -103,11 +103,11 @@ def chunked_smuggling(context: Context) -> Iterator[Finding]:
         ("a chunked body with a length too", TWO_LENGTHS),
     ):
         with Connection(context.target) as connection:
-            connection.send_anyway(post.request(context, body, headers) + _following(context))
+            connection.send_anyway(post.request(context, body, headers) + following(context))
             first = connection.read("POST")
             yield from _lost(context, what, first)
             if first.keeps_open:
-                yield from _next(context, what, connection)
+                yield from next_answer(context, what, connection)
 
 
 @check("two-lengths", stage=AFTER)
@@ -130,14 +130,12 @@ def broken_chunk(context: Context) -> Iterator[Finding]:
         answer = connection.read("POST")
         if answer.status == 200 and not context.strict:
             raise NotTried(UNREAD)
-        if answer.status not in REFUSED:
-            yield answer.wrong("status 400 to 499", what="a chunk without a size")
+        yield from context.judge(answer, refused, when="a chunk without a size")
 
 
-@check("upload", stage=AFTER)
+@check("upload", require_probes, stage=AFTER)
 def upload(context: Context) -> Iterator[Finding]:
     """An upload of 1 MB to a view that refuses it gets a complete 4xx, even if the view does not read it."""
-    require_probes(context)
     path = new_path()
     for kind in ("application/x-www-form-urlencoded", "application/octet-stream") * UPLOADS:
         what = f"POST {path} with 1 MB of {kind}"
@@ -153,14 +151,13 @@ def upload(context: Context) -> Iterator[Finding]:
                 raise NotTried(UNFINISHED)
             if answer.status not in REFUSED:
                 yield answer.wrong("status 400 to 499", what=what)
-            elif answer.keeps_open and connection.send_anyway(_following(context)):
-                yield from _next(context, what, connection)
+            elif answer.keeps_open and connection.send_anyway(following(context)):
+                yield from next_answer(context, what, connection)
 
 
-@check("large-upload", stage=AFTER)
+@check("large-upload", require_probes, stage=AFTER)
 def large_upload(context: Context) -> Iterator[Finding]:
     """An upload of 3 MB, as of a photo, to a view that reads it is answered with 200."""
-    require_probes(context)
     kind = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
     part = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="photo"; filename="photo.jpg"\r\n\r\n'
     body = part.encode() + b"x" * PHOTO_BYTES + f"\r\n--{BOUNDARY}--\r\n".encode()
@@ -169,17 +166,16 @@ def large_upload(context: Context) -> Iterator[Finding]:
 
 def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool = True) -> Iterator[Finding]:
     """Send the request and another on the same connection: first after the answer, then both at once."""
-    following = _following(context)
     for together in (False, True):
         with Connection(context.target) as connection:
-            connection.send_anyway(request + (following if together else b""))
+            connection.send_anyway(request + (following(context) if together else b""))
             answer = connection.read("POST")
             yield from _lost(context, what, answer, refusable)
-            if answer.keeps_open and (together or connection.send_anyway(following)):
-                yield from _next(context, what, connection)
+            if answer.keeps_open and (together or connection.send_anyway(following(context))):
+                yield from next_answer(context, what, connection)
 
 
-def _following(context: Context) -> bytes:
+def following(context: Context) -> bytes:
     """The next request on a connection."""
     return wire.build(context.target, "GET", context.site.url("static_small", "health"))
 
@@ -194,7 +190,7 @@ def _lost(context: Context, what: str, answer: Answer, refusable: bool = True) -
         yield answer.wrong(f"arrived whole{', or refused with a 4xx' * refusable}", got, what)
 
 
-def _next(context: Context, what: str, connection: Connection) -> Iterator[Finding]:
+def next_answer(context: Context, what: str, connection: Connection) -> Iterator[Finding]:
     """What is wrong with the answer to the next request; a server may close the connection instead."""
     try:
         answer = connection.read()

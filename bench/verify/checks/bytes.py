@@ -51,10 +51,9 @@ def special_paths() -> list[str]:
     ]
 
 
-@check("codings")
+@check("codings", require_probes)
 def codings(context: Context) -> Iterator[Finding]:
     """Clients of identity, gzip and br, in every order, get a body that matches its headers and that they accept."""
-    require_probes(context)
     for view in ("page", "coded"):
         for order in permutations(CODINGS):
             path = new_path(view)
@@ -79,10 +78,9 @@ def _accepted(coding: str) -> Expectation:
     return Expectation(f"a body in {coding}, or not coded", wrong)
 
 
-@check("head-first")
+@check("head-first", require_probes)
 def head_first(context: Context) -> Iterator[Finding]:
     """A HEAD before the first GET does not cache an empty page: GET gets the whole page, and HEAD its headers."""
-    require_probes(context)
     path = new_path()
     heads = [context.get(path, method="HEAD")]
     answers = repeat(context, path)
@@ -99,10 +97,9 @@ def head_first(context: Context) -> Iterator[Finding]:
             yield head.wrong(f"Content-Length about {length}, or none", given)
 
 
-@check("ranges")
+@check("ranges", require_probes)
 def ranges(context: Context) -> Iterator[Finding]:
     """A range request gets those bytes or the whole page; the cached page is whole, even if a range came first."""
-    require_probes(context)
     for path in (new_path(), new_path(), *context.site.lasting_paths):
         page = context.get(path, context.bypass)
         # The first request is for a part; the second time the page may be cached.
@@ -132,10 +129,9 @@ def _part(page: Answer, part: slice) -> Expectation:
     return Expectation(f"{said}, or the whole page", wrong)
 
 
-@check("conditions")
+@check("conditions", require_probes)
 def conditions(context: Context) -> Iterator[Finding]:
     """If-None-Match and If-Modified-Since get a 304 where that is right, or the whole page; no 304 is cached."""
-    require_probes(context)
     for path in (new_path(), with_headers(ETag='"an-etag"', Last_Modified=RECENT), *context.site.lasting_paths):
         page = context.get(path, context.bypass)
         tags = {tag for answer in (page, context.get(path)) for tag in answer.all("ETag")}
@@ -176,10 +172,9 @@ def _without_ids(content: bytes) -> bytes:
     return _ID.sub(b"*", content)
 
 
-@check("headers-kept")
+@check("headers-kept", require_probes)
 def headers_kept(context: Context) -> Iterator[Finding]:
     """A cached page has the headers of the rendered one and no others: type, charset, ETag, policies."""
-    require_probes(context)
     for path in (*map(new_path, ("page", "coded", "form")), *special_paths()):
         # A page with a query string is not cached, and has the same headers.
         rendered = context.get(f"{path}?rendered=now")
@@ -192,10 +187,9 @@ def headers_kept(context: Context) -> Iterator[Finding]:
             yield answer.wrong(f"bytes in the charset of {answer.content_type}", "those of another")
 
 
-@check("large-page")
+@check("large-page", require_probes)
 def large_page(context: Context) -> Iterator[Finding]:
     """A page above 1 MB arrives whole, cached or not; whether it is cached is reported."""
-    require_probes(context)
     path = new_path("large")
     answers = repeat(context, path)
     for number, answer in enumerate(answers):

@@ -61,17 +61,15 @@ BASIC = {"Authorization": "Basic dmVyaWZ5OnZlcmlmeQ=="}
 check = partial(any_check, group="caching")
 
 
-@check("keeps-pages")
+@check("keeps-pages", require_cacheable)
 def keeps_pages(context: Context) -> Iterator[Finding]:
     """A page that visitors request again is soon a hit, byte for byte as it was rendered."""
-    require_cacheable(context)
     yield from _hit_as_rendered(context, new_path(), is_whole)
 
 
-@check("keeps-site")
+@check("keeps-site", require_visible_hits)
 def keeps_site(context: Context) -> Iterator[Finding]:
     """Home, a list and a detail page are soon hits, with the same bytes for everybody."""
-    require_visible_hits(context)
     for path in context.site.main_paths:
         if why := obstacle_here(context, context.get(path)):
             yield NotTried(f"{path} is not cached: {why}")
@@ -106,35 +104,31 @@ def _ends(context: Context, path: str, answer: Answer) -> bool:
     return answer.status == 200 and (without or answer.content.rstrip().endswith(b"</html>"))
 
 
-@check("other-statuses")
+@check("other-statuses", require_probes)
 def other_statuses(context: Context) -> Iterator[Finding]:
     """Answers with a status other than 200 are not cached, and come with their status."""
-    require_probes(context)
     for number, names in STATUSES.items():
         path = answering(status=number, headers=[[name, "/"] for name in names])
         yield from rendered_each_time(context, path, number)
 
 
-@check("cache-control")
+@check("cache-control", require_probes)
 def cache_control(context: Context) -> Iterator[Finding]:
     """Answers with private, no-store, no-cache or max-age=0, in any spelling and position, are not cached."""
-    require_probes(context)
     for control in CONTROLS:
         yield from rendered_each_time(context, with_headers(Cache_Control=control))
 
 
-@check("own-lifetime")
+@check("own-lifetime", require_probes)
 def own_lifetime(context: Context) -> Iterator[Finding]:
     """Pages that say they are stale soon (Expires, Age, max-age=5) or must be revalidated are not cached."""
-    require_probes(context)
     for headers in LIFETIMES:
         yield from rendered_each_time(context, answering(headers=list(headers.items())))
 
 
-@check("set-cookie")
+@check("set-cookie", require_probes)
 def set_cookie(context: Context) -> Iterator[Finding]:
     """Answers that set a cookie, begin a session or hold a CSRF token are not cached; nobody gets another's cookie."""
-    require_probes(context)
     # A session is a row of the database.
     for act in ("cookie", "token", *(["session"] if context.site.may_write else [])):
         path = answering(does=[act])
@@ -149,11 +143,10 @@ def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterato
     yield from distinct(answers, [*lines, *[None] * (TIMES - len(lines))], "cookies")
 
 
-@check("vary")
+@check("vary", require_probes)
 def vary(context: Context) -> Iterator[Finding]:
     """Answers with `Vary: *`, in a second Vary line too, are not cached; a page that varies with a header serves only
     requests with that value."""
-    require_probes(context)
     for value in VARIES:
         yield from rendered_each_time(context, with_headers(Vary=value))
     two_lines = answering(does=["two-vary"], headers=[["Cache-Control", LIFETIME]])
@@ -168,10 +161,9 @@ def vary(context: Context) -> Iterator[Finding]:
         yield from distinct(answers, map(render_id, answers), f"renderings for values of {name}")
 
 
-@check("authorization")
+@check("authorization", require_probes)
 def authorization(context: Context) -> Iterator[Finding]:
     """A request with an Authorization header gets a rendering of its own, which no other request gets."""
-    require_probes(context)
     path, mine = new_path(), shows("authorization", BASIC["Authorization"])
     own = repeat(context, path, TIMES, BASIC)
     yield from distinct(own, map(render_id, own), "renderings")
@@ -184,18 +176,16 @@ def authorization(context: Context) -> Iterator[Finding]:
     yield from context.ask(path, mine, headers=BASIC, when="after others")
 
 
-@check("nonce")
+@check("nonce", require_probes)
 def nonce(context: Context) -> Iterator[Finding]:
     """A page with a nonce of a Content-Security-Policy is not cached: each visitor gets a new one."""
-    require_probes(context)
     for name in ("Content-Security-Policy", "Content-Security-Policy-Report-Only"):
         yield from rendered_each_time(context, answering(headers=[[name, "script-src 'nonce-c2VjcmV0'"]]))
 
 
-@check("partial-requests")
+@check("partial-requests", require_probes)
 def partial_requests(context: Context) -> Iterator[Finding]:
     """What a script asks for (htmx, XMLHttpRequest) is not cached as the page, nor is that the answer to a script."""
-    require_probes(context)
     for name, value in (("HX-Request", "true"), ("X-Requested-With", "XMLHttpRequest")):
         path = answering(shows=[name])
         for _ in range(TIMES):
@@ -205,10 +195,9 @@ def partial_requests(context: Context) -> Iterator[Finding]:
         yield from context.ask(path, shows(name, f"[{value}]"), headers={name: value}, when="after a page's requests")
 
 
-@check("read-cookies")
+@check("read-cookies", require_probes)
 def read_cookies(context: Context) -> Iterator[Finding]:
     """A page that reads a cookie or header of the visitor's own, such as a theme, is theirs alone."""
-    require_probes(context)
     for themes in (("dark", "light", None, "dark"), (None, "dark", None, "light")):
         of_cookie, of_header = answering(shows=["cookie theme"]), answering(shows=["X-Theme"])
         for theme in themes:
@@ -217,10 +206,9 @@ def read_cookies(context: Context) -> Iterator[Finding]:
             yield from context.ask(of_header, shows("X-Theme", f"[{theme}]" if theme else "absent"), headers=header)
 
 
-@check("other-methods")
+@check("other-methods", require_probes)
 def other_methods(context: Context) -> Iterator[Finding]:
     """Each POST, PUT and DELETE reaches the application; GET gets no cached answer of theirs, nor the reverse."""
-    require_probes(context)
     for method in ("POST", "PUT", "DELETE"):
         path = new_path("form")
         sent = repeat(context, path, method=method, body=b"a=1")
@@ -232,20 +220,18 @@ def other_methods(context: Context) -> Iterator[Finding]:
                 yield from context.judge(answer, shows("method", expected))
 
 
-@check("streaming")
+@check("streaming", require_probes)
 def streaming(context: Context) -> Iterator[Finding]:
     """A streamed page arrives whole and is not cached: a half-sent page does not show that the rest failed."""
-    require_probes(context)
     answers = repeat(context, answering(does=["stream"]))
     yield from distinct(answers, map(render_id, answers), "renderings")
     for answer in answers:
         yield from context.judge(answer, whole())
 
 
-@check("broken-off")
+@check("broken-off", require_probes)
 def broken_off(context: Context) -> Iterator[Finding]:
     """A page whose rendering fails halfway is not cached, however complete the first half looks."""
-    require_probes(context)
     path, answers = answering(does=["break"]), []
     for _ in range(TIMES):
         # Servers may break off too, or answer with an error of their own.

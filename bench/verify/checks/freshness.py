@@ -14,7 +14,7 @@ from bench.project.description import FILE
 from bench.verify import rows
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
-from bench.verify.crowd import NO_RACE, Clients, after_race, race
+from bench.verify.crowd import GATE_S, NO_RACE, Clients, after_race, race
 from bench.verify.expected import as_in_process
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import (
@@ -42,8 +42,6 @@ from bench.verify.rows import (
 
 # The time to live of the clone, where nothing else ends a stale page.
 SHORT_TTL_S = 2
-# The longest wait for a rendering to reach a gate.
-GATE_S = 4.0
 # Visitors who ask while a command writes.
 READERS = 2
 # How many writes a visitor asks after, and how often.
@@ -60,6 +58,16 @@ UNSIGNALLED = "update-silently"
 SILENT_WRITES = (UNSIGNALLED, "delete-silently", "remove-silently")
 
 check = partial(any_check, group="freshness")
+
+
+def require_invalidation(context: Context, described: bool = False) -> None:
+    """Raise NotTried where stale pages only expire; `described`: the described write is enough."""
+    if not context.site.description.invalidates:
+        raise NotTried(f"the project names no stale pages ([tool.benchapp.stale] in its {FILE}): see time-to-live")
+    if not context.site.has_rows and not described:
+        raise NotTried("it writes rows, and the project has no probe that does: see told-of-commands")
+    if names := ", ".join(layer.name for layer in without_invalidation(context)):
+        raise NotTried(f"no write invalidates {names}: see time-to-live")
 
 
 @check("told-of-writes")
@@ -87,18 +95,16 @@ def commands(context: Context) -> Iterator[Finding]:
         return
     with new_rows(context) as (writer, (row,)):
         paths = [right.path for right in expected_pages(context, row, None)]
-        with Clients(context, paths, lambda path, answer: None, READERS, pause_s=PAUSE_S):
+        with Clients(context, paths, READERS, pause_s=PAUSE_S):
             # A cache in front is purged by the first write, and must not get the page from before the second one.
             written = writer.write(row, "edit")
             new = writer.write_by_command(written, "edit")
             yield from rows.soon_right(context, new, written, "a command's edit")
 
 
-@check("told-of-deploys", thorough=True)
+@check("told-of-deploys", require_visible_hits, require_cacheable, thorough=True)
 def deploys(context: Context) -> Iterator[Finding]:
     """After the command that a deploy runs, `invalidatepages`, no page from before it is answered."""
-    require_visible_hits(context)
-    require_cacheable(context)
     if names := ", ".join(layer.name for layer in without_invalidation(context)):
         raise NotTried(f"no command invalidates {names}: its pages expire")
     _ = context.own
@@ -113,10 +119,9 @@ def deploys(context: Context) -> Iterator[Finding]:
             yield answer.wrong("a new rendering after invalidatepages", "the page from before it")
 
 
-@check("read-your-write", thorough=True)
+@check("read-your-write", require_invalidation, thorough=True)
 def read_your_write(context: Context) -> Iterator[Finding]:
     """A visitor who asks right after a write sees it, and no visitor who has seen it sees the page from before."""
-    require_invalidation(context)
     asked = 0
     with new_rows(context) as (writer, (row,)):
         for _ in range(OWN_WRITES):
@@ -129,16 +134,6 @@ def read_your_write(context: Context) -> Iterator[Finding]:
                     if not right.met(answer := context.get(right.path)):
                         yield right.wrong(answer, f"read {number + 1} after an edit")
     yield Figure("reads_after_writes", asked)
-
-
-def require_invalidation(context: Context, described: bool = False) -> None:
-    """Raise NotTried where stale pages only expire; `described`: the described write is enough."""
-    if not context.site.description.invalidates:
-        raise NotTried(f"the project names no stale pages ([tool.benchapp.stale] in its {FILE}): see time-to-live")
-    if not context.site.has_rows and not described:
-        raise NotTried("it writes rows, and the project has no probe that does: see told-of-commands")
-    if names := ", ".join(layer.name for layer in without_invalidation(context)):
-        raise NotTried(f"no write invalidates {names}: see time-to-live")
 
 
 def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]:
@@ -175,10 +170,9 @@ def _rolled_back(context: Context, writer: Writer, row: Row) -> tuple[Row, list[
     return row, [answer.wrong("nothing of a rolled-back write", word) for answer, word in shown]
 
 
-@check("slow-rendering")
+@check("slow-rendering", require_invalidation)
 def slow_rendering(context: Context) -> Iterator[Finding]:
     """A rendering that began before a write and ends after it is not cached, nor sent to later requests."""
-    require_invalidation(context)
     # Once alone, once with another client: that one must get the new page, and may replace the old one.
     with new_rows(context, 2) as (writer, made):
         for row, others in zip(made, (0, 1), strict=True):

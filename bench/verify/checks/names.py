@@ -1,109 +1,92 @@
-"""Odd names in URLs: they break nothing, read no other file, and share no cache entry."""
+"""Malicious, malformed and odd addresses: none leads to another file, breaks the site or shares a cache entry."""
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator, Sequence
-from functools import partial
+from urllib.parse import quote
 
-from bench.verify.check import check as any_check
-from bench.verify.checks.paths import located, no_file
+from bench.verify.check import check
 from bench.verify.context import Context
-from bench.verify.expect import no_header, no_server_error
+from bench.verify.expect import REFUSED, lacks_bytes, no_header, no_server_error
 from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import paragraphs, require_probes
+from bench.verify.site import LIST_PAGE
 from bench.verify.wire import Answer, BadAnswer, Headers
 
-check = partial(any_check, group="names")
+NAMES = "names"
 
+# Each names a file of the project or of the machine if a server joins it to a directory unchanged. `located` says what
+# stands for the words in braces.
+FILES = (
+    "{static}../manage.py",
+    "{static}../{settings}",
+    "{bare}../manage.py",
+    "{bare}../{settings}",
+    "{static}%2e%2e/manage.py",
+    "{static}..%2fmanage.py",
+    "{static}%2e%2e%2fmanage.py",
+    "{static}.%2e/manage.py",
+    "{static}css/../../manage.py",
+    "{static}css/..%2f..%2fmanage.py",
+    "{static}..\\manage.py",
+    "{static}..%5cmanage.py",
+    "{static}%252e%252e/manage.py",
+    "{static}/etc/passwd",
+    "{static}%2fetc%2fpasswd",
+    "{static}../../../../../../../../../../etc/passwd",
+    "{static}%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "{static}..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "/../../../../../../../../../../etc/passwd",
+    "/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "{section}..%2f..%2f..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
+    "/manage.py",
+    "/{settings}",
+    "/.git/config",
+)
+# Text of the files named above.
+SECRETS = (b"execute_from_command_line", b"INSTALLED_APPS", b"root:x:0:0", b"[core]")
+
+ODD_PATHS = (
+    *(b"/%00", b"{section}%00/", b"{small}%00.css", b"/%ff%fe/", b"/caf%C3%A9/", "/caf\u00e9/".encode()),
+    *("/\u4f60\u597d/".encode(), b"/%E2%82/", b"{static}%ff.css", b"{static}%E4%BD%A0.css"),
+    *(b"{section}%20/", b"{section}1%20/", b"{section}%EF%BC%91/", b"{section}99999999999999999999999/"),
+    *(b"{section}-1/", b"{section}1%0d%0aX-Injected:%20yes/", b"{static}%0d%0aX-Injected:%20yes"),
+    *(
+        b"/" + b"a" * 255 + b"/",
+        b"{static}" + b"a" * 255,
+        b"{static}" + b"a" * 300 + b".css",
+        b"/" + b"a" * 3000 + b"/",
+    ),
+)
+# In place of the number that an address of a list ends with.
+HUGE = b"99999999999999999999999"
+_NUMBER = re.compile(rb"\d+(?=/$)")
+# Not percent-encoding at all; a server that drops the malformed part answers with another page.
+BROKEN_ESCAPES = (b"/%", b"/%zz/", b"{section}%", b"{static}%", b"{static}%zz.css")
+# Where a project whose pages are not known has nothing, so that none of its views is asked for an odd number.
+SECTION = "/no/such/"
+
+no_file = lacks_bytes(SECRETS, "no such file")
 # Names in place of a page's name; `x` and `y` are plain cacheable pages.
 ODD = (
-    "x",
-    "y",
-    "X",
-    "x-",
-    "x.",
-    ".x",
-    "x.html",
-    "x/index.html",
-    "index.html",
-    "x/y",
-    "x//y",
-    "x/",
-    "/x",
-    "./x",
-    "x/.",
-    "y/../x",
-    "y/..",
-    "%2e/x",
-    "y/%2e%2e/x",
-    "y/.%2e/x",
-    "y/%2e%2e",
-    "y%2f..%2fx",
-    "..%2fx",
-    "y%5c..%5cx",
-    "x%2fy",
-    "x%2Fy",
-    "x%5cy",
-    "x%20y",
-    "x%20",
-    "%20x",
-    "x+y",
-    "x%2by",
-    "x%2520y",
-    "x%252fy",
-    "x%3fa=1",
-    "x%23a",
-    "x%26a=1",
-    "x;a=1",
-    "x%3ba=1",
-    "x:y",
-    "x,y",
-    "x|y",
-    "x'y",
-    "x%22y",
-    "x%3cy%3e",
-    "x%00",
-    "x%00y",
-    "%00x",
-    "x%0a",
-    "x%0d%0a",
-    "x%0d%0aX-Injected:%20yes",
-    "x%09y",
-    "x%7f",
-    "%78",
-    "%C3%A9",
-    "%c3%a9",
-    "e%CC%81",
-    "%E9",
-    "%ff%fe",
-    "%E4%BD%A0%E5%A5%BD",
-    "%F0%9F%98%80",
-    "%E2%80%AE",
+    *("x", "y", "X", "x-", "x.", ".x", "x.html", "x/index.html", "index.html"),
+    # Slashes and dot segments, also encoded.
+    *("x/y", "x//y", "x/", "/x", "./x", "x/.", "y/../x", "y/..", "%2e/x", "y/%2e%2e/x", "y/.%2e/x", "y/%2e%2e"),
+    *("y%2f..%2fx", "..%2fx", "y%5c..%5cx", "x%2fy", "x%2Fy", "x%5cy"),
+    # Spaces, signs of a query or a fragment, and quotes.
+    *("x%20y", "x%20", "%20x", "x+y", "x%2by", "x%2520y", "x%252fy", "x%3fa=1", "x%23a", "x%26a=1", "x;a=1", "x%3ba=1"),
+    *("x:y", "x,y", "x|y", "x'y", "x%22y", "x%3cy%3e"),
+    # What ends a string, a line or a header.
+    *("x%00", "x%00y", "%00x", "x%0a", "x%0d%0a", "x%0d%0aX-Injected:%20yes", "x%09y", "x%7f", "%78"),
+    # Unicode in several spellings, and bytes that are none.
+    *("%C3%A9", "%c3%a9", "e%CC%81", "%E9", "%ff%fe", "%E4%BD%A0%E5%A5%BD", "%F0%9F%98%80", "%E2%80%AE"),
 )
-# Bytes in the request line that a client must encode and some do not, each beside its encoded form.
+# Bytes in the request line that a client must encode and some do not.
 RAW = (
-    b"x",
-    b"x y",
-    b"x%20y",
-    b"x ",
-    b"x%20",
-    b" x",
-    b"%20x",
-    b"x\ty",
-    b"x%09y",
-    "\u00e9".encode(),
-    b"%C3%A9",
-    "x\u00e9".encode(),
-    b"x%C3%A9",
-    b"\xe9",
-    b"%E9",
-    b"\xff\xfe",
-    b"%FF%FE",
-    "\u4f60\u597d".encode(),
-    b"%E4%BD%A0%E5%A5%BD",
-    b"x\x7f",
-    b"x\x01",
+    *(b"x", b"x y", b"x ", b" x", b"x\ty", b"\xe9", b"\xff\xfe", b"x\x7f", b"x\x01"),
+    *(text.encode() for text in ("\u00e9", "x\u00e9", "\u4f60\u597d")),
 )
 RAW_ESCAPES = (
     b"/__probe__/page/ /../../../../../../../etc/passwd",
@@ -137,14 +120,67 @@ ESCAPES = (
 )
 
 
-@check("odd-names")
+@check("path-escapes")
+def path_escapes(context: Context) -> Iterator[Finding]:
+    """Dot segments and encoded slashes never lead out of the static root, nor to a file of the project."""
+    for path in (located(context, path.encode()).decode() for path in FILES):
+        yield from _refused(context, (yield from context.ask(path, no_file)))
+
+
+@check("odd-paths")
+def odd_paths(context: Context) -> Iterator[Finding]:
+    """Percent-encoded, non-ASCII and overlong paths get a 4xx, never a server error."""
+    lists = [path for kind, path in context.site.urls.items() if kind.endswith(LIST_PAGE)]
+    beyond = [_NUMBER.sub(HUGE, path.encode()) for path in lists]
+    for path in dict.fromkeys([*(located(context, path) for path in ODD_PATHS), *beyond]):
+        answer = yield from context.ask(path, no_header("X-Injected", "no header from the path"))
+        yield from _refused(context, answer)
+
+
+@check("broken-escapes")
+def broken_escapes(context: Context) -> Iterator[Finding]:
+    """A percent sign that encodes nothing gets a 4xx, never another page."""
+    for path in (located(context, path) for path in BROKEN_ESCAPES):
+        yield from _refused(context, context.get(path), may_lead=False)
+
+
+def located(context: Context, path: bytes) -> bytes:
+    """A path below those of the site: of its static files (`bare` without the last slash) or one of them (`small`),
+    of a page below which there are others (`section`), and of the file of its settings."""
+    site = context.site
+    settings = site.description.settings or site.env.get("DJANGO_SETTINGS_MODULE", "settings")
+    words = {
+        "static": site.static_url,
+        "small": site.urls.get("static_small", f"{site.static_url}no-such.txt"),
+        "bare": site.static_url.rstrip("/"),
+        "section": site.urls.get("section", SECTION),
+        "settings": f"{settings.replace('.', '/')}.py",
+    }
+    for word, stands_for in words.items():
+        path = path.replace(b"{%s}" % word.encode(), stands_for.encode())
+    return path
+
+
+def _refused(context: Context, answer: Answer, *, may_lead: bool = True) -> Iterator[Finding]:
+    """What is wrong unless it is refused or not found, or leads to what is, as a normalised path may.
+
+    A project with a page for any path may have one for this.
+    """
+    location = (answer.header("Location") or "").removeprefix(context.target.origin)
+    if may_lead and answer.redirects and location.startswith("/") and not location.startswith("//"):
+        answer = context.get(location)
+    if answer.status not in REFUSED and (context.site.has_404 or answer.status >= 500):
+        yield answer.wrong("status 400 to 499")
+
+
+@check("odd-names", group=NAMES)
 def odd_names(context: Context) -> Iterator[Finding]:
     """Each odd name gets the page of that very name, cached or not, in any order of requests; never a 500."""
     base = f"/__probe__/page/{secrets.token_hex(6)}"
     yield from _own_pages(context, [f"{base}/{name}/" for name in ODD] + [f"{base}/x", f"{base}/x/?", f"{base}/x/??a"])
 
 
-@check("long-names")
+@check("long-names", group=NAMES)
 def long_names(context: Context) -> Iterator[Finding]:
     """Names of up to 300 characters that differ only at their end, and of 255 bytes in UTF-8, share no entry."""
     base = f"/__probe__/page/{secrets.token_hex(4)}"
@@ -154,18 +190,19 @@ def long_names(context: Context) -> Iterator[Finding]:
     yield from _own_pages(context, [f"{base}/{name}{end}/" for name in names for end in "bc"])
 
 
-@check("raw-names")
+@check("raw-names", group=NAMES)
 def raw_names(context: Context) -> Iterator[Finding]:
     """A raw space or other byte that clients must encode is refused or gets the page of that very name; the encoded
     name has its own page, and no such path leads to another file."""
     base = f"/__probe__/page/{secrets.token_hex(6)}/".encode()
-    yield from _own_pages(context, [base + name + b"/" for name in RAW])
+    names = [name for raw in RAW for name in dict.fromkeys((raw, quote(raw).encode()))]
+    yield from _own_pages(context, [base + name + b"/" for name in names])
     for path in (located(context, path) for path in RAW_ESCAPES):
         if answer := _answer(context, path):
             yield from context.judge(answer, no_file, no_server_error)
 
 
-@check("other-files")
+@check("other-files", group=NAMES)
 def other_files(context: Context) -> Iterator[Finding]:
     """No path leads to a file outside the pages, nor to what a layer stores beside them."""
     for path in ESCAPES:

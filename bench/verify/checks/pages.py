@@ -5,17 +5,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 
-from bench.verify import page_parser, wire
+from bench.verify import page_parser
 from bench.verify.cacheability import different_headers
 from bench.verify.check import check
+from bench.verify.checks.bodies import following, next_answer
 from bench.verify.collected import source
 from bench.verify.context import Context
 from bench.verify.expect import Expectation, given, header, no_header, status, varies_if_coded
 from bench.verify.finding import Finding, NotTried
-from bench.verify.hits import MAX_TRIES, PAGES, is_hit, obstacle_here, require_probes, require_visible_hits
+from bench.verify.hits import MAX_TRIES, PAGES, obstacle_here, require_probes, require_visible_hits, until_hit
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT, UNKNOWN_PATH
-from bench.verify.wire import Answer, BadAnswer, Connection
+from bench.verify.wire import Answer, Connection
 
 # Headers that may differ between two right answers for the same page.
 VOLATILE = frozenset({"date", "x-render-id", "content-length", "transfer-encoding", "connection", "keep-alive"})
@@ -119,16 +120,10 @@ def hit(context: Context) -> Iterator[Finding]:
         return
     require_visible_hits(context)
     for path in context.site.main_paths:
-        answers = [context.first(path)]
-        while not (found := is_hit(answers[-1], answers[:-1])) and len(answers) < MAX_TRIES:
-            if why := obstacle_here(context, answers[-1]):
-                yield NotTried(f"{path} is not cached: {why}")
-                break
-            answers.append(context.get(path))
-        else:
-            if not found:
-                got = f"{len(answers)} renderings for {len(answers)} requests"
-                yield answers[-1].wrong("an X-Render-Id a second time", got)
+        if why := obstacle_here(context, answer := context.first(path)):
+            yield NotTried(f"{path} is not cached: {why}")
+        elif until_hit(context, path) is None:
+            yield answer.wrong("an X-Render-Id a second time", f"{MAX_TRIES} renderings for as many requests")
 
 
 @check("kept-headers")
@@ -168,10 +163,9 @@ def out_of_range(context: Context) -> Iterator[Finding]:
         yield from context.judge(context.first(path), status(404), context.as_rendered(path))
 
 
-@check("server-error")
+@check("server-error", require_probes)
 def server_error(context: Context) -> Iterator[Finding]:
     """A failing view answers 500 with the site's own page, without a traceback, and the site goes on."""
-    require_probes(context)
     answer = yield from context.ask(
         FAILURE, status(500), header("Content-Type", lambda value: "text/html" in value, "the site's own page")
     )
@@ -185,7 +179,6 @@ def server_error(context: Context) -> Iterator[Finding]:
 @check("head")
 def head(context: Context) -> Iterator[Finding]:
     """HEAD gets the headers of GET and no body, and the next request on the connection is answered."""
-    following = context.site.url("static_small", "health")
     for path in [*context.site.main_paths, UNKNOWN_PATH, *context.site.small_files]:
         whole = context.get(path)
         with Connection(context.target) as connection:
@@ -198,15 +191,8 @@ def head(context: Context) -> Iterator[Finding]:
                 if extra := connection.rest():
                     yield answer.wrong("no body", f"{len(extra)} bytes: {extra[:40]!r}")
                 continue
-            try:
-                after = connection.exchange("GET", following)
-            except wire.Closed:
-                continue
-            except BadAnswer as error:
-                yield answer.wrong("no body, then an answer to the next request", str(error))
-                continue
-            if after.content_type != context.first(following).content_type:
-                yield after.wrong("its own answer, after a HEAD", given(after, "Content-Type"))
+            if connection.send_anyway(following(context)):
+                yield from next_answer(context, f"HEAD {path}", connection)
 
 
 def _as_get(whole: Answer) -> Iterator[Expectation]:

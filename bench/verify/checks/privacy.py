@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
 
@@ -40,58 +39,18 @@ AT_ONCE = 8
 # A web server may check only once a second whether its open file still is the page.
 COLD_S = 2.5
 PAUSE_S = 0.05
-# A token or a session has at least so many.
-SECRET_CHARACTERS = 12
 # A header of the servers' own in their configuration.
 _INTERNAL = re.compile(r"\b[Xx]-[A-Za-z]+(?:-[A-Za-z]+)*")
 
 check = partial(any_check, group="privacy")
 
 
-@dataclass
-class Reader:
-    """A visitor, with the tokens and cookies they got, to be compared with those of others.
-
-    name   of the account, empty when anonymous
-    proof  the text that only pages for them show
-    """
-
-    name: str
-    visitor: Visitor
-    proof: str = ""
-    tokens: set[str] = field(default_factory=set)
-    cookies: set[str] = field(default_factory=set)
-
-    def read(self, path: str) -> Answer:
-        """Request a page and note the tokens and cookies that came with it."""
-        answer = self.visitor.get(path)
-        self.tokens |= page_parser.tokens(answer.text)
-        given = {line.split(";")[0] for line in answer.all("Set-Cookie")}
-        # A short one, such as of a language, may well be that of another visitor.
-        self.cookies |= {pair for pair in given if len(pair.partition("=")[2]) >= SECRET_CHARACTERS}
-        return answer
-
-    @property
-    def who(self) -> str:
-        return self.name or "an anonymous visitor"
-
-
-def anonymous(context: Context) -> Reader:
-    return Reader("", Visitor(context.target))
-
-
-def readers(context: Context) -> list[Reader]:
+def readers(context: Context) -> list[Visitor]:
     """Two logged-in accounts and an anonymous visitor."""
-    return [*(member(context, number) for number in (0, 1)), anonymous(context)]
+    return [context.member_visitor(0), context.member_visitor(1), Visitor(context.target)]
 
 
-def member(context: Context, number: int) -> Reader:
-    """The visitor of an account, logged in."""
-    account = context.member(number)
-    return Reader(account.username, context.member_visitor(number), context.site.proof(account))
-
-
-def _not_theirs(reader: Reader, answer: Answer, everybody: Iterable[Reader], own: bool) -> Iterator[Finding]:
+def _not_theirs(reader: Visitor, answer: Answer, everybody: Iterable[Visitor], own: bool) -> Iterator[Finding]:
     """What of others, or what not of their `own`, a visitor sees on a page."""
     what, text = (
         f"{answer.sent and answer.sent.method} {answer.sent and answer.sent.path!s} by {reader.who}",
@@ -104,10 +63,10 @@ def _not_theirs(reader: Reader, answer: Answer, everybody: Iterable[Reader], own
         yield answer.wrong(reader.proof, f"status {answer.status} without it", what)
 
 
-def _shared(everybody: list[Reader]) -> Iterator[Finding]:
+def _shared(everybody: list[Visitor]) -> Iterator[Finding]:
     """Tokens and cookies that one visitor got and another got, too."""
     for one, other in permutations(everybody, 2):
-        if shared := (one.tokens & other.tokens) | (one.cookies & other.cookies):
+        if shared := one.secrets & other.secrets:
             yield Mismatch(f"no token or cookie of {one.who} for {other.who}", ", ".join(sorted(shared)))
 
 
@@ -128,27 +87,26 @@ def accounts_apart(context: Context) -> Iterator[Finding]:
                 for reader in order:
                     # Each process may have a cache of its own: one's pages must be where another's are asked for.
                     for _ in range(TIMES if asked == new else 1):
-                        yield from _not_theirs(reader, reader.read(asked), everybody, path in site.proof_paths)
+                        yield from _not_theirs(reader, reader.get(asked), everybody, path in site.proof_paths)
     yield from _shared(everybody)
 
 
-@check("orders", accounts=2)
+@check("orders", require_probes, accounts=2)
 def orders(context: Context) -> Iterator[Finding]:
     """Two accounts and an anonymous visitor read home, a list, a detail and a probe page in every order: each gets
     their own page, without another's name, token or cookie."""
-    require_probes(context)
     lists, details = _cold_pages(context)
     everybody = readers(context)
     for number, order in enumerate(permutations(everybody)):
         for path in (context.site.url("home"), lists[number % len(lists)], details[number % len(details)], new_path()):
             # Each twice: the second answer may be a hit.
             for reader in (*order, *order):
-                yield from _not_theirs(reader, answer := reader.read(path), everybody, own=True)
+                yield from _not_theirs(reader, answer := reader.get(path), everybody, own=True)
                 yield from _anonymous(context, reader, answer)
     yield from _shared(everybody)
 
 
-def _anonymous(context: Context, reader: Reader, answer: Answer) -> Iterator[Finding]:
+def _anonymous(context: Context, reader: Visitor, answer: Answer) -> Iterator[Finding]:
     """What an anonymous visitor gets of a session."""
     if not reader.name:
         if TOKEN in answer.text:
@@ -167,20 +125,19 @@ def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
     return pages or [listed], list(dict.fromkeys(details)) or [context.site.url("detail")]
 
 
-@check("cold-pages", accounts=1)
+@check("cold-pages", require_rows, accounts=1)
 def cold_pages(context: Context) -> Iterator[Finding]:
     """An account is the first to read home, a list and details after a write: no other visitor gets its pages.
 
     Under a layer without invalidation it reads only details, of new rows.
     """
-    require_rows(context)
-    account, other = member(context, 0), anonymous(context)
+    account, other = context.member_visitor(0), Visitor(context.target)
     shared = [] if without_invalidation(context) else [context.site.url("home"), context.site.url("section")]
     for path in shared:
-        other.read(path)
+        other.get(path)
     with new_rows(context) as (_, (row,)):
         paths = [path for path in (*shared, row.author_page, row.post_page) if path]
-        own = [account.read(path) for path in (*paths, *paths)]
+        own = [account.get(path) for path in (*paths, *paths)]
         deadline = time.monotonic() + COLD_S
         others = [answer for path in paths for answer in _until(other, path, row.title or "", deadline)]
     for reader, answers in ((account, own), (other, others)):
@@ -192,23 +149,22 @@ def cold_pages(context: Context) -> Iterator[Finding]:
     yield from _shared([account, other])
 
 
-def _until(reader: Reader, path: str, words: str, deadline: float) -> Iterator[Answer]:
+def _until(reader: Visitor, path: str, words: str, deadline: float) -> Iterator[Answer]:
     """The visitor's answers until one has these words or the time is over, and two more."""
     while True:
-        answer = reader.read(path)
+        answer = reader.get(path)
         yield answer
         if words in answer.text or time.monotonic() > deadline:
             break
         time.sleep(PAUSE_S)
-    yield reader.read(path)
-    yield reader.read(path)
+    yield reader.get(path)
+    yield reader.get(path)
 
 
-@check("signed-in-not-kept", accounts=1)
+@check("signed-in-not-kept", require_probes, accounts=1)
 def signed_in_not_kept(context: Context) -> Iterator[Finding]:
     """Pages rendered for a logged-in visitor are never cached, and logged-in visitors never get cached pages."""
-    require_probes(context)
-    account, visitor = context.member(0), context.member_visitor(0)
+    visitor = context.member_visitor(0)
     path = new_path()
     own = [visitor.get(path) for _ in range(TIMES)]
     until_hit(context, path, tries=4)
@@ -221,14 +177,13 @@ def signed_in_not_kept(context: Context) -> Iterator[Finding]:
     session = f"{name}={visitor.cookies[name]}"
     first = (f"_ga=1;{session}", f"{name}=; {session}", f"_ga=1; {session}; _gid=2", f'a="x y"; {session}')
     for cookie in (session, *first):
-        yield from context.ask(path, shows("user", account.username), headers={"Cookie": cookie})
+        yield from context.ask(path, shows("user", visitor.name), headers={"Cookie": cookie})
 
 
-@check("forged-internal", accounts=1)
+@check("forged-internal", require_probes, accounts=1)
 def forged_internal(context: Context) -> Iterator[Finding]:
     """A client that puts an account's session into a header which the servers use among themselves makes no page of
     that account for others."""
-    require_probes(context)
     session = context.site.session_cookie
     cookie = f"{session}={context.member_visitor(0).cookies[session]}"
     texts = [path.read_text("utf-8", "replace") for path in context.own.layout.conf.rglob("*") if path.is_file()]
@@ -244,35 +199,34 @@ def own_token_works(context: Context) -> Iterator[Finding]:
     post = context.site.url("commented")
     first, second, other = readers(context)
     for reader in (first, other, second, first, other):
-        reader.read(post)
-    form = second.visitor.comment_form(post)
+        reader.get(post)
+    form = second.comment_form(post)
     if form is None:
         yield Mismatch(f"GET {post} by {second.who}: a form for a comment", "none")
         return
     words = f"verified {secrets.token_hex(8)}"
     context.posts.append(post.rstrip("/").rpartition("/")[2])
-    answer = second.visitor.write_into(form, words)
+    answer = second.write_into(form, words)
     yield from context.judge(answer, redirect(), when="with the visitor's own token")
     if answer.redirects:
-        yield from context.judge(second.visitor.follow(answer), has(words, what="the comment"), when="after it")
-        foreign = second.visitor.write_into(form, words, **{TOKEN: next(iter(first.tokens), "none")})
+        yield from context.judge(second.follow(answer), has(words, what="the comment"), when="after it")
+        foreign = second.write_into(form, words, **{TOKEN: next(iter(first.tokens), "none")})
         yield from context.judge(foreign, status(403), when="with another's token")
 
 
-@check("personal-at-once")
+@check("personal-at-once", require_probes)
 def personal_at_once(context: Context) -> Iterator[Finding]:
     """Visitors who request a page with a CSRF token at the same time each get their own token and cookie."""
-    require_probes(context)
     path = answering(does=["token"])
 
-    def visit(_: int) -> Reader:
-        reader = anonymous(context)
-        reader.read(path)
+    def visit(_: int) -> Visitor:
+        reader = Visitor(context.target)
+        reader.get(path)
         return reader
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = list(pool.map(visit, range(AT_ONCE)))
     for what in ("tokens", "cookies"):
-        given = {item for reader in found for item in getattr(reader, what)}
+        given = {item for reader in found for item in (reader.tokens if what == "tokens" else reader.cookies.items())}
         if len(given) < AT_ONCE:
             yield Mismatch(f"GET {path} by {AT_ONCE} at once: {AT_ONCE} {what}", f"{len(given)}")

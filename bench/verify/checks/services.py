@@ -11,11 +11,11 @@ from functools import partial
 from bench.verify.check import check as any_check
 from bench.verify.checks.freshness import require_invalidation
 from bench.verify.context import Context
-from bench.verify.crowd import Clients, Judge
+from bench.verify.crowd import Clients
+from bench.verify.expect import has, status
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import caches_pages, paragraphs, without_invalidation
 from bench.verify.rows import Row, expected_pages, new_rows, soon_right, warm
-from bench.verify.wire import Answer
 from bench.verify.workers import servers_of
 
 CLIENTS = 8
@@ -69,7 +69,7 @@ def _without(
             yield Mismatch(f"a hit before {event}", "none")
         # Each page is cached before the event, so that one that comes back afterwards is noticed.
         warm(context, expected_pages(context, row, None))
-        with _reading(context, row, _judge) as clients:
+        with _reading(context, row) as clients:
             time.sleep(BEFORE_S)
             with fault():
                 clients.slowest_s = 0.0
@@ -94,14 +94,13 @@ def _without(
         yield Mismatch(f"hits again within {BACK_S:g} s after {event}", "none")
 
 
-@check("restarts", thorough=True)
+@check("restarts", require_invalidation, thorough=True)
 def restarts(context: Context) -> Iterator[Finding]:
     """Each server and service restarts under load right after a write: no page from before the write comes back."""
-    require_invalidation(context)
     running = context.own
     with new_rows(context) as (writer, (row,)):
         for name in (*(service.name for service in running.case.services), *servers_of(context)):
-            with _reading(context, row, _judge_while_down, tolerant=True) as clients:
+            with _reading(context, row, tolerant=True) as clients:
                 warm(context, expected_pages(context, row, None))
                 row, old = writer.write(row, "edit"), row
                 running.restart(name)
@@ -109,27 +108,17 @@ def restarts(context: Context) -> Iterator[Finding]:
             yield from clients.wrong
 
 
-def _reading(context: Context, row: Row, judge: Judge, *, tolerant: bool = False) -> Clients:
+def _reading(context: Context, row: Row, *, tolerant: bool = False) -> Clients:
     """Clients that request the row's pages and the home page until the block ends."""
     paths = [row.probe_page, row.post_page or "", context.site.url("home")]
-    return Clients(context, paths, judge, CLIENTS, tolerant=tolerant, pause_s=THINK_S)
+    right = (status(200), has(PROBE_PREFIX, what="the probe's row"))
+    return Clients(context, paths, CLIENTS, *right, tolerant=tolerant, pause_s=THINK_S)
 
 
 def _shown(context: Context, row: Row, old: Row, what: str) -> Iterator[Finding]:
     """What is wrong unless every page shows a write soon; a layer without invalidation need not."""
     if not without_invalidation(context):
         yield from soon_right(context, row, old, what)
-
-
-def _judge(path: str, answer: Answer) -> Mismatch | None:
-    if answer.status == 200 and PROBE_PREFIX in answer.text:
-        return None
-    return answer.wrong("status 200 with the probe's row")
-
-
-def _judge_while_down(path: str, answer: Answer) -> Mismatch | None:
-    """The same while a server is down: another one may answer with a 5xx."""
-    return None if answer.status >= 500 else _judge(path, answer)
 
 
 def _seconds_until_hits(context: Context) -> float | None:

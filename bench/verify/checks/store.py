@@ -7,7 +7,6 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.machine.small_disk import CannotMount, SmallDisk
@@ -16,8 +15,9 @@ from bench.verify.check import check
 from bench.verify.checks.freshness import SHORT_TTL_S, require_invalidation
 from bench.verify.context import Context
 from bench.verify.crowd import NO_RACE, Asked, Clients, Slow, after_race, race
+from bench.verify.expect import Expectation
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.hits import is_whole, new_path, repeat, require_probes, until_hit
+from bench.verify.hits import new_path, repeat, require_probes, until_hit, whole
 from bench.verify.rows import (
     SLACK_S,
     Right,
@@ -75,14 +75,12 @@ FILLS = 16
 NEW_PAGES = 4
 
 
-@check("full-store", group="freshness", thorough=True)
+@check("full-store", require_invalidation, require_probes, group="freshness", thorough=True)
 def full_store(context: Context) -> Iterator[Finding]:
     """With a store that is full, a write shows as soon as with an empty one, and no page from before it comes back.
 
     It asks a clone of the deployment with 8 MB for cached pages, and fills that with other entries.
     """
-    require_invalidation(context)
-    require_probes(context)
     context = context.clone({"cache_memory_mb": SMALL_MB})
     with new_rows(context, 2) as (writer, (row, raced)):
         for each in (row, raced):
@@ -94,8 +92,7 @@ def full_store(context: Context) -> Iterator[Finding]:
             # Pages that visitors request all the time stay; those of the edited row are left alone.
             repeat(context, context.site.url("home"), ASKED_AT_ONCE)
         made_up = [new_path("large") for _ in range(LARGE_PAGES)] + [new_path() for _ in range(SMALL_PAGES)]
-        with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
-            list(pool.map(context._try_first, made_up))
+        context.prefetch(made_up)
         # Entries that guard the edit may have been evicted.
         yield from _changed(context, row, old, "an edit and a full store")
         found = race(context, writer, raced, "update")
@@ -104,15 +101,13 @@ def full_store(context: Context) -> Iterator[Finding]:
         yield from rows.wrong_pages(settle(context, [after_race(found[0], rows.INVALIDATED_S)]))
 
 
-@check("full-disk", group="freshness", thorough=True)
+@check("full-disk", require_invalidation, require_probes, group="freshness", thorough=True)
 def full_disk(context: Context) -> Iterator[Finding]:
     """With the store's disk full, then without room for another file, then with room again, writes show and answers are
     whole; afterwards pages are cached again, and no failed write has left a temporary file.
 
     It asks a clone of the deployment, restarted with its store on a small disk.
     """
-    require_invalidation(context)
-    require_probes(context)
     context = context.clone({"cache_memory_mb": SMALL_MB})
     with new_rows(context) as (_, (row,)):
         warm(context, expected_pages(context, row, None))
@@ -137,8 +132,7 @@ def _on_disk(context: Context, disk: SmallDisk) -> Iterator[Finding]:
             fill()
             yield from _changed(context, row, old, f"an edit on {what}")
             for path in [new_path(view) for view in ("page", "large") for _ in range(NEW_PAGES)]:
-                if not is_whole(answer := context.get(path)):
-                    yield answer.wrong(f"the whole page on {what}", f"{answer.status}, {len(answer.content)} bytes")
+                yield from context.ask(path, whole(), when=f"on {what}")
             disk.free()
         row, old = writer.write(row, "edit"), row
         yield from _changed(context, row, old, "an edit on a disk with room again")
@@ -193,13 +187,12 @@ def holder_killed(context: Context) -> Iterator[Finding]:
         yield Mismatch(expected, f"{took_s:.1f} s")
 
 
-@check("killed-mid-body", group="files", thorough=True)
+@check("killed-mid-body", require_rows, group="files", thorough=True)
 def killed_mid_body(context: Context) -> Iterator[Finding]:
     """Workers are killed in the middle of a body: the client sees that it broke off, and no part of it is cached.
 
     It asks a clone of the deployment.
     """
-    require_rows(context)
     context = context.clone({})
     with new_rows(context) as (writer, (row,)):
         for coding in CODINGS:
@@ -220,15 +213,14 @@ def _killed_mid_body(context: Context, writer: Writer, row: Row, headers: dict[s
         if isinstance(asked.error, TooLate):
             yield Mismatch("a connection that closes when the body breaks off", str(asked.error))
         # A server in between may have sent nothing yet, and answers with an error of its own.
-        if asked.answer and (wrong := _judge_while_killed(slow.path, asked.answer)):
-            yield wrong
+        if asked.answer and asked.answer.status < 500:
+            yield from context.judge(asked.answer, complete)
         try:
             again = context.get(slow.path, headers)
         except ConnectionRefusedError:
             # Some masters end with their workers, but not at once.
             raise _not_back(context) from None
-        if wrong := judge_large(slow.path, again):
-            yield wrong
+        yield from context.judge(again, complete)
         return
     yield NotTried(TOO_LATE if reached else AT_ONCE)
 
@@ -239,17 +231,16 @@ def _not_back(context: Context) -> NotTried:
     return NotTried(NOT_BACK)
 
 
-@check("whole-pages", group="files", thorough=True)
+@check("whole-pages", require_rows, group="files", thorough=True)
 def whole_pages(context: Context) -> Iterator[Finding]:
     """64 clients of large pages that change all the time get complete pages only, and the disk does not fill.
 
     It asks a clone of the deployment with a time to live of 2 s, which ends pages that no write invalidates.
     """
-    require_rows(context)
     context = context.clone({"cache_seconds": SHORT_TTL_S})
     with new_rows(context, ROWS) as (writer, made):
         paths, size = _large_pages(context, made)
-        with Clients(context, paths, judge_large, CLIENTS) as clients:
+        with Clients(context, paths, CLIENTS, complete) as clients:
             most = _rewrite(context, writer, made, WRITING_S)
         yield from clients.wrong
         yield Figure("large_pages_read", clients.answers)
@@ -261,19 +252,18 @@ def whole_pages(context: Context) -> Iterator[Finding]:
             yield from _left_over(context, 0)
 
 
-@check("killed-while-writing", group="files", thorough=True)
+@check("killed-while-writing", require_rows, group="files", thorough=True)
 def killed_while_writing(context: Context) -> Iterator[Finding]:
     """Workers are killed while they write pages: no page is ever cut off, and what they leave is removed.
 
     It asks a clone of the deployment with a time to live of 2 s.
     """
-    require_rows(context)
     context = context.clone({"cache_seconds": SHORT_TTL_S})
     # No other check may use this clone afterwards.
     context.clones.clear()
     with new_rows(context, ROWS) as (writer, made):
         paths, size = _large_pages(context, made)
-        with Clients(context, paths, _judge_while_killed, CLIENTS // 8, tolerant=True) as clients:
+        with Clients(context, paths, CLIENTS // 8, complete, tolerant=True) as clients:
             killed, back = 0, True
             for _ in range(KILLS):
                 with contextlib.suppress(BadAnswer, OSError):
@@ -284,23 +274,20 @@ def killed_while_writing(context: Context) -> Iterator[Finding]:
         if not (killed and back):
             yield NotTried(NOT_BACK if killed else NO_WORKERS)
             return
-        yield from filter(None, (judge_large(path, context.get(path)) for path in paths))
+        for path in paths:
+            yield from context.ask(path, complete)
         yield from _cut_off(context)
         # A server that loses its own processes may count their pages as still in use.
         yield from _left_over(context, ROWS * COPIES * size)
 
 
-def judge_large(path: str, answer: Answer) -> Mismatch | None:
-    """What is wrong with a large page; a complete one repeats one title from its first line to its last."""
-    if answer.status == 200 and _is_whole(answer.content):
-        return None
-    got = f"status {answer.status}, {len(answer.content)} bytes of it"
-    return answer.wrong("status 200, the complete page of one rendering", got)
+def _incomplete(answer: Answer) -> str | None:
+    """What a large page is instead of complete: then it repeats one title from its first line to its last."""
+    right = answer.status == 200 and _is_whole(answer.content)
+    return None if right else f"status {answer.status}, {len(answer.content)} bytes of it"
 
 
-def _judge_while_killed(path: str, answer: Answer) -> Mismatch | None:
-    """The same for a server whose workers are being killed: it may answer with a 5xx."""
-    return None if answer.status >= 500 else judge_large(path, answer)
+complete = Expectation("status 200, the complete page of one rendering", _incomplete)
 
 
 def _is_whole(content: bytes) -> bool:
@@ -315,8 +302,8 @@ def _large_pages(context: Context, made: list[Row]) -> tuple[list[str], int]:
     """The paths of the rows' large pages, and how many bytes one has."""
     paths = [f"{row.probe_page}large/" for row in made]
     answer = context.get(paths[0])
-    if wrong := judge_large(paths[0], answer):
-        raise ValueError(f"{wrong.expected}; got {wrong.got}")
+    if wrong := _incomplete(answer):
+        raise ValueError(f"{answer.sent}: {wrong}, not {complete.words}")
     return paths, len(answer.content)
 
 

@@ -12,10 +12,10 @@ from itertools import cycle
 from bench.verify.check import check as any_check
 from bench.verify.checks.store import stored_files
 from bench.verify.context import Context
-from bench.verify.expect import status
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import (
     MAX_TRIES,
+    TIMES,
     answering,
     caches_pages,
     is_hit,
@@ -32,7 +32,7 @@ from bench.verify.hits import (
 )
 from bench.verify.site import MAX_PAGES
 from bench.verify.visitor import Visitor
-from bench.verify.wire import Answer, BadAnswer, Closed, Connection
+from bench.verify.wire import Answer, BadAnswer
 
 VISITORS = 24
 FLOOD = 1000
@@ -54,11 +54,9 @@ QUERIES = ("", "a=1&b=2", "b=2&a=1", "a=1&b=2&", "a=1&a=2", "a=2&a=1", "a=1", "a
 check = partial(any_check, group="web")
 
 
-@check("hit-ratio")
+@check("hit-ratio", require_visible_hits, require_cacheable)
 def hit_ratio(context: Context) -> Iterator[Finding]:
     """Analytics cookies, new for each visitor, cost no hits; the hit ratio with a CSRF cookie is reported."""
-    require_visible_hits(context)
-    require_cacheable(context)
     plain = _ratio(context, dict)
     token = _ratio(context, lambda: {"Cookie": f"csrftoken={secrets.token_hex(16)}"})
     analytics = _ratio(
@@ -83,10 +81,9 @@ def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
     return hits / (VISITORS - 1)
 
 
-@check("parameters")
+@check("parameters", require_probes)
 def parameters(context: Context) -> Iterator[Finding]:
     """Each query string, in any order of parameters, gets its own page, and so does the URL without one."""
-    require_probes(context)
     path = new_path()
     urls = [f"{path}?{query}" if query else path for query in QUERIES]
     # A server may normalise a query string before the application sees it, with and without the layer.
@@ -135,9 +132,9 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
     if len(rendered) > len(spelt) / 2:
         yield rendered[0].wrong(f"hits under {len(spelt)} spellings of the host", f"{len(rendered)} renderings")
     addressed = answering(shows=["Host"])
-    for asked in (f"{host}:1", f"{host}:1", context.target.netloc):
-        answer = yield from context.ask(addressed, status(200, 400), host=asked, when="after a made-up port")
-    yield from context.judge(answer, shows("Host", f"[{context.target.netloc}]"), when="after a made-up port")
+    repeat(context, addressed, host=f"{host}:1")
+    for _ in range(TIMES):
+        yield from context.ask(addressed, shows("Host", f"[{context.target.netloc}]"), when="after a made-up port")
 
 
 class _Flood:
@@ -159,11 +156,10 @@ class _Flood:
         self.before = self._entries()
 
     def sent(self, requests: Iterable[tuple[str, str, str]], right: int) -> Iterator[Finding]:
-        """Send all of (URL, Host, Cookie) over a few connections: each gets this status, and evicts nothing."""
+        """Send all of (URL, Host, Cookie), a few at a time: each gets this status, and evicts nothing."""
         requests = list(requests)
         with ThreadPoolExecutor(CLIENTS) as pool:
-            found = pool.map(self._ask, [requests[start::CLIENTS] for start in range(CLIENTS)])
-            wrong = [answer for part in found for answer in part if answer.status != right]
+            wrong = [answer for answer in pool.map(self._ask, requests) if answer.status != right]
         if wrong:
             got = f"{len(wrong)} others, such as status {wrong[0].status}"
             yield wrong[0].wrong(f"status {right}, as for all of {len(requests)}", got)
@@ -196,21 +192,9 @@ class _Flood:
         except FileNotFoundError as error:
             raise NotTried(f"the entries cannot be counted: program not installed: {error.filename}") from None
 
-    def _ask(self, requests: list[tuple[str, str, str]]) -> list[Answer]:
-        """The answers, on one connection for as long as it stays open."""
-        answers, connection = [], Connection(self.context.target)
-        try:
-            for url, host, cookie in requests:
-                headers = {"Cookie": cookie} if cookie else {}
-                try:
-                    answers.append(connection.exchange("GET", url, headers, host=host))
-                except (Closed, BrokenPipeError, ConnectionResetError):
-                    connection.close()
-                    connection = Connection(self.context.target)
-                    answers.append(connection.exchange("GET", url, headers, host=host))
-        finally:
-            connection.close()
-        return answers
+    def _ask(self, request: tuple[str, str, str]) -> Answer:
+        url, host, cookie = request
+        return self.context.get(url, {"Cookie": cookie} if cookie else {}, host=host)
 
 
 def _path(answer: Answer) -> str:

@@ -179,9 +179,11 @@ def test_a_declaration_is_printed_with_its_reason():
     outcomes = [
         Outcome("s", "none", "status", True),
         Outcome("s", "none", "upload", True, declared="its parser stops at 64 kB"),
+        Outcome("s", "none", "browser", True, not_tried="no browser"),
     ]
     text = table.as_text(outcomes, [])
-    assert text.startswith("s with layer none: 1 checks passed, 1 declared\n")
+    assert text.startswith("s with layer none: 1 checks passed, 1 declared, 1 not tried\n")
+    assert text.endswith("NOT TRIED\n  s with layer none, browser: no browser")
     assert "DECLARED\n  s with layer none, upload: its parser stops at 64 kB" in text
 
 

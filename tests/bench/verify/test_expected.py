@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.verify.cacheability import obstacle
 from bench.verify.expected import Expected, as_in_process
-from bench.verify.wire import Answer, Target
+from bench.verify.wire import Target
 
 HTML = "text/html;charset=utf-8"
 PAGE = '<script nonce="{nonce}">f()</script><ul><li>{one}</li><li>three</li></ul><p>words that stay</p>{end}'
@@ -58,21 +57,3 @@ def test_the_address_of_a_deployment_is_that_of_the_page_in_process():
     target = Target.parse("http://127.0.0.1:8123/")
     text = '<link rel="canonical" href="http://127.0.0.1:8123/"> on 127.0.0.1:8123'
     assert as_in_process(text, target) == '<link rel="canonical" href="http://127.0.0.1/"> on 127.0.0.1'
-
-
-@pytest.mark.parametrize(
-    ("status", "headers", "why"),
-    [
-        (200, [], None),
-        (200, [("Vary", "Cookie, Accept-Encoding"), ("Cache-Control", "public, max-age=60")], None),
-        (404, [], "its status is 404"),
-        (200, [("Set-Cookie", "csrftoken=x; Path=/"), ("Set-Cookie", "seen=1")], "it sets the cookie csrftoken, seen"),
-        (200, [("Cache-Control", "Private, max-age=60")], "its Cache-Control is Private, max-age=60"),
-        (200, [("Vary", "origin, HX-Request")], None),
-        (200, [("Vary", "Cookie, Accept-Language")], "it has Vary: accept-language"),
-        (200, [("Vary", "*")], "it has Vary: *"),
-    ],
-)
-def test_what_stops_a_cache_is_named(status, headers, why):
-    page = (("Content-Type", "text/html; charset=utf-8"), *headers)
-    assert obstacle(Answer(status, "HTTP/1.1", page, b"")) == why
