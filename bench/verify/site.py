@@ -341,10 +341,17 @@ def _inside(rendered: Mapping[str, Any]) -> dict[str, Any]:
 def _require_pages(site: Site) -> None:
     """Raise BenchError when the home page is no page."""
     home = site.urls["home"]
-    if (status := site.pages[home].status) != 200:
+    page = site.pages[home]
+    if page.location:
+        shown = page.location.partition("?")[0]
+        raise BenchError(
+            f"manage.py renderpages {home}: it redirects to {page.location}; name pages that visitors get, such as "
+            f'public = ["{shown}"] in [tool.benchapp] of {FILE}, then try again'
+        )
+    if page.status != 200:
         filled = " && ".join(f"./manage.py {command}" for command in site.description.setup)
         raise BenchError(
-            f"manage.py renderpages {home}: status {status}, not 200; run {filled}, or correct public in "
+            f"manage.py renderpages {home}: status {page.status}, not 200; run {filled}, or correct public in "
             f"[tool.benchapp] of {FILE}, then try again"
         )
 

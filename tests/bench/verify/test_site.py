@@ -32,6 +32,8 @@ elif words[0] == "renderpages":
     status = 500 if broken == "home" else 200
     page = {"status": status, "content_type": "Text/HTML; charset=utf-8", "body": "a page"}
     pages = {path: page for path in words[1:]}
+    if broken == "redirects":
+        pages["/"] |= {"status": 302, "location": "/login/?next=/"}
     if broken == "page":
         del pages["/posts/"]["body"]
     print(json.dumps(pages))
@@ -113,6 +115,11 @@ def test_account_commands_have_the_environment_of_the_deployment(manage_py):
             "home",
             "manage.py renderpages /: status 500, not 200; run ./manage.py migrate --noinput, or correct public in "
             "[tool.benchapp] of pyproject.toml, then try again",
+        ),
+        (
+            "redirects",
+            "manage.py renderpages /: it redirects to /login/?next=/; name pages that visitors get, such as "
+            'public = ["/login/"] in [tool.benchapp] of pyproject.toml, then try again',
         ),
         ("page", "manage.py renderpages /: no status, content_type and body in its answer"),
     ],
