@@ -342,18 +342,15 @@ def _require_pages(site: Site) -> None:
     """Raise BenchError when the home page is no page."""
     home = site.urls["home"]
     page = site.pages[home]
+    if page.status == 200:
+        return
+    found, remedy = f"status {page.status}, not 200", "correct public"
     if page.location:
-        shown = page.location.partition("?")[0]
-        raise BenchError(
-            f"manage.py renderpages {home}: it redirects to {page.location}; name pages that visitors get, such as "
-            f'public = ["{shown}"] in [tool.benchapp] of {FILE}, then try again'
-        )
-    if page.status != 200:
-        filled = " && ".join(f"./manage.py {command}" for command in site.description.setup)
-        raise BenchError(
-            f"manage.py renderpages {home}: status {page.status}, not 200; run {filled}, or correct public in "
-            f"[tool.benchapp] of {FILE}, then try again"
-        )
+        found = f"it redirects to {page.location}"
+        remedy = f'name pages that visitors get, such as public = ["{page.location.partition("?")[0]}"]'
+    elif site.description.setup:
+        remedy = f"run {' && '.join(f'./manage.py {command}' for command in site.description.setup)}, or {remedy}"
+    raise BenchError(f"manage.py renderpages {home}: {found}; {remedy} in [tool.benchapp] of {FILE}, then try again")
 
 
 def _with_main_pages(site: Site) -> Site:
