@@ -11,8 +11,8 @@ from pathlib import Path
 POLL_S = 0.02
 
 
-def until(holds: Callable[[], object], what: str, limit_s: float = 20) -> None:
-    """Return once it holds; fails, naming what was waited for, when it does not within the limit."""
+def until(holds: Callable[[], object], what: object, limit_s: float = 20) -> None:
+    """Return once it holds; fails, naming what was waited for as it is by then, when it does not within the limit."""
     deadline = time.monotonic() + limit_s
     while not holds():
         assert time.monotonic() < deadline, f"not within {limit_s:g} s: {what}"

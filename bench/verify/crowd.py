@@ -20,6 +20,8 @@ from bench.verify.wire import Answer, BadAnswer, Closed, Connection
 MAX_MISMATCHES = 3
 RETRY_S = 0.01
 CONNECT_S = 5.0
+# Of many clients each waits for the others; servers give a request up after as long, too (request_timeout_s).
+CROWD_S = 30.0
 # The longest wait for a rendering to reach a gate.
 GATE_S = 4.0
 RACES = 8
@@ -68,7 +70,7 @@ class Clients:
         while not self._stop.is_set():
             path, begun, reused = next(turns), time.monotonic(), connection is not None
             try:
-                connection = connection or Connection(self.context.target)
+                connection = connection or Connection(self.context.target, CROWD_S)
                 answer = connection.exchange("GET", path)
                 excused = self.tolerant and answer.status >= 500
                 self._note(begun, [] if excused else self.context.judge(answer, *self.right))

@@ -31,7 +31,7 @@ from bench.serve.database import Database
 from bench.verify.expected import ORIGIN, Expected
 from bench.verify.finding import NotTried
 
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 NOTHING_SAID = Description()
 # The command that renders pages in process.
 RENDER = ["renderpages", "--twice"]

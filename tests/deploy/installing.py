@@ -99,9 +99,9 @@ def version(machine: Machine) -> str:
 
 
 def impatient_deploy(machine: Machine) -> str:
-    """The command of a deploy that waits 3 s instead of 30 for a new release to be ready."""
+    """The command of a deploy that waits 10 s instead of 30 for a new release to be ready."""
     # For the release before, when it is back, as long as otherwise.
-    sooner = '$([ "$1" = "$before" ] \\&\\& echo 30 || echo 3)'
+    sooner = '$([ "$1" = "$before" ] \\&\\& echo 30 || echo 10)'
     machine.run(f"sed 's/timeout 30 sh/timeout {sooner} sh/' /usr/local/sbin/benchapp-deploy > /srv/sooner")
     assert machine.try_run("cmp /usr/local/sbin/benchapp-deploy /srv/sooner").returncode == 1
     return f"sh /srv/sooner {SOURCE}"

@@ -10,7 +10,7 @@ from bench.verify import wire
 from bench.verify.check import AFTER, check
 from bench.verify.checks.bodies import MARK, echo
 from bench.verify.context import Context
-from bench.verify.crowd import Clients
+from bench.verify.crowd import CROWD_S, Clients
 from bench.verify.expect import REFUSED, Expectation, body, has, no_header, no_server_error, status, status_in
 from bench.verify.finding import NEEDS_DATABASE, Finding, Mismatch, NotTried
 from bench.verify.wire import Answer, BadAnswer, Closed, Connection
@@ -178,7 +178,7 @@ def concurrency(context: Context) -> Iterator[Finding]:
     paths = [*context.site.small_files, *(unchanged or context.site.main_paths)]
     # Each on a connection that is kept open; on a busy machine some come late.
     with Clients(context, paths, CLIENTS, status(200), _own_answer(context)) as clients:
-        deadline = time.monotonic() + wire.TIMEOUT_S
+        deadline = time.monotonic() + CROWD_S
         time.sleep(context.load_s)
         while clients.answers < CLIENTS and not clients.wrong and time.monotonic() < deadline:
             time.sleep(SLOW_PAUSE_S)

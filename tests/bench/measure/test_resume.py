@@ -126,7 +126,9 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
     assert [trial.status for trial in stopped.trials] == ["ok"]
     if number != signal.SIGKILL:
         name = signal.Signals(number).name
-        assert stderr == f"bench run: {name}; resume with: python -m bench run --resume {folder}\n"
+        # On a busy machine it has said before what it waits for.
+        *_, last = stderr.splitlines()
+        assert last == f"bench run: {name}; resume with: python -m bench run --resume {folder}"
         done = lines_of(log)
         assert len([line for line in done if line.startswith("up")]) == 2
         assert len([line for line in done if line.startswith("down")]) == 2
