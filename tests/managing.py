@@ -17,7 +17,7 @@ def manage(*arguments: object, **environment: str) -> subprocess.CompletedProces
         env=os.environ | environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
 
 

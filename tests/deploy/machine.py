@@ -14,7 +14,7 @@ import pytest
 
 from bench import programs
 
-BOOT_S = 30
+BOOT_S = 120
 # At most so much is changed on its disk.
 SIZE = "2g"
 # Only what the units need is booted, not what is installed here.
@@ -111,7 +111,7 @@ def booted(folder: Path) -> Iterator[Machine]:
         finally:
             started.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                started.wait(20)
+                started.wait(60)
             started.kill()
             started.wait()
 

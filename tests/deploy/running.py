@@ -21,7 +21,7 @@ from bench.serve.database import NO_DATABASE
 from tests.cases import kit
 
 
-def command(*words: str, database: str = "", timeout_s: float = 120, **more) -> subprocess.CompletedProcess:
+def command(*words: str, database: str = "", timeout_s: float = 300, **more) -> subprocess.CompletedProcess:
     """Run a command of the project as a user would, in the checkout."""
     env = {**os.environ, **({"DATABASE_URL": database} if database else {})}
     return subprocess.run(
@@ -43,6 +43,8 @@ def runnable(stack: str, layer: str = "none") -> None:
         pytest.skip(found.reason)
 
 
+# The longest wait for an answer: the machine may be busy with other tests.
+PATIENCE_S = 30
 # Half the processes of the benchmarks' values: each takes half a second of a core to start.
 FEW = {"processes": 2}
 # Where logins are many and their hash is of no account; commands are tested with the site's own settings.
@@ -75,7 +77,7 @@ class Up:
     def __exit__(self, *error):
         if self.process.poll() is None:
             self.process.terminate()
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=60)
 
 
 def get(url: str, **more) -> httpx.Response:
@@ -83,12 +85,12 @@ def get(url: str, **more) -> httpx.Response:
 
     No certificate is verified: to read every authority of the machine takes each client of httpx 40 ms of a core.
     """
-    return httpx.get(url, verify=False, **more)
+    return httpx.get(url, verify=False, **{"timeout": PATIENCE_S, **more})
 
 
 def client_of(url: str, **more) -> httpx.Client:
     """A visitor of the site; see `get`."""
-    return httpx.Client(base_url=url, verify=False, **more)
+    return httpx.Client(base_url=url, verify=False, **{"timeout": PATIENCE_S, **more})
 
 
 def alive(processes) -> list[psutil.Process]:
@@ -105,7 +107,7 @@ def idle_connection(address: Address):
     """A connection on which a request was answered."""
     family = socket.AF_UNIX if address.path else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as opened:
-        opened.settimeout(20)
+        opened.settimeout(PATIENCE_S)
         opened.connect(address.path or (address.host, address.port))
         opened.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         answer = http.client.HTTPResponse(opened)

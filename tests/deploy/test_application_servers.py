@@ -111,7 +111,7 @@ def test_a_websocket_reaches_a_project_that_speaks_it(stack, chat):
 def shaken(url: str) -> socket.socket:
     """A connection on which the handshake of a WebSocket was sent."""
     parts = httpx.URL(url)
-    opened = socket.create_connection((parts.host, parts.port), timeout=20)
+    opened = socket.create_connection((parts.host, parts.port), timeout=60)
     key = base64.b64encode(os.urandom(16)).decode()
     lines = ("GET /chat/ HTTP/1.1", "Host: 127.0.0.1", "Upgrade: websocket", "Connection: Upgrade")
     opened.sendall("\r\n".join((*lines, f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13", "", "")).encode())

@@ -158,7 +158,7 @@ def hits_equal_renderings(client: httpx.Client, page_headers: dict[str, str]) ->
     assert client.get("/posts/", headers={"Host": "other.test"}).status_code == 400
     assert client.head("/posts/").headers["Content-Length"] == str(len(hit.content))
     # A GET with a body is answered at once, hit or not; lighttpd refuses it, Cherokee refuses it for a file.
-    answers = [client.request("GET", "/comments/", content=b"a=1", timeout=3) for _ in range(2)]
+    answers = [client.request("GET", "/comments/", content=b"a=1", timeout=10) for _ in range(2)]
     assert {answer.status_code for answer in answers} <= {200, 400, 405}
 
 

@@ -212,7 +212,7 @@ def test_slashes_mean_the_same_or_are_refused(served):
 def answer(url: str, path: str) -> tuple[int, str]:
     """Status and page for a path as it stands, which httpx would change."""
     parts = httpx.URL(url)
-    connection = http.client.HTTPConnection(parts.host, parts.port, timeout=20)
+    connection = http.client.HTTPConnection(parts.host, parts.port, timeout=60)
     connection.request("GET", path)
     got = connection.getresponse()
     page = got.read().decode("utf-8", "replace")
@@ -259,7 +259,9 @@ def test_an_upload_is_taken_and_served_but_never_run(served):
     name = f"{served.stack}.jpg"
     photograph = b"\xff\xd8" + b"p" * 3_000_000
     assert httpx.post(f"{served.url}upload/", files={"file": (name, photograph)}, timeout=30).status_code == 200
-    page = httpx.post(f"{served.url}upload/", files={"file": (f"{served.stack}.html", b"<script>1</script>")})
+    page = httpx.post(
+        f"{served.url}upload/", files={"file": (f"{served.stack}.html", b"<script>1</script>")}, timeout=30
+    )
     assert page.status_code == 200
     answer = get(f"{served.url}media/{name}")
     if not served.sends_files:

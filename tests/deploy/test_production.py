@@ -118,7 +118,7 @@ def finished_while_stopping(made: Host, server: str) -> bool:
         for name in units:
             processes[name].popen.send_signal(getattr(signal, made.lines(name, "KillSignal")[0]))
         for name in units:
-            processes[name].popen.wait(20)
+            processes[name].popen.wait(60)
         with contextlib.suppress(OSError, http.client.HTTPException):
             return answer.result() == 200
     return False
@@ -134,7 +134,7 @@ def test_a_server_that_is_stopped_the_moment_it_is_ready_ends(host, stack, serve
         try:
             told.wait_ready()
             process.popen.send_signal(getattr(signal, made.lines(unit, "KillSignal")[0]))
-            status = process.popen.wait(20)
+            status = process.popen.wait(60)
         finally:
             supervise.stop([process])
     good = [int(word) for word in made.lines(unit, "SuccessExitStatus")[0].split() if word.isdecimal()]

@@ -178,7 +178,7 @@ def test_a_new_version_is_served_without_a_change_of_its_folder(project, served_
     assert [words(path) for path in pages] == [(FIRST, FIRST)] * 2
     versions.switch(versions.new())
     assert running.chain.ask_application()
-    until(lambda: [words(path) for path in pages] == [("release-2", "release-2")] * 2, "the new version", 20)
+    until(lambda: [words(path) for path in pages] == [("release-2", "release-2")] * 2, "the new version")
     assert tree(project) == before
 
 
@@ -190,7 +190,7 @@ def test_interrupted_it_leaves_nothing(project):
         processes = up.tree()
         folders = {name for each in processes for name in re.findall(r"/tmp/benchapp-[^/]+", " ".join(each.cmdline()))}
         up.process.send_signal(signal.SIGINT)
-        up.process.communicate(timeout=20)
+        up.process.communicate(timeout=60)
         assert up.process.returncode == 0
     assert not alive(processes) and closed(up.url)
     assert folders and not [name for name in folders if Path(name).exists()]

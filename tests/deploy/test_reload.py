@@ -60,7 +60,7 @@ class Visitors:
             thread.join()
 
     def _visit(self, keep: bool) -> None:
-        client = client_of(self.url, timeout=20) if keep else anew(self.url)
+        client = client_of(self.url, timeout=60) if keep else anew(self.url)
         while not self._over.wait(PAUSE_S):
             for path in PATHS:
                 try:
@@ -76,7 +76,7 @@ class Visitors:
             if not keep:
                 raise
             # A server may close a keep-alive connection as it is asked; a browser then asks on another.
-            return get(self.url + path, timeout=20)
+            return get(self.url + path, timeout=60)
 
     def _note(self, path: str, answer: httpx.Response) -> None:
         self.answered += 1
@@ -86,7 +86,7 @@ class Visitors:
 
 def anew(url: str) -> httpx.Client:
     """A visitor whose every request has a connection of its own."""
-    return client_of(url, timeout=20, limits=httpx.Limits(max_keepalive_connections=0))
+    return client_of(url, timeout=60, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 def workers(url: str) -> set[int]:
@@ -132,7 +132,7 @@ def test_a_restart_finishes_the_request_under_way(stack, site_url):
     answers = []
     with deployment.deployed(case) as running:
         asking = threading.Thread(
-            target=lambda: answers.append(get(f"{running.url}/__probe__/slow/1500/under-way/", timeout=20).status_code)
+            target=lambda: answers.append(get(f"{running.url}/__probe__/slow/1500/under-way/", timeout=60).status_code)
         )
         asking.start()
         time.sleep(0.5)

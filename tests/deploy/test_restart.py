@@ -32,7 +32,7 @@ class KeepGoing(Up):
     def __exit__(self, *error):
         if self.process.poll() is None:
             self.process.terminate()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=60)
         self._reader.join()
         self.process.stdout.close()
         self.process.stderr.close()
@@ -67,7 +67,7 @@ def test_a_server_that_is_killed_is_started_again(site_url, server, words):
         up.says(f"bench up: {server} was killed by SIGKILL", f"bench up: {server} was started again")
         up.serves()
         up.process.send_signal(signal.SIGINT)
-        assert up.process.wait(timeout=20) == 0
+        assert up.process.wait(timeout=60) == 0
         assert alive(before) == []
         assert closed(up.url)
         assert not any("Traceback" in line for line in up.said)

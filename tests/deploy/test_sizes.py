@@ -57,7 +57,7 @@ def test_stack_layer_and_services_are_inside_and_the_instrument_is_not(site_url)
         assert not groups_of(up.process.pid)
         assert folders(name)
         up.process.terminate()
-        assert up.process.wait(20) == 0
+        assert up.process.wait(60) == 0
         assert not folders(name)
 
 
@@ -89,7 +89,7 @@ def test_up_says_that_a_process_was_killed_for_want_of_memory(site_url):
     with Up("gunicorn", "--size", "bronze", "--database", site_url) as up:
         (name,) = set.union(*(groups_of(process.pid) for process in up.tree()))
         processes = [str(folder / "cgroup.procs") for folder in folders(name)]
-        eater = subprocess.run([sys.executable, "-c", EATER, *processes], timeout=60)
+        eater = subprocess.run([sys.executable, "-c", EATER, *processes], timeout=180)
         assert eater.returncode == -signal.SIGKILL
         limit = threading.Timer(60, up.process.kill)
         limit.start()
@@ -104,7 +104,7 @@ VISITORS = """
 import http.client, sys, threading
 def visit():
     while True:
-        connection = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=20)
+        connection = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=60)
         try:
             connection.request("GET", "/")
             connection.getresponse().read()

@@ -24,7 +24,7 @@ def test_up_says_ready_and_leaves_nothing_behind(signum, site_url):
         tree = up.tree()
         assert len(tree) >= 4, "two masters, two workers"
         up.process.send_signal(signum)
-        assert up.process.wait(timeout=20) == 0
+        assert up.process.wait(timeout=60) == 0
         assert alive(tree) == []
         assert closed(up.url)
 
@@ -58,7 +58,7 @@ def test_up_ends_when_a_server_ends(site_url):
     with Up("nginx-uwsgi", "--database", site_url) as up:
         master = next(item for item in up.tree() if "master process" in " ".join(item.cmdline()))
         master.kill()
-        assert up.process.wait(timeout=20) == 2
+        assert up.process.wait(timeout=60) == 2
         assert "was killed by SIGKILL" in up.process.stderr.read()
         assert closed(up.url)
 

@@ -226,7 +226,7 @@ def test_clients_that_do_not_read_hold_no_worker(host):
             assert slow.recv(100).startswith(b"HTTP/1.1 200")
         begun = time.monotonic()
         assert curl(host, "/health/").status == 200
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 10
 
 
 def test_only_health_is_answered_whatever_the_host(host):

@@ -58,7 +58,7 @@ def test_expirepages_removes_old_pages_until_sigterm(root: Path, pages: FileStor
         until(lambda: files(root) == [], "the old pages are gone")
         assert process.poll() is None
         process.terminate()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
         assert process.stderr.read() == b""
 
 

@@ -40,7 +40,7 @@ class Counting:
             self.count += 1
             number = self.count
         self.begun.release()
-        assert self.may_end.wait(20)
+        assert self.may_end.wait(60)
         return HttpResponse(f"rendering {number}", content_type=HTML, headers=self.headers)
 
 
@@ -65,7 +65,7 @@ def test_requests_for_an_uncacheable_page_do_not_wait(inside: Laid):
         pages = [readers.submit(get, view) for _ in range(3)]
         # All three are being rendered while none has ended.
         for _ in range(4):
-            assert counting.begun.acquire(timeout=20)
+            assert counting.begun.acquire(timeout=60)
         counting.may_end.set()
         assert len({page.result() for page in pages}) == 3
 
@@ -93,7 +93,7 @@ def test_waiting_for_a_dead_holder_ends(inside: Laid, monkeypatch: pytest.Monkey
         stuck = readers.submit(get, view)
         counting.begun.acquire()
         other = readers.submit(get, view)
-        assert counting.begun.acquire(timeout=20), "the other renders it too"
+        assert counting.begun.acquire(timeout=60), "the other renders it too"
         counting.may_end.set()
         assert {stuck.result(), other.result()} == {"rendering 1", "rendering 2"}
 

@@ -167,7 +167,7 @@ def test_a_hanging_cache_delays_a_page_once_and_returns_without_stale_ones(
             begun = time.monotonic()
             assert queries_of_rows() == 14
             # Each of its many questions would wait a second for an answer; a page waits for one or two of them.
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < 10
             Comment.objects.create(post=rows.post, name="Zed", body="Brand new.", rating=2)
             assert b"61 comments" in Client().get("/").content
         # A hit comes from the cache itself, which shows the write as soon as it is invalidated.

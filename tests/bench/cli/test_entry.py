@@ -22,7 +22,9 @@ TO_DO = "activate the virtual environment, or run `make venv` once to create it"
 )
 def test_outside_the_virtual_environment_one_line_says_what_to_do(words, status, module):
     # -S leaves out the packages of the environment.
-    done = subprocess.run([sys.executable, "-S", *words], cwd=paths.PROJECT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-S", *words], cwd=paths.PROJECT, capture_output=True, text=True, timeout=180
+    )
     name = "python -m bench" if "bench" in words else "manage.py"
     assert done.returncode == status
     assert re.fullmatch(rf"{name}: No module named '{module}': {re.escape(TO_DO)}\n", done.stderr), done.stderr
@@ -44,7 +46,7 @@ def test_an_old_python_can_read_the_file_that_says_so(name):
 
 
 def test_the_target_that_makes_the_environment_is_listed():
-    done = subprocess.run(["make", "help"], cwd=paths.PROJECT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["make", "help"], cwd=paths.PROJECT, capture_output=True, text=True, timeout=180)
     assert re.search(r"^venv +make the virtual environment, \.venv$", done.stdout, re.M)
 
 
@@ -56,6 +58,6 @@ def test_a_missing_module_of_the_instrument_itself_is_a_fault(monkeypatch):
 
 def test_making_the_environment_says_what_it_does_and_how_long_that_takes(tmp_path):
     command = ["make", "--dry-run", "venv", f"VENV={tmp_path / 'venv'}"]
-    done = subprocess.run(command, cwd=paths.PROJECT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=paths.PROJECT, capture_output=True, text=True, timeout=180, check=True)
     said = f"installing the packages of requirements.txt into {tmp_path / 'venv'}; this takes a minute or two"
     assert done.stdout.index(said) < done.stdout.index("pip install")

@@ -112,7 +112,7 @@ def test_help_waits_for_no_module_that_it_does_not_need():
         cwd=paths.PROJECT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     assert done.stdout.splitlines()[-1] == "set()"

@@ -149,4 +149,4 @@ def test_killed_it_leaves_no_process_behind(site, tmp_path):
     process.kill()
     process.wait()
     assert loaders
-    assert psutil.wait_procs(loaders, timeout=20)[1] == []
+    assert psutil.wait_procs(loaders, timeout=60)[1] == []

@@ -194,12 +194,12 @@ def test_who_goes_beyond_the_limit_is_killed_and_nobody_else(group, python):
     small = python(group, "print('up', flush=True); input()")
     assert small.stdout.readline() == "up\n"
     assert all((folder / "cgroup.procs").read_text() == f"{small.pid}\n" for folder in group.folders)
-    assert python(group, HOG).wait(30) == -signal.SIGKILL
+    assert python(group, HOG).wait(60) == -signal.SIGKILL
     assert group.oom_kills() == 1
     assert small.poll() is None
     small.stdin.write("\n")
     small.stdin.flush()
-    assert small.wait(10) == 0
+    assert small.wait(60) == 0
 
 
 def test_what_a_member_starts_is_limited_with_it(group, python):
@@ -218,7 +218,7 @@ def test_a_group_is_removed_with_whatever_still_runs_in_it(group, python):
     process = python(group, "import time; print('up', flush=True); time.sleep(600)")
     process.stdout.readline()
     group.remove()
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     assert not any(folder.exists() for folder in group.folders)
 
 
@@ -271,7 +271,7 @@ def test_a_killed_instrument_leaves_no_group(tmp_path, monkeypatch, group, pytho
     register._record["owner"] = (2**22 + 5, 1.0)
     register._write()
     assert orphans.clean() == 1
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(60) == -signal.SIGKILL
     assert not any(folder.exists() for folder in group.folders)
 
 
@@ -283,7 +283,7 @@ def test_no_directory_but_our_own_is_ever_removed():
 def test_removing_takes_no_time_when_there_is_nothing():
     began = time.monotonic()
     cgroups.Group((Path("/nonexistent/benchapp-x"),), 2).remove()
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
 
 
 def test_without_permission_up_says_how_to_get_it_in_one_line(monkeypatch, capsys):

@@ -73,7 +73,7 @@ def test_a_killed_instrument_takes_its_load_tool_with_it(tmp_path):
     finally:
         instrument.kill()
         instrument.wait()
-    _, alive = psutil.wait_procs(tools, timeout=20)
+    _, alive = psutil.wait_procs(tools, timeout=60)
     for process in alive:
         process.kill()
     assert not alive
@@ -90,6 +90,6 @@ def test_no_load_tool_outlives_its_trial(tmp_path):
     out = tmp_path / "load.out"
     until(lambda: out.exists() and out.read_text().endswith("\n"), "the load tool has begun")
     runner.send_signal(signal.SIGINT)
-    runner.wait(20)
+    runner.wait(60)
     with pytest.raises(ProcessLookupError):
         os.kill(int(out.read_text()), 0)

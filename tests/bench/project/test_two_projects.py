@@ -30,7 +30,7 @@ def case_of(project: UnderTest) -> Case:
 
 
 def home(url: str) -> str:
-    answer = httpx.get(f"{url}/", trust_env=False)
+    answer = httpx.get(f"{url}/", trust_env=False, timeout=30)
     assert answer.status_code == 200, answer.text
     return answer.text
 

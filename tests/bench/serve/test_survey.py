@@ -25,7 +25,7 @@ def test_programs_are_asked_their_version_once_and_side_by_side(monkeypatch):
     def version(argv):
         asked[argv] += 1
         # A program is asked while another has not answered yet.
-        two.wait(timeout=10)
+        two.wait(timeout=60)
         return "1.2"
 
     monkeypatch.setattr(programs, "version", version)

@@ -25,7 +25,7 @@ from bench.verify.site import Account, Site
 from tests.bench.verify.mutant_server import CONTROL
 
 ROWS = 2000
-READY_S = 30
+READY_S = 60
 TRIES = 20
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from bench import paths
 from bench.machine.ports import free_port
 
-READY_S = 20
+READY_S = 60
 VIEWS = """
 import secrets
 
