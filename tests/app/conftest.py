@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import runpy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,6 +23,15 @@ from tests.conftest import default_database
 
 PASSWORD = "a quiet evening 7"
 BEGIN = datetime(2024, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    """What the site logs: Django 6.1 configures logging anew with LOGGING overridden, and pytest's handler is gone."""
+    logger = logging.getLogger("benchapp")
+    monkeypatch.setattr(logger, "handlers", [caplog.handler])
+    monkeypatch.setattr(logger, "propagate", False)
+    return caplog
 
 
 @dataclass(frozen=True)
