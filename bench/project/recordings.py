@@ -40,9 +40,12 @@ _ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\
 _REQUEST = re.compile(
     r'"(?P<method>[A-Z]+) (?P<target>(?:[^"\\]|\\.)*?)(?: (?:HTTP/)?\d(?:\.\d)?)?"(?: (?P<status>\d{3})\b)?'
 )
+# A format that quotes nothing: `[Thu Nov 26 12:00:01 2026] GET / => generated 512 bytes ... (HTTP/1.1 200)`.
+_CTIME = re.compile(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")
+_BARE_REQUEST = re.compile(r"\] (?P<method>[A-Z]+) (?P<target>.*?) => generated .*? \(\S+ (?P<status>\d{3})\)")
 _STATUS_BEFORE = re.compile(r" (\d{3}) ")
 # `www.example.com:443 192.0.2.1 - - [...]`, as logs of several sites begin.
-_VIRTUAL_HOST = re.compile(r"(?:^|\s)(?=[^\s:]*[a-z])([a-z0-9.-]+)(?::\d+)? [\da-f.:]+ ", re.I)
+_VIRTUAL_HOST = re.compile(r"(?:^|\s)(?=[^\s:]*[a-z])([a-z0-9.-]+)(?::\d+)? [\da-f]*[.:][\da-f.:]+ ", re.I)
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.))")
 _CLF = "%d/%b/%Y %H:%M:%S"
 # What lines of JSON call a value, in small letters, by several servers and what collects their logs.
@@ -161,13 +164,17 @@ def _time(text: str) -> float:
     """The seconds of a time in one of the usual forms, or a number of them."""
     if time := _TIME.search(text):
         return _seconds(f"{time[1]} {time[2]}", time[4] or "+0000") + float(time[3] or 0)
+    if _CTIME.match(text):
+        return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").timestamp()
     return datetime.fromisoformat(text).timestamp() if _ISO_TIME.match(text) else float(text)
 
 
 def _of_text(line: str) -> _Request | None:
-    time = _TIME.search(line) or _ISO_TIME.search(line)
-    request = _REQUEST.search(line, time.end()) if time else None
-    if not time or not request:
+    time = _TIME.search(line) or _CTIME.search(line) or _ISO_TIME.search(line)
+    if not time:
+        return None
+    request = _REQUEST.search(line, time.end()) or _BARE_REQUEST.search(line, time.end())
+    if not request:
         return None
     status = request["status"]
     if not status:

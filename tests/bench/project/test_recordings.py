@@ -26,6 +26,11 @@ FORMATS = {
     "virtual hosts": f'www.example.com:443 {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
     "an AWS balancer": "https 2026-11-22T12:00:01.186641Z app/lb/50dc 192.0.2.1:2817 10.0.0.1:80 0.08 0.04 0.03 200 200"
     ' 0 57 "{}" "curl/7.46.0" ECDHE TLSv1.2',
+    "uWSGI's own": "[pid: 81|app: 0|req: 7/9] 192.0.2.1 (jane) {{36 vars in 611 bytes}} [Thu Nov  5 12:00:01 2026] {}"
+    " => generated 512 bytes in 3 msecs (HTTP/1.1 200) 3 headers in 98 bytes (1 switches on core 0)",
+    "granian's": '[2026-11-22 12:00:01 +0000] 192.0.2.1 - "{}" 200 1.332',
+    "daphne's": '192.0.2.1:38402 - - [22/Nov/2026:12:00:01] "{}" 200 512',
+    "hypercorn's": f'[2026-11-22 12:00:01 +0000] [9] [INFO] {CLIENT} {AT} "{{}}" 200 512',
     "runserver": '[22/Nov/2026 12:00:01] "{}" 200 512',
     "behind syslog": f'Nov 22 12:00:01 web1 nginx: 2001:db8::1 - Jane Doe {AT} "{{}}" 200 512 "-" "-"',
 }
@@ -90,7 +95,8 @@ def test_odd_entries_of_a_har_file_are_left_out_with_a_count(tmp_path):
 def test_access_logs_as_servers_write_them(tmp_path, form):
     path = tmp_path / "access.log"
     targets = ("/", "/about", "/blog/?page=2")
-    path.write_text("".join(form.format(f"GET {target} HTTP/1.1") + "\n" for target in targets))
+    version = "" if "=> generated" in form else " HTTP/1.1"
+    path.write_text("".join(form.format(f"GET {target}{version}") + "\n" for target in targets))
     found = recordings.access_log(path)
     assert (found.paths, found.notes) == (targets, ())
 
