@@ -48,8 +48,8 @@ test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 # ARGS goes to pytest: make test ARGS="tests/app -x"
 test: $(VENV)/.installed-dev $(VENV)-projects/.installed  ## everything from a fresh clone to a green test run
-	@# Six processes: with fewer, servers that start and stop leave a part of two cores idle.
-	$(BIN)/python -m pytest -n 6 --dist worksteal $(ARGS)
+	@# Twice as many processes as cores: with more, each test waits so long for its servers that a slow machine fails it.
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 test-fast: $(VENV)/.installed-dev  ## the tests that start no servers
 	@# Some of them wait for a TTL to end: twice as many processes as cores fill the time.
