@@ -101,7 +101,7 @@ def test_a_layer_passes_the_thorough_checks_too(site_url):
     stack, layer = FULL
     runnable(stack, layer)
     words = ["verify", f"{stack}@processes=2", "--layer", layer, "--database", site_url, "--json"]
-    done = command("-m", "bench", *words, timeout_s=300)
+    done = command("-m", "bench", *words, timeout_s=900)
     problems = [item for item in json.loads(done.stdout or "{}").get("outcomes", []) if not item["ok"]]
     assert (problems, done.returncode) == ([], 0), done.stderr
 
