@@ -21,7 +21,7 @@ from bench.project.under_test import UnderTest, open_project
 from bench.serve import deployment
 from bench.serve.case import must_resolve
 from tests import once
-from tests.deploy.running import ONE, get, runnable
+from tests.deploy.running import ONE, PATIENCE_S, get, runnable
 from tests.projects import start_project
 
 pytestmark = pytest.mark.servers
@@ -193,12 +193,12 @@ current = over([(stack, "none") for stack in CURRENT])
 @current
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 def test_the_first_piece_of_a_streamed_answer_arrives_at_once(served, encoding):
-    assert first_piece_s(served.url, encoding) < 4 * PIECE_S
+    assert after_first_piece_s(served.url, encoding) > 2 * PIECE_S
 
 
 @over(STREAMED)
 def test_no_layer_holds_a_streamed_answer_back(served):
-    assert first_piece_s(served.url, "identity") < 4 * PIECE_S
+    assert after_first_piece_s(served.url, "identity") > 2 * PIECE_S
 
 
 @over([*((stack, "none") for stack in STACKS), *JUDGED])
@@ -220,18 +220,19 @@ def answer(url: str, path: str) -> tuple[int, str]:
     return got.status, page
 
 
-def first_piece_s(url: str, encoding: str) -> float:
-    """Seconds until the whole first piece of an answer is there, of which each of six takes `PIECE_S` to make."""
+def after_first_piece_s(url: str, encoding: str) -> float:
+    """Seconds from the first piece of an answer to its end: each of six takes `PIECE_S` to make, on any machine."""
     decoder = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    found, began = b"", time.monotonic()
-    with httpx.stream("GET", f"{url}events/", headers={"Accept-Encoding": encoding}, timeout=10) as answer:
+    found, first = b"", None
+    with httpx.stream("GET", f"{url}events/", headers={"Accept-Encoding": encoding}, timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200
         compressed = answer.headers.get("Content-Encoding") == "gzip"
         for chunk in answer.iter_raw():
             found += decoder.decompress(chunk) if compressed else chunk
-            if b"piece 0\n" in found:
-                return time.monotonic() - began
-    raise AssertionError(f"no first piece in {found[:100]!r}")
+            if first is None and b"piece 0\n" in found:
+                first = time.monotonic()
+    assert first is not None, f"no first piece in {found[:100]!r}"
+    return time.monotonic() - first
 
 
 @current

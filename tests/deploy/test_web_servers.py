@@ -189,14 +189,13 @@ def test_its_own_error_pages_have_the_security_headers_and_are_not_cached(host):
 
 
 def test_the_first_piece_of_a_stream_arrives_at_once(host):
-    """At the first request of an address, and at the next one."""
-    assert [first_piece_s(host) < 0.5 for _ in range(2)] == [True, True]
+    """At the first request of an address, and at the next one: the rest takes 1.8 s to make, on any machine."""
+    assert min(after_first_piece_s(host) for _ in range(2)) > 0.9
 
 
-def first_piece_s(made: Host) -> float:
-    """Seconds from the request for a stream to its first event, for a client that takes gzip."""
+def after_first_piece_s(made: Host) -> float:
+    """Seconds from the first event of a stream to its end, for a client that takes gzip."""
     connection = SecureConnection(made.places.port, NAME)
-    begun = time.monotonic()
     connection.request("GET", "/events/", headers={"Host": NAME, "Accept-Encoding": "gzip"})
     answer = connection.getresponse()
     assert answer.status == 200
@@ -206,10 +205,10 @@ def first_piece_s(made: Host) -> float:
         piece = answer.read1(1000)
         assert piece, "the stream has ended"
         got += unzip.decompress(piece) if unzip else piece
-    took_s = time.monotonic() - begun
+    first = time.monotonic()
     answer.read()
     connection.close()
-    return took_s
+    return time.monotonic() - first
 
 
 def test_clients_that_do_not_read_hold_no_worker(host):
