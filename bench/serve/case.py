@@ -193,22 +193,9 @@ def for_files(
     found, layers = known.stack(stack), known.joined_layers(layer)
     if reason := fit.unfit(found, layers) or project.refuses(found, layers):
         raise BenchError(f"{stack} with layer {layer}: {reason}")
-    case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env or {})
-    venvs = project.servers_in
-    case = replace(
-        case,
-        programs={
-            server.name: programs.find(server.programs, server.search, venvs)
-            or Path(server.directory) / server.programs[0]
-            for server in case.servers
-        },
-        modules={
-            server.name: {name: programs.module(globs, venvs) or globs[0] for name, globs in its.items()}
-            for server, its in ((server, fit.modules_of(server, layers)) for server in case.servers)
-        },
-        env={**found.env, **{name: value for layer in layers for name, value in layer.env.items()}},
-    )
-    return with_services_for_files(case)
+    asked = {**found.env, **{name: value for layer in layers for name, value in layer.env.items()}}
+    case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env or {}, env=asked)
+    return with_services_for_files(_with_programs(case)[0])
 
 
 def with_services_for_files(case: Case) -> Case:
@@ -222,28 +209,34 @@ def with_services_for_files(case: Case) -> Case:
 
 def _resolved(case: Case) -> Case | CannotRun:
     """The case with its programs and services, or why one of them is not here."""
-    installed = _installed(case)
-    return installed if isinstance(installed, CannotRun) else _with_services(installed)
+    case, missing = _with_programs(case)
+    return CannotRun(missing[0]) if missing else _with_services(case)
 
 
-def _installed(case: Case) -> Case | CannotRun:
-    """The case with the programs of its servers and their modules; or which one is not installed."""
+def _with_programs(case: Case) -> tuple[Case, list[str]]:
+    """The case with the programs of its servers and their modules, and what is not installed, each with its reason.
+
+    That is assumed to be where Debian puts it.
+    """
     found: dict[str, Path] = {}
     modules: dict[str, dict[str, str]] = {}
+    missing: list[str] = []
     venvs = case.project.servers_in
     for server in case.servers:
+        install = server.hint or INSTALL
         program = programs.find(server.programs, server.search, venvs)
         if program is None:
-            return CannotRun(f"program not installed: {' or '.join(server.programs)}; {server.hint or INSTALL}")
-        found[server.name], modules[server.name] = program, {}
+            missing.append(f"program not installed: {' or '.join(server.programs)}; {install}")
+        found[server.name], modules[server.name] = program or Path(server.directory) / server.programs[0], {}
         for name, globs in fit.modules_of(server, case.layers).items():
             path = programs.module(globs, venvs)
             if path is None:
-                if python := case.stack.python:
-                    return CannotRun(f"{server.name} has its module {name} for one Python, which is not {python}")
-                return CannotRun(f"module not installed: {name} of {server.name}; {server.hint or INSTALL}")
-            modules[server.name][name] = path
-    return replace(case, programs=found, modules=modules)
+                of_python = f"{server.name} has its module {name} for one Python, which is not {case.stack.python}"
+                missing.append(
+                    of_python if case.stack.python else f"module not installed: {name} of {server.name}; {install}"
+                )
+            modules[server.name][name] = path or globs[0]
+    return replace(case, programs=found, modules=modules), missing
 
 
 def _with_services(case: Case) -> Case | CannotRun:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +64,18 @@ class Chain:
 
     def entries(self) -> int:
         """How many entries the caches of the servers have; raises ValueError when one cannot be asked."""
-        servers = [server for server in self._case.servers if server.entries]
-        contexts = [render.context_of(server, self._case, self.places, self.wiring) for server in servers]
-        return sum(map(_entries_of, servers, contexts))
+        return sum(self._entries_of(server) for server in self._case.servers if server.entries)
+
+    def _entries_of(self, server: Server) -> int:
+        argv = render.argv(server.entries, self._context(server), f"{server.name} entries")
+        done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        found = re.search(r"\s(\d+)\s", done.stdout)
+        if not found:
+            raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
+        return int(found[1])
+
+    def _context(self, server: Server) -> dict[str, Any]:
+        return render.context_of(server, self._case, self.places, self.wiring)
 
     def reload(self, changed: Collection[str], only: str = "") -> dict[str, str]:
         """Have the servers take over their files, and the application server the site's code; wait until they have.
@@ -106,8 +115,14 @@ class Chain:
         return bool(server.reload.application and self._ask(server, server.reload.application))
 
     def _ask(self, server: Server, way: Action) -> str:
-        context = render.context_of(server, self._case, self.places, self.wiring)
-        return _ask(server, way, context, self._instances(server), self.launcher)
+        """Ask all instances of a server to reload in one way; returns how."""
+        if isinstance(way, str):
+            for process in self._instances(server):
+                process.popen.send_signal(getattr(signal, f"SIG{way}"))
+            return f"SIG{way}"
+        argv = render.argv(way, self._context(server), f"{server.name} reload")
+        self.launcher.run(f"{server.name}-reload", argv)
+        return Path(argv[0]).name
 
     def restart(self, name: str) -> None:
         """Restart one server; raises DeploymentError when it or the site does not come back."""
@@ -163,7 +178,7 @@ class Chain:
 
     def _start_instance(self, name: str) -> Process:
         server, address = self._listeners[name]
-        context = render.context_of(server, self._case, self.places, self.wiring)
+        context = self._context(server)
         # Only the application server learns the site's environment.
         env = self._case.project.environment(self.env) if server == self._case.servers[0] else self.launcher.clean_env
         env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
@@ -181,26 +196,6 @@ def _way(server: Server, case: Case, changed: bool) -> Action | None:
     if changed or (again and server.reload.configuration):
         return server.reload.configuration
     return server.reload.application if server is case.servers[0] else None
-
-
-def _ask(server: Server, way: Action, context: dict[str, Any], instances: Iterable[Process], launcher: Launcher) -> str:
-    """Ask all instances of a server to reload in one way; returns how."""
-    if isinstance(way, str):
-        for process in instances:
-            process.popen.send_signal(getattr(signal, f"SIG{way}"))
-        return f"SIG{way}"
-    argv = render.argv(way, context, f"{server.name} reload")
-    launcher.run(f"{server.name}-reload", argv)
-    return Path(argv[0]).name
-
-
-def _entries_of(server: Server, context: dict[str, Any]) -> int:
-    argv = render.argv(server.entries, context, f"{server.name} entries")
-    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    found = re.search(r"\s(\d+)\s", done.stdout)
-    if not found:
-        raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
-    return int(found[1])
 
 
 def listeners(case: Case, wiring: Wiring) -> dict[str, tuple[Server, Address]]:

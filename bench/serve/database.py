@@ -23,6 +23,8 @@ from bench.project.sqlite_snapshot import snapshot
 from bench.project.under_test import UnderTest
 
 SQLITE = "sqlite"
+# What SQLite has beside a file while programs use it.
+BESIDE = ("-wal", "-shm", "-journal")
 # Databases that one of another kind can stand in for; and the words of each kind, in a URL and in engines.
 PLAIN = tuple(f"django.db.backends.{name}" for name in ("sqlite3", "postgresql", "dummy"))
 KINDS = (("sqlite", "spatialite", "SQLite"), ("postg", "psql", "PostgreSQL"), ("mysql", "MySQL"), ("oracle", "Oracle"))
@@ -234,7 +236,9 @@ def prepare(
     if database.made or project.copied:
         project.var.mkdir(parents=True, exist_ok=True)
         with exclusive(project.var / f"{database.label}.lock", f"the {database.label} database"):
-            _copy_files(project, identity)
+            for alias, source in project.copied.items():
+                if alias != "default" and Path(source).is_file():
+                    copied(Path(source), project.copy_of(alias), identity)
             if database.made:
                 _fill_once(project, database, url, identity, progress)
     path = sqlite_path(project, url)
@@ -265,12 +269,8 @@ def _fill_once(
     if path is None:
         _create_and_fill(project, url, identity)
     else:
-        # Only a complete file gets the name: the next command would take an interrupted one for a filled database.
-        partial = path.with_name(f"{path.name}.partial")
-        for name, end in itertools.product((path.name, partial.name), ("", "-wal", "-shm", "-journal")):
-            path.with_name(name + end).unlink(missing_ok=True)
-        _create_and_fill(project, f"sqlite:///{partial}", identity)
-        partial.replace(path)
+        with _whole(path) as partial:
+            _create_and_fill(project, f"sqlite:///{partial}", identity)
     _mark(project, database).write_text(_digest(project), "ascii")
 
 
@@ -309,13 +309,6 @@ def _digest(project: UnderTest) -> str:
     return digest.hexdigest()
 
 
-def _copy_files(project: UnderTest, identity: Identity) -> None:
-    """Copy the SQLite databases that the project has beside its default one."""
-    for alias, source in project.copied.items():
-        if alias != "default" and Path(source).is_file():
-            copied(Path(source), project.copy_of(alias), identity)
-
-
 def copied(source: Path, target: Path, identity: Identity) -> None:
     """Copy an SQLite database as it is now, for `identity` to write to, when it has changed since the last copy."""
     files = [path for path in (source, source.with_name(f"{source.name}-wal")) if path.is_file()]
@@ -325,14 +318,23 @@ def copied(source: Path, target: Path, identity: Identity) -> None:
     if target.is_file() and mark.is_file() and mark.read_text("ascii") == state:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f"{target.name}.partial")
-    for path in (target, partial):
-        for ending in ("", "-wal", "-shm", "-journal"):
-            path.with_name(path.name + ending).unlink(missing_ok=True)
-    snapshot(source, partial)
-    partial.replace(target)
+    with _whole(target) as partial:
+        snapshot(source, partial)
     mark.write_text(state, "ascii")
     identity.give_tree(target.parent)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A new SQLite file in place of the one at `path`; it gets the name when it is complete.
+
+    The next command would take an interrupted one for a filled database.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    for name, end in itertools.product((path.name, partial.name), ("", *BESIDE)):
+        path.with_name(name + end).unlink(missing_ok=True)
+    yield partial
+    partial.replace(path)
 
 
 def _create_and_fill(project: UnderTest, url: str, identity: Identity) -> None:
@@ -345,6 +347,6 @@ def check_sqlite(project: UnderTest, path: Path, identity: Identity) -> None:
         commands_of_setup = " and ".join(f"./manage.py {words}" for words in project.description.setup)
         raise BenchError(f"{path}: no such database; run {commands_of_setup} with this DATABASE_URL")
     # The journal of a killed program, or of a command of another user, may be left beside it.
-    for item in (path, path.parent, *(path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))):
+    for item in (path, path.parent, *(path.with_name(path.name + end) for end in BESIDE)):
         if item.exists():
             identity.must_write(item)
