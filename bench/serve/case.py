@@ -144,29 +144,15 @@ def resolve(
     Raises BenchError for a name or a value that does not exist.
     """
     known = catalog.read()
-    found = known.stack(stack), known.joined_layers(layer), known.size(size)
-    return of_manifests(project, *found, database=database, changes=changes, env=env)
-
-
-def of_manifests(
-    project: UnderTest,
-    stack: Stack,
-    layers: tuple[Layer, ...],
-    size: Size = UNLIMITED,
-    *,
-    database: Database | None = None,
-    changes: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-) -> Case | CannotRun:
-    """Like `resolve`, of a stack and layers that are read already."""
+    found, layers, limits = known.stack(stack), known.joined_layers(layer), known.size(size)
     # Said here, before anything is planned: whatever is served, it is in these folders.
     paths.must_be_plain(project.folder, project.venv, project.var)
-    chosen = catalog.read().values[BENCH].changed(changes or {})
-    if reason := fit.unfit(stack, layers) or project.refuses(stack, layers):
+    chosen = known.values[BENCH].changed(changes or {})
+    if reason := fit.unfit(found, layers) or project.refuses(found, layers):
         return CannotRun(reason)
     rows = database or parse(project, None)
-    served = project.served_by(stack.python)
-    return _resolved(Case(served, stack, layers, size, rows, chosen, env or {}, manifests=layers))
+    served = project.served_by(found.python)
+    return _resolved(Case(served, found, layers, limits, rows, chosen, env or {}, manifests=layers))
 
 
 def must_resolve(project: UnderTest, stack: str, layer: str = NO_LAYER, **how: Any) -> Case:

@@ -18,7 +18,7 @@ from bench.machine import ports
 from bench.project import commands
 from bench.project.under_test import UnderTest
 from bench.serve import render
-from bench.serve.case import CannotRun, Case, of_manifests
+from bench.serve.case import CannotRun, Case, resolve
 from bench.serve.database import NO_DATABASE
 from bench.serve.layout import Layout
 
@@ -48,7 +48,7 @@ def check(project: UnderTest, stack: Stack, layer: Layer) -> list[ConfigCheck]:
     """
     if fit.misfit(stack, layer):
         return []
-    composed = of_manifests(project, stack, (layer,), database=NO_DATABASE)
+    composed = resolve(project, stack.name, layer.name, database=NO_DATABASE)
     if isinstance(composed, CannotRun):
         return [ConfigCheck(stack.name, layer.name, "", composed.reason, skipped=True)]
     with contextlib.ExitStack() as cleanup:

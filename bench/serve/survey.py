@@ -17,7 +17,7 @@ from bench.catalog.server import Server
 from bench.catalog.values import BENCH
 from bench.errors import BenchError
 from bench.project.under_test import UnderTest
-from bench.serve.case import CannotRun, Case, of_manifests
+from bench.serve.case import CannotRun, Case, resolve
 from bench.serve.database import NO_DATABASE, SQLITE
 
 # Programs that are asked their version at the same time; a thread mostly waits.
@@ -33,8 +33,8 @@ def survey(
     """
     known = catalog.read()
 
-    def problem(stack: Stack, layer: Layer) -> str | None:
-        found = of_manifests(project, stack, (layer,), database=NO_DATABASE, changes=changes, env=env)
+    def problem(stack: str, layer: str) -> str | None:
+        found = resolve(project, stack, layer, database=NO_DATABASE, changes=changes, env=env)
         return found.reason if isinstance(found, CannotRun) else None
 
     servers = [server for stack in known.stacks.values() for server in stack.servers]
@@ -42,10 +42,7 @@ def survey(
     with ThreadPoolExecutor(THREADS) as threads:
         who = threads.submit(_who, project)
         _ask_versions(threads, [*servers, *known.services.values()])
-        fits = {
-            name: {other: problem(stack, layer) for other, layer in known.layers.items()}
-            for name, stack in known.stacks.items()
-        }
+        fits = {stack: {layer: problem(stack, layer) for layer in known.layers} for stack in known.stacks}
     return {
         "python": {"program": str(paths.PYTHON), "version": platform.python_version()},
         **who.result(),
