@@ -53,12 +53,9 @@ Words = list[str]
 class Container:
     """A server's instance, a layer's sidecar or a service, as the templates read it.
 
-    command      that of its systemd unit; it opens its socket itself
-    env          its own environment, beside the site's
-    site         whether it gets the site's environment and secrets
+    unit         what it is on a host; it opens its socket itself
     certificate  whether it reads that
     after        the containers that must be well before it starts
-    stop_signal  the signal on which it finishes the requests under way
     reload       what has it read a new certificate: words after `docker compose`
     alive        exits with 0 while it is well; empty: nothing can be asked
     ready        exits with 0 while the site answers through it and can use its database; of the front server alone
@@ -66,12 +63,7 @@ class Container:
     leaves       what a pod runs before it sends SIGTERM
     """
 
-    name: str
-    about: str
-    command: Words
-    env: dict[str, str]
-    site: bool
-    stop_signal: str
+    unit: Unit
     leaves: Words
     certificate: bool = False
     after: tuple[str, ...] = ()
@@ -81,9 +73,20 @@ class Container:
     health: Words | None = None
 
     @property
+    def name(self) -> str:
+        return self.unit.name.removeprefix("benchapp-")
+
+    @property
+    def command(self) -> Words:
+        """What it runs; a killed server leaves its socket file behind, on which some do not start."""
+        if not self.unit.socket_file:
+            return shlex.split(self.unit.start)
+        return ["/bin/sh", "-c", f"rm -f {self.unit.socket_file} && exec {self.unit.start}"]
+
+    @property
     def variables(self) -> list[dict[str, str]]:
-        """Its environment as a cluster's manifests have it."""
-        return [{"name": name, "value": value} for name, value in self.env.items()]
+        """Its own environment, beside the site's, as a cluster's manifests have it."""
+        return [{"name": name, "value": value} for name, value in self.unit.env.items()]
 
 
 def write(case: Case, target: Path, form: str) -> list[Path]:
@@ -202,17 +205,8 @@ def _of_server(case: Case, index: int, address: Address, ends_tls: bool) -> dict
 
 
 def _container(case: Case, unit: Unit, ready: Words | None = None, **more: Any) -> Container:
-    return Container(
-        unit.name.removeprefix("benchapp-"),
-        unit.about,
-        _command(unit),
-        unit.env,
-        unit.site,
-        unit.stop_signal,
-        _leaves(unit.stop_signal, bool(ready), case.settings["stop_timeout_s"]),
-        ready=ready,
-        **more,
-    )
+    leaves = _leaves(unit.stop_signal, bool(ready), case.settings["stop_timeout_s"])
+    return Container(unit, leaves, ready=ready, **more)
 
 
 def _probe(address: Address, url: str = "") -> Words:
@@ -234,13 +228,6 @@ def _reload(server: Server, unit: Unit) -> str:
     if isinstance(server.reload.configuration, str):
         return f"kill -s {server.reload.configuration} {name}" if server.reload.configuration else f"restart {name}"
     return f"exec {name} {unit.reload[-1]}"
-
-
-def _command(unit: Unit) -> Words:
-    """What a container runs; a killed server leaves its socket file behind, on which some do not start."""
-    if not unit.socket_file:
-        return shlex.split(unit.start)
-    return ["/bin/sh", "-c", f"rm -f {unit.socket_file} && exec {unit.start}"]
 
 
 def _ports(case: Case, places: Places, ends_tls: bool) -> list[dict[str, Any]]:
