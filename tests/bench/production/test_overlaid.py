@@ -211,25 +211,3 @@ def test_a_server_that_the_project_brings_itself_stays_its_own(new_project, tmp_
         "whitenoise",
     ]
     assert "its own list must have `gunicorn`" in files["INSTALL.md"]
-
-
-def test_containers_of_a_project_without_a_list_of_packages_are_refused_in_one_line(new_project, tmp_path, bench):
-    folder = new_project()
-    words = (
-        "gunicorn",
-        "--project",
-        str(folder),
-        "--values",
-        "production",
-        "--as",
-        "compose",
-        "--to",
-        str(tmp_path / "o"),
-    )
-    done = bench("render", *words)
-    says = (
-        f"{folder}: --as compose: no list of its packages for the image: add requirements.txt, or dependencies to its"
-        " pyproject.toml"
-    )
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"bench render: {says}")
-    assert not (tmp_path / "o").exists()
