@@ -257,4 +257,4 @@ def _accounts(site: Site, running: Running, notes: list[str]) -> Iterator[list[t
         cookies = [browser.cookie_header()["Cookie"] for browser in browsers]
         yield [(account.username, cookie) for account, cookie in zip(accounts, cookies, strict=True)]
     finally:
-        site.remove_accounts(accounts, [])
+        site.remove_accounts(accounts)

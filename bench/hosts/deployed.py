@@ -67,18 +67,19 @@ def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
         # The web server takes them from the hosts that it trusts, the application from the web server.
         headers = tuple(FORWARDED.items()) if https else ()
         ends = cleanup.enter_context(tunnel(split.front, LOOPBACK, places.port))
+        accounts = Accounts(site, {}, 2)
+        cleanup.callback(accounts.remove)
         context = Context(
             replace(target, via=Via(*ends, tls, () if tls else headers)),
             site,
             tuple(layer for layer in case.layers if not layer.is_none),
+            accounts,
         )
         direct = {}
         for host, address in _doors(split, wiring):
             ends = cleanup.enter_context(tunnel(host, address.host, address.port))
             direct[host.name] = replace(context, target=replace(target, via=Via(*ends, False, headers)), pages={})
         sampler = cleanup.enter_context(sampling(inventory, case.values.names["access_log"]))
-        context.accounts = Accounts(site, {}, lambda: site.create_accounts(2), 0)
-        cleanup.callback(context.accounts.remove, context.posts)
         yield Reached(case, split.web, split.front, context, site, sampler, places.static_root, direct)
 
 

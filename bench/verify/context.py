@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from bench.catalog.manifest import Layer
@@ -24,51 +25,40 @@ LOAD_S = 0.3
 PREFETCHES = 4
 
 
+@dataclass
 class Accounts:
-    """The accounts of the checks: one command makes them all while the first checks run.
+    """The accounts of the checks; one command makes them all when the first is needed.
 
-    The `login` check and those after it have an account of their own, which is removed before the layer is checked.
+    count   how many they are
+    logins  how many of them are for the `login` check and those after it, and removed before the layer is checked
     """
 
-    def __init__(
-        self,
-        site: Site,
-        env: Mapping[str, str],
-        made: Future[list[Account]] | Callable[[], list[Account]],
-        logins: int,
-    ):
-        self._site = site
-        self._env = env
-        self._made = made
-        self._logins = logins
-        self._removed: set[str] = set()
+    site: Site
+    env: Mapping[str, str]
+    count: int
+    logins: int = 0
+    _removed: int = 0
 
-    def _all(self) -> list[Account]:
-        if not isinstance(self._made, Future):
-            make, self._made = self._made, Future()
-            try:
-                self._made.set_result(make())
-            except Exception as error:
-                self._made.set_exception(error)
-        return self._made.result()
+    @cached_property
+    def made(self) -> list[Account]:
+        return self.site.create_accounts(self.count, self.env)
 
     def login(self) -> Account:
         """The account of the `login` check."""
-        return self._all()[0]
+        return self.made[0]
 
     def member(self, number: int) -> Account:
         """One of the accounts for the checks of the layer, counted from 0."""
-        return self._all()[self._logins + number]
+        return self.made[self.logins + number]
 
-    def remove(self, posts: list[str], *, login_alone: bool = False) -> None:
-        """Remove the accounts that are left, or that of the `login` check, and their comments on these posts."""
-        if not isinstance(self._made, Future):
+    def remove(self, *, logins_alone: bool = False) -> None:
+        """Remove those that were made and are left, or that of the `login` check alone."""
+        if "made" not in vars(self):
             return
-        with contextlib.suppress(NotTried):
-            made = self._made.result()[: self._logins if login_alone else None]
-            if left := [item for item in made if item.username not in self._removed]:
-                self._removed |= {item.username for item in left}
-                self._site.remove_accounts(left, posts, self._env)
+        left = self.made[self._removed : self.logins if logins_alone else None]
+        self._removed += len(left)
+        if left:
+            self.site.remove_accounts(left, self.env)
 
 
 @dataclass
@@ -76,13 +66,12 @@ class Context:
     """What a check works with.
 
     layers    the layers of the deployment, empty for `none`
+    accounts  the accounts of the checks
     env       environment of the deployment's site, for the site's commands
     pages     first anonymous answers by path, shared by the checks that only look at them
     seen      render ids seen before the database was written to
-    posts     ids of the posts that checks commented on, for the cleanup
     load_s    seconds of load by many clients at once
     running   the deployment, for checks that stop a service of it; None for a --target
-    accounts  the accounts of the checks; None if no check needs one
     visitor   the visitor whom the `login` check logged in
     members   the logged-in visitors of the other accounts, by their number
     clones    the same deployment brought up once more with other values, by these
@@ -93,13 +82,12 @@ class Context:
     target: Target
     site: Site
     layers: tuple[Layer, ...]
+    accounts: Accounts
     env: Mapping[str, str] = field(default_factory=dict)
     pages: dict[str, Answer] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
-    posts: list[str] = field(default_factory=list)
     load_s: float = LOAD_S
     running: Running | None = None
-    accounts: Accounts | None = None
     visitor: Visitor | None = None
     members: dict[int, Visitor] = field(default_factory=dict)
     clones: dict[str, Context] = field(default_factory=dict)
@@ -194,25 +182,15 @@ class Context:
         target = Target.parse(running.url)
         return replace(self, target=target, running=running, env=running.env, pages={}, seen=set(), members={})
 
-    def login_account(self) -> Account:
-        """The account of the `login` check, once it is made."""
-        assert self.accounts is not None
-        return self.accounts.login()
-
     def signed_in(self) -> Visitor:
         """The visitor whom the `login` check logged in; raises BadAnswer when that failed."""
         if self.visitor is None:
-            self.login_account()  # raises NotTried where none can be made
+            self.accounts.login()  # raises NotTried where none can be made
             raise BadAnswer("not tried: nobody is logged in, see login")
         return self.visitor
 
-    def member(self, number: int) -> Account:
-        """One of the accounts for the checks of the layer, counted from 0."""
-        assert self.accounts is not None
-        return self.accounts.member(number)
-
     def member_visitor(self, number: int) -> Visitor:
-        """That account's visitor, logged in once for all checks because password hashing is slow on purpose."""
+        """An account for the checks of the layer, logged in once for all checks because password hashing is slow."""
         if number not in self.members:
-            self.members[number] = log_in(self.target, self.site, self.member(number))
+            self.members[number] = log_in(self.target, self.site, self.accounts.member(number))
         return self.members[number]

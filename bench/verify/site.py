@@ -184,12 +184,10 @@ class Site:
             self._command(["verifyaccount", "prune", *left], env, reads=False)
         return [Account(item["username"], item["password"]) for item in made["accounts"]]
 
-    def remove_accounts(self, accounts: list[Account], posts: list[str], env: Mapping[str, str] | None = None) -> None:
-        """Remove the accounts and their comments on `posts` (ids); raises BenchError when the command fails."""
-        if _named_accounts(self):
-            return
-        named = [word for post in posts for word in ("--post", post)]
-        self._command(["verifyaccount", "delete", *(item.username for item in accounts), *named], env, reads=False)
+    def remove_accounts(self, accounts: list[Account], env: Mapping[str, str] | None = None) -> None:
+        """Remove the accounts with what they wrote; raises BenchError when the command fails."""
+        if not _named_accounts(self):
+            self._command(["verifyaccount", "delete", *(item.username for item in accounts)], env, reads=False)
 
     def require_writes(self) -> None:
         """Raise NotTried unless checks may write to the project's database."""

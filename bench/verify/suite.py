@@ -121,33 +121,19 @@ def run_suite(subject: Subject, selection: Selection, progress: Progress | None 
     checks = selection.of(subject.layers)
     due = [item for item in checks if item.name not in subject.declared and not selection.leaves_out(item)]
     caching = tuple(layer for layer in subject.layers if not layer.is_none)
+    logins = int(any(item.stage == ACCOUNT for item in due))
+    members = max((item.accounts for item in due), default=0)
+    accounts = Accounts(subject.site, subject.env, logins + members, logins)
     context = Context(
-        subject.target, subject.site, caching, subject.env, load_s=selection.load_s, running=subject.running
+        subject.target, subject.site, caching, accounts, subject.env, load_s=selection.load_s, running=subject.running
     )
-    with context.exits, ThreadPoolExecutor(THREADS) as pool:
-        context.accounts = _accounts(context, due, pool)
+    with context.exits:
         try:
-            found = _Suite(context, due, progress).run(pool, f"{subject.stack} with layer {subject.layer}")
+            found = _Suite(context, due, progress).run(f"{subject.stack} with layer {subject.layer}")
         finally:
-            if context.accounts:
-                context.accounts.remove(context.posts)
+            accounts.remove()
     found |= {item.name: [NotTried(LEFT_OUT)] for item in checks if selection.leaves_out(item)}
     return [outcome(subject, item, found.get(item.name, []), context.clones.values()) for item in checks]
-
-
-def _accounts(context: Context, due: list[Check], pool: ThreadPoolExecutor) -> Accounts | None:
-    """The accounts that these checks need.
-
-    They are made in the background by probes of the project's own. Else they are made when the first is needed: a page
-    that counts its accounts would differ from the expected one.
-    """
-    logins = int(any(item.stage == ACCOUNT for item in due))
-    count = logins + max((item.accounts for item in due), default=0)
-    if not count:
-        return None
-    site = context.site
-    made = pool.submit(site.create_accounts, count, context.env) if site.has_rows else None
-    return Accounts(site, context.env, made or (lambda: site.create_accounts(count, context.env)), logins)
 
 
 @dataclass
@@ -158,20 +144,17 @@ class _Suite:
     checks: list[Check]
     progress: Progress | None
 
-    def run(self, pool: ThreadPoolExecutor, name: str) -> dict[str, list[Finding]]:
-        """Each check's findings, stage by stage; the account is removed beside the stage after its own."""
+    def run(self, name: str) -> dict[str, list[Finding]]:
+        """Each check's findings, stage by stage."""
         deadline = time.monotonic() + SUITE_LIMIT_S
-        background = {item.name: pool.submit(self._findings, item) for item in self.checks if item.background}
-        found = self._stage(READING, deadline)
-        # Those in the background compare pages too, so they end before the first write.
-        found |= {name: future.result() for name, future in background.items()}
+        with ThreadPoolExecutor(THREADS) as pool:
+            background = {item.name: pool.submit(self._findings, item) for item in self.checks if item.background}
+            found = self._stage(READING, deadline)
+            # Those in the background compare pages too, so they end before the first write.
+            found |= {name: future.result() for name, future in background.items()}
         self._require_same_rows(found, name)
-        found |= self._stage(ACCOUNT, deadline)
-        accounts = self.context.accounts
-        removal = accounts and pool.submit(accounts.remove, self.context.posts, login_alone=True)
-        found |= self._stage(AFTER, deadline)
-        if removal:
-            removal.result()
+        found |= self._stage(ACCOUNT, deadline) | self._stage(AFTER, deadline)
+        self.context.accounts.remove(logins_alone=True)
         return found | self._stage(LAYER, time.monotonic() + LAYER_LIMIT_S)
 
     def _require_same_rows(self, found: dict[str, list[Finding]], name: str) -> None:

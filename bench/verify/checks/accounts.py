@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Iterator
 
@@ -15,7 +14,7 @@ from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.page_parser import TOKEN, Form
 from bench.verify.site import MAX_PAGES, Account
 from bench.verify.visitor import Visitor, require_password
-from bench.verify.wire import Answer, BadAnswer
+from bench.verify.wire import Answer
 
 MAX_ATTEMPTS = 20
 TOO_MANY = 429
@@ -59,7 +58,7 @@ def post_without_token(context: Context) -> Iterator[Finding]:
 @check("login", stage=ACCOUNT)
 def login(context: Context) -> Iterator[Finding]:
     """An account logs in, gets an HttpOnly session cookie, and is redirected within the site."""
-    path, account, session = context.site.url("login"), context.login_account(), context.site.session_cookie
+    path, account, session = context.site.url("login"), context.accounts.login(), context.site.session_cookie
     visitor = Visitor(context.target)
     answer = visitor.log_in(path, account)
     require_password(context.site, answer)
@@ -74,7 +73,7 @@ def login(context: Context) -> Iterator[Finding]:
 @check("own-name", stage=ACCOUNT)
 def own_name(context: Context) -> Iterator[Finding]:
     """A logged-in visitor reads their own name where it stands, and no cache may share these answers."""
-    visitor, proof = context.signed_in(), context.site.proof(context.login_account())
+    visitor, proof = context.signed_in(), context.site.proof(context.accounts.login())
     for path in context.site.proof_paths:
         answer = visitor.get(path)
         yield from context.judge(answer, has(proof), when="logged in")
@@ -86,7 +85,7 @@ def own_name(context: Context) -> Iterator[Finding]:
 def no_foreign_name(context: Context) -> Iterator[Finding]:
     """Anonymous visitors get no name and no session of the logged-in visitor, who still gets their own pages."""
     signed_in, site = context.signed_in(), context.site
-    proof = site.proof(context.login_account())
+    proof = site.proof(context.accounts.login())
     named = [path for path in site.main_paths if site.description.shows_account(path)] or site.proof_paths
     # A page that nobody has requested is first cached, if it is, for the one who is logged in.
     fresh = [f"{path}?visitor={secrets.token_hex(4)}" for path in site.public_paths[:MAX_PAGES]]
@@ -114,7 +113,6 @@ def comment(context: Context) -> Iterator[Finding]:
         return
     words = f"verified {secrets.token_hex(8)}"
     answer = visitor.write_into(form, words)
-    context.posts.append(_number(post))
     yield from context.judge(answer, redirect(), leads_to(context, None))
     if not answer.redirects:
         return
@@ -177,13 +175,6 @@ def _comment_form(context: Context) -> Form:
     if form := context.signed_in().comment_form(context.site.url("commented")):
         return form
     raise NotTried("its page has no form for a comment: see comment")
-
-
-def _number(post: str) -> str:
-    found = re.search(r"/(\d+)/$", post)
-    if not found:
-        raise BadAnswer(f"the probes name {post} as a page that takes comments; its path should end in its id")
-    return found[1]
 
 
 @check("login-limit", stage=AFTER, thorough=True)

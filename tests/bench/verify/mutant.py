@@ -58,7 +58,7 @@ class MutantSite(Site):
     """The site's expected pages and commands; its accounts are made once for all tests."""
 
     accounts: ClassVar[list[Account]] = []
-    removed: ClassVar[list[tuple[list[str], list[str]]]] = []
+    removed: ClassVar[list[list[str]]] = []
     told: Any = field(default=None, compare=False)
 
     def outdated_paths(self) -> list[str]:
@@ -70,8 +70,8 @@ class MutantSite(Site):
             self.accounts.extend(super().create_accounts(3, env))
         return self.accounts[:count]
 
-    def remove_accounts(self, accounts: list[Account], posts: list[str], env: Any = None) -> None:
-        self.removed.append(([account.username for account in accounts], posts))
+    def remove_accounts(self, accounts: list[Account], env: Any = None) -> None:
+        self.removed.append([account.username for account in accounts])
 
     def run_write(self, words: list[str], env: Any) -> None:
         super().run_write(words, env)

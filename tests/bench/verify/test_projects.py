@@ -21,7 +21,7 @@ from bench.project.description import Description, Login, Write
 from bench.project.run_command import Interpreter
 from bench.records.records import NO_LAYER
 from bench.verify.checks.freshness import becomes_fresh
-from bench.verify.context import Context
+from bench.verify.context import Accounts, Context
 from bench.verify.finding import Finding, NotTried
 from bench.verify.site import Account, Site, learn, prepare
 from bench.verify.visitor import log_in
@@ -120,7 +120,7 @@ def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(project, 
 def written(site: Site, url: str, command: str, bound_s: float = 5.0, layer: str = NO_LAYER) -> list[Finding]:
     described = saying(site, write=Write(command, "/notes/"))
     layers = tuple(item for item in catalog.read().joined_layers(layer) if not item.is_none)
-    return list(becomes_fresh(Context(Target.parse(url), described, layers), bound_s))
+    return list(becomes_fresh(Context(Target.parse(url), described, layers, Accounts(described, {}, 0)), bound_s))
 
 
 def test_the_described_write_shows_on_its_page(site, url):
@@ -160,7 +160,7 @@ def test_named_accounts_are_taken_from_their_variables_and_never_removed(site, m
     monkeypatch.setenv("FIRST", "ann:one:1")
     monkeypatch.setenv("SECOND", "bob:two")
     assert named.create_accounts(3) == [Account("ann", "one:1"), Account("bob", "two"), Account("ann", "one:1")]
-    named.remove_accounts(named.create_accounts(2), [])  # no command is run: there is no such account
+    named.remove_accounts(named.create_accounts(2))  # no command is run: there is no such account
 
 
 def test_nothing_is_written_to_a_database_that_is_not_ours(site, url):
