@@ -279,7 +279,7 @@ def test_no_name_of_the_kits_own_site_is_in_the_instrument():
 
 
 # Commands of the probes of any project, or that its own probes may have; and words of descriptions.
-ANY_PROJECTS = {"siteurls", "verifyaccount", "removeprobes", "makerow", "writerow", "backup", "restore"}
+ANY_PROJECTS = {"siteurls", "verifyaccount", "proberows", "backup", "restore"}
 
 
 def strings_of(path: Path) -> set[str]:

@@ -52,7 +52,7 @@ class HostSite(Site):
 
     def make_row(self) -> Row:
         """A new author with a post and a comment; raises BenchError when that fails."""
-        return Row(**self._command(["makerow"], None))
+        return Row(**self._command(["proberows", "make"], None))
 
     def written(self, row: Row, what: str) -> Row:
         """Do `what` to the row; returns it as it is then."""
@@ -80,5 +80,5 @@ def _json(host: Host, name: str, said: str) -> dict[str, Any]:
 def learn(host: Host, description: Description) -> HostSite:
     """The site with its URLs, as the host's own command knows them; raises BenchError when that fails."""
     site = HostSite({}, NoExpectedPages(), Path("static"), Path("python"), Path("manage.py"), host=host)
-    urls = described_urls(description) | site._command(["siteurls", "--json"], None)
+    urls = described_urls(description) | site._command(["siteurls"], None)
     return replace(site, urls=urls, description=description)

@@ -7,13 +7,9 @@ import sys
 
 import django
 from django.conf import settings
-from django.db import connection
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-
-# Seconds for which a request holds its database connection, so that those of other requests are there at the same time.
-HOLD_S = 0.02
 
 
 @never_cache
@@ -45,13 +41,3 @@ def inside(request: HttpRequest) -> JsonResponse:
             "headers": sorted(name.lower() for name in request.headers),
         }
     )
-
-
-@never_cache
-@require_safe
-def connections(request: HttpRequest) -> JsonResponse:
-    """Hold a database connection for a moment, where the database is a server."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_sleep(%s)", [HOLD_S])
-    return JsonResponse({})

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from bench.inside import answers, entries, fill, inside, memory, pages, slow, visits
+from bench.inside import answers, costs, inside, pages, stores, visits
 
 urlpatterns = [
     path("inside", inside.inside),
-    path("connections", inside.connections),
-    path("entries", entries.entries),
+    path("connections", costs.connections),
+    path("entries", stores.entries),
     path("failure", inside.failure),
     path("page/<path:name>/", pages.plain),
     path("large/<slug:name>/", pages.large),
     path("coded/<slug:name>/", pages.coded),
     path("form/<slug:name>/", pages.form),
     path("answer/<slug:spelt>/<slug:name>/", answers.answer),
-    path("fill/", fill.fill),
-    path("memory/<int:megabytes>/", memory.allocate),
-    path("download/<int:megabytes>/", memory.download),
-    path("slow/<int:milliseconds>/<slug:name>/", slow.slow),
+    path("fill/", stores.fill),
+    path("memory/<int:megabytes>/", costs.allocate),
+    path("download/<int:megabytes>/", costs.download),
+    path("slow/<int:milliseconds>/<slug:name>/", costs.slow),
     path("visit/<slug:name>/", visits.visit),
 ]

@@ -94,7 +94,7 @@ class Writer:
         _json(self._post(FILL))
 
     def remove(self, rows: list[Row]) -> None:
-        """Delete via the site so that its layers are invalidated; fall back to manage.py removeprobes."""
+        """Delete via the site so that its layers are invalidated; fall back to manage.py proberows."""
         left = self.lost
         for row in rows:
             if row.author not in self.removed:

@@ -34,7 +34,7 @@ from bench.verify.finding import NotTried
 TIMEOUT_S = 180
 NOTHING_SAID = Description()
 # The command that renders pages in process.
-RENDER = ["renderpages", "--twice"]
+RENDER = ["renderpages"]
 # How many of the public pages are asked by several visitors.
 MAX_PAGES = 12
 
@@ -196,11 +196,11 @@ class Site:
 
     def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
         """Remove the rows that probes made and did not remove; raises BenchError when the command fails."""
-        self._command(["removeprobes"], env, reads=False)
+        self._command(["proberows", "remove"], env)
 
     def write_row(self, author: int, what: str, env: Mapping[str, str]) -> Any:
         """Change a probe's row by a command, outside of the servers; raises BenchError when it fails."""
-        return self._command(["writerow", str(author), what], env)
+        return self._command(["proberows", "write", str(author), what], env)
 
     def run_write(self, words: list[str], env: Mapping[str, str]) -> None:
         """Run the described command that changes a page; raises BenchError when it fails."""
@@ -282,7 +282,7 @@ def learn(
     if database_url is not None:
         environment["DATABASE_URL"] = database_url
     static = static or manage_py.parent / "static"
-    urls = described_urls(description) | _manage(prefix, python, manage_py, environment, ["siteurls", "--json"])
+    urls = described_urls(description) | _manage(prefix, python, manage_py, environment, ["siteurls"])
     urls |= static_urls(static, static_url)
     return Site(urls, {}, static, python, manage_py, environment, prefix, description, static_url)
 

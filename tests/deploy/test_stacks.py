@@ -123,9 +123,7 @@ def shows_a_comment_soon(url: str, database: str) -> None:
         for path in ("/", "/comments/"):
             until(lambda path=path: "fresh words" in get(url + path).text, f"a fresh {path}", 20)
     finally:
-        commands.manage(
-            kit(), ["verifyaccount", "delete", account["username"], "--post", "1"], database, kit().worker()
-        )
+        commands.manage(kit(), ["verifyaccount", "delete", account["username"]], database, kit().worker())
 
 
 def token(answer: httpx.Response) -> str:

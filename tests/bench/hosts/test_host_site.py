@@ -33,7 +33,7 @@ THERE = replace(HERE, name="web2", address="127.0.0.2")
 MANAGE = '#!/bin/sh\ncd {folder} && echo "8 objects imported automatically" && exec python -c "$3"\n'
 SAYS = (
     "import json, os, sys\n"
-    "if sys.argv[1] == 'writerow': sys.exit('author 5: no probe has made it')\n"
+    "if sys.argv[1] == 'proberows': sys.exit('author 5: no probe has made it')\n"
     "open('asked', 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
     "account = {'username': os.environ['BENCHAPP_PROBES'], 'password': sys.argv[2:]}\n"
     "print(json.dumps({'accounts': [account], 'others': json.load(open('others'))}, indent=1))\n"
@@ -68,7 +68,7 @@ def test_accounts_that_a_killed_verification_left_are_removed_by_the_next(site, 
 def test_a_command_that_fails_names_its_host_and_why(site):
     with pytest.raises(BenchError) as raised:
         site.at(THERE).write_row(5, "edit", {})
-    assert str(raised.value) == "web2: manage.py writerow: exit status 1: author 5: no probe has made it"
+    assert str(raised.value) == "web2: manage.py proberows: exit status 1: author 5: no probe has made it"
 
 
 def test_a_host_without_the_site_is_named(monkeypatch, tmp_path):

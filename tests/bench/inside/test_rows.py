@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from importlib import import_module, reload
 
@@ -151,8 +152,8 @@ def test_a_write_needs_a_token(site_with):
 
 def test_the_command_removes_the_rows_of_probes(client, rows, capsys):
     client.post("/__probe__/rows/")
-    call_command("removeprobes")
-    assert capsys.readouterr().out == "1 removed\n"
+    call_command("proberows", "remove")
+    assert json.loads(capsys.readouterr().out) == {"removed": 1}
 
 
 def test_the_caches_of_pages_are_filled(client):

@@ -64,7 +64,7 @@ def asked(manage_py: Path, command: str) -> tuple[list[str], dict[str, str]]:
 def test_two_commands_render_pages_of_every_kind(manage_py):
     site = prepare("sqlite:////tmp/x.sqlite3", {"LAYER": "no"}, sys.executable, manage_py)
     words, environment = asked(manage_py, "renderpages")
-    assert words == ["renderpages", "--twice", INSIDE, "/", "/posts/", UNKNOWN_PATH]
+    assert words == ["renderpages", INSIDE, "/", "/posts/", UNKNOWN_PATH]
     assert environment["DATABASE_URL"] == "sqlite:////tmp/x.sqlite3"
     assert environment["LAYER"] == "no"
     assert site.pages["/"].body == "a page"

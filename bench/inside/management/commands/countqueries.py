@@ -2,63 +2,47 @@
 
 from __future__ import annotations
 
-import json
-from argparse import ArgumentParser
 from contextlib import ExitStack
 from typing import Any
 
 from django.conf import settings
 from django.core.cache import caches
-from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 from django.test import Client
-from django.test.utils import override_settings
 
-HOST = "127.0.0.1"
+from bench.inside.management.commands import renderpages
 
 
-class Command(BaseCommand):
+class Command(renderpages.Command):
     """Prints how many queries each page runs on a cache miss, and on the next request."""
 
     help = (
         "Count the queries of pages for an anonymous visitor, cold and warm, with the caching layers of this "
         "environment; prints one JSON object."
     )
-    requires_system_checks = []
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("paths", metavar="PATH", nargs="+", help="path of a URL, with or without a query")
+    def settings(self) -> dict[str, Any]:
+        """The settings of this environment, on caches of this process: shared caches are neither read nor changed.
 
-    def handle(self, **options: Any) -> None:
-        for path in options["paths"]:
-            if not path.startswith("/"):
-                raise CommandError(f"{path!r} is not a path: begin it with a slash")
-        with override_settings(**_own_caches()):
-            client = Client(raise_request_exception=False, SERVER_NAME=HOST)
-            # Queries that a process runs once, on its first page, do not count.
-            client.get(options["paths"][0])
-            counted = {path: _count(client, path) for path in options["paths"]}
-        self.stdout.write(json.dumps(counted))
+        Middleware that stores pages for a server to serve is left out: it serves none itself.
+        """
+        own = {
+            alias: {**cache, "BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": f"queries-{alias}"}
+            for alias, cache in settings.CACHES.items()
+            if not cache["BACKEND"].endswith("DummyCache")
+        }
+        for cache in own.values():
+            cache.pop("OPTIONS", None)
+        return {
+            "CACHES": settings.CACHES | own,
+            "MIDDLEWARE": [name for name in settings.MIDDLEWARE if _serves(name)],
+        }
 
-
-def _own_caches() -> dict[str, Any]:
-    """The settings of this environment, on caches of this process: shared caches are neither read nor changed.
-
-    Middleware that stores pages for a server to serve is left out: it serves none itself.
-    """
-    own = {
-        alias: {**cache, "BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": f"queries-{alias}"}
-        for alias, cache in settings.CACHES.items()
-        if not cache["BACKEND"].endswith("DummyCache")
-    }
-    for cache in own.values():
-        cache.pop("OPTIONS", None)
-    return {
-        "ALLOWED_HOSTS": [HOST],
-        "CACHES": settings.CACHES | own,
-        "MIDDLEWARE": [name for name in settings.MIDDLEWARE if _serves(name)],
-        "SECURE_SSL_REDIRECT": False,
-    }
+    def found(self, paths: list[str]) -> dict[str, Any]:
+        client = renderpages.visitor()
+        # Queries that a process runs once, on its first page, do not count.
+        client.get(paths[0])
+        return {path: _count(client, path) for path in paths}
 
 
 def _serves(middleware: str) -> bool:

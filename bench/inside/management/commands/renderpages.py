@@ -14,49 +14,51 @@ from django.test.utils import override_settings
 from bench.inside.error_words import in_words
 
 HOST = "127.0.0.1"
+LEFT_OUT = ("benchapp.caching.", "debug_toolbar.")
 
 
 class Command(BaseCommand):
-    """Prints the pages as one JSON object: path to status, content type, body, location of a redirect, and error."""
+    """Prints the pages as one JSON object: path to status, content type, body, location of a redirect, error, and
+    `again`, the body of a second rendering, where it differs."""
 
     help = "Render pages as an anonymous visitor gets them, caching layers off; prints one JSON object."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("paths", metavar="PATH", nargs="+", help="path of a URL, with or without a query")
-        parser.add_argument(
-            "--twice", action="store_true", help="add the body of a second rendering, `again`, where it differs"
-        )
 
-    def handle(self, **options: Any) -> None:
-        for path in options["paths"]:
+    def handle(self, *, paths: list[str], **options: Any) -> None:
+        for path in paths:
             if not path.startswith("/"):
                 raise CommandError(f"{path!r} is not a path: begin it with a slash")
-        with override_settings(**_bare_settings()):
-            pages = {path: _render(path) for path in options["paths"]}
-            if options["twice"]:
-                for path, page in pages.items():
-                    if (again := _render(path)["body"]) != page["body"]:
-                        page["again"] = again
-        self.stdout.write(json.dumps(pages))
+        with override_settings(ALLOWED_HOSTS=[HOST], SECURE_SSL_REDIRECT=False, **self.settings()):
+            self.stdout.write(json.dumps(self.found(paths)))
+
+    def settings(self) -> dict[str, Any]:
+        """Settings without caching layers, redirects to HTTPS and developer tools."""
+        dummy = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
+        return {
+            "CACHING_LAYERS": {},
+            "CACHES": dict.fromkeys(settings.CACHES, dummy),
+            "MIDDLEWARE": [name for name in settings.MIDDLEWARE if not name.startswith(LEFT_OUT)],
+        }
+
+    def found(self, paths: list[str]) -> dict[str, Any]:
+        """What is printed, by path; all are rendered before the first one is rendered again."""
+        pages = {path: _render(path) for path in paths}
+        for path, page in pages.items():
+            if (again := _render(path)["body"]) != page["body"]:
+                page["again"] = again
+        return pages
 
 
-def _bare_settings() -> dict[str, Any]:
-    """Settings without caching layers, redirects to HTTPS and developer tools."""
-    middleware = [name for name in settings.MIDDLEWARE if not name.startswith(("benchapp.caching.", "debug_toolbar."))]
-    dummy = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
-    return {
-        "ALLOWED_HOSTS": [HOST],
-        "CACHING_LAYERS": {},
-        "CACHES": dict.fromkeys(settings.CACHES, dummy),
-        "MIDDLEWARE": middleware,
-        "SECURE_SSL_REDIRECT": False,
-    }
+def visitor() -> Client:
+    """A visitor who comes for the first time."""
+    return Client(raise_request_exception=False, SERVER_NAME=HOST)
 
 
 def _render(path: str) -> dict[str, Any]:
-    """The page for a visitor who comes for the first time."""
-    response = Client(raise_request_exception=False, SERVER_NAME=HOST).get(path)
+    response = visitor().get(path)
     body = b"".join(response.streaming_content) if response.streaming else response.content
     page = {
         "status": response.status_code,

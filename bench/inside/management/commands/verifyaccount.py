@@ -53,10 +53,6 @@ class Command(BaseCommand):
         prune.add_argument("username", nargs="*", metavar="USERNAME", help="(default: all older than an hour)")
         delete = actions.add_parser("delete", help="remove accounts and their sessions")
         delete.add_argument("username", nargs="+", metavar="USERNAME")
-        self.add_to_delete(delete)
-
-    def add_to_delete(self, parser: ArgumentParser) -> None:
-        """Arguments that say where a project's accounts leave traces."""
 
     def handle(self, **options: Any) -> None:
         try:
@@ -66,7 +62,7 @@ class Command(BaseCommand):
                 self._prune(options["username"])
             else:
                 for username in options["username"]:
-                    self._delete(username, options)
+                    self._delete(username)
         except DatabaseError as error:
             raise CommandError(self.problem(error)) from error
 
@@ -74,7 +70,7 @@ class Command(BaseCommand):
         """What is wrong with the database, in a line."""
         return f"the database cannot be used: {str(error).strip().partition(chr(10))[0]}"
 
-    def remove_traces(self, username: str, options: dict[str, Any]) -> None:
+    def remove_traces(self, username: str) -> None:
         """Remove what only the project knows that an account leaves."""
 
     def _prune(self, usernames: list[str]) -> None:
@@ -86,18 +82,18 @@ class Command(BaseCommand):
         limit = timezone.now() - ABANDONED
         for found in _accounts():
             if found.get_username() in usernames or (not usernames and _joined(found) < limit):
-                self._remove(found, {})
+                self._remove(found)
 
-    def _delete(self, username: str, options: dict[str, Any]) -> None:
+    def _delete(self, username: str) -> None:
         _require_made_here([username])
         user = user_model().objects.filter(username=username).first()
         if user is None:
             raise CommandError(f"there is no account {username!r}: it was deleted already, or never created")
-        self._remove(user, options)
+        self._remove(user)
 
-    def _remove(self, user: Any, options: dict[str, Any]) -> None:
+    def _remove(self, user: Any) -> None:
         with transaction.atomic():
-            self.remove_traces(user.get_username(), options)
+            self.remove_traces(user.get_username())
             _delete_sessions(user)
             user.delete()
 

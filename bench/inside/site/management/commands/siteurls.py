@@ -18,7 +18,7 @@ BEYOND = 999_999_999
 class Command(siteurls.Command):
     """Prints each kind of page with one URL of it."""
 
-    help = "Print one real URL of every kind of page that the rows at hand allow."
+    help = "Print one real URL of every kind of page that the rows at hand allow, as a JSON object."
 
     def urls(self) -> dict[str, str]:
         try:

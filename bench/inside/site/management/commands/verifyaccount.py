@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-from typing import Any
-
 from django.db import DatabaseError
 
 from bench.inside.management.commands import verifyaccount
@@ -17,14 +14,9 @@ class Command(verifyaccount.Command):
 
     help = "Make ordinary accounts with random names and passwords, or remove them with their comments."
 
-    def add_to_delete(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--post", type=int, action="append", default=[], metavar="ID", help="a post they commented on"
-        )
-
     def problem(self, error: DatabaseError) -> str:
         return databases.problem(error)
 
-    def remove_traces(self, username: str, options: dict[str, Any]) -> None:
+    def remove_traces(self, username: str) -> None:
         """The comments that the account wrote."""
         Comment.objects.filter(author__username=username).delete()

@@ -1,0 +1,59 @@
+"""The caches that the site reaches: how many entries they have, and filled as by a busy site or a crawler."""
+
+from __future__ import annotations
+
+import secrets
+
+from django.conf import settings
+from django.core.cache import DEFAULT_CACHE_ALIAS, caches
+from django.core.cache.backends.base import BaseCache
+from django.core.cache.backends.memcached import PyMemcacheCache
+from django.core.cache.backends.redis import RedisCache
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from benchapp.caching import registry
+from benchapp.caching.stores import uwsgi
+
+# Sixteen times as many are more than a cache of 8 MB holds: large entries take its memory, small ones evict small ones.
+LARGE, LARGE_BYTES = 20, 100_000
+SMALL, BATCH = 2_500, 500
+# Django's own names of the cache of fragments and of what names none.
+USUAL = (DEFAULT_CACHE_ALIAS, "template_fragments")
+
+
+@never_cache
+@require_safe
+def entries(request: HttpRequest) -> JsonResponse:
+    """The entries in the caches of the settings, each server once, and in the shared memory of uWSGI."""
+    aliases = {str(options.get("LOCATION")): alias for alias, options in caches.settings.items()}
+    total = sum(_count(caches[alias]) for alias in aliases.values())
+    if registry.is_active("uwsgi-cache") and uwsgi.uwsgi is not None:
+        total += sum(len(uwsgi.uwsgi.cache_keys(name)) for name in (uwsgi.PAGES, uwsgi.GUARDS))
+    return JsonResponse({"entries": total})
+
+
+def _count(cache: BaseCache) -> int:
+    """The entries of a cache server; 0 for a cache that cannot be asked."""
+    if isinstance(cache, PyMemcacheCache):
+        return sum(int(client.stats()[b"curr_items"]) for client in cache._cache.clients.values())
+    return cache._cache.get_client().dbsize() if isinstance(cache, RedisCache) else 0
+
+
+@never_cache
+@require_POST
+def fill(request: HttpRequest) -> JsonResponse:
+    """Put large and then small entries into each cache that layers use; others may take seconds, as a database does."""
+    aliases = caches.settings.keys() & {settings.CACHE_MIDDLEWARE_ALIAS, *USUAL}
+    for alias in aliases:
+        for _ in range(LARGE):
+            caches[alias].set(_name(), b"x" * LARGE_BYTES)
+        for _ in range(SMALL // BATCH):
+            caches[alias].set_many({_name(): secrets.token_hex(8) for _ in range(BATCH)})
+    return JsonResponse({"caches": len(aliases)})
+
+
+def _name() -> str:
+    """As long as the names of the site's own small entries, so that a cache treats them alike."""
+    return f"fill.probes.{secrets.token_hex(16)}"
