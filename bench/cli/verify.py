@@ -23,7 +23,7 @@ from bench.serve import database, deployment
 from bench.serve.case import CannotRun, Case, resolve
 from bench.serve.database import Database
 from bench.verify import table
-from bench.verify.site import Site, learn, permitted, prepare
+from bench.verify.site import Site, learn, prepare
 from bench.verify.suite import Selection, Subject, all_checks, run_suite
 from bench.verify.target_site import require_answer, target_site
 from bench.verify.verifier import Verifier
@@ -128,16 +128,12 @@ def _site_of(
     """The site, with its expected pages if its database is known, and the environment of its commands."""
     given = values.environment(args.env)
     if chosen is None:
-        return target_site(target, project.folder / "static", project.description), given
+        return target_site(target, project), given
     if not chosen.url:
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
-    env = project.environment({**commands.site_environment(project, chosen.url, project.var), **given})
     commands.make_files(project, project.worker())
     commands.warm_up(project)
-    site = learn(
-        None, env, project.python, project.manage_py, prefix=project.worker().prefix, description=project.description
-    )
-    return prepare(permitted(site, project, chosen, args.write)), given
+    return prepare(learn(project, chosen, chosen.url, args.write, given)), given
 
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found:

@@ -25,7 +25,7 @@ from bench.machine.processes import Interference, Sampler
 from bench.measure import plan as planning
 from bench.measure.load_process import TrialError
 from bench.measure.session import now
-from bench.project import commands, under_test
+from bench.project import under_test
 from bench.records.faults import FaultOutcome
 from bench.serve import deployment
 from bench.serve.case import Case
@@ -33,7 +33,7 @@ from bench.serve.deployment import Running
 from bench.serve.supervisor import Supervisor
 from bench.verify.curl import UP_PORT, Sent
 from bench.verify.finding import NotTried
-from bench.verify.site import Site, learn, permitted
+from bench.verify.site import Site, learn
 from bench.verify.visitor import log_in
 from bench.verify.wire import BadAnswer, Target
 
@@ -190,7 +190,8 @@ def staged(
     """
     with deployment.deployed(case, run_dir=directory, progress=progress, releases=True) as running:
         try:
-            site, notes = _site(running, write), list(running.notes)
+            notes, rows = list(running.notes), running.case.database
+            site = learn(running.case.project, rows, running.env["DATABASE_URL"], write)
             with _accounts(site, running, notes) as cookies:
                 assert running.releases is not None
                 supervisor = Supervisor(running, progress)
@@ -231,15 +232,6 @@ def _max_age(cache_control: str) -> float:
     """For how many seconds a page says that caches may have it; 0 where it does not say."""
     ages = re.findall(r"\b(?:s-maxage|max-age)=(\d+)", cache_control)
     return float(max(map(int, ages), default=0))
-
-
-def _site(running: Running, write: bool) -> Site:
-    """The project's URLs and commands, and what they may write."""
-    project = running.case.project
-    env = project.environment(commands.site_environment(project, running.env["DATABASE_URL"], project.var))
-    who, said = project.worker().prefix, project.description
-    site = learn(None, env, project.python, project.manage_py, prefix=who, description=said)
-    return permitted(site, project, running.case.database, write)
 
 
 @contextmanager

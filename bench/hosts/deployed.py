@@ -61,7 +61,7 @@ def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
     _require_same_values(there, case, places)
     tls = render.ends_tls(case)
     with ExitStack() as cleanup:
-        site = host_site.learn(split.web[0], case.project.description)
+        site = host_site.learn(split.web[0], case.project)
         https = case.values.env.get("BENCHAPP_HTTPS") == "1"
         target = Target("https" if https else "http", case.settings["server_name"], 443 if https else 80)
         # The web server takes them from the hosts that it trusts, the application from the web server.

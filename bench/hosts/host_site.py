@@ -12,7 +12,7 @@ from typing import Any, cast
 from bench.errors import BenchError
 from bench.hosts import ssh
 from bench.production.inventory import Host
-from bench.project.description import Description
+from bench.project.under_test import UnderTest
 from bench.verify.rows import Row
 from bench.verify.site import NOT_PLAIN, ROLES, Site, described_urls
 from bench.verify.target_site import NoExpectedPages
@@ -77,8 +77,8 @@ def _json(host: Host, name: str, said: str) -> dict[str, Any]:
         raise BenchError(f"{host.name}: manage.py {name}: printed {said[:80]!r}, not a JSON object") from None
 
 
-def learn(host: Host, description: Description) -> HostSite:
+def learn(host: Host, project: UnderTest) -> HostSite:
     """The site with its URLs, as the host's own command knows them; raises BenchError when that fails."""
-    site = HostSite({}, NoExpectedPages(), Path("static"), Path("python"), Path("manage.py"), host=host)
-    urls = described_urls(description) | site._command(["siteurls"], None)
-    return replace(site, urls=urls, description=description)
+    static_url, said = project.names["static_url"], project.description
+    site = HostSite({}, NoExpectedPages(), Path(), static_url, Path(), Path(), description=said, host=host)
+    return replace(site, urls=described_urls(said) | site._command(["siteurls"], None))

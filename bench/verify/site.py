@@ -20,11 +20,11 @@ from urllib.parse import quote
 
 from bench.errors import BenchError, GlobalFault
 from bench.machine import orphans
-from bench.project import run_command
+from bench.project import commands, run_command
 from bench.project.commands import COMMANDS_ENV
 from bench.project.description import FILE, Description
 from bench.project.inspection import SESSION_COOKIE
-from bench.project.run_command import INHERITED, Interpreter
+from bench.project.run_command import Interpreter
 from bench.project.under_test import UnderTest
 from bench.serve import database
 from bench.serve.database import Database
@@ -32,9 +32,6 @@ from bench.verify.expected import ORIGIN, Expected
 from bench.verify.finding import NotTried
 
 TIMEOUT_S = 180
-NOTHING_SAID = Description()
-# The command that renders pages in process.
-RENDER = ["renderpages"]
 # How many of the public pages are asked by several visitors.
 MAX_PAGES = 12
 
@@ -52,7 +49,6 @@ ROLES = ("list", "login")
 NOT_PLAIN = (LIST_PAGE, "_middle", "_last", BEYOND, REDIRECT)
 # The kinds of static files, one of each: a small text of some lines, and the largest that is no video.
 STATIC = "static_"
-STATIC_URL = "/static/"
 SMALL_TYPES, SMALL_BYTES, LARGE_BYTES = (".css", ".js", ".txt", ".svg"), 50, 5_000_000
 # What collectstatic adds to the files of a project.
 COLLECTED = re.compile(r"\.[0-9a-f]{8,}\.[^./]+$|\.(gz|br)$|(^|/)staticfiles\.json$")
@@ -89,12 +85,12 @@ class Site:
     urls: Mapping[str, str]
     pages: Mapping[str, Expected]
     static: Path
+    static_url: str
     python: Path
     manage_py: Path
     env: Mapping[str, str] = field(default_factory=dict)
     prefix: tuple[str, ...] = ()
-    description: Description = NOTHING_SAID
-    static_url: str = STATIC_URL
+    description: Description = field(default_factory=Description)
     may_write: bool = False
     is_copy: bool = False
     interpreter: Mapping[str, str] = field(default_factory=dict)
@@ -209,7 +205,7 @@ class Site:
 
     def rendered_now(self, *paths: str) -> dict[str, Expected]:
         """These pages as they are now."""
-        rendered = self._command(RENDER + list(paths), None)
+        rendered = self._command(["renderpages", *paths], None)
         return {path: _expected(path, rendered) for path in paths}
 
     def outdated_paths(self) -> list[str]:
@@ -250,41 +246,37 @@ def described_accounts(variables: Iterable[str], env: Mapping[str, str], count: 
     return list(islice(cycle(found), count))
 
 
-def permitted(site: Site, project: UnderTest, chosen: Database, write: bool) -> Site:
-    """The site with what checks may do to its database; `write` is the user's leave for one that is not the kit's."""
-    ours = database.is_ours(project, chosen)
-    return replace(site, may_write=write or ours, is_copy=ours)
+def learn(project: UnderTest, chosen: Database, url: str, write: bool, env: Mapping[str, str] | None = None) -> Site:
+    """The project's site with its URLs, without expected pages.
 
-
-def learn(
-    database_url: str | None,
-    env: Mapping[str, str],
-    python: Path | str,
-    manage_py: Path | str,
-    *,
-    prefix: tuple[str, ...] = (),
-    description: Description = NOTHING_SAID,
-    static: Path | None = None,
-    static_url: str = STATIC_URL,
-) -> Site:
-    """The site with its URLs, without expected pages, and without leave to write (`permitted`).
-
-    database_url  None leaves the choice to `env` and the site's default
-    env           environment of the site as its servers have it, without layers
-    prefix        words before each command, which run it as the servers' user
-    description   what the project says of itself
-    static        the directory of its static files; `static` beside manage.py when None
+    chosen  the database, whose address is `url`
+    write   the user's leave to write to a database that is not the kit's
+    env     more of the environment of its commands
 
     Raises BenchError when a command fails or its answers cannot be used.
     """
-    python, manage_py = Path(python), Path(manage_py)
-    environment = {name: os.environ[name] for name in INHERITED if name in os.environ} | dict(env)
-    if database_url is not None:
-        environment["DATABASE_URL"] = database_url
-    static = static or manage_py.parent / "static"
-    urls = described_urls(description) | _manage(prefix, python, manage_py, environment, ["siteurls"])
-    urls |= static_urls(static, static_url)
-    return Site(urls, {}, static, python, manage_py, environment, prefix, description, static_url)
+    ours = database.is_ours(project, chosen)
+    site = Site(
+        {},
+        {},
+        project.static_root,
+        project.names["static_url"],
+        project.python,
+        project.manage_py,
+        project.environment({**commands.site_environment(project, url, project.var), **(env or {})}),
+        project.worker().prefix,
+        project.description,
+        may_write=write or ours,
+        is_copy=ours,
+        media_url=project.names["media_url"],
+    )
+    return with_urls(site)
+
+
+def with_urls(site: Site) -> Site:
+    """The same with its URLs: those that the description names, those that the probes know, and static files."""
+    urls = described_urls(site.description) | site._command(["siteurls"], None)
+    return replace(site, urls=urls | static_urls(site.static, site.static_url))
 
 
 def prepare(site: Site) -> Site:
@@ -295,7 +287,7 @@ def prepare(site: Site) -> Site:
     paths = [
         path for path in dict.fromkeys([*site.urls.values(), UNKNOWN_PATH]) if not path.startswith(site.static_url)
     ]
-    rendered = site._command([*RENDER, INSIDE, *paths], None)
+    rendered = site._command(["renderpages", INSIDE, *paths], None)
     site = replace(site, pages={path: _expected(path, rendered) for path in paths})
     _require_pages(site)
     inside = _inside(rendered)

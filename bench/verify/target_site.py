@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.project.description import Description
+from bench.project.under_test import UnderTest
 from bench.verify import page_parser, wire
 from bench.verify.expected import Expected
 from bench.verify.finding import NEEDS_DATABASE, NotTried
-from bench.verify.site import STATIC_URL, Account, Site, described_urls, static_urls
+from bench.verify.site import Site, described_urls, static_urls
 from bench.verify.wire import BadAnswer, Target
 
 # What a page further down looks like, below the public page that links to it.
@@ -41,9 +41,6 @@ class TargetSite(Site):
         """The probes that are there say it, or that they are not there."""
         return True
 
-    def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
-        raise NotTried(NEEDS_DATABASE)
-
     def require_writes(self) -> None:
         raise NotTried(NEEDS_DATABASE)
 
@@ -70,12 +67,13 @@ def require_answer(target: Target, health: str) -> None:
         )
 
 
-def target_site(target: Target, static: Path, description: Description) -> TargetSite:
+def target_site(target: Target, project: UnderTest) -> TargetSite:
     """Learn the site's URLs from its description and the links on its public pages.
 
     Raises BenchError when they cannot be read.
     """
-    urls = described_urls(description) | static_urls(static, STATIC_URL)
+    description, static, static_url = project.description, project.folder / "static", project.names["static_url"]
+    urls = described_urls(description) | static_urls(static, static_url)
     try:
         for path in description.public:
             for link in page_parser.parse(wire.fetch(target, path).text, path).links:
@@ -85,4 +83,4 @@ def target_site(target: Target, static: Path, description: Description) -> Targe
                         urls = {kind: link, "section": path} | urls
     except (OSError, BadAnswer) as error:
         raise BenchError(f"--target {target.origin}/: {error}") from None
-    return TargetSite(urls, NoExpectedPages(), static, Path("python"), Path("manage.py"), description=description)
+    return TargetSite(urls, NoExpectedPages(), static, static_url, Path(), Path(), description=description)

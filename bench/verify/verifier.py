@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from bench.project import commands
 from bench.project.under_test import UnderTest
 from bench.records.records import Outcome
 from bench.serve.deployment import Running
-from bench.verify.site import DatabaseChanged, Site, described_accounts, learn, permitted, prepare
+from bench.verify.site import DatabaseChanged, Site, described_accounts, learn, prepare
 from bench.verify.suite import Progress, Selection, Subject, run_suite
 from bench.verify.wire import Target
 
@@ -63,19 +62,8 @@ class Verifier:
         project = case.project
         if project.python not in self._sites:
             commands.warm_up(project)
-            env = commands.site_environment(project, running.env["DATABASE_URL"], project.var)
-            site = learn(
-                None,
-                project.environment(env),
-                project.python,
-                project.manage_py,
-                prefix=project.worker().prefix,
-                description=project.description,
-                static=project.static_root,
-                static_url=project.names["static_url"],
-            )
-            site = replace(site, media_url=project.names["media_url"] or "")
-            self._sites[project.python] = prepare(permitted(site, project, case.database, self.write))
+            site = learn(project, case.database, running.env["DATABASE_URL"], self.write)
+            self._sites[project.python] = prepare(site)
         return Subject(
             Target.parse(running.url),
             self._sites[project.python],

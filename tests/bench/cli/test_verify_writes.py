@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from argparse import Namespace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +12,7 @@ from bench.cli import verify
 from bench.project.description import Description
 from bench.serve import deployment
 from bench.serve.database import Database
-from bench.verify.site import Site
+from bench.verify import site as sites
 from bench.verify.suite import Selection
 from bench.verify.wire import Target
 from tests.cases import bare, kit
@@ -25,12 +24,13 @@ HERE = Target.parse("http://127.0.0.1:1/")
 @pytest.mark.parametrize(("write", "may"), [(False, (False, False)), (True, (True, False))])
 def test_the_database_of_a_running_project_is_written_to_by_leave_alone(monkeypatch, write, may):
     facts = SimpleNamespace(databases={}, database_files={}, databases_in_memory=())
-    said = dict.fromkeys(("python", "manage_py", "var")) | {"description": Description(), "copied": {}}
+    said = dict.fromkeys(("python", "manage_py", "var", "static_root")) | {"description": Description(), "copied": {}}
     user = SimpleNamespace(prefix=())
     project = SimpleNamespace(facts=facts, recorded="theirs", environment=dict, worker=lambda: user, **said)
+    project.names = dict.fromkeys(("static_url", "media_url"), "")
     for name in ("site_environment", "warm_up", "make_files"):
         monkeypatch.setattr(verify.commands, name, lambda *words: {})
-    monkeypatch.setattr(verify, "learn", lambda *words, **more: Site({}, {}, Path(), Path(), Path()))
+    monkeypatch.setattr(sites, "with_urls", lambda site: site)
     monkeypatch.setattr(verify, "prepare", lambda site: site)
     args = Namespace(target="http://live/", env=[], write=write)
     site, _ = verify._site_of(HERE, project, Database("postgresql", "postgresql://live/shop"), args)

@@ -177,7 +177,7 @@ def test_sentences_of_the_fault_itself_fail_it(made):
 
 
 def test_without_leave_to_write_nobody_is_signed_in_and_a_note_says_so(made):
-    site = Site({"login": "/in/"}, {}, Path(), Path(), Path(), description=Description(login=Login("/in/")))
+    site = Site({"login": "/in/"}, {}, Path(), "/static/", Path(), Path(), description=Description(login=Login("/in/")))
     notes = []
     with stage._accounts(site, SimpleNamespace(), notes) as cookies:
         assert cookies == []

@@ -21,11 +21,11 @@ from bench.hosts.host_site import HostSite
 from bench.hosts.tunnels import tunnel
 from bench.machine import orphans
 from bench.production.inventory import Host
-from bench.project.description import Description
 from bench.records.hosts import HostCosts
 from bench.verify.finding import Figure, Mismatch, NotTried
 from bench.verify.site import Account
 from bench.verify.wire import Answer
+from tests.cases import kit
 
 HERE = Host("web1", "127.0.0.1", ("web",), "127.0.0.1", local=True)
 THERE = replace(HERE, name="web2", address="127.0.0.2")
@@ -47,7 +47,7 @@ def site(tmp_path, monkeypatch):
     (tmp_path / "benchapp-manage").write_text(MANAGE.format(folder=tmp_path))
     (tmp_path / "benchapp-manage").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    return HostSite({"login": "/login/"}, {}, tmp_path, tmp_path, tmp_path, host=HERE)
+    return HostSite({"login": "/login/"}, {}, tmp_path, "/static/", tmp_path, tmp_path, host=HERE)
 
 
 def test_a_command_runs_with_the_probes_in_the_environment_of_the_units(site):
@@ -73,7 +73,7 @@ def test_a_command_that_fails_names_its_host_and_why(site):
 
 def test_a_host_without_the_site_is_named(monkeypatch, tmp_path):
     with pytest.raises(BenchError, match=r"^web1: manage\.py siteurls: exit status 127: .*benchapp-manage.*not found"):
-        host_site.learn(HERE, Description())
+        host_site.learn(HERE, kit())
 
 
 def test_a_tunnel_through_a_host_that_refuses_is_one_line():

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -88,11 +88,10 @@ class MutantSite(Site):
 def prepared(folder: Path) -> MutantSite:
     """The site with its expected pages."""
     static = folder / "static"
-    manage_py = paths.PROJECT / "manage.py"
-    env, said = environment(folder), read(paths.PROJECT).description
-    site = sites.learn(None, env, sys.executable, manage_py, description=said, static=static)
-    site = sites.prepare(replace(site, may_write=True, is_copy=True))
-    return MutantSite(**vars(site))
+    said = read(paths.PROJECT).description
+    place = (static, "/static/", Path(sys.executable), paths.PROJECT / "manage.py")
+    site = MutantSite({}, {}, *place, environment(folder), description=said, may_write=True, is_copy=True)
+    return sites.prepare(sites.with_urls(site))
 
 
 class Mutant:

@@ -21,7 +21,7 @@ def site(tmp_path):
         (tmp_path / "static" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "static" / name).write_bytes(content)
     (tmp_path / "secret.txt").write_text("secret")
-    return Site({}, {}, tmp_path / "static", tmp_path, tmp_path)
+    return Site({}, {}, tmp_path / "static", "/static/", tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from bench.records.records import NO_LAYER
 from bench.verify.checks.freshness import becomes_fresh
 from bench.verify.context import Accounts, Context
 from bench.verify.finding import Finding, NotTried
-from bench.verify.site import Account, Site, learn, prepare
+from bench.verify.site import Account, Site, prepare, with_urls
 from bench.verify.visitor import log_in
 from bench.verify.wire import Target
 from tests.bench.verify import small_project
@@ -73,10 +73,10 @@ def url(project):
 
 def prepared(project: Path, **said: Any) -> Site:
     description = Description(**{"public": (*PUBLIC, "/leaky/"), "login": LOGIN, "settings": "shop.settings"} | said)
-    env, manage_py = small_project.environment(project), project / "manage.py"
-    static = project / "collected"
-    site = learn(None, env, sys.executable, manage_py, description=description, static=static)
-    return prepare(replace(site, may_write=True, is_copy=True))
+    place = (project / "collected", "/static/", Path(sys.executable), project / "manage.py")
+    env = small_project.environment(project)
+    site = Site({}, {}, *place, env, description=description, may_write=True, is_copy=True)
+    return prepare(with_urls(site))
 
 
 @pytest.fixture(scope="module")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bench.errors import BenchError
 from bench.project.description import Description, Login
 from bench.verify import site as sites
+from bench.verify import wire
 from bench.verify.finding import NotTried
 from bench.verify.site import INSIDE, UNKNOWN_PATH, Site
+from bench.verify.target_site import target_site
 
 # Answers as the site's commands do; `broken` names what it does wrong.
 MANAGE = """
@@ -44,9 +46,10 @@ elif words[1] == "create":
 LOGIN = Description(login=Login("/login/"))
 
 
-def prepare(*place, **how) -> Site:
+def prepare(manage_py: Path, env: dict[str, str] | None = None, python: str = sys.executable, **how) -> Site:
     """The site with its expected pages."""
-    return sites.prepare(replace(sites.learn(*place, **how), may_write=True, is_copy=True))
+    place = (manage_py.parent / "static", "/static/", Path(python), manage_py)
+    return sites.prepare(sites.with_urls(Site({}, {}, *place, env or {}, may_write=True, is_copy=True, **how)))
 
 
 @pytest.fixture
@@ -62,39 +65,37 @@ def asked(manage_py: Path, command: str) -> tuple[list[str], dict[str, str]]:
 
 
 def test_two_commands_render_pages_of_every_kind(manage_py):
-    site = prepare("sqlite:////tmp/x.sqlite3", {"LAYER": "no"}, sys.executable, manage_py)
+    site = prepare(manage_py, {"LAYER": "no"})
     words, environment = asked(manage_py, "renderpages")
     assert words == ["renderpages", INSIDE, "/", "/posts/", UNKNOWN_PATH]
-    assert environment["DATABASE_URL"] == "sqlite:////tmp/x.sqlite3"
     assert environment["LAYER"] == "no"
     assert site.pages["/"].body == "a page"
     assert site.pages["/"].content_type == "text/html;charset=utf-8"
-    assert site.static == manage_py.parent / "static"
 
 
 def test_a_health_check_is_no_page_that_a_layer_should_cache(manage_py):
     named = Description(public=("/",), health="/health/")
-    site = prepare(None, {}, sys.executable, manage_py, description=named)
+    site = prepare(manage_py, description=named)
     assert site.pages["/health/"].status == 200
     assert site.main_paths == ["/", "/posts/"]
 
 
 def test_the_callers_environment_does_not_reach_the_site(manage_py, monkeypatch):
     monkeypatch.setenv("DEBUG", "1")
-    prepare(None, {}, sys.executable, manage_py)
+    prepare(manage_py)
     _, environment = asked(manage_py, "siteurls")
     assert "DEBUG" not in environment
     assert "DATABASE_URL" not in environment
 
 
 def test_commands_run_in_front_of_their_prefix(manage_py):
-    site = prepare(None, {}, sys.executable, manage_py, prefix=("env", "PREFIXED=1"), description=LOGIN)
+    site = prepare(manage_py, prefix=("env", "PREFIXED=1"), description=LOGIN)
     site.create_accounts(1)
     assert asked(manage_py, "verifyaccount")[1]["PREFIXED"] == "1"
 
 
 def test_account_commands_have_the_environment_of_the_deployment(manage_py):
-    site = prepare(None, {"CACHE": "none"}, sys.executable, manage_py, description=LOGIN)
+    site = prepare(manage_py, {"CACHE": "none"}, description=LOGIN)
     (account,) = site.create_accounts(1, {"CACHE": "files"})
     assert (account.username, account.password) == ("verify-1", "secret")
     site.remove_accounts([account], {"CACHE": "files"})
@@ -126,19 +127,28 @@ def test_account_commands_have_the_environment_of_the_deployment(manage_py):
 )
 def test_a_failing_command_is_reported_in_one_line(manage_py, broken, message):
     with pytest.raises(BenchError) as caught:
-        prepare(None, {"BROKEN": broken}, sys.executable, manage_py)
+        prepare(manage_py, {"BROKEN": broken})
     assert str(caught.value) == message
 
 
 def test_an_interpreter_that_is_not_there_is_named(manage_py):
     with pytest.raises(BenchError, match=r"^manage.py siteurls: cannot start /no/python: No such file or directory$"):
-        prepare(None, {}, "/no/python", manage_py)
+        prepare(manage_py, python="/no/python")
 
 
 def test_a_kind_that_the_site_does_not_have_is_not_tried(manage_py):
-    site = prepare(None, {}, sys.executable, manage_py)
+    site = prepare(manage_py)
     assert site.url("posts_page", "section") == "/posts/"
     with pytest.raises(NotTried, match=r"^the project has no page of the kind next year$"):
         site.url("next_year")
     with pytest.raises(NotTried, match=r"^the project describes no login: \[tool.benchapp.login\] in its"):
         site.url("login")
+
+
+def test_a_site_that_runs_already_has_the_static_url_of_its_project(tmp_path, monkeypatch):
+    (tmp_path / "static").mkdir()
+    (tmp_path / "static" / "site.css").write_text("x" * sites.SMALL_BYTES)
+    project = SimpleNamespace(description=Description(public=("/",)), folder=tmp_path, names={"static_url": "/assets/"})
+    monkeypatch.setattr(wire, "fetch", lambda target, path: SimpleNamespace(text="<p>Home"))
+    site = target_site(wire.Target.parse("http://127.0.0.1:1/"), project)
+    assert (site.static_url, site.urls["static_small"]) == ("/assets/", "/assets/site.css")

@@ -25,7 +25,7 @@ def test_a_described_write_stays_so_that_the_next_deployment_has_other_pages(mon
     said = structs.replace(project.description, write=write)
     project = replace(project, project=structs.replace(project.project, description=said))
     monkeypatch.setattr(commands, "warm_up", lambda project: None)
-    monkeypatch.setattr(verifier, "learn", lambda *words, **more: Site({}, {}, Path(), Path(), Path()))
+    monkeypatch.setattr(verifier, "learn", lambda *words, **more: Site({}, {}, Path(), "/static/", Path(), Path()))
     monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
     monkeypatch.setattr(verifier, "run_suite", lambda subject, selection, progress: [])
     case = bare(
