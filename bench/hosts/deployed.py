@@ -67,7 +67,7 @@ def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
         # The web server takes them from the hosts that it trusts, the application from the web server.
         headers = tuple(FORWARDED.items()) if https else ()
         ends = cleanup.enter_context(tunnel(split.front, LOOPBACK, places.port))
-        accounts = Accounts(site, {}, 2)
+        accounts = Accounts(site, {})
         cleanup.callback(accounts.remove)
         context = Context(
             replace(target, via=Via(*ends, tls, () if tls else headers)),

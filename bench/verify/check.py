@@ -37,7 +37,6 @@ class Check:
     stage       one of STAGES
     background  it mostly waits, so it runs beside the others of its stage
     thorough    it takes seconds: `run` and `verify --quick` leave it out
-    accounts    how many accounts it logs in with; see Context.member
     """
 
     name: str
@@ -47,7 +46,6 @@ class Check:
     stage: str = READING
     background: bool = False
     thorough: bool = False
-    accounts: int = 0
 
     def __post_init__(self) -> None:
         if self.group not in GROUPS:
@@ -63,7 +61,6 @@ def check(
     stage: str | None = None,
     background: bool = False,
     thorough: bool = False,
-    accounts: int = 0,
 ) -> Callable[[CheckFunction], Check]:
     """Make a Check of a function, whose docstring is its title, for deployments that have what it needs; see Check."""
     stage = stage or (READING if group == BEHAVIOUR else LAYER)
@@ -76,6 +73,6 @@ def check(
                 need(context)
             return run(context)
 
-        return Check(name, wrong, title, group, stage, background, thorough, accounts)
+        return Check(name, wrong, title, group, stage, background, thorough)
 
     return define

@@ -21,41 +21,30 @@ from bench.verify.wire import Answer, BadAnswer, Target
 
 # Seconds of load by many clients at once: enough to show a fault, short enough to verify before each measurement.
 LOAD_S = 0.3
+# How many accounts the checks of the layer log in with.
+MEMBERS = 2
 # How many pages are fetched at a time before the first check.
 PREFETCHES = 4
 
 
 @dataclass
 class Accounts:
-    """The accounts of the checks; one command makes them all when the first is needed.
-
-    count   how many they are
-    logins  how many of them are for the `login` check and those after it, and removed before the layer is checked
-    """
+    """The accounts of the checks; one command makes them all when the first is needed."""
 
     site: Site
     env: Mapping[str, str]
-    count: int
-    logins: int = 0
     _removed: int = 0
 
     @cached_property
     def made(self) -> list[Account]:
-        return self.site.create_accounts(self.count, self.env)
+        """That of the `login` check and those after it, and two members for the checks of the layer."""
+        return self.site.create_accounts(1 + MEMBERS, self.env)
 
-    def login(self) -> Account:
-        """The account of the `login` check."""
-        return self.made[0]
-
-    def member(self, number: int) -> Account:
-        """One of the accounts for the checks of the layer, counted from 0."""
-        return self.made[self.logins + number]
-
-    def remove(self, *, logins_alone: bool = False) -> None:
+    def remove(self, *, login_alone: bool = False) -> None:
         """Remove those that were made and are left, or that of the `login` check alone."""
         if "made" not in vars(self):
             return
-        left = self.made[self._removed : self.logins if logins_alone else None]
+        left = self.made[self._removed : 1 if login_alone else None]
         self._removed += len(left)
         if left:
             self.site.remove_accounts(left, self.env)
@@ -185,12 +174,12 @@ class Context:
     def signed_in(self) -> Visitor:
         """The visitor whom the `login` check logged in; raises BadAnswer when that failed."""
         if self.visitor is None:
-            self.accounts.login()  # raises NotTried where none can be made
+            self.accounts.made[0]  # raises NotTried where none can be made
             raise BadAnswer("not tried: nobody is logged in, see login")
         return self.visitor
 
     def member_visitor(self, number: int) -> Visitor:
-        """An account for the checks of the layer, logged in once for all checks because password hashing is slow."""
+        """A member, counted from 0, logged in once for all checks because password hashing is slow on purpose."""
         if number not in self.members:
-            self.members[number] = log_in(self.target, self.site, self.accounts.member(number))
+            self.members[number] = log_in(self.target, self.site, self.accounts.made[1 + number])
         return self.members[number]

@@ -121,9 +121,7 @@ def run_suite(subject: Subject, selection: Selection, progress: Progress | None 
     checks = selection.of(subject.layers)
     due = [item for item in checks if item.name not in subject.declared and not selection.leaves_out(item)]
     caching = tuple(layer for layer in subject.layers if not layer.is_none)
-    logins = int(any(item.stage == ACCOUNT for item in due))
-    members = max((item.accounts for item in due), default=0)
-    accounts = Accounts(subject.site, subject.env, logins + members, logins)
+    accounts = Accounts(subject.site, subject.env)
     context = Context(
         subject.target, subject.site, caching, accounts, subject.env, load_s=selection.load_s, running=subject.running
     )
@@ -154,7 +152,7 @@ class _Suite:
             found |= {name: future.result() for name, future in background.items()}
         self._require_same_rows(found, name)
         found |= self._stage(ACCOUNT, deadline) | self._stage(AFTER, deadline)
-        self.context.accounts.remove(logins_alone=True)
+        self.context.accounts.remove(login_alone=True)
         return found | self._stage(LAYER, time.monotonic() + LAYER_LIMIT_S)
 
     def _require_same_rows(self, found: dict[str, list[Finding]], name: str) -> None:

@@ -58,7 +58,7 @@ def post_without_token(context: Context) -> Iterator[Finding]:
 @check("login", stage=ACCOUNT)
 def login(context: Context) -> Iterator[Finding]:
     """An account logs in, gets an HttpOnly session cookie, and is redirected within the site."""
-    path, account, session = context.site.url("login"), context.accounts.login(), context.site.session_cookie
+    path, account, session = context.site.url("login"), context.accounts.made[0], context.site.session_cookie
     visitor = Visitor(context.target)
     answer = visitor.log_in(path, account)
     require_password(context.site, answer)
@@ -73,7 +73,7 @@ def login(context: Context) -> Iterator[Finding]:
 @check("own-name", stage=ACCOUNT)
 def own_name(context: Context) -> Iterator[Finding]:
     """A logged-in visitor reads their own name where it stands, and no cache may share these answers."""
-    visitor, proof = context.signed_in(), context.site.proof(context.accounts.login())
+    visitor, proof = context.signed_in(), context.site.proof(context.accounts.made[0])
     for path in context.site.proof_paths:
         answer = visitor.get(path)
         yield from context.judge(answer, has(proof), when="logged in")
@@ -85,7 +85,7 @@ def own_name(context: Context) -> Iterator[Finding]:
 def no_foreign_name(context: Context) -> Iterator[Finding]:
     """Anonymous visitors get no name and no session of the logged-in visitor, who still gets their own pages."""
     signed_in, site = context.signed_in(), context.site
-    proof = site.proof(context.accounts.login())
+    proof = site.proof(context.accounts.made[0])
     named = [path for path in site.main_paths if site.description.shows_account(path)] or site.proof_paths
     # A page that nobody has requested is first cached, if it is, for the one who is logged in.
     fresh = [f"{path}?visitor={secrets.token_hex(4)}" for path in site.public_paths[:MAX_PAGES]]

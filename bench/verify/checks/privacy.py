@@ -70,7 +70,7 @@ def _shared(everybody: list[Visitor]) -> Iterator[Finding]:
             yield Mismatch(f"no token or cookie of {one.who} for {other.who}", ", ".join(sorted(shared)))
 
 
-@check("accounts-apart", group="behaviour", stage=LAYER, thorough=True, accounts=2)
+@check("accounts-apart", group="behaviour", stage=LAYER, thorough=True)
 def accounts_apart(context: Context) -> Iterator[Finding]:
     """Two accounts and an anonymous visitor read public pages and their own; each is first once at a page that is not
     cached yet. None sees what only another's page shows, nor gets another's token or cookie."""
@@ -91,7 +91,7 @@ def accounts_apart(context: Context) -> Iterator[Finding]:
     yield from _shared(everybody)
 
 
-@check("orders", require_probes, accounts=2)
+@check("orders", require_probes)
 def orders(context: Context) -> Iterator[Finding]:
     """Two accounts and an anonymous visitor read home, a list, a detail and a probe page in every order: each gets
     their own page, without another's name, token or cookie."""
@@ -125,7 +125,7 @@ def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
     return pages or [listed], list(dict.fromkeys(details)) or [context.site.url("detail")]
 
 
-@check("cold-pages", require_rows, accounts=1)
+@check("cold-pages", require_rows)
 def cold_pages(context: Context) -> Iterator[Finding]:
     """An account is the first to read home, a list and details after a write: no other visitor gets its pages.
 
@@ -161,7 +161,7 @@ def _until(reader: Visitor, path: str, words: str, deadline: float) -> Iterator[
     yield reader.get(path)
 
 
-@check("signed-in-not-kept", require_probes, accounts=1)
+@check("signed-in-not-kept", require_probes)
 def signed_in_not_kept(context: Context) -> Iterator[Finding]:
     """Pages rendered for a logged-in visitor are never cached, and logged-in visitors never get cached pages."""
     visitor = context.member_visitor(0)
@@ -180,7 +180,7 @@ def signed_in_not_kept(context: Context) -> Iterator[Finding]:
         yield from context.ask(path, shows("user", visitor.name), headers={"Cookie": cookie})
 
 
-@check("forged-internal", require_probes, accounts=1)
+@check("forged-internal", require_probes)
 def forged_internal(context: Context) -> Iterator[Finding]:
     """A client that puts an account's session into a header which the servers use among themselves makes no page of
     that account for others."""
@@ -193,7 +193,7 @@ def forged_internal(context: Context) -> Iterator[Finding]:
         yield from context.ask(path, shows("user", "nobody"), when=f"after a client sent a session as {name}")
 
 
-@check("own-token-works", accounts=2)
+@check("own-token-works")
 def own_token_works(context: Context) -> Iterator[Finding]:
     """An account's form works with its own token after another account and an anonymous visitor read the page."""
     post = context.site.url("commented")
