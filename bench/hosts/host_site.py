@@ -15,7 +15,7 @@ from bench.production.inventory import Host
 from bench.project.under_test import UnderTest
 from bench.verify.rows import Row
 from bench.verify.site import NOT_PLAIN, ROLES, Site, described_urls
-from bench.verify.target_site import NoExpectedPages
+from bench.verify.target_site import NO_COMMANDS, NoExpectedPages
 
 TIMEOUT_S = 60.0
 # `benchapp-manage` needs to be root.
@@ -80,5 +80,5 @@ def _json(host: Host, name: str, said: str) -> dict[str, Any]:
 def learn(host: Host, project: UnderTest) -> HostSite:
     """The site with its URLs, as the host's own command knows them; raises BenchError when that fails."""
     static_url, said = project.names["static_url"], project.description
-    site = HostSite({}, NoExpectedPages(), Path(), static_url, Path(), Path(), description=said, host=host)
+    site = HostSite({}, NoExpectedPages(), Path(), static_url, NO_COMMANDS, description=said, host=host)
     return replace(site, urls=described_urls(said) | site._command(["siteurls"], None))

@@ -55,12 +55,7 @@ class Check:
 
 
 def check(
-    name: str,
-    *needs: Need,
-    group: str = BEHAVIOUR,
-    stage: str | None = None,
-    background: bool = False,
-    thorough: bool = False,
+    name: str, *needs: Need, group: str = BEHAVIOUR, stage: str | None = None, **how: bool
 ) -> Callable[[CheckFunction], Check]:
     """Make a Check of a function, whose docstring is its title, for deployments that have what it needs; see Check."""
     stage = stage or (READING if group == BEHAVIOUR else LAYER)
@@ -73,6 +68,6 @@ def check(
                 need(context)
             return run(context)
 
-        return Check(name, wrong, title, group, stage, background, thorough)
+        return Check(name, wrong, title, group, stage, **how)
 
     return define

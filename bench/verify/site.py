@@ -73,8 +73,7 @@ class Site:
     urls         one real path of every kind, by the kind's name
     pages        the expected answer by path
     static       the directory of its static files, and static_url where they are served
-    env          environment of the commands
-    prefix       words before each command, which run it as the servers' user
+    runner       runs its commands, as the servers' user; env is their environment
     description  what the project says of itself
     may_write    whether checks may write to its database; is_copy: whether that is the kit's, a copy or a private one
     interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
@@ -86,10 +85,8 @@ class Site:
     pages: Mapping[str, Expected]
     static: Path
     static_url: str
-    python: Path
-    manage_py: Path
+    runner: Interpreter
     env: Mapping[str, str] = field(default_factory=dict)
-    prefix: tuple[str, ...] = ()
     description: Description = field(default_factory=Description)
     may_write: bool = False
     is_copy: bool = False
@@ -214,7 +211,7 @@ class Site:
         return [path for path, page in self.pages.items() if not page.same(now[path])]
 
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
-        return _manage(self.prefix, self.python, self.manage_py, {**self.env, **(env or {})}, words, reads)
+        return _manage(self.runner, {**self.env, **(env or {})}, words, reads)
 
 
 def _named_accounts(site: Site) -> tuple[str, ...]:
@@ -261,10 +258,8 @@ def learn(project: UnderTest, chosen: Database, url: str, write: bool, env: Mapp
         {},
         project.static_root,
         project.names["static_url"],
-        project.python,
-        project.manage_py,
+        commands.interpreter(project, project.worker()),
         project.environment({**commands.site_environment(project, url, project.var), **(env or {})}),
-        project.worker().prefix,
         project.description,
         may_write=write or ours,
         is_copy=ours,
@@ -363,16 +358,13 @@ def _expected(path: str, rendered: Mapping[str, Any]) -> Expected:
     return replace(found, location=location.removeprefix(ORIGIN)) if location else found
 
 
-def _manage(
-    prefix: tuple[str, ...], python: Path, manage_py: Path, env: Mapping[str, str], words: list[str], reads: bool = True
-) -> Any:
+def _manage(runner: Interpreter, env: Mapping[str, str], words: list[str], reads: bool) -> Any:
     """Run one command of the site and read the JSON object it prints."""
     name = f"manage.py {words[0]}"
-    interpreter = Interpreter(prefix, python, manage_py)
     try:
-        done = run_command.run(interpreter, words, {**env, **COMMANDS_ENV}, TIMEOUT_S)
+        done = run_command.run(runner, words, {**env, **COMMANDS_ENV}, TIMEOUT_S)
     except OSError as error:
-        raise BenchError(f"{name}: cannot start {(*prefix, python)[0]}: {error.strerror}") from None
+        raise BenchError(f"{name}: cannot start {(*runner.prefix, runner.python)[0]}: {error.strerror}") from None
     except subprocess.TimeoutExpired:
         raise BenchError(f"{name}: no end after {TIMEOUT_S} s; is the database locked by another program?") from None
     if done.returncode != 0:

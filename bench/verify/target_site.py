@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
+from bench.project.run_command import Interpreter
 from bench.project.under_test import UnderTest
 from bench.verify import page_parser, wire
 from bench.verify.expected import Expected
@@ -14,6 +15,8 @@ from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.site import Site, described_urls, static_urls
 from bench.verify.wire import BadAnswer, Target
 
+# No command is run.
+NO_COMMANDS = Interpreter((), Path(), Path())
 # What a page further down looks like, below the public page that links to it.
 LISTED, DETAIL = re.compile(r"[^/?#]+/2/"), re.compile(r"[1-9][0-9]*/")
 
@@ -83,4 +86,4 @@ def target_site(target: Target, project: UnderTest) -> TargetSite:
                         urls = {kind: link, "section": path} | urls
     except (OSError, BadAnswer) as error:
         raise BenchError(f"--target {target.origin}/: {error}") from None
-    return TargetSite(urls, NoExpectedPages(), static, static_url, Path(), Path(), description=description)
+    return TargetSite(urls, NoExpectedPages(), static, static_url, NO_COMMANDS, description=description)

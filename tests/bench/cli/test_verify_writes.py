@@ -28,7 +28,7 @@ def test_the_database_of_a_running_project_is_written_to_by_leave_alone(monkeypa
     user = SimpleNamespace(prefix=())
     project = SimpleNamespace(facts=facts, recorded="theirs", environment=dict, worker=lambda: user, **said)
     project.names = dict.fromkeys(("static_url", "media_url"), "")
-    for name in ("site_environment", "warm_up", "make_files"):
+    for name in ("site_environment", "warm_up", "make_files", "interpreter"):
         monkeypatch.setattr(verify.commands, name, lambda *words: {})
     monkeypatch.setattr(sites, "with_urls", lambda site: site)
     monkeypatch.setattr(verify, "prepare", lambda site: site)

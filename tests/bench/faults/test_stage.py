@@ -19,6 +19,7 @@ from bench.faults.stage import Stage
 from bench.project.description import Description, Login
 from bench.records.faults import FaultOutcome
 from bench.verify.site import Site
+from bench.verify.target_site import NO_COMMANDS
 from tests.bench.faults.scenes import SITE, scene
 from tests.bench.faults.seen import PAGES, visit
 
@@ -177,7 +178,7 @@ def test_sentences_of_the_fault_itself_fail_it(made):
 
 
 def test_without_leave_to_write_nobody_is_signed_in_and_a_note_says_so(made):
-    site = Site({"login": "/in/"}, {}, Path(), "/static/", Path(), Path(), description=Description(login=Login("/in/")))
+    site = Site({"login": "/in/"}, {}, Path(), "/static/", NO_COMMANDS, description=Description(login=Login("/in/")))
     notes = []
     with stage._accounts(site, SimpleNamespace(), notes) as cookies:
         assert cookies == []

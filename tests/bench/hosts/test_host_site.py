@@ -24,6 +24,7 @@ from bench.production.inventory import Host
 from bench.records.hosts import HostCosts
 from bench.verify.finding import Figure, Mismatch, NotTried
 from bench.verify.site import Account
+from bench.verify.target_site import NO_COMMANDS
 from bench.verify.wire import Answer
 from tests.cases import kit
 
@@ -47,7 +48,7 @@ def site(tmp_path, monkeypatch):
     (tmp_path / "benchapp-manage").write_text(MANAGE.format(folder=tmp_path))
     (tmp_path / "benchapp-manage").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    return HostSite({"login": "/login/"}, {}, tmp_path, "/static/", tmp_path, tmp_path, host=HERE)
+    return HostSite({"login": "/login/"}, {}, tmp_path, "/static/", NO_COMMANDS, host=HERE)
 
 
 def test_a_command_runs_with_the_probes_in_the_environment_of_the_units(site):

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from bench import paths
 from bench.machine.ports import free_port
 from bench.project.description import read
-from bench.project.run_command import INHERITED
+from bench.project.run_command import INHERITED, Interpreter
 from bench.verify import site as sites
 from bench.verify.site import Account, Site
 from tests.bench.verify.mutant_server import CONTROL
@@ -89,7 +89,7 @@ def prepared(folder: Path) -> MutantSite:
     """The site with its expected pages."""
     static = folder / "static"
     said = read(paths.PROJECT).description
-    place = (static, "/static/", Path(sys.executable), paths.PROJECT / "manage.py")
+    place = (static, "/static/", Interpreter((), Path(sys.executable), paths.PROJECT / "manage.py"))
     site = MutantSite({}, {}, *place, environment(folder), description=said, may_write=True, is_copy=True)
     return sites.prepare(sites.with_urls(site))
 

@@ -7,6 +7,7 @@ import pytest
 from bench.project.description import Description
 from bench.verify.collected import is_compressed, source
 from bench.verify.site import Site
+from bench.verify.target_site import NO_COMMANDS
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def site(tmp_path):
         (tmp_path / "static" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "static" / name).write_bytes(content)
     (tmp_path / "secret.txt").write_text("secret")
-    return Site({}, {}, tmp_path / "static", "/static/", tmp_path, tmp_path)
+    return Site({}, {}, tmp_path / "static", "/static/", NO_COMMANDS)
 
 
 @pytest.mark.parametrize(

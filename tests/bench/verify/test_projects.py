@@ -73,7 +73,7 @@ def url(project):
 
 def prepared(project: Path, **said: Any) -> Site:
     description = Description(**{"public": (*PUBLIC, "/leaky/"), "login": LOGIN, "settings": "shop.settings"} | said)
-    place = (project / "collected", "/static/", Path(sys.executable), project / "manage.py")
+    place = (project / "collected", "/static/", Interpreter((), Path(sys.executable), project / "manage.py"))
     env = small_project.environment(project)
     site = Site({}, {}, *place, env, description=description, may_write=True, is_copy=True)
     return prepare(with_urls(site))

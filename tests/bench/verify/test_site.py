@@ -11,6 +11,7 @@ import pytest
 
 from bench.errors import BenchError
 from bench.project.description import Description, Login
+from bench.project.run_command import Interpreter
 from bench.verify import site as sites
 from bench.verify import wire
 from bench.verify.finding import NotTried
@@ -46,9 +47,9 @@ elif words[1] == "create":
 LOGIN = Description(login=Login("/login/"))
 
 
-def prepare(manage_py: Path, env: dict[str, str] | None = None, python: str = sys.executable, **how) -> Site:
+def prepare(manage_py: Path, env: dict[str, str] | None = None, python: str = sys.executable, prefix=(), **how) -> Site:
     """The site with its expected pages."""
-    place = (manage_py.parent / "static", "/static/", Path(python), manage_py)
+    place = (manage_py.parent / "static", "/static/", Interpreter(prefix, Path(python), manage_py))
     return sites.prepare(sites.with_urls(Site({}, {}, *place, env or {}, may_write=True, is_copy=True, **how)))
 
 

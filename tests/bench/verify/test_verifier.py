@@ -16,6 +16,7 @@ from bench.serve.database import Database
 from bench.verify import verifier
 from bench.verify.site import Site
 from bench.verify.suite import Selection
+from bench.verify.target_site import NO_COMMANDS
 from tests.cases import bare, kit
 
 
@@ -25,7 +26,7 @@ def test_a_described_write_stays_so_that_the_next_deployment_has_other_pages(mon
     said = structs.replace(project.description, write=write)
     project = replace(project, project=structs.replace(project.project, description=said))
     monkeypatch.setattr(commands, "warm_up", lambda project: None)
-    monkeypatch.setattr(verifier, "learn", lambda *words, **more: Site({}, {}, Path(), "/static/", Path(), Path()))
+    monkeypatch.setattr(verifier, "learn", lambda *words, **more: Site({}, {}, Path(), "/static/", NO_COMMANDS))
     monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
     monkeypatch.setattr(verifier, "run_suite", lambda subject, selection, progress: [])
     case = bare(
