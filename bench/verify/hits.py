@@ -66,7 +66,7 @@ def require_cacheable(context: Context) -> None:
 def paragraphs(answer: Answer) -> dict[str, str]:
     """The paragraphs of a probe page, about its rendering and its request, by name."""
     head = answer.content[:_HEAD_BYTES].decode("utf-8", "replace").replace("\0", "\ufffd")
-    return page_parser.parse(head).paragraphs
+    return page_parser.Page(head).paragraphs
 
 
 def shown(answer: Answer, name: str) -> str:
@@ -89,7 +89,7 @@ def shows(name: str, right: str) -> Expectation:
 
 def is_whole(answer: Answer) -> bool:
     """Whether a probe page has its first and its last paragraph, from one rendering."""
-    tail = page_parser.parse(answer.content[-_TAIL_BYTES:].decode("utf-8", "replace")).paragraphs
+    tail = page_parser.Page(answer.content[-_TAIL_BYTES:].decode("utf-8", "replace")).paragraphs
     return answer.status == 200 and "whole" in tail and tail["whole"] == paragraphs(answer).get("render-id")
 
 

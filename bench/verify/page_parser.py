@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from lxml import etree, html
 
 TOKEN = "csrfmiddlewaretoken"
+# The kinds of fields that may take an account's name, and those that take words.
+NAMES, TEXTS = ("text", "email", "tel"), ("text", "search", "textarea")
 _TOKEN_TAG = re.compile(rf"""<[^<>]*\bname=["']?{TOKEN}["']?[^<>]*>""")
 _VALUE = re.compile(r"""\bvalue=(["']?)([^"'\s>]*)\1""")
 
@@ -25,23 +27,21 @@ def tokens(text: str) -> set[str]:
     return {value[2] for value in values if value and value[2]}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Form:
     """A form of a page with the values that a browser sends unless its user changes them.
 
-    texts  names of the fields for typed text, and areas those of several lines
-    names  names of the fields that may take an account's name, and passwords of those that take a password
-    emails those among `names` that take an address of mail alone
+    kinds  of its fields, by their names: the type of an input, `textarea` or `select`
     """
 
     action: str
     method: str
-    values: dict[str, str] = field(default_factory=dict)
-    texts: list[str] = field(default_factory=list)
-    areas: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    passwords: list[str] = field(default_factory=list)
-    emails: list[str] = field(default_factory=list)
+    values: dict[str, str]
+    kinds: dict[str, str]
+
+    def names(self, *kinds: str) -> list[str]:
+        """The names of the fields of these kinds."""
+        return [name for name, kind in self.kinds.items() if kind in kinds]
 
 
 class Page:
@@ -93,11 +93,11 @@ class Page:
 
     def comment_form(self) -> Form | None:
         """The first form that posts a text of several lines, or None."""
-        return next((form for form in self.forms if form.areas and form.method == "post"), None)
+        return next((form for form in self.forms if form.names("textarea") and form.method == "post"), None)
 
     def login_form(self) -> Form | None:
         """The first form with a field for a name and one for a password, or None."""
-        return next((form for form in self.forms if form.names and form.passwords), None)
+        return next((form for form in self.forms if form.names(*NAMES) and form.names("password")), None)
 
     def form_with(self, field_name: str) -> Form | None:
         """The first form with a field of that name, or None."""
@@ -105,32 +105,18 @@ class Page:
 
 
 def _form(element: html.FormElement, base: str) -> Form:
-    form = Form(element.get("action") or base, element.get("method", "get").lower())
-    form.values = {name: str(value) for name, value in element.form_values()}
+    values, kinds = {name: str(value) for name, value in element.form_values()}, {}
     for item in element.inputs:
         name, kind = item.name, (item.get("type") or "text").lower() if item.tag == "input" else item.tag
         if not name:
             continue
+        kinds[name] = kind
         if kind == "textarea":
-            form.areas.append(name)
-            form.values[name] = ""
-        if kind in ("text", "search", "textarea"):
-            form.texts.append(name)
-        if kind in ("text", "email", "tel"):
-            form.names.append(name)
-        if kind == "email":
-            form.emails.append(name)
-        if kind == "password":
-            form.passwords.append(name)
-        if kind in ("text", "search", "email", "tel", "password", "number", "hidden"):
-            form.values.setdefault(name, item.get("value") or "")
+            values[name] = ""
+        elif kind in (*NAMES, "search", "password", "number", "hidden"):
+            values.setdefault(name, item.get("value") or "")
         elif kind == "radio":
-            form.values.setdefault(name, item.get("value") or "on")
-        elif kind == "select" and not form.values.get(name):
-            form.values[name] = next(iter(filter(None, item.value_options)), "")
-    return form
-
-
-def parse(text: str, base: str = "/") -> Page:
-    """Parse the page at path `base`."""
-    return Page(text, base)
+            values.setdefault(name, item.get("value") or "on")
+        elif kind == "select" and not values.get(name):
+            values[name] = next(iter(filter(None, item.value_options)), "")
+    return Form(element.get("action") or base, element.get("method", "get").lower(), values, kinds)

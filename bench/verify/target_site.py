@@ -79,7 +79,7 @@ def target_site(target: Target, project: UnderTest) -> TargetSite:
     urls = described_urls(description) | static_urls(static, static_url)
     try:
         for path in description.public:
-            for link in page_parser.parse(wire.fetch(target, path).text, path).links:
+            for link in page_parser.Page(wire.fetch(target, path).text, path).links:
                 rest = link.removeprefix(path) if path != "/" and link.startswith(path) else ""
                 for kind, pattern in (("list", LISTED), ("detail", DETAIL)):
                     if pattern.fullmatch(rest):

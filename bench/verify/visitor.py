@@ -6,7 +6,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from bench.errors import BenchError
 from bench.verify import page_parser, wire
-from bench.verify.page_parser import TOKEN, Form
+from bench.verify.page_parser import NAMES, TEXTS, TOKEN, Form
 from bench.verify.site import Account, Site
 from bench.verify.wire import Answer, BadAnswer, Target
 
@@ -61,7 +61,7 @@ class Visitor:
 
     def write_into(self, form: Form, words: str, **others: str) -> Answer:
         """The answer to a form with `words` in all fields for text, and `others` by name."""
-        return self.post(form.action, {**form.values, **dict.fromkeys(form.texts, words), **others})
+        return self.post(form.action, {**form.values, **dict.fromkeys(form.names(*TEXTS), words), **others})
 
     def follow(self, answer: Answer) -> Answer:
         """The answer to a redirect's Location, requested from this same target."""
@@ -70,25 +70,25 @@ class Visitor:
 
     def token(self, path: str) -> str | None:
         """The CSRF token of the first form on the page that has one, or None; its cookie is stored."""
-        form = page_parser.parse(self.get(path).text, path).form_with(TOKEN)
+        form = page_parser.Page(self.get(path).text, path).form_with(TOKEN)
         return form.values[TOKEN] if form else None
 
     def comment_form(self, path: str) -> Form | None:
         """The form for a comment as this visitor gets it, or None."""
-        return page_parser.parse(self.get(path).text, path).comment_form()
+        return page_parser.Page(self.get(path).text, path).comment_form()
 
     def log_in(self, path: str, account: Account) -> Answer:
         """The answer to the login form at `path`, sent with all that the page has put into it.
 
         Raises BadAnswer when the page has no such form.
         """
-        form = page_parser.parse(self.get(path).text, path).login_form()
+        form = page_parser.Page(self.get(path).text, path).login_form()
         if form is None:
             raise BadAnswer(f"GET {path}: no form with a name and a password")
-        name = account.username
-        if form.names[0] in form.emails and "@" not in name:
+        field, name = form.names(*NAMES)[0], account.username
+        if form.kinds[field] == "email" and "@" not in name:
             name += MAIL
-        values = {**form.values, form.names[0]: name, form.passwords[0]: account.password}
+        values = {**form.values, field: name, form.names("password")[0]: account.password}
         return self.post(urljoin(path, form.action), values)
 
     def cookie_header(self) -> dict[str, str]:
@@ -110,7 +110,7 @@ class Visitor:
 def require_password(site: Site, answer: Answer) -> None:
     """Raise BenchError when the login form has come again for an account that the project names."""
     login = site.description.login
-    if login and login.users_env and answer.status == 200 and page_parser.parse(answer.text).login_form():
+    if login and login.users_env and answer.status == 200 and page_parser.Page(answer.text).login_form():
         raise BenchError(
             f"the form at {login.url} refuses the account of {login.users_env[0]}: correct its NAME:PASSWORD, or make "
             "the account in that database"

@@ -322,16 +322,8 @@ def _answer(method: str, head: h11.Response, body: bytes, sent: Sent | None) -> 
     return Answer(head.status_code, f"HTTP/{head.http_version.decode()}", headers, body, delimited, sent)
 
 
-@dataclass(frozen=True)
-class Session:
-    """A TLS session that may be resumed."""
-
-    context: ssl.SSLContext
-    session: ssl.SSLSession | None
-
-
-def handshake(target: Target, version: ssl.TLSVersion) -> Session | None:
-    """The session of a connection in this version of TLS; None where the server refuses that."""
+def handshake(target: Target, version: ssl.TLSVersion) -> tuple[ssl.SSLContext, ssl.SSLSession | None] | None:
+    """The session of a connection in this version of TLS, which may be resumed; None where the server refuses that."""
     with warnings.catch_warnings():
         # Old versions, which are to be refused.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -340,17 +332,15 @@ def handshake(target: Target, version: ssl.TLSVersion) -> Session | None:
         context.set_ciphers("ALL:@SECLEVEL=0")
     try:
         with context.wrap_socket(_connected(target, TIMEOUT_S, None), server_hostname=target.host) as opened:
-            return Session(context, opened.session)
+            return context, opened.session
     except (ssl.SSLError, ConnectionError):
         return None
 
 
-def resumes(target: Target, known: Session) -> bool:
+def resumes(target: Target, context: ssl.SSLContext, session: ssl.SSLSession | None) -> bool:
     """Whether another connection resumes the session."""
-    opened = known.context.wrap_socket(
-        _connected(target, TIMEOUT_S, None), server_hostname=target.host, session=known.session
-    )
-    with opened:
+    connected = _connected(target, TIMEOUT_S, None)
+    with context.wrap_socket(connected, server_hostname=target.host, session=session) as opened:
         return bool(opened.session_reused)
 
 

@@ -167,7 +167,7 @@ def logout(context: Context) -> Iterator[Finding]:
 
 def _logout_form(answer: Answer, path: str) -> Form | None:
     """The form of a page that logs out."""
-    return next((form for form in page_parser.parse(answer.text, path).forms if "logout" in form.action), None)
+    return next((form for form in page_parser.Page(answer.text, path).forms if "logout" in form.action), None)
 
 
 def _comment_form(context: Context) -> Form:

@@ -164,7 +164,7 @@ def tls(context: Context) -> Iterator[Finding]:
         if spoken is not right:
             yield Mismatch(f"{version.name}: {'spoken' if right else 'refused'}", "refused" if right else "spoken")
     session = wire.handshake(context.target, TLSVersion.TLSv1_2)
-    if session and not wire.resumes(context.target, session):
+    if session and not wire.resumes(context.target, *session):
         yield Mismatch("a second connection resumes the first one's session", "a whole handshake")
 
 

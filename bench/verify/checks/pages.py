@@ -77,7 +77,7 @@ def no_cookies(context: Context) -> Iterator[Finding]:
         if path != context.site.urls.get("login"):
             answer = context.first(path)
             yield from context.judge(answer, no_header("Set-Cookie", "no cookie"))
-            if page_parser.parse(answer.text, path).form_with(TOKEN):
+            if page_parser.Page(answer.text, path).form_with(TOKEN):
                 yield answer.wrong("no CSRF token", f"a form with {TOKEN}")
 
 
@@ -86,7 +86,7 @@ def references(context: Context) -> Iterator[Finding]:
     """The style sheets, scripts, pictures and uploads that pages refer to exist with the right type."""
     kinds: dict[str, tuple[str, ...]] = {}
     for path in context.site.html_paths:
-        page = page_parser.parse(context.first(path).text, path)
+        page = page_parser.Page(context.first(path).text, path)
         for types, urls in ((STYLES, page.styles), (SCRIPTS, page.scripts), (PICTURES, page.pictures)):
             kinds |= {url.partition("#")[0]: types for url in urls if url.startswith(context.site.file_urls)}
         kinds |= {url: () for url in page.links if url.startswith(context.site.file_urls)}

@@ -118,7 +118,7 @@ def _anonymous(context: Context, reader: Visitor, answer: Answer) -> Iterator[Fi
 def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
     """Lists and details that nobody has requested yet, one for each order where the site has so many."""
     listed = context.site.url("section")
-    links = page_parser.parse(context.get(listed).text).links
+    links = page_parser.Page(context.get(listed).text).links
     details = [link for link in links if re.fullmatch(rf"{re.escape(listed)}\d+/", link)]
     pages = [f"{listed}page/{number}/" for number in range(3, 9)]
     pages = [path for path in pages if context.get(f"{path}?cold=1").status == 200]

@@ -151,6 +151,6 @@ def static_range(context: Context) -> Iterator[Finding]:
 
 def _referred(context: Context) -> list[str]:
     """The static files that the home page refers to."""
-    page = page_parser.parse(context.first(context.site.url("home")).text)
+    page = page_parser.Page(context.first(context.site.url("home")).text)
     urls = [*page.styles, *page.scripts, *page.pictures]
     return [url for url in urls if url.startswith(context.site.static_url)]
