@@ -73,9 +73,11 @@ class Visitor:
         form = page_parser.Page(self.get(path).text, path).form_with(TOKEN)
         return form.values[TOKEN] if form else None
 
-    def comment_form(self, path: str) -> Form | None:
-        """The form for a comment as this visitor gets it, or None."""
-        return page_parser.Page(self.get(path).text, path).comment_form()
+    def comment_form(self, path: str) -> Form:
+        """The form for a comment as this visitor gets it; raises BadAnswer when the page has none."""
+        if form := page_parser.Page(self.get(path).text, path).comment_form():
+            return form
+        raise BadAnswer(f"GET {path} by {self.who}: no form for a comment")
 
     def log_in(self, path: str, account: Account) -> Answer:
         """The answer to the login form at `path`, sent with all that the page has put into it.

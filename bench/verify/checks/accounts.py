@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from bench.verify import page_parser
 from bench.verify.check import ACCOUNT, AFTER, check
@@ -108,16 +108,9 @@ def comment(context: Context) -> Iterator[Finding]:
     last = context.site.urls.get("post_last", post)
     visitor.get(last)
     context.get(last)
-    if form is None:
-        yield Mismatch(f"GET {post} logged in: a form for a comment", "none")
-        return
-    words = f"verified {secrets.token_hex(8)}"
-    answer = visitor.write_into(form, words)
-    yield from context.judge(answer, redirect(), leads_to(context, None))
+    words, answer = yield from write_comment(context, visitor, form)
     if not answer.redirects:
         return
-    own = visitor.follow(answer)
-    yield from context.judge(own, has(words, what="the comment"), when="by its author")
     before = frozenset(context.seen)
     others = Visitor(context.target).follow(answer)
     # A layer may still serve its stale copy; a new rendering, with a new id, must have the comment.
@@ -126,10 +119,21 @@ def comment(context: Context) -> Iterator[Finding]:
         yield from context.judge(others, has(words, what="the comment"), when="after a comment")
 
 
+def write_comment(context: Context, visitor: Visitor, form: Form) -> Generator[Finding, None, tuple[str, Answer]]:
+    """Write a comment, and see it at once; returns its words and the answer."""
+    words = f"verified {secrets.token_hex(8)}"
+    answer = visitor.write_into(form, words)
+    yield from context.judge(answer, redirect(), leads_to(context, None))
+    if answer.redirects:
+        yield from context.judge(visitor.follow(answer), has(words, what="the comment"), when="by its author")
+    return words, answer
+
+
 @check("comment-needs-login", stage=ACCOUNT)
 def comment_needs_login(context: Context) -> Iterator[Finding]:
     """An anonymous comment is refused with a redirect to the login page."""
-    form, visitor, login = _comment_form(context), Visitor(context.target), context.site.url("login")
+    form, login = context.signed_in().comment_form(context.site.url("commented")), context.site.url("login")
+    visitor = Visitor(context.target)
     answer = visitor.write_into(form, "by nobody", **{TOKEN: visitor.token(login) or ""})
     yield from context.judge(answer, redirect(), leads_to(context, None), when="without login")
     if login not in (answer.header("Location") or ""):
@@ -139,9 +143,10 @@ def comment_needs_login(context: Context) -> Iterator[Finding]:
 @check("comment-without-token", stage=ACCOUNT)
 def comment_without_token(context: Context) -> Iterator[Finding]:
     """A logged-in visitor's comment without a CSRF token gets a 403."""
-    form = _comment_form(context)
+    visitor = context.signed_in()
+    form = visitor.comment_form(context.site.url("commented"))
     del form.values[TOKEN]
-    yield from context.judge(context.signed_in().write_into(form, "without a token"), status(403), when="without token")
+    yield from context.judge(visitor.write_into(form, "without a token"), status(403), when="without token")
 
 
 @check("logout", stage=ACCOUNT)
@@ -168,13 +173,6 @@ def logout(context: Context) -> Iterator[Finding]:
 def _logout_form(answer: Answer, path: str) -> Form | None:
     """The form of a page that logs out."""
     return next((form for form in page_parser.Page(answer.text, path).forms if "logout" in form.action), None)
-
-
-def _comment_form(context: Context) -> Form:
-    """The form for a comment as the account that is logged in gets it; raises NotTried where there is none."""
-    if form := context.signed_in().comment_form(context.site.url("commented")):
-        return form
-    raise NotTried("its page has no form for a comment: see comment")
 
 
 @check("login-limit", stage=AFTER, thorough=True)

@@ -177,7 +177,7 @@ def _refused(context: Context, answer: Answer, *, may_lead: bool = True) -> Iter
 def odd_names(context: Context) -> Iterator[Finding]:
     """Each odd name gets the page of that very name, cached or not, in any order of requests; never a 500."""
     base = f"/__probe__/page/{secrets.token_hex(6)}"
-    yield from _own_pages(context, [f"{base}/{name}/" for name in ODD] + [f"{base}/x", f"{base}/x/?", f"{base}/x/??a"])
+    yield from own_pages(context, [f"{base}/{name}/" for name in ODD] + [f"{base}/x", f"{base}/x/?", f"{base}/x/??a"])
 
 
 @check("long-names", group=NAMES)
@@ -187,7 +187,7 @@ def long_names(context: Context) -> Iterator[Finding]:
     # Of each length; a URL of 300 characters; many short names; a name that is 255 bytes long once decoded.
     names = ["a" * (length - 1) for length in LENGTHS]
     names += ["a" * (300 - len(base) - 3), "a/" * 120, "%C3%A9" * 127]
-    yield from _own_pages(context, [f"{base}/{name}{end}/" for name in names for end in "bc"])
+    yield from own_pages(context, [f"{base}/{name}{end}/" for name in names for end in "bc"])
 
 
 @check("raw-names", group=NAMES)
@@ -196,7 +196,7 @@ def raw_names(context: Context) -> Iterator[Finding]:
     name has its own page, and no such path leads to another file."""
     base = f"/__probe__/page/{secrets.token_hex(6)}/".encode()
     names = [name for raw in RAW for name in dict.fromkeys((raw, quote(raw).encode()))]
-    yield from _own_pages(context, [base + name + b"/" for name in names])
+    yield from own_pages(context, [base + name + b"/" for name in names])
     for path in (located(context, path) for path in RAW_ESCAPES):
         if answer := _answer(context, path):
             yield from context.judge(answer, no_file, no_server_error)
@@ -212,10 +212,10 @@ def other_files(context: Context) -> Iterator[Finding]:
         if context.site.has_404 and not (400 <= answer.status < 500 or answer.status in (301, 302)):
             yield answer.wrong("status 400 to 499", f"status {answer.status}, {len(answer.body)} bytes")
     # Servers treat such a request differently, with and without the layer.
-    yield from _own_pages(context, OWN_KEYS)
+    yield from own_pages(context, OWN_KEYS)
 
 
-def _own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Finding]:
+def own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Finding]:
     """What is wrong unless each path gets the answer it gets when it bypasses the layer, in both orders."""
     require_probes(context)
     right = {path: _summary(_answer(context, path, context.bypass)) for path in paths}

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from bench.verify import page_parser
 from bench.verify.cacheability import different_headers
 from bench.verify.check import check
+from bench.verify.checks import caching
 from bench.verify.checks.bodies import following, next_answer
 from bench.verify.collected import source
 from bench.verify.context import Context
 from bench.verify.expect import Expectation, given, header, no_header, status, varies_if_coded
 from bench.verify.finding import Finding, NotTried
-from bench.verify.hits import MAX_TRIES, PAGES, obstacle_here, require_probes, require_visible_hits, until_hit
+from bench.verify.hits import caches_pages, require_probes
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT, UNKNOWN_PATH
 from bench.verify.wire import Answer, Connection
@@ -116,14 +117,8 @@ def repeat(context: Context) -> Iterator[Finding]:
 @check("hit")
 def hit(context: Context) -> Iterator[Finding]:
     """With a layer that caches pages, home, a list and a detail page are soon hits for anonymous visitors."""
-    if not any(layer.caches == PAGES for layer in context.layers):
-        return
-    require_visible_hits(context)
-    for path in context.site.main_paths:
-        if why := obstacle_here(context, answer := context.first(path)):
-            yield NotTried(f"{path} is not cached: {why}")
-        elif until_hit(context, path) is None:
-            yield answer.wrong("an X-Render-Id a second time", f"{MAX_TRIES} renderings for as many requests")
+    if caches_pages(context):
+        yield from caching.keeps_site.run(context)
 
 
 @check("kept-headers")
