@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from bench.verify import wire
 from bench.verify.context import Context
@@ -114,23 +114,6 @@ def at_once(context: Context, path: str, clients: int) -> list[Answer]:
         return list(pool.map(ask, range(clients)))
 
 
-class Asked(threading.Thread):
-    """One anonymous request in a thread; `answer` is None when it failed, and `error` is the reason."""
-
-    def __init__(self, context: Context, path: str, headers: wire.Headers = ()):
-        super().__init__(daemon=True)
-        self.context, self.path, self.headers = context, path, headers
-        self.answer: Answer | None = None
-        self.error: BadAnswer | OSError | None = None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self.answer = self.context.get(self.path, self.headers)
-        except (BadAnswer, OSError) as error:
-            self.error = error
-
-
 class Slow:
     """A rendering that has read a row's title when the block begins, and answers when it ends.
 
@@ -141,15 +124,16 @@ class Slow:
         self.context, self.writer, self.row = context, writer, row
         self.path = f"{row.probe_page}{view}/{secrets.token_hex(8)}/"
         self.headers = headers
-        self.asked: list[Asked] = []
+        self.asked: list[Future[Answer]] = []
         self.reached = False
+        self._pool = ThreadPoolExecutor(2)
 
     def __enter__(self) -> Slow:
         self.writer.gate(self.row, "close")
-        self.asked.append(Asked(self.context, self.path, self.headers))
+        self._ask()
         deadline = time.monotonic() + GATE_S
         # An answer that has come already never waits at the gate.
-        while not self.reached and self.asked[0].is_alive() and time.monotonic() < deadline:
+        while not self.reached and not self.asked[0].done() and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
             self.reached = bool(self.writer.gate(self.row, "look"))
         return self
@@ -157,11 +141,14 @@ class Slow:
     @property
     def under_way(self) -> bool:
         """Whether the rendering has read the row and is still going on."""
-        return self.reached and self.asked[0].is_alive()
+        return self.reached and not self.asked[0].done()
 
-    def ask_again(self) -> Asked:
+    def _ask(self) -> None:
+        self.asked.append(self._pool.submit(self.context.get, self.path, self.headers))
+
+    def ask_again(self) -> Future[Answer]:
         """Another client requests the page during the first rendering."""
-        self.asked.append(Asked(self.context, self.path, self.headers))
+        self._ask()
         # Time for it to arrive; if it arrives later, it must get the new page all the same.
         time.sleep(PAUSE_S)
         return self.asked[-1]
@@ -170,8 +157,7 @@ class Slow:
         # With its workers killed the site may not answer; then nobody waits at the gate either.
         with contextlib.suppress(BadAnswer, OSError):
             self.writer.gate(self.row, "open")
-        for asked in self.asked:
-            asked.join()
+        self._pool.shutdown()
 
 
 def race(context: Context, writer: Writer, row: Row, what: str, others: int = 0) -> tuple[Right, list[Answer]] | None:
@@ -187,7 +173,7 @@ def race(context: Context, writer: Writer, row: Row, what: str, others: int = 0)
             late = [slow.ask_again() for _ in range(others)]
         if in_time:
             right = Right(slow.path, words(row.title), words(old.title))
-            return right, [asked.answer for asked in late if asked.answer]
+            return right, [asked.result() for asked in late if not asked.exception()]
     return None
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench.machine.small_disk import CannotMount, SmallDisk
@@ -14,7 +15,7 @@ from bench.verify import rows
 from bench.verify.check import check
 from bench.verify.checks.freshness import SHORT_TTL_S, require_invalidation
 from bench.verify.context import Context
-from bench.verify.crowd import NO_RACE, Asked, Clients, Slow, after_race, race
+from bench.verify.crowd import NO_RACE, Clients, Slow, after_race, race
 from bench.verify.expect import Expectation
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import new_path, repeat, require_probes, until_hit, whole
@@ -167,14 +168,13 @@ def holder_killed(context: Context) -> Iterator[Finding]:
     bound_s = 3 * context.own.ready_s + RENDERED_ANEW_S
     with new_rows(context) as (writer, (row,)):
         for _ in range(ATTEMPTS):
-            with Slow(context, writer, row) as slow:
-                waiting = [Asked(context, slow.path) for _ in range(WAITING)]
+            with ThreadPoolExecutor(WAITING) as pool, Slow(context, writer, row) as slow:
+                for _ in range(WAITING):
+                    pool.submit(context.get, slow.path)
                 # Killed once only: some masters wait before they replace workers that die one soon after another.
                 if in_time := slow.under_way:
                     must_kill_application(context)
                     took_s = seconds_until(context, new_path())
-            for asked in waiting:
-                asked.join()
             if in_time:
                 break
         else:
@@ -210,11 +210,11 @@ def _killed_mid_body(context: Context, writer: Writer, row: Row, headers: dict[s
             if not is_back(context):
                 raise _not_back(context)
         (asked,) = slow.asked
-        if isinstance(asked.error, TooLate):
-            yield Mismatch("a connection that closes when the body breaks off", str(asked.error))
+        if isinstance(error := asked.exception(), TooLate):
+            yield Mismatch("a connection that closes when the body breaks off", str(error))
         # A server in between may have sent nothing yet, and answers with an error of its own.
-        if asked.answer and asked.answer.status < 500:
-            yield from context.judge(asked.answer, complete)
+        if not error and asked.result().status < 500:
+            yield from context.judge(asked.result(), complete)
         try:
             again = context.get(slow.path, headers)
         except ConnectionRefusedError:
