@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import select
 import socket
 import ssl
-import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -170,7 +168,6 @@ class Connection:
 
     def __init__(self, target: Target, timeout_s: float | None = None, receive_buffer: int | None = None):
         self.target = target
-        self.used = False
         self.socket = _connected(target, timeout_s or TIMEOUT_S, receive_buffer)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if target.tls:
@@ -200,26 +197,18 @@ class Connection:
         return True
 
     def quiet_for(self, seconds: float) -> bool:
-        """Wait; returns whether the server neither sent nor closed anything."""
-        deadline = time.monotonic() + seconds
-        while select.select([self.socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            if self._came():
-                return False
-        return True
-
-    def _came(self) -> bool:
-        """Take what has come; whether that is data or the end, and not only TLS's session ticket."""
+        """Wait; returns whether the server neither sent nor closed anything, but for TLS's session ticket."""
         timeout = self.socket.gettimeout()
-        self.socket.settimeout(0)
+        self.socket.settimeout(seconds)
         try:
             self._left += self.socket.recv(PIECE_BYTES)
-        except (BlockingIOError, ssl.SSLWantReadError):
-            return False
-        except OSError:
+        except TimeoutError:
             return True
+        except OSError:
+            return False
         finally:
             self.socket.settimeout(timeout)
-        return True
+        return False
 
     def early_bytes(self) -> bytes:
         """The first bytes of what comes, empty when the server closes the connection."""
@@ -253,7 +242,6 @@ class Connection:
         Raises Closed when the connection ends first, BadAnswer when the bytes are not one complete answer or come too
         late, OSError when the connection breaks.
         """
-        self.used = True
         try:
             return self._read(method, pause, sent)
         except TimeoutError:
