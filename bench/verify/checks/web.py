@@ -163,11 +163,8 @@ class _Flood:
         if wrong:
             got = f"{len(wrong)} others, such as status {wrong[0].status}"
             yield wrong[0].wrong(f"status {right}, as for all of {len(requests)}", got)
-        gone = [
-            answer
-            for answer in map(self.context.get, self.primed)
-            if render_id(answer) not in self.primed[_path(answer)]
-        ]
+        found = [(self.context.get(path), known) for path, known in self.primed.items()]
+        gone = [answer for answer, known in found if render_id(answer) not in known]
         if len(gone) == len(self.primed):
             yield gone[0].wrong(
                 f"still cached after {self.what}, or another of {len(gone)} pages", "all are rendered again"
@@ -197,10 +194,6 @@ class _Flood:
         return self.context.get(url, {"Cookie": cookie} if cookie else {}, host=host)
 
 
-def _path(answer: Answer) -> str:
-    return str(answer.sent.path) if answer.sent else ""
-
-
 @check("public-pages")
 def public_pages(context: Context) -> Iterator[Finding]:
     """Public pages are hits for visitors with cookies of their own, and no hit sets a cookie; the hit ratio is
@@ -212,7 +205,9 @@ def public_pages(context: Context) -> Iterator[Finding]:
         raise NotTried("the project names no public page that answers 200 with HTML")
     hits = requests = 0
     for path in paths:
-        answers = _answers(context, path)
+        # Each visitor has the cookies that the site gives them and one of analytics.
+        visitors = [Visitor(context.target, {"_ga": f"GA1.1.{secrets.randbelow(10**9)}"}) for _ in range(READERS)]
+        answers = [visitor.get(path) for visitor in visitors for _ in range(READS)]
         # What another visitor has been given before: a page of one's own is no use to others.
         found = [number for number, answer in enumerate(answers) if is_hit(answer, answers[: number // READS * READS])]
         for answer in (answers[number] for number in found):
@@ -223,15 +218,6 @@ def public_pages(context: Context) -> Iterator[Finding]:
         if not found:
             yield _why(context, path, answers)
     yield Figure("hit_ratio_public_pages", hits / requests)
-
-
-def _answers(context: Context, path: str) -> list[Answer]:
-    """The answers to visitors, each with the cookies that the site gives them and one of analytics."""
-    answers = []
-    for _ in range(READERS):
-        visitor = Visitor(context.target, {"_ga": f"GA1.1.{secrets.randbelow(10**9)}"})
-        answers += [visitor.get(path) for _ in range(READS)]
-    return answers
 
 
 def _why(context: Context, path: str, answers: list[Answer]) -> Finding:
