@@ -23,6 +23,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
+from wsgiref.util import setup_testing_defaults
 
 from tests.bench.verify import mutations
 from tests.bench.verify.mutant_cache import RULES, Answer, Asked, Cache
@@ -124,10 +125,9 @@ class SiteHandler(BaseHTTPRequestHandler):
         variables = {"HTTP_" + name.upper().replace("-", "_"): value for name, value in passed.items()}
         if "believes-internal" in self.mutant.wrong and asked.header("x-token-cookie"):
             variables["HTTP_COOKIE"] = asked.header("x-token-cookie")
-        return {
+        environ = {
             **variables,
             "REQUEST_METHOD": asked.method,
-            "SCRIPT_NAME": "",
             "PATH_INFO": unquote_to_bytes(asked.path.encode("latin-1")).decode("latin-1"),
             "RAW_URI": asked.path,
             "REQUEST_URI": asked.path,
@@ -138,14 +138,11 @@ class SiteHandler(BaseHTTPRequestHandler):
             "SERVER_PORT": port or "80",
             "SERVER_PROTOCOL": "HTTP/1.1",
             "REMOTE_ADDR": "127.0.0.1",
-            "wsgi.version": (1, 0),
-            "wsgi.url_scheme": "http",
             "wsgi.input": io.BytesIO(asked.body),
             "wsgi.errors": sys.stderr,
-            "wsgi.multithread": True,
-            "wsgi.multiprocess": True,
-            "wsgi.run_once": False,
         }
+        setup_testing_defaults(environ)
+        return environ
 
     def called(self, asked: Asked) -> tuple[Answer, Any]:
         """The head of the site's answer, and its pieces."""

@@ -90,31 +90,6 @@ LOGIN_URL, LOGIN_REDIRECT_URL = "/sign-in/", "/me/"
 STATIC_ROOT = BASE_DIR / "collected"
 SESSION_COOKIE_NAME = "shop_session"
 """
-# What the kit lays over a project to look inside it.
-OVERLAY = """
-import os
-
-from shop.settings import *
-
-INSTALLED_APPS = [*INSTALLED_APPS, "benchapp.caching", "bench.inside"]
-CACHING_SECONDS, CACHING_LAYERS = 60, {name: {} for name in os.environ.get("LAYERS", "").split()}
-from benchapp.caching import registry
-
-MIDDLEWARE = [
-    *registry.outer_middleware(CACHING_LAYERS),
-    *MIDDLEWARE,
-    *registry.inner_middleware(CACHING_LAYERS),
-    "benchapp.caching.rendering.render_id",
-]
-ROOT_URLCONF = "measured_urls"
-"""
-OVERLAY_URLS = """
-from django.urls import include, path
-
-from shop.urls import urlpatterns as own
-
-urlpatterns = [path("__probe__/", include("bench.inside.urls")), *own]
-"""
 WRITE = "shell -c 'import secrets; from notes.models import Note; Note.objects.create(title=secrets.token_hex(8))'"
 
 DESCRIPTION = """
@@ -128,10 +103,16 @@ page = "/me/"
 """
 
 
-def environment(folder: Path, **more: str) -> dict[str, str]:
-    """The environment of the project with the kit laid over it."""
-    path = os.pathsep.join((str(folder), str(paths.PROJECT)))
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": path, "DJANGO_SETTINGS_MODULE": "measured", **more}
+def environment(folder: Path, *layers: str) -> dict[str, str]:
+    """The environment of the project with the kit, its probes and these layers laid over it."""
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join((str(folder), str(paths.PROJECT))),
+        "DJANGO_SETTINGS_MODULE": "bench.inside.serving.settings",
+        "OVERLAID_SETTINGS": "shop.settings",
+        "BENCHAPP_PROBES": "1",
+        **{f"CACHING_{layer.upper().replace('-', '_')}": "1" for layer in layers},
+    }
 
 
 def make(folder: Path) -> Path:
@@ -146,8 +127,6 @@ def make(folder: Path) -> Path:
         ("notes/templates/sign_in.html", FORM),
         ("notes/templates/subscribe.html", FORM),
         ("shop/urls.py", URLS),
-        ("measured.py", OVERLAY),
-        ("measured_urls.py", OVERLAY_URLS),
     ):
         (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text(text)
@@ -170,7 +149,7 @@ def served(project: Path, *layers: str) -> Iterator[str]:
     argv = [sys.executable, "-m", "gunicorn", "--threads", "16", "--no-control-socket", "--bind", f"127.0.0.1:{port}"]
     log = (project / "server.log").open("w")
     process = subprocess.Popen(
-        [*argv, "shop.wsgi"], cwd=project, env=environment(project, LAYERS=" ".join(layers)), stdout=log, stderr=log
+        [*argv, "shop.wsgi"], cwd=project, env=environment(project, *layers), stdout=log, stderr=log
     )
     try:
         url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + READY_S

@@ -197,7 +197,7 @@ def test_without_public_pages_a_root_that_is_none_is_one_line(project):
 def described(project, tmp_path_factory):
     """The project as its owner has it, with a description and nothing of the kit; one of its views leaks."""
     folder = tmp_path_factory.mktemp("described") / "shop"
-    shutil.copytree(project, folder, ignore=shutil.ignore_patterns("measured*", "collected", "server.log"))
+    shutil.copytree(project, folder, ignore=shutil.ignore_patterns("collected", "server.log"))
     (folder / "pyproject.toml").write_text(small_project.DESCRIPTION)
     for path in (folder.parent, *folder.rglob("*")):
         path.chmod(path.stat().st_mode | 0o555)  # the servers' user is another one
