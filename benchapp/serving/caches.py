@@ -20,14 +20,6 @@ REPAIRED_BACKENDS = {
     }.items()
 }
 REDIS_OPTIONS = {"socket_timeout": 1}  # seconds
-# A memcached that is down or hangs makes pages slower, not broken; it is retried soon.
-MEMCACHED_OPTIONS = {
-    "ignore_exc": True,
-    "connect_timeout": 1,  # seconds, like the others
-    "timeout": 1,
-    "retry_timeout": 1,
-    "no_delay": True,
-}
 
 
 def cache(env: environ.Env, name: str, prefix: str, timeout_s: int) -> dict:
@@ -41,8 +33,6 @@ def cache(env: environ.Env, name: str, prefix: str, timeout_s: int) -> dict:
         cache["LOCATION"] = f"{cache['LOCATION']}{prefix}"
     if kind in LIMITED_BACKENDS:
         cache.setdefault("OPTIONS", {}).setdefault("MAX_ENTRIES", MAX_ENTRIES)
-    elif kind == "SharedMemcachedCache":
-        cache["OPTIONS"] = MEMCACHED_OPTIONS | cache.get("OPTIONS", {})
     elif kind == "TolerantRedisCache":
         cache["OPTIONS"] = REDIS_OPTIONS | cache.get("OPTIONS", {})
     return cache

@@ -62,46 +62,22 @@ class SharedMemcachedCache(FetchAhead, PyMemcacheCache):
     def _cache(self) -> Any:
         # A forked process gets its own client.
         if self._pid != os.getpid():
-            self._pid, self._client = os.getpid(), _shared_client(self)
+            self._client, self._pid = self._shared_client(), os.getpid()
         return self._client
+
+    def _shared_client(self) -> Any:
+        from benchapp.caching.repairs.pymemcache_client import ThreadSafeClient  # an optional package
+
+        key = (os.getpid(), *self.client_servers, repr(sorted(self._options.items())))
+        return _clients.get(key) or _clients.setdefault(key, ThreadSafeClient(self.client_servers, **self._options))
 
     def close(self, **kwargs: Any) -> None:
         """Keep the connections open."""
         self._ahead = {}
 
 
+# The clients of this process.
 _clients: dict[tuple, Any] = {}
-
-
-def _shared_client(cache: SharedMemcachedCache) -> Any:
-    """The client of this process for these servers."""
-    from benchapp.caching.repairs.pymemcache_client import ThreadSafeClient  # an optional package
-
-    options = dict(cache._options)
-    if len(cache.client_servers) == 1:
-        options["hasher"] = OneNode
-    key = (os.getpid(), *cache.client_servers, repr(sorted(options.items())))
-    if key not in _clients:
-        _clients[key] = ThreadSafeClient(cache.client_servers, use_pooling=True, **options)
-    return _clients[key]
-
-
-class OneNode:
-    """The node of every key where there is one server: no key is hashed in Python."""
-
-    def __init__(self) -> None:
-        self.nodes: list[str] = []
-
-    def add_node(self, node: str) -> None:
-        self.nodes.append(node)
-
-    def remove_node(self, node: str) -> None:
-        self.nodes.remove(node)
-
-    def get_node(self, key: str) -> str | None:
-        return self.nodes[0] if self.nodes else None
-
-
 _breakers: dict[tuple, CircuitBreaker] = {}
 
 

@@ -9,8 +9,26 @@ from typing import Any
 
 from pymemcache.client.base import Client
 from pymemcache.client.hash import HashClient
+from pymemcache.client.rendezvous import RendezvousHash
 from pymemcache.client.retrying import RetryingClient
 from pymemcache.exceptions import MemcacheUnexpectedCloseError
+
+# A memcached that is down or hangs makes pages slower, not broken; it is tried again soon. Times in seconds.
+DEFAULTS = {
+    "use_pooling": True,
+    "ignore_exc": True,
+    "connect_timeout": 1,
+    "timeout": 1,
+    "retry_timeout": 1,
+    "no_delay": True,
+}
+
+
+class OneNode(RendezvousHash):
+    """The node of every key where there is one server: no key is hashed in Python."""
+
+    def get_node(self, key: str) -> str | None:
+        return self.nodes[0] if self.nodes else None
 
 
 def reconnecting(*args: Any, **kwargs: Any) -> RetryingClient:
@@ -38,9 +56,10 @@ class ThreadSafeClient(HashClient):
 
     client_class = staticmethod(reconnecting)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, servers: list[str], **options: Any) -> None:
         self._failed_lock = threading.Lock()
-        super().__init__(*args, **{**kwargs, "retry_attempts": sys.maxsize})
+        hasher = OneNode if len(servers) == 1 else RendezvousHash
+        super().__init__(servers, **{"hasher": hasher, **DEFAULTS, **options, "retry_attempts": sys.maxsize})
 
     def _safely_run_set_many(self, client: Any, values: Any, *args: Any, **kwargs: Any) -> list:
         try:

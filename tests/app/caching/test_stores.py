@@ -35,7 +35,7 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     with memcached(path):
         pages = MemcachedStore(f"unix:{path}", 60)
         yield pages, lambda url: pages.client.get(f"page:{url}")
-        pages.client.close()
+        pages.close()
 
 
 def put(store: BodyStore, *paths: str) -> None:
@@ -112,7 +112,7 @@ def test_anonymous_pages_are_stored_in_memcached(rows: Rows, site_with: Site, so
         for path, extra in (("/authors/", {"HTTP_COOKIE": "sessionid=x"}), ("/login/", {}), ("/comments/?a=1", {})):
             Client().get(path, **extra)
             assert pages.client.get(f"page:{path.partition('?')[0]}") is None
-        pages.client.close()
+        pages.close()
 
 
 def test_memcached_that_is_down_breaks_no_page(rows: Rows, site_with: Site, tmp_path: Path):
