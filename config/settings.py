@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import environ
 from django.core.management.utils import get_random_secret_key
 from whitenoise.compress import Compressor
 
@@ -18,59 +17,57 @@ from config.log_filters import one_line, one_line_without_database
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
 
-env = environ.Env()
+env = environment.Env()
 # What systemd hands over in place of variables is read like them.
 env.ENVIRON = environment.with_credentials(env.ENVIRON)
 
 # --- Core ---------------------------------------------------------------------------------------
 
-DEBUG = environment.flag(env, "DEBUG", default=False)
+DEBUG = env.flag("DEBUG")
 # A server needs one, so that its processes, and it after a restart, accept each other's sessions. Commands do without;
 # `check --deploy` knows a key without one by its prefix, and refuses it.
-SECRET_KEY = env.str("SECRET_KEY", default="").strip() or f"django-insecure-{get_random_secret_key()}"
+SECRET_KEY = env.text("SECRET_KEY") or f"django-insecure-{get_random_secret_key()}"
 # Earlier keys, with spaces between: what they signed, such as sessions, stays valid while they are here.
-SECRET_KEY_FALLBACKS = env.str("SECRET_KEY_FALLBACKS", default="").split()
-ALLOWED_HOSTS = environment.hosts(env, "ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
-CSRF_TRUSTED_ORIGINS = environment.origins(env, "CSRF_TRUSTED_ORIGINS")
+SECRET_KEY_FALLBACKS = env.text("SECRET_KEY_FALLBACKS").split()
+ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS")
 # A reverse proxy that overwrites X-Forwarded-Proto and X-Real-IP is in front: trust them.
-BENCHAPP_BEHIND_PROXY = environment.flag(env, "BENCHAPP_BEHIND_PROXY", default=False)
+BENCHAPP_BEHIND_PROXY = env.flag("BENCHAPP_BEHIND_PROXY")
 # Networks of balancers and CDNs: X-Forwarded-For, and where no reverse proxy is ours X-Forwarded-Proto, is believed.
-BENCHAPP_TRUSTED_PROXIES = environment.networks(env, "BENCHAPP_TRUSTED_PROXIES")
+BENCHAPP_TRUSTED_PROXIES = env.networks("BENCHAPP_TRUSTED_PROXIES")
 # Another reverse proxy, in front of the whole chain, sends FrontAddress and FrontProto instead: trust those.
-BENCHAPP_FRONT = environment.flag(env, "BENCHAPP_FRONT", default=False)
+BENCHAPP_FRONT = env.flag("BENCHAPP_FRONT")
 # Production over HTTPS: redirect plain HTTP, send HSTS, mark cookies secure.
-BENCHAPP_HTTPS = environment.flag(env, "BENCHAPP_HTTPS", default=False)
+BENCHAPP_HTTPS = env.flag("BENCHAPP_HTTPS")
 # How long browsers are to use HTTPS alone, in seconds; with BENCHAPP_HTTPS only.
-BENCHAPP_HSTS_SECONDS = environment.whole_number(
-    env, "BENCHAPP_HSTS_SECONDS", 30 * 24 * 3600, minimum=0, maximum=63_072_000
-)
+BENCHAPP_HSTS_SECONDS = env.whole_number("BENCHAPP_HSTS_SECONDS", 30 * 24 * 3600, minimum=0, maximum=63_072_000)
 # One time to live, in seconds, for every caching layer.
-CACHING_SECONDS = environment.whole_number(env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
+CACHING_SECONDS = env.whole_number("BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 # The active caching layers with their options, from CACHING_<LAYER> and CACHING_<LAYER>_<OPTION>.
-CACHING_LAYERS = environment.caching_layers(env, registry.LAYERS, base=BASE_DIR)
+CACHING_LAYERS = env.caching_layers(BASE_DIR)
 # The port that visitors ask for, where it is not the usual one: no page is stored with the addresses of another.
-CACHING_PORT = env.str("BENCHAPP_PORT", default="")
+CACHING_PORT = env.text("BENCHAPP_PORT")
 # How the site is served, which config/wsgi.py and asgi.py say: commands and tests have no server.
-BENCHAPP_SERVER = environment.choice(env, "BENCHAPP_SERVER", ("none", "wsgi", "asgi"))
+BENCHAPP_SERVER = env.choice("BENCHAPP_SERVER", "none", "wsgi", "asgi")
 # How many requests an ASGI process handles at a time, each in a thread of its own.
-BENCHAPP_ASGI_THREADS = environment.whole_number(env, "BENCHAPP_ASGI_THREADS", 16, minimum=1, maximum=1000)
+BENCHAPP_ASGI_THREADS = env.whole_number("BENCHAPP_ASGI_THREADS", 16, minimum=1, maximum=1000)
 # Seconds for which a database connection persists between requests. 0 where threads do not persist either: a connection
 # belongs to a thread, and those of ended threads would stay open. https://docs.djangoproject.com/en/5.2/ref/databases/#caveats
-BENCHAPP_CONN_MAX_AGE = environment.whole_number(
-    env, "BENCHAPP_CONN_MAX_AGE", 0 if BENCHAPP_SERVER == "asgi" else 600, minimum=0, maximum=86_400
+BENCHAPP_CONN_MAX_AGE = env.whole_number(
+    "BENCHAPP_CONN_MAX_AGE", 0 if BENCHAPP_SERVER == "asgi" else 600, minimum=0, maximum=86_400
 )
 # Seconds that a request waits for the database before it is answered with 503: for a connection, a lock, a statement.
 # Less than a visitor's patience, and than what a health check allows, since a wait holds a worker. Commands wait.
-BENCHAPP_DATABASE_TIMEOUT = environment.whole_number(env, "BENCHAPP_DATABASE_TIMEOUT", 2, minimum=1, maximum=3600)
+BENCHAPP_DATABASE_TIMEOUT = env.whole_number("BENCHAPP_DATABASE_TIMEOUT", 2, minimum=1, maximum=3600)
 # A line a request to standard error, where no web server writes an access log.
-BENCHAPP_ACCESS_LOG = environment.flag(env, "BENCHAPP_ACCESS_LOG", default=False)
+BENCHAPP_ACCESS_LOG = env.flag("BENCHAPP_ACCESS_LOG")
 # Pages are compressed by the site, where no web server does it.
-BENCHAPP_COMPRESS_PAGES = environment.flag(env, "BENCHAPP_COMPRESS_PAGES", default=False)
+BENCHAPP_COMPRESS_PAGES = env.flag("BENCHAPP_COMPRESS_PAGES")
 # Static files from the application server; off where a web server serves /static/.
-BENCHAPP_WHITENOISE = environment.flag(env, "BENCHAPP_WHITENOISE", default=True)
+BENCHAPP_WHITENOISE = env.flag("BENCHAPP_WHITENOISE", default=True)
 # The apps `bench.inside` and `bench.inside.site`: commands of the instrument, and views that read and write inside a
 # worker. Off in production.
-BENCHAPP_PROBES = environment.flag(env, "BENCHAPP_PROBES", default=False)
+BENCHAPP_PROBES = env.flag("BENCHAPP_PROBES")
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -159,7 +156,7 @@ SQLITE_OPTIONS = {
     "timeout": 20 if BENCHAPP_SERVER == "none" else min(BENCHAPP_DATABASE_TIMEOUT, 20),  # s, for another writer
 }
 
-DATABASES = {"default": environment.database(env, "DATABASE_URL", VAR_DIR / "data" / "benchapp.sqlite3", BASE_DIR)}
+DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{VAR_DIR}/data/benchapp.sqlite3", BASE_DIR)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS | DATABASES["default"].get("OPTIONS", {})
 elif BENCHAPP_SERVER != "none":
@@ -187,7 +184,7 @@ CACHES = {
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = environment.directory(env, "BENCHAPP_STATIC_ROOT", VAR_DIR / "static", base=BASE_DIR)
+STATIC_ROOT = env.directory("BENCHAPP_STATIC_ROOT", BASE_DIR, VAR_DIR / "static")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "config.static_files.Storage"},

@@ -11,7 +11,6 @@ from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
-import environ
 from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 
@@ -24,7 +23,7 @@ globals().update(_said)
 if below.CONFIGURATION in os.environ:
     globals()[os.environ[below.CONFIGURATION]] = below.Configured
 
-_env = environ.Env()
+_env = environment.Env()
 # The project's folder, to which a release's link leads now: the working directory may be that of the release before.
 _base = Path(_below.__file__).resolve().parents[_below.__name__.count(".") + hasattr(_below, "__path__")]
 # Django's defaults, where the settings below say nothing.
@@ -36,9 +35,9 @@ _apps = list(_said.get("INSTALLED_APPS", ()))
 # Before the project makes its ASGI application.
 websockets.refuse()
 DEBUG = False
-ALLOWED_HOSTS = environment.hosts(_env, "BENCHAPP_ALLOWED_HOSTS", list(_said.get("ALLOWED_HOSTS", ())))
+ALLOWED_HOSTS = _env.hosts("BENCHAPP_ALLOWED_HOSTS", list(_said.get("ALLOWED_HOSTS", ())))
 # Paths that are answered whatever host a balancer names.
-BENCHAPP_HEALTH_PATHS = json.loads(os.environ.get("BENCHAPP_HEALTH_PATHS", "[]"))
+BENCHAPP_HEALTH_PATHS = _env.json("BENCHAPP_HEALTH_PATHS", [])
 # Its own middleware may refuse all but its own names; those of this machine are for development.
 _local = {"localhost", "127.0.0.1", "[::1]"}
 BENCHAPP_OWN_HOSTS = [_name for _name in _said.get("ALLOWED_HOSTS", ()) if _name not in _local] or ALLOWED_HOSTS
@@ -46,19 +45,19 @@ BENCHAPP_OWN_HOSTS = [_name for _name in _said.get("ALLOWED_HOSTS", ()) if _name
 
 def _folder(variable: str) -> str | Path | None:
     """A folder of the environment, of the type that the project's code expects; else the one of its settings."""
-    name, found = variable.removeprefix("BENCHAPP_"), environment.directory(_env, variable, None, _base)
+    name, found = variable.removeprefix("BENCHAPP_"), _env.directory(variable, _base)
     given = _said.get(name, getattr(global_settings, name))
     return given if found is None else str(found) if isinstance(given, str) else found
 
 
 STATIC_ROOT, MEDIA_ROOT = _folder("BENCHAPP_STATIC_ROOT"), _folder("BENCHAPP_MEDIA_ROOT")
-if not environment.flag(_env, "BENCHAPP_HTTPS", default=False):
+if not _env.flag("BENCHAPP_HTTPS"):
     # Over plain HTTP on this machine, a redirect to HTTPS leads nowhere and a secure cookie never comes back.
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False
     # Nor does one to www. lead anywhere, and no browser sends a cookie of another domain.
     PREPEND_WWW, SESSION_COOKIE_DOMAIN, CSRF_COOKIE_DOMAIN = False, None, None
-BENCHAPP_BEHIND_PROXY = environment.flag(_env, "BENCHAPP_BEHIND_PROXY", default=False)
-BENCHAPP_FRONT = environment.flag(_env, "BENCHAPP_FRONT", default=False)
+BENCHAPP_BEHIND_PROXY = _env.flag("BENCHAPP_BEHIND_PROXY")
+BENCHAPP_FRONT = _env.flag("BENCHAPP_FRONT")
 if BENCHAPP_BEHIND_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_FRONTPROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
 
@@ -75,11 +74,11 @@ WHITENOISE_MIMETYPES = {
 
 # Other SQLite files by alias, and a URL for the default database. Everything else of a database stays as it is.
 DATABASES = {_alias: dict(_database) for _alias, _database in _said.get("DATABASES", {}).items()}
-for _alias, _file in json.loads(os.environ.get("BENCHAPP_DATABASE_FILES", "{}")).items():
+for _alias, _file in _env.json("BENCHAPP_DATABASE_FILES", {}).items():
     if "sqlite" in DATABASES[_alias]["ENGINE"]:
         DATABASES[_alias]["NAME"] = _file
 if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
-    _found = environment.database(_env, "BENCHAPP_DATABASE_URL", _base, _base, environment.ALL_DATABASE_SCHEMES)
+    _found = _env.database("BENCHAPP_DATABASE_URL", "", _base, environment.ALL_DATABASE_SCHEMES)
     try:
         DATABASES["default"] = below.database(DATABASES.get("default", {}), _found)
     except ValueError as _error:
@@ -88,13 +87,13 @@ if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
 # --- Caching layers -----------------------------------------------------------------------------
 
 CACHES = _said.get("CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
-CACHING_SECONDS = environment.whole_number(_env, "BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
-CACHING_LAYERS = environment.caching_layers(_env, registry.LAYERS, base=_base)
+CACHING_SECONDS = _env.whole_number("BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
+CACHING_LAYERS = _env.caching_layers(_base)
 # The port that visitors ask for, where it is not the usual one.
-CACHING_PORT = os.environ.get("BENCHAPP_PORT", "")
+CACHING_PORT = _env.text("BENCHAPP_PORT")
 # What the project says of itself: the pages that may be cached, and those that a write of each model makes stale.
-CACHING_PUBLIC = json.loads(os.environ.get("BENCHAPP_PUBLIC", "[]"))
-CACHING_STALE = json.loads(os.environ.get("BENCHAPP_STALE", "{}"))
+CACHING_PUBLIC = _env.json("BENCHAPP_PUBLIC", [])
+CACHING_STALE = _env.json("BENCHAPP_STALE", {})
 # The headers that all its pages have, percent-encoded: a server that stores bodies alone sends them, too.
 CACHING_PAGE_HEADERS = json.loads(unquote(os.environ.get("BENCHAPP_PAGE_HEADERS", "{}")))
 _cookie_messages = ("storage.fallback.FallbackStorage", "storage.cookie.CookieStorage")
@@ -135,7 +134,7 @@ LOGGING = _said.get("LOGGING", None) or {
 if _files := os.environ.get("BENCHAPP_FILES"):
     LOGGING, CACHES = files.logs_in(Path(_files), LOGGING), files.caches_in(Path(_files), CACHES)
     # Nothing of its production is touched either.
-    _remote = json.loads(os.environ.get("BENCHAPP_REMOTE_STORAGES", "[]"))
+    _remote = _env.json("BENCHAPP_REMOTE_STORAGES", [])
     globals().update(elsewhere.replaced({**_said, "CACHES": CACHES}, _remote, Path(_files)))
 INSTALLED_APPS = [*_apps, "benchapp.caching"]
 
@@ -144,7 +143,7 @@ INSTALLED_APPS = [*_apps, "benchapp.caching"]
 _first = {"django.middleware.security.SecurityMiddleware", "whitenoise.middleware.WhiteNoiseMiddleware"}
 _outer = len(list(takewhile(_first.__contains__, _middleware)))
 _static = "whitenoise.middleware.WhiteNoiseMiddleware"
-_serves_static = environment.flag(_env, "BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
+_serves_static = _env.flag("BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
     "benchapp.serving.streaming.at_once",
     "benchapp.serving.client_address.any_host_for_health",

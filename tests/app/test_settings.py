@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import environ
 import pytest
 from django.conf import settings as site
 from django.core.exceptions import ImproperlyConfigured
@@ -21,72 +21,43 @@ from tests.managing import manage
 
 FromEnvironment = Callable[..., dict[str, Any]]
 
-REFUSED = [
-    ("DEBUG", "maybe", "DEBUG='maybe' is not a switch: use 1 or 0"),
-    ("CACHING_FRAGMENTS", "2", "CACHING_FRAGMENTS='2' is not a switch: use 1 or 0"),
-    ("CACHING_SITE_MIDDLEWARE", "si", "CACHING_SITE_MIDDLEWARE='si' is not a switch: use 1 or 0"),
-    ("BENCHAPP_WHITENOISE", "none", "BENCHAPP_WHITENOISE='none' is not a switch: use 1 or 0"),
-    ("BENCHAPP_BEHIND_PROXY", "nginx", "BENCHAPP_BEHIND_PROXY='nginx' is not a switch: use 1 or 0"),
-    ("BENCHAPP_HTTPS", "https", "BENCHAPP_HTTPS='https' is not a switch: use 1 or 0"),
-    ("BENCHAPP_SERVER", "cgi", "BENCHAPP_SERVER='cgi' is unknown: use none or wsgi or asgi"),
-    *(
-        ("BENCHAPP_CACHE_SECONDS", value, f"BENCHAPP_CACHE_SECONDS={value!r}: use a whole number from 1 to 31536000")
-        for value in ("0", "-1", "1.5", "1m", "31536001", "٣", "9" * 30)
-    ),
-    ("CACHING_STATICGENERATOR_ROOT", "manage.py", "CACHING_STATICGENERATOR_ROOT='manage.py' is not a directory"),
-    (
-        "CACHING_STATICGENERATOR_ROOT",
-        "/",
-        "CACHING_STATICGENERATOR_ROOT='/' is the root of the file system: use a directory of its own",
-    ),
-    ("CACHING_VARNISH_PURGE_URL", "unix:/x", "CACHING_VARNISH_GENERATION_FILE is not set: the layer varnish needs it"),
-    ("BENCHAPP_STATIC_ROOT", "manage.py", "BENCHAPP_STATIC_ROOT='manage.py' is not a directory"),
-    (
-        "ALLOWED_HOSTS",
-        "example.org,https://example.net",
-        "ALLOWED_HOSTS: 'https://example.net' is not a host name: leave out scheme, port and path",
-    ),
-    (
-        "ALLOWED_HOSTS",
-        "example.org:8000",
-        "ALLOWED_HOSTS: 'example.org:8000' is not a host name: leave out scheme, port and path",
-    ),
-    (
-        "CSRF_TRUSTED_ORIGINS",
-        "example.org",
-        "CSRF_TRUSTED_ORIGINS: 'example.org' has no scheme: write it as https://example.com",
-    ),
-    *(
-        ("DATABASE_URL", value, message + "use sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/NAME")
-        for value, message in (
-            ("mysql://u:p@h/n", "DATABASE_URL: 'mysql' is not a database of this site: "),
-            ("site.sqlite3", "DATABASE_URL: 'site.sqlite3' is not a database of this site: "),
-            ("postgresql://user:secret@host:port/name", "DATABASE_URL cannot be read as a database URL: "),
-            ("postgresql://user:secret@host", "DATABASE_URL cannot be read as a database URL: "),
-            ("sqlite://data/site.sqlite3", "DATABASE_URL cannot be read as a database URL: "),
-        )
-    ),
-    (
-        "CACHE_URL",
-        "memory://",
-        "CACHE_URL: 'memory' is not a cache: use locmemcache, dummycache, filecache, dbcache, memcache,"
-        " pymemcache, redis, rediss, rediscache",
-    ),
-    ("CACHE_URL", "memcache://", "CACHE_URL: memcache:// needs a place: a host and port, a path or a table"),
-    ("CACHE_URL", "filecache://", "CACHE_URL: filecache:// needs a place: a host and port, a path or a table"),
-    (
-        "CACHE_URL",
-        "memcache://localhost:many",
-        "CACHE_URL cannot be read as a cache URL: Port could not be cast to integer value as 'many'",
-    ),
-]
+REFUSED = {
+    "DEBUG": ["maybe", "2"],
+    "CACHING_FRAGMENTS": ["si"],
+    "BENCHAPP_SERVER": ["cgi"],
+    "BENCHAPP_CACHE_SECONDS": ["0", "-1", "1.5", "1m", "31536001", "٣", "9" * 30],
+    "CACHING_STATICGENERATOR_ROOT": ["manage.py", "/"],
+    "CACHING_APACHE_CACHE_GENERATION_FILE": ["config"],
+    "CACHING_NGINX_MEMCACHED_ADDRESS": ["m.sock", "127.0.0.1", "localhost:many", "localhost:70000"],
+    "CACHING_VARNISH_PURGE_URL": ["127.0.0.1:80", "https://127.0.0.1/", "http://127.0.0.1:80/x", "http://h:70000/"],
+    "BENCHAPP_STATIC_ROOT": ["manage.py"],
+    "BENCHAPP_TRUSTED_PROXIES": ["10.0.0.1/8", "balancer"],
+    "ALLOWED_HOSTS": ["example.org,https://example.net", "example.org:8000"],
+    "CSRF_TRUSTED_ORIGINS": ["example.org"],
+    "DATABASE_URL": [
+        "mysql://u:secret@h/n",
+        "site.sqlite3",
+        "postgresql://user:secret@host:port/name",
+        "postgresql://user:secret@host",
+        "sqlite://data/site.sqlite3",
+    ],
+    "CACHE_URL": ["memory://", "memcache://", "filecache://", "memcache://localhost:many"],
+}
 
 
-@pytest.mark.parametrize(("name", "value", "message"), REFUSED)
-def test_a_value_that_cannot_be_read_is_refused(settings_from: FromEnvironment, name: str, value: str, message: str):
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
+def test_a_value_that_cannot_be_read_is_refused_in_one_line_that_names_it(
+    settings_from: FromEnvironment, name: str, value: str
+):
     with pytest.raises(ImproperlyConfigured) as refused:
         settings_from(**{name: value})
-    assert str(refused.value) == message
+    assert re.match(rf"{name}\b.*: .*\Z", str(refused.value))
+    assert "secret" not in str(refused.value)
+
+
+def test_a_layer_without_one_of_its_options_is_refused(settings_from: FromEnvironment):
+    with pytest.raises(ImproperlyConfigured, match=r"^CACHING_VARNISH_GENERATION_FILE is not set"):
+        settings_from(CACHING_VARNISH_PURGE_URL="unix:/x")
 
 
 @pytest.mark.parametrize("command", ["check", "migrate", "runserver", "nonsense"])
@@ -288,9 +259,9 @@ def test_a_server_is_not_kept_waiting_and_a_command_is(settings_from: FromEnviro
 
 
 def test_readers_take_the_usual_spellings(monkeypatch: pytest.MonkeyPatch):
-    env = environ.Env()
+    env = environment.Env()
     for value, expected in [("1", True), ("On", True), (" yes ", True), ("0", False), ("FALSE", False), ("", False)]:
         monkeypatch.setenv("SWITCH", value)
-        assert environment.flag(env, "SWITCH", default=True) is expected
+        assert env.flag("SWITCH", default=True) is expected
     monkeypatch.setenv("NUMBER", "")
-    assert environment.whole_number(env, "NUMBER", 5, 1, 9) == 5
+    assert env.whole_number("NUMBER", 5, 1, 9) == 5

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import environ
-
 from benchapp.serving import below, environment
 from benchapp.serving import settings as _below
 
@@ -22,10 +20,10 @@ if "BENCHAPP_MEDIA_ROOT" in os.environ and not _older and _storages.get("default
     _default = {**_storages["default"], "BACKEND": "bench.inside.serving.media.CopiedWhenWritten"}
     STORAGES = {**_storages, "default": _default}
 
-BENCHAPP_PROBES = environment.flag(environ.Env(), "BENCHAPP_PROBES", default=False)
+BENCHAPP_PROBES = environment.Env().flag("BENCHAPP_PROBES")
 if BENCHAPP_PROBES:
     INSTALLED_APPS = [*_below.INSTALLED_APPS, "bench.inside"]
-    _marks = environment.flag(environ.Env(), "BENCHAPP_MARKS", default=False)
+    _marks = environment.Env().flag("BENCHAPP_MARKS")
     _inner = ["bench.inside.visits.marked"] if _marks else []
     MIDDLEWARE = [*_below.MIDDLEWARE, "benchapp.caching.rendering.render_id", *_inner]
     if _below.CACHING_PUBLIC:

@@ -44,7 +44,7 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
             "bench up: PostgreSQL database name at 127.0.0.1:1: connection to server",
         ),
         (["up", "gunicorn", "--database", "postgresql://["], "--database: not a readable URL; write postgresql:"),
-        (["up", "gunicorn", "--env", "DEBUG=perhaps"], "bench up: DEBUG='perhaps' is not a switch: use 1 or 0"),
+        (["up", "gunicorn", "--env", "DEBUG=perhaps"], "bench up: DEBUG='perhaps': use 1 or 0"),
         (
             ["up", "gunicorn", "--database", "sqlite:////nowhere/x"],
             "/nowhere/x: no such database; run ./manage.py migrate",

@@ -261,7 +261,7 @@ def test_sitecheck_passes_a_site_that_can_be_served(site_database: str):
 
 def test_wrong_settings_are_one_line_of_any_command():
     wrong = manage("diffsettings", BENCHAPP_PROBES="1", CACHING_FRAGMENTS="perhaps")
-    assert wrong.stderr == "manage.py: CACHING_FRAGMENTS='perhaps' is not a switch: use 1 or 0\n"
+    assert wrong.stderr == "manage.py: CACHING_FRAGMENTS='perhaps': use 1 or 0\n"
 
 
 def test_an_early_interrupt_is_one_line(tmp_path: Path):
