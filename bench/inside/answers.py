@@ -27,7 +27,7 @@ from django.views.decorators.http import require_http_methods
 from bench.inside.pages import FILLING
 from bench.inside.rendered import probe_page
 from benchapp.caching.django_cache import cache_public_page
-from benchapp.caching.rendering import with_render_id
+from benchapp.caching.rendering import render_id
 
 Act = Callable[[HttpRequest, HttpResponse], HttpResponse]
 COOKIE = "probe"
@@ -35,7 +35,7 @@ COOKIE = "probe"
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @cache_public_page
-@with_render_id
+@render_id
 def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
     """The answer that the address describes."""
     try:

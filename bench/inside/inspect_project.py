@@ -102,9 +102,9 @@ def inspect(question, folder):
 
 def files_elsewhere(settings, folder):
     """Have logs and file caches written to a folder of our own, before the first of them is opened."""
-    files = loaded("benchapp_files", SERVING / "files.py")
-    settings.LOGGING = files.logs_in(Path(folder), settings.LOGGING)
-    settings.CACHES = files.caches_in(Path(folder), settings.CACHES)
+    elsewhere = loaded("benchapp_elsewhere", SERVING / "elsewhere.py")
+    settings.LOGGING = elsewhere.logs_in(Path(folder), settings.LOGGING)
+    settings.CACHES = elsewhere.caches_in(Path(folder), settings.CACHES)
 
 
 def loaded(name, path):

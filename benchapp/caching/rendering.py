@@ -17,27 +17,18 @@ View = Callable[..., HttpResponse]
 
 def public_page(view: View) -> View:
     """A public page that the layers may cache. It may name who is logged in, so it varies with the cookie."""
-    return require_safe(cache_public_page(with_render_id(vary_on_cookie(view))))
+    return require_safe(cache_public_page(render_id(vary_on_cookie(view))))
 
 
 def render_id(get_response: View) -> View:
-    """Middleware that gives each rendering an id of its own, X-Render-Id.
+    """Give each rendering an id of its own, X-Render-Id, in a middleware or around one view.
 
-    Innermost of all middleware, so that a cached response keeps its id.
+    Innermost of all middleware, so that a cached response keeps its id; inside of the cache of a cached view.
     """
 
-    def middleware(request: HttpRequest) -> HttpResponse:
-        return name_rendering(get_response(request))
-
-    return middleware
-
-
-def with_render_id(view: View) -> View:
-    """The same around one view, for a cached view: it stores the response inside of all middleware."""
-
-    @wraps(view)
+    @wraps(get_response)
     def named(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        return name_rendering(view(request, *args, **kwargs))
+        return name_rendering(get_response(request, *args, **kwargs))
 
     return named
 

@@ -7,6 +7,7 @@ that send no signals of Django (QuerySet.update, bulk_create, raw SQL) show afte
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import re
@@ -176,15 +177,9 @@ def _languages() -> tuple[str | None, ...]:
 
 
 def _in_language(code: str | None, page: str, instance: models.Model) -> str | None:
-    if code is None:
-        return _filled(page, instance)
-    with translation.override(code):
-        return _filled(page, instance)
-
-
-def _filled(page: str, instance: models.Model) -> str | None:
     """The path with the row's values; None where one of them is empty."""
-    values = {name: _value(instance, name) for name in FIELD.findall(page)}
+    with translation.override(code) if code else contextlib.nullcontext():
+        values = {name: _value(instance, name) for name in FIELD.findall(page)}
     if any(value is None for value in values.values()):
         return None
     return FIELD.sub(lambda found: values[found[1]] or "", page)

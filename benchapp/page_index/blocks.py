@@ -39,12 +39,11 @@ class Blocks:
 
     def place(self, position: int) -> Place | None:
         """The place of the row with `position` newer ones; None where the list has no such row."""
-        found = _step(self.large, position)
-        if found:
-            first = found.block << LARGE >> SMALL
-            last = (found.block + 1 << LARGE >> SMALL) - 1
-            found = _step(self._read(SMALL, first, last), found.newer)
-        return found and Place((found.block + 1 << SMALL) - 1, found.newer)
+        block, newer = _step(self.large, position)
+        if block is not None:
+            first = block << LARGE - SMALL
+            block, newer = _step(self._read(SMALL, first, first + (1 << LARGE - SMALL) - 1), newer)
+        return None if block is None else Place((block + 1 << SMALL) - 1, newer)
 
     def _read(self, bits: int, low: int, high: int) -> list[tuple[int, int]]:
         with self.connection.cursor() as cursor:
@@ -52,15 +51,10 @@ class Blocks:
             return cursor.fetchall()
 
 
-class _Found(NamedTuple):
-    block: int
-    newer: int  # rows of it that come first
-
-
-def _step(blocks: list[tuple[int, int]], position: int) -> _Found | None:
-    """The block with the row that `position` others of `blocks` come before."""
+def _step(blocks: list[tuple[int, int]], position: int) -> tuple[int | None, int]:
+    """The block with the row that `position` others of `blocks` come before, and how many of these are in it."""
     for block, rows in blocks:
         if position < rows:
-            return _Found(block, position)
+            return block, position
         position -= rows
-    return None
+    return None, 0

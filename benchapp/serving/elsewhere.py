@@ -1,4 +1,6 @@
-"""What a project uses on other machines, replaced where it is tried and measured: storages, caches, mail and tasks.
+"""What a project uses beside its code, replaced where it is tried and measured.
+
+Storages, caches, mail and tasks of other machines have stand-ins; logs and file caches go to another folder.
 
 It is also loaded by its path, by the interpreter of any project, so it imports nothing and runs on Python 3.8.
 """
@@ -76,3 +78,22 @@ def _cache(alias, cache):
     if not ON_SERVERS.search(cache.get("BACKEND", "")) or all(THIS_MACHINE.search(str(place)) for place in places):
         return cache
     return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "benchapp-" + alias}
+
+
+def logs_in(folder, logging):
+    """LOGGING with a file in that folder for each handler that has one."""
+    handlers = {
+        name: {**handler, "filename": str(folder / (name + ".log"))} if "filename" in handler else handler
+        for name, handler in logging.get("handlers", {}).items()
+    }
+    return {**logging, "handlers": handlers} if handlers else logging
+
+
+def caches_in(folder, caches):
+    """CACHES with a place in that folder for each that is made of files."""
+    return {
+        alias: {**cache, "LOCATION": str(folder / ("cache-" + alias))}
+        if cache.get("BACKEND", "").endswith("FileBasedCache")
+        else cache
+        for alias, cache in caches.items()
+    }

@@ -15,7 +15,7 @@ from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from benchapp.caching import registry
-from benchapp.serving import below, caches, elsewhere, environment, files, websockets
+from benchapp.serving import below, caches, elsewhere, environment, websockets
 
 _below = below.imported(os.environ["OVERLAID_SETTINGS"])
 _said = below.attributes(_below)
@@ -132,7 +132,7 @@ LOGGING = _said.get("LOGGING", None) or {
 }
 # Where it is tried and measured, nothing is written beside its code.
 if _files := os.environ.get("BENCHAPP_FILES"):
-    LOGGING, CACHES = files.logs_in(Path(_files), LOGGING), files.caches_in(Path(_files), CACHES)
+    LOGGING, CACHES = elsewhere.logs_in(Path(_files), LOGGING), elsewhere.caches_in(Path(_files), CACHES)
     # Nothing of its production is touched either.
     _remote = _env.json("BENCHAPP_REMOTE_STORAGES", [])
     globals().update(elsewhere.replaced({**_said, "CACHES": CACHES}, _remote, Path(_files)))
