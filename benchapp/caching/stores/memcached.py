@@ -78,9 +78,9 @@ class MemcachedStore(BodyStore):
                 self.client.flush_all(noreply=False)
                 return
             below = [path for prefix in stale.prefixes for path in self._below(prefix)]
-            self.client.delete_many(
-                [_key(path) for path in {*stale.paths, *stale.prefixes, *below} if can_be_served(path)]
-            )
+            keys = [_key(path) for path in {*stale.paths, *stale.prefixes, *below} if can_be_served(path)]
+            # A reply is waited for: a reader on another connection must not be faster.
+            self.client.delete_many(keys, noreply=False)
         except (OSError, MemcacheError) as error:
             logger.warning("memcached: %s not purged: %s", stale, error)
             # A memcached that only hangs comes back with all that it held.
