@@ -103,39 +103,33 @@ def purge(stale: StalePages, **kwargs: object) -> None:
 
 
 def renew_generation(layer: str) -> None:
-    """Write a new word into the generation file of a layer, whole or not at all.
+    """Put a new word into the generation file of a layer."""
+    _renew(registry.options(layer)["generation_file"])
 
-    On a full disk the old word is overwritten where it is, which takes no room: a half of each word is a new one too.
+
+def _renew(file: Path) -> None:
+    """Put a new word in place of the old one.
+
+    Of the same length, it fits on a full disk; a half of it is another word than the old one, too. Where it cannot be
+    written the file is removed: no word is another one as well.
     """
-    file = registry.options(layer)["generation_file"]
-    word = secrets.token_hex(16).encode("ascii")
-    new = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     try:
+        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            new.write_bytes(word)
-            new.replace(file)
+            os.write(opened, secrets.token_hex(16).encode("ascii"))
         finally:
-            new.unlink(missing_ok=True)
+            os.close(opened)
     except OSError as error:
-        logger.error("%s cannot be replaced: %s", file, error)
-        _overwrite(file, word)
-
-
-def _overwrite(file: Path, word: bytes) -> None:
-    """Put the word in place of the old one, of the same length; remove the file if that fails, too."""
-    try:
-        with file.open("r+b", buffering=0) as opened:
-            opened.write(word)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        logger.error("%s cannot be overwritten: %s", file, error)
+        logger.error("%s cannot be written: %s", file, error)
         with contextlib.suppress(OSError):
             file.unlink()
 
 
 def _generation(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        return b""
+    """The word in the file, the first where there is none; one of its own, which marks nothing, where none fits."""
+    for _ in range(2):
+        with contextlib.suppress(FileNotFoundError):
+            if word := file.read_bytes():
+                return word
+        _renew(file)
+    return secrets.token_bytes(16)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -132,24 +131,34 @@ def test_each_purge_is_sent_twice(
     assert once and received == [*once, *once]
 
 
-def full_disk(file: Path, content: bytes) -> None:
-    file.touch()
-    raise OSError(errno.ENOSPC, "No space left on device")
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is room for the words that are there alone."""
+    there = os.open
+
+    def opened(file: Path, flags: int, *mode: int) -> int:
+        return there("/dev/full" if "purged" in str(file) else file, flags, *mode)
+
+    monkeypatch.setattr(marks.os, "open", opened)
 
 
-@pytest.mark.parametrize("writable", [True, False])
-def test_a_full_disk_does_not_stop_a_purge(
-    writable: bool, settings: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_generation_is_renewed_in_place_or_removed(settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "purged"
     settings.CACHING_LAYERS = {"apache-cache": {"generation_file": file}}
     marks.renew_generation("apache-cache")
-    before = file.read_bytes()
-    monkeypatch.setattr(Path, "write_bytes", full_disk)
-    if not writable:
-        monkeypatch.setattr(Path, "open", lambda file, *args, **kwargs: full_disk(file, b""))
+    before, inode = file.read_bytes(), file.stat().st_ino
     marks.renew_generation("apache-cache")
-    monkeypatch.undo()
-    # In its place, or none at all: another key for each page in both cases.
-    assert (file.read_bytes() != before) if writable else not file.exists()
-    assert [path.name for path in tmp_path.iterdir()] == (["purged"] if writable else [])
+    # In its place, for which a full disk has room.
+    assert len(before) == len(file.read_bytes()) and before != file.read_bytes()
+    assert (file.stat().st_ino, list(tmp_path.iterdir())) == (inode, [file])
+    full_disk(monkeypatch)
+    marks.renew_generation("apache-cache")
+    assert not file.exists(), "another key for each page, too"
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_where_no_generation_can_be_written_nothing_is_marked(rows: Rows, laid: Layers, name: str, monkeypatch):
+    with laid(name):
+        full_disk(monkeypatch)
+        assert marks.MARK not in Client().get("/")
+        monkeypatch.undo()
+        assert Client().get("/")[marks.MARK] == "1"
