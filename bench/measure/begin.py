@@ -18,6 +18,7 @@ from bench.measure.here import Here, Trials
 from bench.measure.instrument import Instrument
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
+from bench.measure.pace import Pace
 from bench.measure.plan import PlannedCase, Request, make_plan
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
@@ -110,7 +111,8 @@ class Begun:
         """Measure all that is left; returns the exit status: 1 when a trial failed or nothing was measured, else 0."""
         ledger, session, progress = self.planned.ledger, self.session, self.progress
         progress.announce(self.planned.load.tool.name, ledger, self.folder.directory)
-        session.go(Rounds(self.planned.cases, ledger, session.journal, progress), interrupts, keep_going)
+        pace = Pace(session.journal.info.plan, ledger)
+        session.go(Rounds(self.planned.cases, ledger, session.journal, progress, pace), interrupts, keep_going)
         run = read_run(self.folder.directory)
         progress.summarize(run, ledger.failures, ledger.voided)
         return 1 if ledger.failures or not run.is_measured else 0

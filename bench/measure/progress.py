@@ -8,14 +8,14 @@ from pathlib import Path
 
 from bench.measure.interference import MachineLoad
 from bench.measure.ledger import Ledger, Record
+from bench.measure.pace import Pace
 from bench.measure.plan import Batch, Item, Measurement
 from bench.measure.printer import Printer
 from bench.measure.staircase import capacity_words, step_words
 from bench.records.capacity import visits
 from bench.records.folder import Run
-from bench.records.records import UNLIMITED, Case, Plan, RunInfo
+from bench.records.records import UNLIMITED, Case, RunInfo
 from bench.records.trials import Trial
-from bench.serve import connections
 from bench.stats.capacity import parse_limit
 from bench.verify.check import Check
 from bench.verify.table import by_reason
@@ -55,7 +55,7 @@ class RunProgress:
         counts = f"{plural(len(self._info.cases), 'case')}, {roughly}{due} to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
         levels = f"the highest rate with {self._limit.words}" if self._limit else levels
-        self.printer.say(f"{counts}, in about {about(estimate_s(plan, ledger, ledger.certain))}")
+        self.printer.say(f"{counts}, in about {about(Pace(plan, ledger).estimate_s(ledger.certain))}")
         if plan.until:
             self.printer.say(
                 f"each case: {levels}, {plan.duration_s:g} s a round, until it cannot be the best any more"
@@ -155,21 +155,6 @@ class RunProgress:
         """Which case of its round it is, in the order in which they are measured."""
         numbers = self._numbers.setdefault(trial.round, {})
         return numbers.setdefault(trial.case_id, len(numbers) + 1)
-
-
-# About how many seconds it takes on two cores to start and stop a deployment once, to verify it, and to make a trial
-# besides its warm-up and load.
-UP_S = 4.0
-VERIFY_S = 15.0
-AROUND_TRIAL_S = 1.5
-
-
-def estimate_s(plan: Plan, ledger: Ledger, batches: Sequence[Batch]) -> float:
-    """About how many seconds it takes to make the trials of these batches."""
-    deployments = {(batch.stack, batch.layer) for batch in batches if not ledger.is_verified(batch)}
-    of_trial = plan.warmup_s + plan.duration_s + AROUND_TRIAL_S
-    of_trial += connections.LEFT_S if plan.database.startswith("postgres") else 0
-    return UP_S * len(batches) + VERIFY_S * len(deployments) + of_trial * ledger.expected(batches)
 
 
 def case_words(case: Case | Trial) -> str:

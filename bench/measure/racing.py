@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from bench.measure.plan import Batch, Measurement
 from bench.records.records import Case, Dropped
-from bench.records.trials import Trial
+from bench.records.trials import Trial, rates_of
 from bench.stats import OPEN, GeometricMean, Table
 
 CANNOT_BE_BEST = "it cannot be the best any more"
@@ -26,37 +26,32 @@ Deployment = tuple[str, str]  # stack, layer
 
 @dataclass
 class _Panel:
-    """What was measured on one workload, by deployment.
+    """The trials of one workload.
 
     ids      deployment -> its case
-    rates    deployment -> round -> requests/s
-    voided   deployments with a voided trial
-    failed   deployment -> its failed trials
     given_up deployment -> the round after which it had failed too often
     """
 
     level: int
     ids: dict[Deployment, str] = field(default_factory=dict)
-    rates: dict[Deployment, dict[int, float]] = field(default_factory=dict)
-    voided: set[Deployment] = field(default_factory=set)
-    failed: Counter[Deployment] = field(default_factory=Counter)
+    trials: list[Trial] = field(default_factory=list)
     given_up: dict[Deployment, int] = field(default_factory=dict)
+
+    def rates(self, number: int) -> dict[Deployment, dict[int, float]]:
+        """Requests/s in the rounds up to this one."""
+        return rates_of((trial for trial in self.trials if trial.round <= number), _deployment)
 
     @property
     def is_known(self) -> bool:
         """Whether each deployment has a figure or never will. One whose trials were all voided may be the best."""
-        return self.voided <= self.rates.keys() | self.given_up.keys()
-
-    def table(self, number: int) -> Table[Deployment]:
-        """The figures of the rounds up to this one."""
-        return Table(
-            {name: {n: rate for n, rate in rounds.items() if n <= number} for name, rounds in self.rates.items()}
-        )
+        voided = {_deployment(trial) for trial in self.trials if trial.status == "voided"}
+        return voided <= rates_of(self.trials, _deployment).keys() | self.given_up.keys()
 
     def give_up(self, number: int) -> None:
         """Note the deployments that have failed too often after this round."""
-        for name, times in self.failed.items():
-            if times >= MAX_FAILED and name not in self.rates:
+        failed = Counter(_deployment(trial) for trial in self.trials if trial.status == "failed")
+        for name in failed.keys() - rates_of(self.trials, _deployment).keys():
+            if failed[name] >= MAX_FAILED:
                 self.given_up.setdefault(name, number)
 
 
@@ -87,7 +82,8 @@ class _Race:
 
     def look(self, number: int, margin: float) -> None:
         """Look at the figures of the rounds up to this one."""
-        found = GeometricMean([panel.table(number) for panel in self.panels]).decide(margin, number, self.dropped)
+        tables = [Table(panel.rates(number)) for panel in self.panels]
+        found = GeometricMean(tables).decide(margin, number, self.dropped)
         self.dropped = {**dict.fromkeys(found.slower, number), **self.dropped}
         self.is_proven = found.verdict != OPEN
 
@@ -116,13 +112,7 @@ class Racing:
 
     def add(self, trial: Trial) -> None:
         """Count a trial that is not repeated."""
-        panel, name = self._panels[_key(trial, trial.level)], _deployment(trial)
-        if trial.status == "ok" and trial.requests_per_second is not None:
-            panel.rates.setdefault(name, {})[trial.round] = trial.requests_per_second
-        elif trial.status == "voided":
-            panel.voided.add(name)
-        elif trial.status == "failed":
-            panel.failed[name] += 1
+        self._panels[_key(trial, trial.level)].trials.append(trial)
 
     def look(self, left: Sequence[Batch]) -> bool:
         """Look at the figures after the next round, when none of what is `left` is of it; returns whether it was so."""

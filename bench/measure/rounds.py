@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import math
 import statistics
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
+from bench.measure.pace import Pace
 from bench.measure.plan import Batch, Measurement, PlannedCase
-from bench.measure.progress import RunProgress, estimate_s
+from bench.measure.progress import RunProgress
 from bench.records.records import Case
-from bench.records.trials import Trial
+from bench.records.trials import Trial, rates_of
 from bench.stats import Table
 
 # Rounds that a run until decided always makes; before them nothing is known of the noise either.
@@ -30,46 +29,18 @@ LATENCY_MAX_RATE = 2000
 LATENCY_REQUESTS, LATENCY_MAX_S = 1100, 30
 
 
-class Budget:
-    """Seconds from now on within which rounds are made; None: no limit.
+class Rounds:
+    """The batches that a ledger has left, in the order in which they are to be made.
 
-    Rounds are whole: of a part of one, the cases measured last would have fewer figures. The first two are always made:
-    one round proves nothing.
+    Rounds are whole: of a part of one, the cases measured last would have fewer figures. The first two are always made,
+    whatever the budget: one round proves nothing.
     """
 
-    def __init__(self, limit_s: float | None, clock: Callable[[], float] = time.monotonic):
-        self._limit_s = limit_s
-        self._clock = clock
-        self._began = clock()
-        self._spent_s = self._estimated_s = 0.0
-
-    def allows(self, number: int, estimate_s: float) -> bool:
-        """Whether the round fits that is estimated to take so long."""
-        return number <= MIN_ROUNDS or self.fits(estimate_s)
-
-    def fits(self, estimate_s: float) -> bool:
-        """Whether there is time for what is estimated to take so long, if estimates stay as wrong as they were."""
-        if self._limit_s is None or not self._estimated_s:
-            return True
-        pace = self._spent_s / self._estimated_s
-        return self._clock() - self._began + pace * estimate_s <= self._limit_s
-
-    @contextmanager
-    def round(self, estimate_s: float) -> Iterator[None]:
-        """A round that is estimated to take so long."""
-        began = self._clock()
-        yield
-        self._spent_s += self._clock() - began
-        self._estimated_s += estimate_s
-
-
-class Rounds:
-    """The batches that a ledger has left, in the order in which they are to be made."""
-
-    def __init__(self, cases: Sequence[PlannedCase], ledger: Ledger, journal: Journal, progress: RunProgress):
+    def __init__(
+        self, cases: Sequence[PlannedCase], ledger: Ledger, journal: Journal, progress: RunProgress, pace: Pace
+    ):
         self._cases, self._ledger, self._journal, self._progress = cases, ledger, journal, progress
-        self._plan = journal.info.plan
-        self._budget = Budget(self._plan.budget_s)
+        self._plan, self._pace = journal.info.plan, pace
 
     def __iter__(self) -> Iterator[Batch]:
         if self._ledger.racing is None:
@@ -78,8 +49,8 @@ class Rounds:
             yield from self._raced()
         for batch in self._at_rate():
             # The fastest come first: those are what the time is best spent on.
-            if self._budget.fits(self._estimate_s([batch])):
-                yield batch
+            if self._pace.fits([batch]):
+                yield from self._timed([batch])
 
     def _at_rate(self) -> list[Batch]:
         """What is left to be measured in an open loop."""
@@ -91,21 +62,23 @@ class Rounds:
         racing = self._ledger.racing
         assert racing
         while batches := self._ledger.next_round:
-            expected_s = self._estimate_s(batches)
-            # The open loop takes about as long for those that are left as a round of them.
-            if not self._budget.allows(batches[0].round, expected_s * (2 if self._plan.latency else 1)):
+            number, names = batches[0].round, {batch.name for batch in batches}
+            # Time is left for the open loop of those that may be the best.
+            after = [batch for batch in self._at_rate() if batch.name in names]
+            if number > MIN_ROUNDS and not self._pace.fits([*batches, *after]):
                 self._journal.ended_by = "budget"
                 return
             # Also what a run that was stopped had no time to record.
             self._journal.drop(racing.dropped)
             self._progress.start_round(batches, self._ledger.expected(batches))
-            with self._budget.round(expected_s):
-                yield from batches
-            self._progress.look(batches[0].round, self._journal.drop(racing.dropped), self._ledger.count_left)
+            yield from self._timed(batches)
+            self._progress.look(number, self._journal.drop(racing.dropped), self._ledger.count_left)
         self._journal.ended_by = "decided" if racing.decided else "rounds"
 
-    def _estimate_s(self, batches: Sequence[Batch]) -> float:
-        return estimate_s(self._plan, self._ledger, batches)
+    def _timed(self, batches: Sequence[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            with self._pace.learning(batch):
+                yield batch
 
 
 def latency(cases: Sequence[PlannedCase], ledger: Ledger, margin: float) -> list[Batch]:
@@ -141,21 +114,18 @@ def _place(case: Case | Trial) -> tuple[str, str, str]:
 
 def rate_for_all(trials: Sequence[Trial], margin: float) -> int:
     """Half of the requests/s of the slowest case that ties or leads, over all levels; 0 before that is known."""
-    rates = []
+    found = []
     for level in {trial.level for trial in trials}:
-        table: dict[str, dict[int, float]] = {}
-        for trial in trials:
-            if trial.level == level and trial.status == "ok" and trial.requests_per_second:
-                table.setdefault(trial.case_id, {})[trial.round] = trial.requests_per_second
-        if max(map(len, table.values()), default=0) < MIN_ROUNDS:
+        rates = rates_of(trial for trial in trials if trial.level == level)
+        if max(map(len, rates.values()), default=0) < MIN_ROUNDS:
             return 0
-        decision = Table(table).decide(margin)
-        best = {decision.best, *decision.ties, *decision.open} - {None} if len(table) > 1 else table
-        rates.append(min(statistics.median(table[name].values()) for name in best if name))
-    return max(1, min(LATENCY_MAX_RATE, round(LATENCY_SHARE * min(rates)))) if rates else 0
+        decision = Table(rates).decide(margin)
+        best = {decision.best, *decision.ties, *decision.open} - {None} if len(rates) > 1 else rates
+        found.append(min(statistics.median(rates[name].values()) for name in best if name))
+    return max(1, min(LATENCY_MAX_RATE, round(LATENCY_SHARE * min(found)))) if found else 0
 
 
 def _median(trials: Sequence[Trial], case_id: str) -> float:
     """The requests/s of a case in its closed loop, 0 without any."""
-    its = [trial for trial in trials if trial.case_id == case_id and trial.mode == "closed" and trial.status == "ok"]
-    return statistics.median(trial.requests_per_second or 0.0 for trial in its) if its else 0.0
+    rates = rates_of(trial for trial in trials if trial.mode == "closed").get(case_id, {})
+    return statistics.median(rates.values()) if rates else 0.0

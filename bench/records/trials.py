@@ -6,6 +6,7 @@ and the reason why they are not to be trusted: no median, interval or ratio may 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
@@ -261,3 +262,14 @@ def voided_by(trial: Trial) -> list[tuple[str, str]]:
     """The guards that voided a trial, with what each of them found."""
     parts = (part.partition(": ") for part in (trial.reason or "").split("; "))
     return [(name, text) for name, colon, text in parts if colon]
+
+
+def rates_of(
+    trials: Iterable[Trial], name: Callable[[Trial], Any] = lambda trial: trial.case_id
+) -> dict[Any, dict[int, float]]:
+    """Case -> round -> requests/s of the trials to trust; `name` gives the case."""
+    found: dict[Any, dict[int, float]] = {}
+    for trial in trials:
+        if trial.status == "ok" and trial.requests_per_second:
+            found.setdefault(name(trial), {})[trial.round] = trial.requests_per_second
+    return found

@@ -2,69 +2,122 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from bench.measure import rounds
+from bench.measure import plan, rounds
 from bench.measure.ledger import Ledger
-from bench.measure.rounds import Budget
+from bench.measure.pace import Pace
+from bench.measure.racing import Racing
+from bench.measure.rounds import Rounds
 from bench.measure.rounds import latency as latency_of
+from bench.records.records import Outcome, warmup_s
 from bench.records.trials import Trial
 from tests.bench.measure.test_plan import case
-from tests.bench.records.run_data import TRIAL
+from tests.bench.records.run_data import INFO, TRIAL
+
+BEGAN = 100.0
+# Seconds that a deployment takes beside its loads, and its verification.
+BESIDE_S, VERIFIED_S = 3.0, 12.0
+NAMES = ("fast", "alike", "slow")
+RATES = {"fast": 2000.0, "alike": 1900.0, "slow": 100.0}
 
 
 class Clock:
     """A clock that stands still until it is told."""
 
     def __init__(self):
-        self.now = 100.0
+        self.now = BEGAN
 
     def __call__(self):
         return self.now
 
 
-def made(budget, clock, estimate_s, took_s):
-    with budget.round(estimate_s):
-        clock.now += took_s
+class Run:
+    """A run until decided whose time is what a clock says; of which a deployment is verified in its first round."""
+
+    def __init__(self, budget_s, made=(), verified=False, before_s=0.0):
+        self.clock, self.cases = Clock(), [case(name) for name in NAMES]
+        schedule = plan.schedule(self.cases, [16], 20, seed=1)
+        items = [item for batch in schedule for item in batch.items]
+        self.ledger = Ledger(schedule, made, racing=Racing(items, 20, 0.05))
+        if verified:
+            self.verify(*schedule)
+        wanted = replace(INFO.plan, until="decided", budget_s=budget_s, latency=True, duration_s=2.0)
+        self.journal = SimpleNamespace(info=SimpleNamespace(plan=wanted), drop=len, ended_by=None)
+        progress = SimpleNamespace(start_round=lambda *_: None, look=lambda *_: None)
+        self.pace = Pace(wanted, self.ledger, self.clock)
+        self.clock.now += before_s
+        self.rounds = Rounds(self.cases, self.ledger, self.journal, progress, self.pace)
+
+    def verify(self, *batches):
+        for batch in batches:
+            self.ledger.add_outcomes(batch.stack, batch.layer, [Outcome(batch.stack, batch.layer, "status", True)])
+
+    def go(self):
+        """Make the batches; gives the stack and the round of each trial, and whether its loop was closed."""
+        made = []
+        for batch in self.rounds:
+            if not self.ledger.is_verified(batch):
+                self.clock.now += VERIFIED_S
+                self.verify(batch)
+            self.clock.now += BESIDE_S
+            for item in batch.items:
+                seconds = item.seconds or 2.0
+                self.clock.now += seconds + warmup_s(seconds)
+                self.ledger.add(trial_of(item))
+                made.append((item.case.stack, item.round, item.rate is None))
+        return made
 
 
-def test_the_first_two_rounds_are_always_made():
-    clock = Clock()
-    budget = Budget(1.0, clock)
-    assert budget.allows(1, 1000.0)
-    made(budget, clock, 1000.0, 1000.0)
-    assert budget.allows(2, 1000.0)
-    assert not budget.allows(3, 1.0)
+def trial_of(item):
+    rate = RATES[item.case.stack] * math.exp(0.02 * math.sin(sum(map(ord, item.key))))
+    identity = {"trial_id": item.key, "case_id": item.case.case_id, "stack": item.case.stack, "round": item.round}
+    how = {"level_connections": None, "rate_requested": float(item.rate)} if item.rate else {}
+    return replace(TRIAL, **identity, **how, requests_per_second=rate)
 
 
-def test_a_resumed_run_makes_a_round_at_least():
-    assert Budget(1.0, Clock()).allows(7, 1000.0)
+def rounds_of(made):
+    return max(number for _, number, closed in made if closed)
 
 
-@pytest.mark.parametrize(("took_s", "allowed"), [(100.0, True), (150.0, False)])
-def test_another_round_must_fit_at_the_pace_so_far(took_s, allowed):
-    clock = Clock()
-    budget = Budget(200.0, clock)
-    made(budget, clock, 100.0, took_s)
-    # Of 90 s by the estimate; the machine is as much slower as it was before.
-    assert budget.allows(3, 90.0) == allowed
+def test_the_first_two_rounds_are_always_made_and_one_of_a_resumed_run():
+    run = Run(1.0)
+    assert (rounds_of(run.go()), run.journal.ended_by) == (2, "budget")
+    done = [record for record in run.ledger.done.values() if record.mode == "closed"]
+    again = Run(1.0, done, verified=True)
+    assert (rounds_of(again.go()), again.journal.ended_by) == (3, "budget")
+
+
+def test_without_a_budget_it_goes_on_until_it_is_decided():
+    run = Run(None)
+    assert (rounds_of(run.go()), run.journal.ended_by) == (5, "decided")
+
+
+@pytest.mark.parametrize(("budget_s", "made", "ended_by"), [(80.0, 3, "budget"), (101.0, 5, "decided")])
+def test_a_round_takes_as_long_as_the_last_one_without_its_verification(budget_s, made, ended_by):
+    """The first two rounds take 68 s, of which 36 s are the verification, each of the others 11 s."""
+    run = Run(budget_s)
+    assert (rounds_of(run.go()), run.journal.ended_by) == (made, ended_by)
+    assert run.clock.now - BEGAN <= budget_s
+
+
+@pytest.mark.parametrize(("budget_s", "made", "ended_by"), [(90.0, 2, "budget"), (112.0, 5, "decided")])
+def test_a_round_leaves_time_for_the_open_loop_of_those_that_may_be_the_best(latency, budget_s, made, ended_by):
+    """The open loop of two takes 11 s, and that of the third has no time."""
+    latency()
+    run = Run(budget_s)
+    trials = run.go()
+    assert (rounds_of(trials), run.journal.ended_by) == (made, ended_by)
+    assert [stack for stack, _, closed in trials if not closed] == ["fast", "alike"]
+    assert run.clock.now - BEGAN <= budget_s
 
 
 def test_time_before_the_first_round_counts():
-    clock = Clock()
-    budget = Budget(200.0, clock)
-    clock.now += 80
-    made(budget, clock, 100.0, 100.0)
-    assert not budget.allows(3, 30.0)
-
-
-def test_without_a_budget_every_round_is_made():
-    clock = Clock()
-    budget = Budget(None, clock)
-    made(budget, clock, 1.0, 1e6)
-    assert budget.allows(3, 1e9)
+    assert rounds_of(Run(101.0, before_s=40.0).go()) == 2
 
 
 # ------------------------------------------------------------------------------------- the open loop afterwards
