@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,9 +16,6 @@ from bench.cli.stops import made
 from bench.errors import BenchError
 from bench.faults import begin, judge, table
 from bench.faults.kinds import FAULTS
-from bench.faults.plan import words as plan_words
-from bench.interrupt import Interrupts
-from bench.measure.ledger import Ledger
 from bench.measure.plan import Request
 from bench.measure.printer import Printer, say
 from bench.records.faults import GROUPS
@@ -63,17 +61,14 @@ def main(args: argparse.Namespace) -> int:
     printer = Printer(sys.stderr if args.json else None)
     if args.resume:
         asked.refuse_with_resume(args, *PLAN_ARGUMENTS)
-        begun = begin.resume(args.resume, options.project_of(args), args.database, args.write, printer)
+        planned = begin.resumed(args.resume, options.project_of(args), args.database)
     else:
-        begun = begin.begin(_request(args), _names(args), args.write, printer)
-
-    def go(interrupts: Interrupts) -> int:
-        begun.go(interrupts)
-        return 0
-
+        planned = begin.planned(_request(args), _names(args))
+    session = planned.session(args.to, args.write, printer)
     with printer:
-        stopped = made("faults", begun.session.journal, go, " --write" if args.write else "")
-    return stopped or _show(begun.session.journal.folder.directory, args.json)
+        also = " --write" if args.write else ""
+        stopped = made("faults", session.journal, partial(planned.go, session), also)
+    return stopped or _show(session.journal.folder.directory, args.json)
 
 
 def _show(directory: Path, as_json: bool) -> int:
@@ -97,8 +92,7 @@ def _print_plan(args: argparse.Namespace) -> int:
         raise BenchError("--dry-run shows the plan of new faults; leave out --resume")
     if args.json:
         raise BenchError("--dry-run prints lines for people; leave out --json")
-    _, found = begin.planned(_request(args), _names(args))
-    for line in plan_words(found, Ledger()):
+    for line in begin.planned(_request(args), _names(args)).words:
         say(line)
     return 0
 

@@ -12,7 +12,7 @@ from bench.errors import BenchError
 from bench.hosts import begin as on_hosts
 from bench.interrupt import Interrupts
 from bench.measure import begin, plan, replay
-from bench.measure.begin import Begun, Planned
+from bench.measure.begin import PlannedRun
 from bench.measure.instrument import Instrument
 from bench.measure.printer import say
 from bench.measure.progress import case_words
@@ -123,25 +123,21 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     request = asked.request(args, project, capacity=args.capacity or "", pythons=pythons)
     if args.inventory:
         site = run_inventory.deployed(args, request)
-        if args.dry_run:
-            return _print_plan(on_hosts.planned(request, site))
-        return _made(on_hosts.resume(args.resume, site) if args.resume else on_hosts.begin(request, site), args)
+        new = on_hosts.resumed(args.resume, site) if args.resume else on_hosts.planned(request, site)
+    elif args.resume:
+        new = begin.resumed(args.resume, args.database, instrument)
+    else:
+        new = begin.planned(request, instrument)
     if args.dry_run:
-        return _print_plan(begin.planned(request, instrument))
-    if args.resume:
-        return _made(begin.resume(args.resume, args.database, instrument), args)
-    return _made(begin.begin(request, instrument), args)
-
-
-def _made(run: Begun, args: argparse.Namespace) -> int:
-    """Measure what is left of a run and print the answer; returns its exit status."""
+        return _print_plan(new)
+    session = new.session(args.to)
 
     def go(interrupts: Interrupts) -> int:
-        status = run.go(interrupts, args.keep_going)
-        _answer(run.folder.directory)
+        status = new.go(session, interrupts, args.keep_going)
+        _answer(session.journal.folder.directory)
         return status
 
-    return made("run", run.session.journal, go, busy="or now with --keep-going")
+    return made("run", session.journal, go, busy="or now with --keep-going")
 
 
 def _answer(directory: Path) -> None:
@@ -153,7 +149,7 @@ def _answer(directory: Path) -> None:
             say(line)
 
 
-def _print_plan(new: Planned) -> int:
+def _print_plan(new: PlannedRun) -> int:
     """Print what a new run would do, without starting or writing anything."""
     for case in new.info.cases:
         say(f"case: {case_words(case)}")

@@ -1,4 +1,4 @@
-"""Begin faults, or resume them: a session whose place makes faults on what is up."""
+"""Plan faults, or what is left of them: a session whose place makes faults on what is up."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bench.faults.stage import Stage
 from bench.interrupt import Interrupts
 from bench.load.openloop import VERSION
 from bench.machine import facts
-from bench.measure import begin as beginning
 from bench.measure import plan as planning
+from bench.measure.begin import same_database
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger, Record
 from bench.measure.plan import Batch, Request
 from bench.measure.printer import Printer
-from bench.measure.session import Place, Session, now
+from bench.measure.session import Place, Planned, Session, now
 from bench.project import health
 from bench.project.under_test import UnderTest, recorded_project
 from bench.records.faults import FaultOutcome
@@ -38,7 +38,7 @@ REPEATS = 1
 
 @dataclass
 class WithFaults(Place):
-    """This machine, where faults are made on what is up, and a line is printed for each; `write` as in `begin`."""
+    """This machine, where faults are made on what is up, and a line is printed for each."""
 
     plan: Plan
     write: bool
@@ -71,66 +71,67 @@ class WithFaults(Place):
         self.printer.say(table.line(record))
 
 
-@dataclass(frozen=True)
-class Begun:
-    """Faults whose folder is made, and the session that makes them."""
+@dataclass(frozen=True, kw_only=True)
+class PlannedFaults(Planned):
+    """Faults to be made, and those that cannot be."""
 
     faults: Faults
-    session: Session
 
-    def go(self, interrupts: Interrupts) -> None:
-        """Make all that is left."""
-        session, printer = self.session, self.session.progress.printer
-        printer.say(words(self.faults, session.ledger)[0])
+    def session(self, to: Path | None, write: bool, printer: Printer) -> Session[WithFaults]:
+        """The session that makes them, its folder made or repaired.
+
+        `write`: accounts may be made in a database that a project uses itself; a folder stores no leave to write.
+        """
+        journal = self.journal(to)
+        place = WithFaults(self.info.plan, write, printer, journal)
+        return Session(journal, self.ledger, place, place)
+
+    def go(self, session: Session[WithFaults], interrupts: Interrupts) -> int:
+        """Make all that is left; returns 0."""
+        printer = session.progress.printer
+        printer.say(self.words[0])
         printer.say(f"results go to {session.journal.folder.directory}")
         for outcome in self.faults.skipped:
-            if outcome.key not in session.ledger.done:
+            if outcome.key not in self.ledger.done:
                 session.add(replace(outcome, started_at=now()))
         session.go(self.faults.batches, interrupts, keep_going=True)
+        return 0
+
+    @property
+    def words(self) -> list[str]:
+        """What is left, as lines for people."""
+        return words(self.faults, self.ledger)
 
 
-def planned(request: Request, names: tuple[str, ...]) -> tuple[Plan, Faults]:
-    """The plan of the faults and groups of these names, and its deployments.
-
-    Raises BenchError for unknown names, and when none of the faults can be made.
-    """
+def planned(request: Request, names: tuple[str, ...]) -> PlannedFaults:
+    """New faults: those and the groups of these names. Raises BenchError for unknown names and invalid values, and when
+    none of the faults can be made."""
     plan, rows = make_plan(request, names), database.parse(request.project, request.database)
     health.require_page(request.project, rows.of_project)
     found = _faults(plan, request.project, rows)
     if not found.batches:
         first = found.skipped[0]
         raise BenchError(f"nothing can be made here: {first.stack} with layer {first.layer}: {first.reason}")
-    return plan, found
+    return PlannedFaults(
+        info=RunInfo(FORMAT, request.command, now(), None, plan, (), ()),
+        ledger=Ledger(found.batches, max_repeats=REPEATS),
+        environment=lambda: _environment(found.batches, plan),
+        kind="faults-",
+        faults=found,
+    )
 
 
-def begin(request: Request, names: tuple[str, ...], write: bool, printer: Printer) -> Begun:
-    """New faults, their folder made; `write`: accounts may be made in a database that a project uses itself.
-
-    Raises BenchError for unknown names and invalid values.
-    """
-    plan, found = planned(request, names)
-    info = RunInfo(FORMAT, request.command, now(), None, plan, (), ())
-    journal = beginning.written(request.to, info, _environment(found.batches, plan), "faults-")
-    return _at(found, Ledger(found.batches, max_repeats=REPEATS), journal, write, printer)
-
-
-def resume(directory: Path, project: UnderTest, asked: str | None, write: bool, printer: Printer) -> Begun:
-    """What is left of the faults in a folder. Raises BenchError when there is nothing, or it cannot be resumed.
-
-    `project` is that of the command line, `write` as in `begin`: a folder stores no leave to write.
-    """
+def resumed(directory: Path, project: UnderTest, asked: str | None) -> PlannedFaults:
+    """What is left of the faults in a folder; `project` is that of the command line. Raises BenchError when they cannot
+    be resumed."""
     run = read_faults(directory)
-    plan, info = run.info.plan, run.info
+    plan = run.info.plan
     project = recorded_project(project, plan.project, plan.describe)
-    found = _faults(plan, project, beginning.same_database(directory, project, asked, plan))
+    found = _faults(plan, project, same_database(directory, project, asked, plan))
     ledger = Ledger(found.batches, run.outcomes, max_repeats=REPEATS)
-    beginning.require_left(directory, info, ledger)
-    return _at(found, ledger, beginning.reopened(directory, info, run.environment), write, printer)
-
-
-def _at(found: Faults, ledger: Ledger, journal: Journal, write: bool, printer: Printer) -> Begun:
-    place = WithFaults(journal.info.plan, write, printer, journal)
-    return Begun(found, Session(journal, ledger, place, place))
+    return PlannedFaults(
+        info=run.info, ledger=ledger, environment=lambda: run.environment, directory=directory, faults=found
+    )
 
 
 def _faults(plan: Plan, project: UnderTest, rows: Database) -> Faults:

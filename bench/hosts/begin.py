@@ -1,7 +1,8 @@
-"""Begin a run on several hosts, or resume it."""
+"""Plan a run on several hosts, or what is left of one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +14,8 @@ from bench.hosts.place import DeployedHosts, Hosts
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.openloop import VERSION
 from bench.machine import facts
-from bench.measure import begin as beginning
-from bench.measure.begin import Begun, Planned
-from bench.measure.here import Trials
-from bench.measure.journal import Journal
+from bench.measure import begin
+from bench.measure.begin import PlannedRun
 from bench.measure.plan import PlannedCase, Request, make_plan, record
 from bench.measure.session import now
 from bench.measure.trial import Load
@@ -24,6 +23,7 @@ from bench.production.inventory import DB, LOAD, Inventory
 from bench.project.under_test import UnderTest
 from bench.records.folder import Run, read_run
 from bench.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
+from bench.records.trials import Trial
 from bench.serve.case import for_files
 from bench.serve.database import Database
 
@@ -35,8 +35,8 @@ NOTES = (
 AS_DEPLOYED = "deployed"
 
 
-def planned(request: Request, site: DeployedHosts) -> Planned:
-    """The run that `begin` would make; raises BenchError for what the hosts cannot be asked."""
+def planned(request: Request, site: DeployedHosts) -> PlannedRun:
+    """A new run; raises BenchError for what the hosts cannot be asked."""
     deployed, inventory = site.front.deployed, site.inventory
     plan = make_plan(replace(request, stacks=(deployed.stack,), layers=(deployed.layer,)))
     plan = replace(
@@ -50,38 +50,42 @@ def planned(request: Request, site: DeployedHosts) -> Planned:
         raise BenchError(f"{inventory.path}: no host is in group {LOAD}, which makes the load; name one there")
     if plan.mode == "closed":
         loaders.require_connections(min(plan.levels), len(hosts))
-    cases = cases_of(plan, site.project)
-    records, notes = tuple(case.record for case in cases), (*NOTES, *_notes(inventory))
+    records, notes = tuple(case.record for case in cases_of(plan, site.project)), (*NOTES, *_notes(inventory))
     info = RunInfo(FORMAT, request.command, now(), None, plan, records, (), notes)
-    return Planned(info, cases, load_of(plan), beginning.ledger_of(cases, info))
+    return _planned(site, info, lambda: _environment(plan, inventory))
 
 
-def begin(request: Request, site: DeployedHosts) -> Begun:
-    """A new run, its folder made; raises BenchError when the front does not answer."""
-    new = planned(request, site)
-    site.front.get(site.project.ready)
-    return _at(site, new, beginning.written(request.to, new.info, _environment(new.info.plan, site.inventory)))
-
-
-def resume(directory: Path, site: DeployedHosts) -> Begun:
-    """The run in a folder, with what is left of it; raises BenchError when the hosts are not as they were.
-
-    The front is asked first: if it does not answer, no trial could be made.
-    """
+def resumed(directory: Path, site: DeployedHosts) -> PlannedRun:
+    """What is left of the run in a folder; raises BenchError when the hosts are not as they were."""
     run = read_run(directory)
     _require_same(directory, run, site)
-    cases, made = cases_of(run.info.plan, site.project), (*run.trials, *run.latency)
-    ledger = beginning.ledger_of(cases, run.info, made)
-    beginning.require_left(directory, run.info, ledger)
-    site.front.get(site.project.ready)
-    again = Planned(run.info, cases, load_of(run.info.plan), ledger, made)
-    return _at(site, again, beginning.reopened(directory, run.info, run.environment))
+    return _planned(site, run.info, lambda: run.environment, directory, (*run.trials, *run.latency))
 
 
-def _at(site: DeployedHosts, planned: Planned, journal: Journal) -> Begun:
-    progress = planned.progress()
-    place = Hosts(site, Trials(journal, progress, planned.load, planned.done))
-    return Begun.at(planned, journal, place, progress)
+def _planned(
+    site: DeployedHosts,
+    info: RunInfo,
+    environment: Callable[[], Environment],
+    directory: Path | None = None,
+    done: tuple[Trial, ...] = (),
+) -> PlannedRun:
+    cases = cases_of(info.plan, site.project)
+
+    def looked_at() -> Environment:
+        # If the front does not answer, no trial can be made.
+        site.front.get(site.project.ready)
+        return environment()
+
+    return PlannedRun(
+        info=info,
+        ledger=begin.ledger_of(cases, info, done),
+        environment=looked_at,
+        directory=directory,
+        cases=cases,
+        load=load_of(info.plan),
+        place=lambda trials: Hosts(site, trials),
+        done=done,
+    )
 
 
 def _require_same(directory: Path, run: Run, site: DeployedHosts) -> None:

@@ -1,13 +1,13 @@
-"""Begin a run, or resume one: from what is asked for to a session, its folder made or repaired."""
+"""Plan a run on this machine, or what is left of one: from what is asked for to what a session makes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from bench import load, paths, programs
+from bench import load, programs
 from bench.catalog import catalog, sizes, values
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
@@ -16,7 +16,6 @@ from bench.measure import guards
 from bench.measure import plan as planning
 from bench.measure.here import Here, Trials
 from bench.measure.instrument import Instrument
-from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
 from bench.measure.pace import Pace
 from bench.measure.plan import PlannedCase, Request, make_plan
@@ -24,11 +23,11 @@ from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
 from bench.measure.racing import Racing
 from bench.measure.rounds import Rounds
-from bench.measure.session import Place, Session, new_folder, now
+from bench.measure.session import Place, Planned, Session, now
 from bench.measure.trial import Load
 from bench.project import health, pythons, workload
 from bench.project.under_test import UnderTest, recorded_project
-from bench.records.folder import Folder, read_run, resume_command
+from bench.records.folder import read_run, resume_command
 from bench.records.records import FORMAT, Environment, LoadTool, Outcome, Plan, RunInfo
 from bench.records.trials import Trial
 from bench.serve import database
@@ -47,79 +46,42 @@ DIFFERENT = {
 }
 
 
-NOWHERE = Database("none")
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun(Planned):
+    """A run of trials.
 
-
-@dataclass(frozen=True)
-class Planned:
-    """A run before anything is started or written: a new one, or what is left of one that is resumed.
-
-    done  the trials so far
+    place  where its trials are made
+    done   the trials so far
     """
 
-    info: RunInfo
     cases: tuple[PlannedCase, ...]
     load: Load
-    ledger: Ledger
+    place: Callable[[Trials], Place]
     done: tuple[Trial, ...] = ()
 
     def progress(self) -> RunProgress:
-        """A run's lines on stdout."""
+        """Its lines on stdout."""
         return RunProgress(Printer(), self.info, self.ledger.count_left, self.done)
 
+    def session(self, to: Path | None, progress: RunProgress | None = None) -> Session[RunProgress]:
+        """The session that makes it, its folder made or repaired; raises BenchError when it cannot be."""
+        progress = progress or self.progress()
+        journal = self.journal(to)
+        return Session(journal, self.ledger, self.place(Trials(journal, progress, self.load, self.done)), progress)
 
-@dataclass(frozen=True)
-class PlannedHere(Planned):
-    """A run on this machine.
-
-    rows  the database; it may hold a password and is not recorded
-    """
-
-    rows: Database = NOWHERE
-    pinned: pin.Cores | None = None
-
-    def place(self, journal: Journal, progress: RunProgress, instrument: Instrument) -> Here:
-        """This machine, for the trials of the run."""
-        bound = self.load.bounds.get("interference") if self.ledger.left else None
-        return Here(Trials(journal, progress, self.load, self.done), self.ledger, instrument, self.rows, bound)
-
-
-@dataclass(frozen=True)
-class Begun:
-    """A run whose folder is made: what it measures, and the session that does it."""
-
-    planned: Planned
-    session: Session
-    progress: RunProgress
-
-    @classmethod
-    def at(cls, planned: Planned, journal: Journal, place: Place, progress: RunProgress) -> Begun:
-        """A run at a place."""
-        return cls(planned, Session(journal, planned.ledger, place, progress), progress)
-
-    @property
-    def folder(self) -> Folder:
-        """Its folder."""
-        return self.session.journal.folder
-
-    @property
-    def resume_command(self) -> str:
-        """The command that makes what is left of it."""
-        return resume_command(self.folder.directory, self.session.journal.info)
-
-    def go(self, interrupts: Interrupts, keep_going: bool = False) -> int:
+    def go(self, session: Session[RunProgress], interrupts: Interrupts, keep_going: bool = False) -> int:
         """Measure all that is left; returns the exit status: 1 when a trial failed or nothing was measured, else 0."""
-        ledger, session, progress = self.planned.ledger, self.session, self.progress
-        progress.announce(self.planned.load.tool.name, ledger, self.folder.directory)
-        pace = Pace(session.journal.info.plan, ledger)
-        session.go(Rounds(self.planned.cases, ledger, session.journal, progress, pace), interrupts, keep_going)
-        run = read_run(self.folder.directory)
+        ledger, progress, directory = self.ledger, session.progress, session.journal.folder.directory
+        progress.announce(self.load.tool.name, ledger, directory)
+        pace = Pace(self.info.plan, ledger)
+        session.go(Rounds(self.cases, ledger, session.journal, progress, pace), interrupts, keep_going)
+        run = read_run(directory)
         progress.summarize(run, ledger.failures, ledger.voided)
         return 1 if ledger.failures or not run.is_measured else 0
 
 
-def planned(request: Request, instrument: Instrument) -> PlannedHere:
-    """The run that `begin` would make. Raises BenchError for unknown names and invalid values."""
+def planned(request: Request, instrument: Instrument) -> PlannedRun:
+    """A new run. Raises BenchError for unknown names and invalid values."""
     project, plan = request.project, make_plan(request)
     rows = database.parse(project, request.database)
     health.require_page(project, rows.of_project)
@@ -130,59 +92,28 @@ def planned(request: Request, instrument: Instrument) -> PlannedHere:
     recorded = [note for name in plan.workloads for note in every[name].notes]
     notes = (*_notes(chosen, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    return PlannedHere(info, cases, chosen, ledger_of(cases, info), rows=rows, pinned=pinned)
+    ledger = ledger_of(cases, info)
+    return PlannedRun(
+        info=info,
+        ledger=ledger,
+        environment=lambda: _environment(cases, plan, chosen, instrument, pinned),
+        cases=cases,
+        load=chosen,
+        place=_here(chosen, ledger, instrument, rows),
+    )
 
 
-def begin(request: Request, instrument: Instrument) -> Begun:
-    """A new run, its folder made. Raises BenchError for unknown names and invalid values."""
-    new = planned(request, instrument)
-    progress = new.progress()
-    journal = opened(new, request, instrument)
-    return Begun.at(new, journal, new.place(journal, progress, instrument), progress)
+def resumed(directory: Path, asked: str | None, instrument: Instrument, command: str = "run") -> PlannedRun:
+    """What is left of the run in a folder, which the `command` made; voided trials are left, too.
 
-
-def opened(new: PlannedHere, request: Request, instrument: Instrument) -> Journal:
-    """The journal of a new run, its folder made."""
-    return written(request.to, new.info, _environment(new.cases, new.info.plan, new.load, instrument, new.pinned))
-
-
-def written(to: Path | None, info: RunInfo, environment: Environment, kind: str = "") -> Journal:
-    """The journal of a new run in a new folder, `to` or one named after its kind and the time."""
-    folder = Folder(to or new_folder(kind))
-    paths.must_be_plain(folder.directory)
-    folder.create()
-    folder.begin(info, environment)
-    return Journal(folder, info, environment)
-
-
-def project_of(directory: Path, given: UnderTest) -> UnderTest:
-    """The project of the run in a folder; `given` is that of the command line, which may name no other."""
-    plan = read_run(directory).info.plan
-    return recorded_project(given, plan.project, plan.describe)
-
-
-def resume(directory: Path, asked: str | None, instrument: Instrument) -> Begun:
-    """The run in a folder, with what is left of it; `asked` is its database, needed when it was named by URL.
-
-    Voided trials are left, too. Raises BenchError when the run cannot be resumed as it began.
+    `asked` is its database, needed when it was named by URL. Raises BenchError when it cannot be resumed as it began.
     """
-    again, environment = resumed(directory, asked, instrument)
-    require_left(directory, again.info, again.ledger)
-    journal = reopened(directory, again.info, environment)
-    progress = again.progress()
-    return Begun.at(again, journal, again.place(journal, progress, instrument), progress)
-
-
-def resumed(
-    directory: Path, asked: str | None, instrument: Instrument, command: str = "run"
-) -> tuple[PlannedHere, Environment]:
-    """What is left of the run in a folder, which the `command` made, and the environment in which it began."""
     run = read_run(directory)
-    require_made_by(command, directory, run.info)
-    plan, pinned = run.info.plan, run.environment.affinity
+    plan, pinned, project = run.info.plan, run.environment.affinity, instrument.project
+    if plan.command != command:
+        raise BenchError(f"--resume {directory}: resume it with: {resume_command(directory, run.info)}")
     if plan.inventory:
         raise BenchError(f"--resume {directory}: it measured hosts of an inventory; add --inventory FILE")
-    project = instrument.project
     rows = same_database(directory, project, asked, plan)
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
@@ -191,29 +122,22 @@ def resumed(
     made = (*run.trials, *run.latency)
     ledger = ledger_of(cases, run.info, made, run.checks)
     here = _environment(cases, plan, chosen, instrument, pinned)
-    info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
-    return PlannedHere(info, cases, chosen, ledger, made, rows, pinned), run.environment
+    return PlannedRun(
+        info=replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here))),
+        ledger=ledger,
+        environment=lambda: run.environment,
+        directory=directory,
+        cases=cases,
+        load=chosen,
+        place=_here(chosen, ledger, instrument, rows),
+        done=made,
+    )
 
 
-def require_made_by(command: str, directory: Path, info: RunInfo) -> None:
-    """Raise BenchError when another command has to resume a folder."""
-    if info.plan.command != command:
-        raise BenchError(f"--resume {directory}: resume it with: {resume_command(directory, info)}")
-
-
-def require_left(directory: Path, info: RunInfo, ledger: Ledger) -> None:
-    """Raise BenchError when nothing is left to be made."""
-    if info.finished_at and not ledger.left:
-        raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
-
-
-def reopened(directory: Path, info: RunInfo, environment: Environment) -> Journal:
-    """The journal of a run that is resumed, its folder repaired. Raises BenchError when it is in use."""
-    paths.must_be_plain(directory)
-    folder = Folder(directory)
-    with folder.locked():
-        folder.repair()
-    return Journal(folder, info, environment)
+def project_of(directory: Path, given: UnderTest) -> UnderTest:
+    """The project of the run in a folder; `given` is that of the command line, which may name no other."""
+    plan = read_run(directory).info.plan
+    return recorded_project(given, plan.project, plan.describe)
 
 
 def ledger_of(
@@ -241,6 +165,12 @@ def resolver(plan: Plan, rows: Database, instrument: Instrument) -> planning.Res
         return instrument.resolve(stack, layer, rows, changes, env)
 
     return resolve
+
+
+def _here(chosen: Load, ledger: Ledger, instrument: Instrument, rows: Database) -> Callable[[Trials], Place]:
+    """This machine, for the trials of a run."""
+    bound = chosen.bounds.get("interference") if ledger.left else None
+    return lambda trials: Here(trials, ledger, instrument, rows, bound)
 
 
 def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: pin.Cores | None) -> Load:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import itertools
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from bench import paths
 from bench.errors import BenchError, DeploymentError, GlobalFault, MachineBusy
@@ -24,7 +25,8 @@ from bench.measure.ledger import MAX_DISTURBED, Ledger, Record
 from bench.measure.load_process import newest_log
 from bench.measure.plan import Batch, Item
 from bench.measure.printer import Printer
-from bench.records.folder import CHECKS_FILE
+from bench.records.folder import CHECKS_FILE, Folder
+from bench.records.records import Environment, RunInfo
 
 # What is left of a deployment's directory.
 STORED = ("logs", "visits")
@@ -79,10 +81,45 @@ class Progress(Protocol):
         """An item was made, `again` when it is to be repeated; so many are left."""
 
 
-class Session:
+P = TypeVar("P", bound=Progress)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What a session is to make, before anything is started or written: all of it, or what a stopped one has left.
+
+    environment  looks at the machine, or says what it was at the beginning; raises BenchError where nothing can be made
+    directory    the folder that is resumed
+    kind         begins the name of a new folder
+    """
+
+    info: RunInfo
+    ledger: Ledger
+    environment: Callable[[], Environment]
+    directory: Path | None = None
+    kind: str = ""
+
+    def journal(self, to: Path | None) -> Journal:
+        """The journal, its folder made or repaired. Raises BenchError when it cannot be, or when nothing is left."""
+        directory = self.directory
+        if directory and self.info.finished_at and not self.ledger.left:
+            raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
+        environment = self.environment()
+        folder = Folder(directory or to or new_folder(self.kind))
+        paths.must_be_plain(folder.directory)
+        if directory:
+            with folder.locked():
+                folder.repair()
+        else:
+            folder.create()
+            folder.begin(self.info, environment)
+        return Journal(folder, self.info, environment)
+
+
+class Session(Generic[P]):
     """Makes what a ledger has left of a plan, at a place."""
 
-    def __init__(self, journal: Journal, ledger: Ledger, place: Place, progress: Progress):
+    def __init__(self, journal: Journal, ledger: Ledger, place: Place, progress: P):
         self.journal, self.ledger, self.place, self.progress = journal, ledger, place, progress
         self._refused: dict[str, str] = {}
 

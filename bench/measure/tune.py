@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.catalog import catalog, values
-from bench.catalog.values import BENCH, PRODUCTION, Values
+from bench.catalog.values import BENCH, PRODUCTION
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure import begin, plan, tuning
-from bench.measure.begin import PlannedHere
+from bench.measure.begin import PlannedRun
 from bench.measure.instrument import Instrument
-from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch, Measurement, PlannedCase, Request
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
-from bench.measure.session import Session
 from bench.measure.staircase import rate_words
 from bench.measure.tuning import KNOBS, PROCESSES, Answer, Room, Search, Settings, Tried
 from bench.project.under_test import UnderTest
-from bench.records.records import Plan, RunInfo
+from bench.records.records import RunInfo
 from bench.records.trials import Trial
 from bench.serve import database, render
 from bench.serve.case import CannotRun, for_files
@@ -75,8 +73,10 @@ class Tunable:
         return f"{self.stack}{joined}" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
 
 
-def tunable(project: UnderTest, stack: str, layer: str, chosen: Values) -> Tunable:
-    """The stack with its settings. Raises BenchError when it has none, or the layer does not fit."""
+def tunable(project: UnderTest, stack: str, layer: str, changes: Sequence[str]) -> Tunable:
+    """The stack with its settings, and these changes of values. Raises BenchError when it has none, or the layer does
+    not fit."""
+    chosen = catalog.read().values[BENCH].changed(values.parse_changes(list(changes)))
     case = for_files(project, stack, layer, chosen)
     used = render.names_used(case)
     knobs = tuple(knob for knob in KNOBS if knob in used)
@@ -109,45 +109,37 @@ class Tuner:
     done     what was tried so far
     """
 
-    def __init__(self, asked: Plan, instrument: Instrument, database_asked: str | None):
-        self.stack, layer = asked.tunes, asked.layers[0]
-        self._project = instrument.project
-        self._values = catalog.read().values[BENCH].changed(values.parse_changes(list(asked.changes)))
-        self.own = tunable(self._project, self.stack, layer, self._values)
-        self.limit = parse_limit(asked.capacity, "--limit")
-        rows = database.parse(self._project, database_asked)
-        self._resolve = begin.resolver(asked, rows, instrument)
-        self.skipped: dict[str, str] = {}
-        self._others = self._of_other_classes(layer)
-        self._of_classes = {item.usual.classes: item for item in (self.own, *self._others)}
-        self.done: list[Tried] = []
-
-    def _of_other_classes(self, layer: str) -> list[Tunable]:
-        found = []
+    def __init__(
+        self, new: PlannedRun, to: Path | None, instrument: Instrument, database_asked: str | None, printer: Printer
+    ):
+        plan, self._first, self._ledger = new.info.plan, new.cases[0], new.ledger
+        self.stack, self._rounds = plan.tunes, plan.rounds
+        self.limit = parse_limit(plan.capacity, "--limit")
+        self._resolve = begin.resolver(plan, database.parse(instrument.project, database_asked), instrument)
+        layer, self.skipped = plan.layers[0], dict[str, str]()
+        own = tunable(instrument.project, self.stack, layer, plan.changes)
+        others = []
         for name in of_other_classes(self.stack):
             case = self._resolve(name, layer)
             if isinstance(case, CannotRun):
                 self.skipped[name] = case.reason
             else:
-                found.append(tunable(self._project, name, layer, self._values))
-        return found
+                others.append(tunable(instrument.project, name, layer, plan.changes))
+        self.own, self._of_classes = own, {item.usual.classes: item for item in (own, *others)}
+        self._progress = TuneProgress(printer, new.info, self.limit)
+        self.session = new.session(to, self._progress)
+        size = self._first.served.size
+        machine = self.session.journal.environment
+        memory = size.limits.burstable_bytes if size.is_limited else machine.memory_bytes
+        self.search = Search(
+            own.knobs, own.usual, Room(memory), plan.margin, [item.usual for item in others], own.fewer
+        )
+        self._cases: dict[Settings, PlannedCase] = {}
+        self.done: list[Tried] = []
 
     def of(self, settings: Settings) -> Tunable:
         """The stack that has the worker class of these settings."""
         return self._of_classes[settings.classes]
-
-    def begin(self, planned: PlannedHere, journal: Journal, printer: Printer, instrument: Instrument) -> None:
-        """Make the session of a run whose first case is known."""
-        self._first, self._rounds, self._ledger = planned.cases[0], planned.info.plan.rounds, planned.ledger
-        self._progress = TuneProgress(printer, planned.info, self.limit)
-        size = self._first.served.size
-        memory = size.limits.burstable_bytes if size.is_limited else journal.environment.memory_bytes
-        wanted, margin = [item.usual for item in self._others], planned.info.plan.margin
-        self.search = Search(self.own.knobs, self.own.usual, Room(memory), margin, wanted, self.own.fewer)
-        self._cases: dict[Settings, PlannedCase] = {}
-        self.session = Session(
-            journal, planned.ledger, planned.place(journal, self._progress, instrument), self._progress
-        )
 
     @property
     def directory(self) -> Path:
@@ -200,26 +192,19 @@ class Tuner:
 
 def begun(request: Request, instrument: Instrument, printer: Printer) -> Tuner:
     """A new search for the settings of the request's stack, its folder made. Raises BenchError."""
-    (stack,) = request.stacks
+    (stack,), (layer,) = request.stacks, request.layers
     if any(change.partition("=")[0] in KNOBS for change in stack.partition("@")[2].split(",")):
         raise BenchError(f"tune {stack}: it finds processes and threads by itself; leave them out")
     parse_limit(request.capacity, "--limit")
-    request = replace(request, tunes=stack)
-    tuner = Tuner(plan.make_plan(request), instrument, request.database)
-    first = replace(request, stacks=(tuner.own.variant(tuner.own.usual),))
-    new = begin.planned(first, instrument)
-    tuner.begin(new, begin.opened(new, first, instrument), printer, instrument)
-    return tuner
+    own = tunable(instrument.project, stack, layer, request.changes)
+    new = begin.planned(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), instrument)
+    return Tuner(new, request.to, instrument, request.database, printer)
 
 
 def resumed(directory: Path, asked: str | None, instrument: Instrument, printer: Printer) -> Tuner:
     """The search in a folder; `asked` is its database. Raises BenchError when it cannot be resumed as it began."""
-    again, environment = begin.resumed(directory, asked, instrument, "tune")
-    asked_for = again.info.plan
-    begin.require_left(directory, again.info, again.ledger)
-    tuner = Tuner(asked_for, instrument, asked or asked_for.database)
-    tuner.begin(again, begin.reopened(directory, again.info, environment), printer, instrument)
-    return tuner
+    again = begin.resumed(directory, asked, instrument, "tune")
+    return Tuner(again, None, instrument, asked or again.info.plan.database, printer)
 
 
 def values_text(tuner: Tuner, found: Answer) -> str:

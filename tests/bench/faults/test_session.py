@@ -15,10 +15,9 @@ from bench.faults import begin, stage
 from bench.faults.fault import Fault
 from bench.faults.plan import faults_of
 from bench.interrupt import Interrupts, Stopped
-from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
 from bench.measure.printer import Printer
-from bench.records.folder import Folder, read_faults
+from bench.records.folder import read_faults
 from tests.bench.faults.test_plan import PICKY, PLAIN, nothing, plan, resolved
 from tests.bench.records.run_data import ENVIRONMENT, INFO
 
@@ -67,17 +66,19 @@ def up(monkeypatch):
 
 def made(directory, faults, **asked):
     """Make these faults in a folder; what was printed."""
-    folder, found = Folder(directory), faults_of(plan(**asked), faults, resolved)
-    info = replace(INFO, plan=plan(**asked))
-    if directory.exists():
-        ledger = Ledger(found.batches, read_faults(directory).outcomes, max_repeats=begin.REPEATS)
-    else:
-        ledger = Ledger(found.batches, max_repeats=begin.REPEATS)
-        folder.create()
-        folder.begin(info, ENVIRONMENT)
+    found, info = faults_of(plan(**asked), faults, resolved), replace(INFO, plan=plan(**asked))
+    begun = directory if directory.exists() else None
+    outcomes = read_faults(directory).outcomes if begun else ()
+    planned = begin.PlannedFaults(
+        info=info,
+        ledger=Ledger(found.batches, outcomes, max_repeats=begin.REPEATS),
+        environment=lambda: ENVIRONMENT,
+        directory=begun,
+        faults=found,
+    )
     printed = io.StringIO()
     with Interrupts() as interrupts:
-        begin._at(found, ledger, Journal(folder, info, ENVIRONMENT), False, Printer(printed)).go(interrupts)
+        planned.go(planned.session(directory, False, Printer(printed)), interrupts)
     return printed.getvalue()
 
 
