@@ -22,9 +22,8 @@ from bench.hosts import reach
 from bench.hosts.reach import TIMEOUT_S, Clock
 from bench.hosts.ssh import Program
 from bench.load import Figures, Job
-from bench.load.engine import Engine
+from bench.load.engine import Engine, encoded
 from bench.load.openloop.counts import together
-from bench.load.openloop.encode import encoded
 from bench.load.openloop.processes import FORK_S
 from bench.measure.load_process import Live
 from bench.production.inventory import Host
@@ -36,8 +35,6 @@ LEAD_S = 0.5
 GRACE_S = 30.0
 REMOTE = Path(__file__).with_name("loaders_remote.py")
 ENGINE = paths.PROJECT / "bench" / "load" / "openloop"
-# They need more than Python.
-NOT_SENT = ("__main__", "encode")
 MIN_PYTHON = [3, 10]
 
 
@@ -178,7 +175,7 @@ def _modules() -> dict[str, str]:
     """The modules of the load tool by name, and the packages that they are in."""
     found = {"bench": "", "bench.load": ""}
     for path in sorted(ENGINE.glob("*.py")):
-        if path.stem not in NOT_SENT:
+        if path.stem != "__main__":  # which needs more than Python
             name = "" if path.stem == "__init__" else f".{path.stem}"
             found[f"bench.load.openloop{name}"] = path.read_text("utf-8")
     return found

@@ -71,6 +71,15 @@ class Engine(Tool):
         )
 
 
+def encoded(total: dict[str, Any]) -> dict[str, Any]:
+    """The counts of its processes together as it prints them: with HDR histograms, which others read, too."""
+    histograms = {
+        name: histogram.encode(histogram.of((int(value), count) for value, count in total[name].items()))
+        for name in ("latency", "delay")
+    }
+    return total | histograms | {"max_us": max(map(int, total["latency"]), default=0)}
+
+
 def _of_open_loop(printed: dict[str, Any]) -> dict[str, Any]:
     """What only a schedule shows: latency from when a request was due, how late requests left, and how many did not."""
     delay, latency = (histogram.merged([printed[name]]) for name in ("delay", "latency"))

@@ -29,7 +29,7 @@ class Counts:
     slice_answers           answers in each of SLICES equal parts of the load
     slice_us                microseconds that those took together
     latency, delay          microseconds -> requests; `delay` is how late a request of an open loop left
-    visits                  the log of the requests, where one is asked for (bench.load.openloop.visits)
+    visits                  the log of the requests, where one is asked for (bench.load.visits)
     """
 
     seconds: float = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import select
 import signal
 import time
@@ -11,7 +12,6 @@ from bench.load.openloop.connection import Connection
 from bench.load.openloop.counts import Counts
 from bench.load.openloop.job import Job
 from bench.load.openloop.loop import CHECK_INTERVAL_S, Failure, Loop
-from bench.load.openloop.visits import VisitLog
 
 
 class OpenLoop(Loop):
@@ -33,8 +33,9 @@ class OpenLoop(Loop):
         self._waiting: deque[tuple[int, float]] = deque()
         self._done = self._sent = 0
         self._last = begins
-        self._log = VisitLog(job.mark) if job.mark else None
-        if self._log:
+        # What its groups find in a body is what the page said.
+        self._mark = re.compile(job.mark.encode(), re.DOTALL) if job.mark else None
+        if self._mark:
             signal.signal(signal.SIGINT, lambda *_: self._end_early())
 
     def run(self) -> Counts:
@@ -59,8 +60,6 @@ class OpenLoop(Loop):
         while self._waiting:
             self._drop(time.monotonic())
         self.counts.due = self._total
-        if self._log:
-            self.counts.visits = self._log.visits
         length = self._job.seconds if self._job.times else min(self._job.seconds, self._total / self._rate)
         return self._finish(max(length, self._last - self._begins))
 
@@ -115,27 +114,39 @@ class OpenLoop(Loop):
     def _failed(self, connection: Connection, kind: Failure) -> None:
         super()._failed(connection, kind)
         self._done += 1
-        if self._log:
-            self._log.ended(connection, time.monotonic(), kind)
+        self._log(connection, time.monotonic(), kind)
 
     def _refused(self, page: int, since: float, again: int) -> None:
         super()._refused(page, since, again)
         self._done += 1
-        if self._log:
-            self._log.unsent(page, since, time.monotonic(), "connect", again)
+        self._log_unsent(page, since, time.monotonic(), "connect", again)
 
     def _drop(self, now: float) -> None:
         """Give up the request that has waited longest for a connection."""
         page, due = self._waiting.popleft()
         self.counts.dropped += 1
         self._done += 1
-        if self._log:
-            self._log.unsent(page, due, now, "dropped")
+        self._log_unsent(page, due, now, "dropped")
 
     def _answered(self, connection: Connection, now: float) -> None:
-        if self._log:
-            self._log.ended(connection, now)
+        if self._mark:
+            self._log(connection, now)
         super()._answered(connection, now)
+
+    def _log(self, connection: Connection, now: float, failure: str = "") -> None:
+        """Log a request that was answered or failed, as bench.load.visits.Visit reads it, where the job asks for it."""
+        if self._mark is None:
+            return
+        answer, times = connection.answer, (connection.since, connection.left, now)
+        found = None if failure else self._mark.search(b"".join(answer.pieces or ()))
+        said = [group.decode("utf-8", "replace") for group in found.groups()] if found else []
+        visit = [*(round(at, 6) for at in times), connection.page, not connection.fresh, connection.again]
+        self.counts.visits.append([*visit, 0 if failure else answer.status, failure, answer.size, said])
+
+    def _log_unsent(self, page: int, due: float, now: float, failure: str, again: int = 0) -> None:
+        if self._mark:
+            now = round(now, 6)
+            self.counts.visits.append([round(due, 6), now, now, page, False, again, 0, failure, 0, []])
 
     def _give_up(self, now: float) -> None:
         super()._give_up(now)

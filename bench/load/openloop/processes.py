@@ -10,9 +10,9 @@ import sys
 import time
 from typing import Any
 
-from bench.load.openloop.closed import ClosedLoop
 from bench.load.openloop.counts import together
 from bench.load.openloop.job import Job
+from bench.load.openloop.loop import ClosedLoop
 from bench.load.openloop.open import OpenLoop
 
 # Time to fork a process; all begin together after it.

@@ -13,7 +13,7 @@ import pytest
 
 from bench import load, programs
 from bench.load import Job
-from bench.load.openloop.closed import ClosedLoop
+from bench.load.openloop.loop import ClosedLoop
 from bench.measure.load_process import run
 from tests.bench.load.load_target import BODY, SLOW_S, target
 from tests.waiting import until
