@@ -130,7 +130,7 @@ class Here(Place):
         """Verify a deployment that appears for the first time in the run."""
         began = time.monotonic()
         outcomes = self.instrument.verify(running, show_check(self._printer, f"{batch.name}: "))
-        self.journal.folder.append_checks(outcomes)
+        self.journal.folder.append(*outcomes)
         self._ledger.add_outcomes(batch.stack, batch.layer, outcomes)
         took = f"{time.monotonic() - began:.1f} s"
         self._printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")

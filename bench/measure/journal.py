@@ -10,7 +10,7 @@ from typing import Any
 from bench import paths
 from bench.errors import GlobalFault
 from bench.machine import facts
-from bench.records.folder import Folder
+from bench.records.folder import Folder, read_addresses
 from bench.records.records import Case, Dropped, Ended, Environment, RunInfo
 
 # Share of the rows that may have come or gone since a run began: a killed check leaves a few behind.
@@ -27,7 +27,7 @@ class Journal:
         self.folder = folder
         self.info = info
         self.environment = environment
-        self.addresses = folder.read_addresses()
+        self.addresses = read_addresses(folder.directory)
         self.ended_by: Ended | None = None
         self._rows_checked = False
 
@@ -91,8 +91,8 @@ class Journal:
 
     def _write_info(self, **changes: Any) -> None:
         self.info = replace(self.info, **changes)
-        self.folder.write_info(self.info)
+        self.folder.write(self.info)
 
     def _write_environment(self, **changes: Any) -> None:
         self.environment = replace(self.environment, **changes)
-        self.folder.write_environment(self.environment)
+        self.folder.write(self.environment)

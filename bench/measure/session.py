@@ -111,8 +111,7 @@ class Planned:
             with folder.locked():
                 folder.repair()
         else:
-            folder.create()
-            folder.begin(self.info, environment)
+            folder.create(self.info, environment)
         return Journal(folder, self.info, environment)
 
 

@@ -28,17 +28,17 @@ from bench.records.records import FORMAT, Environment, Outcome, ResultsError, Ru
 from bench.records.trials import Trial
 
 RUN_FILE = "run.json"
-ENVIRONMENT_FILE = "environment.json"
-TRIALS_FILE = "trials.jsonl"
 CHECKS_FILE = "verify.jsonl"
-FAULTS_FILE = "faults.jsonl"
 ADDRESSES_FILE = "workloads.json"
-CONFIGS_DIRECTORY = "configs"
-RAW_DIRECTORY = "raw"
+# Record -> its file: as a whole, or each as a line.
+WHOLE: dict[type, str] = {RunInfo: RUN_FILE, Environment: "environment.json"}
+LINES: dict[type, str] = {Trial: "trials.jsonl", Outcome: CHECKS_FILE, FaultOutcome: "faults.jsonl"}
 MIN_FREE_BYTES = 65_536
 # A process killed while it started a program leaves its lock to that child, until the program begins.
 LOCK_WAIT_S = 2.0
 LOCK_POLL_S = 0.05
+
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError)
 
 Record = TypeVar("Record")
 
@@ -100,29 +100,6 @@ def resume_command(directory: Path, info: RunInfo) -> str:
     return " ".join(words)
 
 
-@contextlib.contextmanager
-def locked(directory: Path, busy: str) -> Iterator[None]:
-    """A folder of results for this process alone. Raises ResultsError with the words `busy` when another has it."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        deadline = time.monotonic() + LOCK_WAIT_S
-        while not _flock(handle):
-            if time.monotonic() > deadline:
-                raise ResultsError(f"{directory}: {busy}")
-            time.sleep(LOCK_POLL_S)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _flock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 # ---------------------------------------------------------------------------------------------- reading
 
 
@@ -135,17 +112,18 @@ def read_run(directory: Path | str) -> Run:
         raise ResultsError(
             f"{directory}: not a run, it has no {RUN_FILE}; give a folder that `python -m bench run` made"
         )
-    environment, info = directory / ENVIRONMENT_FILE, read_info(directory)
-    made = tuple(read_lines(Trial, directory / TRIALS_FILE))
+    info, environment = read_info(directory), directory / WHOLE[Environment]
+    made = tuple(read_lines(Trial, directory))
+    latency = tuple(trial for trial in made if trial.mode == "open") if info.plan.latency else ()
     return Run(
         directory=directory,
         info=info,
         environment=convert(Environment, read_json(environment), environment),
-        trials=tuple(trial for trial in made if not _is_of_latency(trial, info)),
-        latency=tuple(trial for trial in made if _is_of_latency(trial, info)),
-        checks=tuple(read_lines(Outcome, directory / CHECKS_FILE)),
-        addresses=read_addresses(directory / ADDRESSES_FILE),
-        outcomes=tuple(read_lines(FaultOutcome, directory / FAULTS_FILE)),
+        trials=tuple(trial for trial in made if trial.mode == "closed") if info.plan.latency else made,
+        latency=latency,
+        checks=tuple(read_lines(Outcome, directory)),
+        addresses=read_addresses(directory),
+        outcomes=tuple(read_lines(FaultOutcome, directory)),
     )
 
 
@@ -159,10 +137,6 @@ def read_faults(directory: Path) -> Run:
     if not is_faults(directory):
         raise ResultsError(f"{directory}: it holds no faults; give a folder that `python -m bench faults` made")
     return read_run(directory)
-
-
-def _is_of_latency(trial: Trial, info: RunInfo) -> bool:
-    return info.plan.latency and trial.mode == "open"
 
 
 def read_info(directory: Path) -> RunInfo:
@@ -186,43 +160,48 @@ def require_format(path: Path, content: Mapping[str, Any], known: int) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in the file. Raises ResultsError."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except FileNotFoundError:
-        raise ResultsError(f"{path}: no such file; the run's folder is incomplete") from None
+        return msgspec.json.decode(_content(path), type=dict[str, Any])
     except msgspec.ValidationError:
         raise ResultsError(f"{path}: not a JSON object; restore the file") from None
     except msgspec.DecodeError as error:
         raise ResultsError(f"{path}: cannot be read as JSON: {error}; restore the file") from None
-    except OSError as error:
-        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def read_lines(record: type[Record], path: Path) -> Iterator[Record]:
-    """The records of a file of JSON lines; none when there is no file. A torn last line, left by a kill, is ignored."""
-    lines = _lines(path)
-    for number, line in enumerate(lines, 1):
+def read_lines(record: type[Record], directory: Path) -> Iterator[Record]:
+    """The records of a kind in a folder of results, in the order in which they were written."""
+    path = directory / LINES[record]
+    for number, line in enumerate(_lines(path), 1):
         where = f"{path} line {number}"
         try:
             content = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            if number == len(lines):
-                return
+        except NOT_JSON as error:
             raise ResultsError(f"{where}: not JSON: {error}; remove the line") from None
         yield convert(record, content, where)
 
 
-def read_addresses(path: Path) -> dict[str, tuple[str, ...]]:
-    """The addresses by workload in a workloads.json, empty when there is none."""
+def read_addresses(directory: Path) -> dict[str, tuple[str, ...]]:
+    """The addresses by workload in a folder of results, empty when none were looked up yet."""
+    path = directory / ADDRESSES_FILE
     return convert(dict[str, tuple[str, ...]], read_json(path), path) if path.exists() else {}
 
 
-def _lines(path: Path) -> list[bytes]:
+def _content(path: Path) -> bytes:
     try:
-        return [line for line in path.read_bytes().split(b"\n") if line.strip()]
+        return path.read_bytes()
     except FileNotFoundError:
-        return []
+        raise ResultsError(f"{path}: no such file; the run's folder is incomplete") from None
     except OSError as error:
         raise ResultsError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _lines(path: Path) -> list[bytes]:
+    """The lines of a file, but for a torn last one, which a kill can leave; none when there is no file."""
+    lines = [line for line in _content(path).split(b"\n") if line.strip()] if path.exists() else []
+    try:
+        msgspec.json.decode(lines[-1] if lines else b"{}")
+    except NOT_JSON:
+        lines.pop()
+    return lines
 
 
 def convert(record: type[Record], content: object, where: Path | str) -> Record:
@@ -252,11 +231,11 @@ class Folder:
 
     def __init__(self, directory: Path):
         self.directory = directory
-        self.configs = directory / CONFIGS_DIRECTORY
-        self.raw = directory / RAW_DIRECTORY
+        self.configs = directory / "configs"
+        self.raw = directory / "raw"
 
-    def create(self) -> None:
-        """Make the folder. Raises ResultsError when it already holds something or cannot be made."""
+    def create(self, info: RunInfo, environment: Environment) -> None:
+        """Make the folder with its first records. Raises ResultsError, and leaves no folder, when that cannot be."""
         if (self.directory / RUN_FILE).exists():
             raise ResultsError(
                 f"{self.directory}: already holds a run; continue it with --resume {self.directory}, "
@@ -269,12 +248,9 @@ class Folder:
             self.raw.mkdir(exist_ok=True)
         except OSError as error:
             raise ResultsError(f"{self.directory}: cannot be made: {error.strerror}") from None
-
-    def begin(self, info: RunInfo, environment: Environment) -> None:
-        """Write the first records. Raises ResultsError, and removes the folder, when they cannot be written."""
         try:
-            self.write_environment(environment)
-            self.write_info(info)
+            self.write(environment)
+            self.write(info)
         except OSError as error:
             shutil.rmtree(self.directory, ignore_errors=True)
             raise ResultsError(
@@ -287,9 +263,24 @@ class Folder:
         if disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES or (disk.f_files and not disk.f_favail):
             raise OSError(errno.ENOSPC, DISK_FULL)
 
-    def locked(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
         """The folder for this process alone, as long as the context lasts. Raises ResultsError when another has it."""
-        return locked(self.directory, "a run is under way in it; wait until it ends, or stop it")
+        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            deadline = time.monotonic() + LOCK_WAIT_S
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        busy = "a run is under way in it; wait until it ends, or stop it"
+                        raise ResultsError(f"{self.directory}: {busy}") from None
+                    time.sleep(LOCK_POLL_S)
+            yield
+        finally:
+            os.close(handle)
 
     def relative(self, path: Path | None) -> str | None:
         """The path as records name it: relative to the folder when it is inside, the file's name when not."""
@@ -300,25 +291,32 @@ class Folder:
         except ValueError:
             return path.name
 
-    def write_info(self, info: RunInfo) -> None:
-        """Write run.json, whole or not at all."""
-        write_json(self.directory / RUN_FILE, info)
-
-    def write_environment(self, environment: Environment) -> None:
-        """Write environment.json, whole or not at all."""
-        write_json(self.directory / ENVIRONMENT_FILE, environment)
+    def write(self, record: RunInfo | Environment) -> None:
+        """Write the file of a record, whole or not at all."""
+        write_json(self.directory / WHOLE[type(record)], record)
 
     def write_addresses(self, addresses: Mapping[str, Iterable[str]]) -> None:
         """Write workloads.json: the addresses that every deployment of the run is asked for, by workload."""
         write_json(self.directory / ADDRESSES_FILE, {name: list(paths) for name, paths in addresses.items()})
 
-    def read_addresses(self) -> dict[str, tuple[str, ...]]:
-        """The addresses by workload, empty when none were looked up yet."""
-        return read_addresses(self.directory / ADDRESSES_FILE)
+    def append(self, *records: object) -> None:
+        """Add a line for each of these records, which are of one kind, and wait until they are on the disk.
 
-    def append(self, record: object) -> None:
-        """Add a line for a trial or a fault to the file of its kind, and wait until it is on the disk."""
-        append_lines(self.directory / (TRIALS_FILE if isinstance(record, Trial) else FAULTS_FILE), [record])
+        None of them is added when there is no room for all.
+        """
+        if not records:
+            return
+        path = self.directory / LINES[type(records[0])]
+        before = path.stat().st_size if path.exists() else 0
+        try:
+            with path.open("ab") as file:
+                file.write(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(FileNotFoundError):
+                os.truncate(path, before)
+            raise
 
     def set_aside(self, key: str, attempts: int) -> None:
         """Rename the raw output of an item's last attempt, so that the next one does not replace it."""
@@ -327,36 +325,16 @@ class Folder:
         if attempts and raw.is_dir() and not aside.exists():
             raw.rename(aside)
 
-    def append_checks(self, checks: Iterable[Outcome]) -> None:
-        """Add lines to verify.jsonl and wait until they are on the disk."""
-        append_lines(self.directory / CHECKS_FILE, checks)
-
     def repair(self) -> None:
         """Cut off the torn last line that a kill can leave, so that the next line stands alone."""
-        for name in (TRIALS_FILE, CHECKS_FILE, FAULTS_FILE):
-            repair_lines(self.directory / name)
-
-
-def repair_lines(path: Path) -> None:
-    """Cut off the torn last line of a file of JSON lines, if there is one."""
-    lines = _lines(path)
-    if lines and not _is_json(lines[-1]):
-        lines.pop()
-    if path.exists():
-        _replace(path, b"".join(line + b"\n" for line in lines))
+        for path in map(self.directory.joinpath, LINES.values()):
+            if path.exists():
+                _replace(path, b"".join(line + b"\n" for line in _lines(path)))
 
 
 def write_json(path: Path, content: object) -> None:
     """Write a record as indented JSON, whole or not at all."""
     _replace(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return False
-    return True
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -367,17 +345,3 @@ def _replace(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
-
-
-def append_lines(path: Path, records: Iterable[object]) -> None:
-    """Add all of the lines, or none when there is no room for them."""
-    before = path.stat().st_size if path.exists() else 0
-    try:
-        with path.open("ab") as file:
-            file.write(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        with contextlib.suppress(FileNotFoundError):
-            os.truncate(path, before)
-        raise

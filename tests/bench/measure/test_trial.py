@@ -19,6 +19,7 @@ from bench.records.folder import Folder, read_lines
 from bench.records.records import Case
 from tests.bench.load.load_target import target
 from tests.bench.measure.fake_instrument import fake_case
+from tests.bench.records.run_data import ENVIRONMENT, INFO
 from tests.cases import kit
 
 CASE = Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.servers
 @pytest.fixture
 def folder(tmp_path):
     made = Folder(tmp_path / "run")
-    made.create()
+    made.create(INFO, ENVIRONMENT)
     return made
 
 
@@ -94,7 +95,7 @@ def test_the_raw_output_of_warm_up_and_load_is_saved(running, folder):
 def test_the_record_can_be_written_and_read_back(running, folder):
     record = made(running, folder)
     folder.append(record)
-    assert list(read_lines(trials.Trial, folder.directory / "trials.jsonl")) == [record]
+    assert list(read_lines(trials.Trial, folder.directory)) == [record]
 
 
 def test_a_failed_trial_tells_what_the_load_left_behind(running, folder):

@@ -18,8 +18,7 @@ OUTCOME = FaultOutcome("a", "one", "none", "unlimited", "sqlite", "worker", "kil
 @pytest.fixture
 def folder(tmp_path):
     made = Folder(tmp_path / "faults")
-    made.create()
-    made.begin(INFO, run_data.ENVIRONMENT)
+    made.create(INFO, run_data.ENVIRONMENT)
     return made
 
 
@@ -62,6 +61,6 @@ def test_a_torn_last_line_is_ignored_and_cut_off(folder):
 
 def test_a_folder_says_which_command_goes_on_with_it(folder, tmp_path):
     assert read_run(folder.directory).resume_command() == f"python -m bench faults --resume {folder.directory}"
-    folder.write_info(run_data.INFO)
+    folder.write(run_data.INFO)
     with pytest.raises(ResultsError, match="it holds no faults; give a folder that"):
         read_faults(folder.directory)

@@ -20,11 +20,9 @@ from tests.bench.records.run_data import ENVIRONMENT, INFO, TRIAL, failed
 @pytest.fixture
 def folder(tmp_path):
     written = Folder(tmp_path / "run")
-    written.create()
-    written.write_info(INFO)
-    written.write_environment(ENVIRONMENT)
+    written.create(INFO, ENVIRONMENT)
     written.append(TRIAL)
-    written.append_checks([Outcome("one", "none", "status", True, "200", "200")])
+    written.append(Outcome("one", "none", "status", True, "200", "200"))
     return written
 
 
@@ -116,7 +114,6 @@ def test_a_broken_folder_is_refused_with_the_file_and_the_fault(folder, name, co
     (folder.directory / name).write_text(content)
     with pytest.raises(ResultsError) as error:
         read_run(folder.directory)
-        folder.read_addresses()
     assert f"{folder.directory}/{message}" in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -134,13 +131,13 @@ def test_a_run_that_has_measured_nothing_yet_is_read(folder):
 
 def test_a_folder_is_not_used_twice(folder):
     with pytest.raises(ResultsError, match="already holds a run; continue it with --resume"):
-        folder.create()
+        folder.create(INFO, ENVIRONMENT)
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(ResultsError, match="not empty, and not a run; give --to a new folder"):
-        Folder(tmp_path).create()
+        Folder(tmp_path).create(INFO, ENVIRONMENT)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
@@ -156,7 +153,7 @@ def test_a_lock_that_a_killed_process_left_to_a_child_for_a_moment_is_waited_for
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ResultsError, match="file/run: cannot be made: Not a directory"):
-        Folder(tmp_path / "file" / "run").create()
+        Folder(tmp_path / "file" / "run").create(INFO, ENVIRONMENT)
 
 
 def test_paths_in_records_are_relative_to_the_folder(folder, tmp_path):

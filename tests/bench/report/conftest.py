@@ -53,7 +53,7 @@ def capacity_run(tmp_path_factory):
         ]
         plan = replace(info.plan, mode="open", levels=(), capacity="p95=200ms", sizes=sizes)
         run = Folder(folder)
-        run.write_info(replace(info, plan=plan, cases=tuple(cases), skips=()))
+        run.write(replace(info, plan=plan, cases=tuple(cases), skips=()))
         run.write_addresses({"home": ["/", "/static/site.css"]})
         (folder / "verify.jsonl").unlink()
         for case in cases:

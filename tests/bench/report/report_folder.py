@@ -80,18 +80,17 @@ def make(
     """Write the folder and return it. `change` may alter each trial, or drop it by returning None."""
     chance = random.Random(seed)
     folder = Folder(directory)
-    folder.create()
     cases = _cases(workloads, database)
     plan = records.Plan(STACKS, LAYERS, workloads, levels, rounds, 10.0, ("unlimited",), database, 1_020_000, 7)
-    folder.write_info(_info(plan, cases, hostile, finished))
     machine = machine or environment()
-    folder.write_environment(replace(machine, cpu_model=HOSTILE) if hostile else machine)
+    machine = replace(machine, cpu_model=HOSTILE) if hostile else machine
+    folder.create(_info(plan, cases, hostile, finished), machine)
     for number, case, level in itertools.product(range(1, rounds + 1), cases, levels):
         trial = _trial(case, level, number, chance, factor, hostile)
         trial = change(trial) if change else trial
         if trial is not None:
             folder.append(trial)
-    folder.append_checks(_checks(hostile))
+    folder.append(*_checks(hostile))
     _configs(folder, hostile)
     return directory
 

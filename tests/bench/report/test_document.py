@@ -171,9 +171,7 @@ def test_a_case_that_a_race_dropped_cannot_be_the_best(tmp_path):
     info = read_run(folder).info
     (case,) = (case for case in info.cases if (case.stack, case.layer) == ("gunicorn", "none"))
     dropped = (Dropped(case.case_id, report_folder.LEVEL, 1, "it cannot be the best any more"),)
-    Folder(folder).write_info(
-        replace(info, dropped=dropped, ended_by="decided", plan=replace(info.plan, until="decided"))
-    )
+    Folder(folder).write(replace(info, dropped=dropped, ended_by="decided", plan=replace(info.plan, until="decided")))
     found = row(read(folder).boards[0], "gunicorn")
     assert found.verdict == "" and "after 1 round" in found.reason
 
@@ -224,7 +222,7 @@ def test_the_verdict_is_that_of_the_highest_level_and_others_are_points(tmp_path
 def test_a_given_rate_asks_how_long_answers_take(tmp_path):
     folder = report_folder.make(tmp_path / "run", workloads=("home",))
     run = read_run(folder)
-    Folder(folder).write_info(replace(run.info, plan=replace(run.info.plan, mode="open")))
+    Folder(folder).write(replace(run.info, plan=replace(run.info.plan, mode="open")))
     (folder / "trials.jsonl").unlink()
     for trial in run.trials:
         Folder(folder).append(replace(trial, level_connections=None, rate_requested=50.0))
@@ -330,7 +328,7 @@ def test_it_has_no_secret_and_no_path_of_the_machine(tmp_path):
     run = read_run(folder)
     command = ("python", "-m", "bench", "run", "--env", "SECRET_KEY=very-private", "--to", "/srv/me/results/1")
     plan = replace(run.info.plan, env=("SECRET_KEY=very-private",), project="postgres://me:hush@host/db")
-    Folder(folder).write_info(replace(run.info, command=command, plan=plan, notes=(f"it lies in {folder}/raw",)))
+    Folder(folder).write(replace(run.info, command=command, plan=plan, notes=(f"it lies in {folder}/raw",)))
     text = write.document([folder], folder / write.NAME)[1]
     assert not any(word in text for word in ("very-private", "hush", "/srv/me", str(tmp_path)))
     assert "It lies in $RUN/raw." in text

@@ -33,7 +33,7 @@ def eight(tmp_path_factory) -> str:
     folder = report_folder.make(tmp_path_factory.mktemp("eight") / "run", change=few)
     info = read_info(folder)
     cases = tuple(case for case in info.cases if case.layer in ("none", "site-middleware"))
-    Folder(folder).write_info(replace(info, cases=cases))
+    Folder(folder).write(replace(info, cases=cases))
     fault_folder.make(folder / "faults", [*fault_folder.good("nginx-uwsgi"), *fault_folder.bad("gunicorn")])
     return shown(folder)
 

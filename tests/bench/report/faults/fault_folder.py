@@ -115,8 +115,7 @@ def make(directory: Path, outcomes: list[FaultOutcome], finished: str | None = "
     )
     words = ("python", "-m", "bench", "faults", "--to", str(directory), "--env", "SECRET_KEY=very-secret")
     folder = Folder(directory)
-    folder.create()
-    folder.begin(RunInfo(FORMAT, words, STARTED, finished, plan, (), ()), environment())
+    folder.create(RunInfo(FORMAT, words, STARTED, finished, plan, (), ()), environment())
     for item in outcomes:
         folder.append(item)
     return directory
