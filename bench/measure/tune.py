@@ -18,7 +18,7 @@ from bench.measure.plan import Batch, Measurement, PlannedCase, Request
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
 from bench.measure.staircase import rate_words
-from bench.measure.tuning import KNOBS, PROCESSES, Answer, Room, Search, Settings, Tried
+from bench.measure.tuning import KNOBS, PROCESSES, Answer, Search, Settings, Tried
 from bench.project.under_test import UnderTest
 from bench.records.records import RunInfo
 from bench.records.trials import Trial
@@ -131,9 +131,7 @@ class Tuner:
         size = self._first.served.size
         machine = self.session.journal.environment
         memory = size.limits.burstable_bytes if size.is_limited else machine.memory_bytes
-        self.search = Search(
-            own.knobs, own.usual, Room(memory), plan.margin, [item.usual for item in others], own.fewer
-        )
+        self.search = Search(own.knobs, own.usual, plan.margin, memory, [item.usual for item in others], own.fewer)
         self._cases: dict[Settings, PlannedCase] = {}
         self.done: list[Tried] = []
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from bench.records.capacity import Capacity, Climb, capacity
+from bench.words import plural
 
 PROCESSES, THREADS = "processes", "threads"
 KNOBS = (PROCESSES, THREADS)
@@ -58,26 +59,14 @@ class Settings:
     @property
     def words(self) -> str:
         """`2 processes with 4 threads each (gthread)`."""
-        threads = _count(self.threads, "thread", "threads") + (" each" if self.processes > 1 else "")
+        threads = plural(self.threads, "thread") + (" each" if self.processes > 1 else "")
         named = f" ({self.worker_class})" if self.classes else ""
-        return f"{_count(self.processes, 'process', 'processes')} with {threads}{named}"
+        return f"{plural(self.processes, 'process', 'processes')} with {threads}{named}"
 
     def record(self) -> dict[str, Any]:
         """For JSON; the worker class where there are several."""
         named = {"worker_class": self.worker_class} if self.classes else {}
         return {PROCESSES: self.processes, THREADS: self.threads, **named}
-
-
-def _count(number: int, one: str, several: str) -> str:
-    return f"{number} {one if number == 1 else several}"
-
-
-@dataclass(frozen=True)
-class Room:
-    """What the settings must fit: bytes of memory, and connections that the database allows; None: no limit known."""
-
-    memory_bytes: int | None = None
-    connections: int | None = None
 
 
 @dataclass(frozen=True)
@@ -172,11 +161,11 @@ class Answer:
         _, rate, interval, rounds, *_ = self.chosen.cells("")
         counted = self.chosen.connections
         number = self.chosen.settings.at_once if counted is None else counted
-        connections = _count(number, "database connection", "database connections")
+        connections = plural(number, "database connection")
         connections = f"at most {connections}" if counted is None else connections
         text = (
             f"{self.stack} with layer {self.layer}: take {self.chosen.settings.words}; they hold {rate} requests/s "
-            f"({interval} in {_count(int(rounds), 'round', 'rounds')}) with {self.limit}, in {self.chosen.memory} and "
+            f"({interval} in {plural(int(rounds), 'round')}) with {self.limit}, in {self.chosen.memory} and "
             f"with {connections}."
         )
         if self.tied:
@@ -207,7 +196,7 @@ def tried(settings: Settings, rounds: dict[int, Climb]) -> Tried:
         memory_bytes=statistics.median(memory) if memory else None,
         connections=_highest(trial.database_connections_peak for trial in made),
         connections_limit=_highest(trial.database_connections_limit for trial in made),
-        problem=f"{_count(killed, 'process', 'processes')} killed for want of memory" if killed else problem,
+        problem=f"{plural(killed, 'process', 'processes')} killed for want of memory" if killed else problem,
     )
 
 
@@ -215,63 +204,50 @@ def _highest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 
+@dataclass(frozen=True)
 class Search:
     """Which settings are tried next.
 
     knobs   those of KNOBS that the stack uses
     usual   what the stack has
-    room    for memory; that for connections is learned from the trials
     margin  share by which a rate must be higher to count as higher
+    memory_bytes  room for it, None where no limit is known; that for connections is learned from the trials
     others  what stacks of other worker classes have
     fewer   knobs that may be less than usual: a thread fewer may be missed by slow clients, which no trial has
     """
 
-    def __init__(
-        self,
-        knobs: Sequence[str],
-        usual: Settings,
-        room: Room,
-        margin: float,
-        others: Sequence[Settings] = (),
-        fewer: Sequence[str] = KNOBS,
-    ):
-        self._knobs, self._others, self._fewer = knobs, others, fewer
-        self._first, self._room, self._margin = usual, room, margin
+    knobs: Sequence[str]
+    usual: Settings
+    margin: float
+    memory_bytes: int | None = None
+    others: Sequence[Settings] = ()
+    fewer: Sequence[str] = KNOBS
 
     def next(self, done: Sequence[Tried]) -> Settings | None:
         """The settings to try next, None at the end."""
-        if not done:
-            return self._first
-        at = self._first
-        for knob in self._in_order:
-            ladder = _ladder(done, at, knob)
-            if (value := self._step(ladder, at, knob, done)) is not None:
-                return at.with_(knob, value)
-            at = self.best(ladder).settings
-        for start in self._starts(done):
-            ladder = _ladder(done, start, THREADS)
+        for start, knob in self._ladders(done):
+            ladder = _ladder(done, start, knob)
             if not ladder and not self._misfit(start, done):
                 return start
-            if ladder and (value := self._step(ladder, start, THREADS, done)) is not None:
-                return start.with_(THREADS, value)
+            if ladder and (value := self._step(ladder, start, knob, done)) is not None:
+                return start.with_(knob, value)
         return None
 
-    @property
-    def _in_order(self) -> list[str]:
-        return [knob for knob in KNOBS if knob in self._knobs]
-
-    def _starts(self, done: Sequence[Tried]) -> list[Settings]:
-        """Where the search in the other worker classes begins: with the processes that were found for the first."""
-        at = self._first
-        for knob in self._in_order:
+    def _ladders(self, done: Sequence[Tried]) -> Iterator[tuple[Settings, str]]:
+        """Where each ladder begins, and its knob: where the last one found the best; those of other worker classes
+        begin with the processes that were found for the first."""
+        at = self.usual
+        for knob in (knob for knob in KNOBS if knob in self.knobs):
+            yield at, knob
             at = self.best(_ladder(done, at, knob)).settings
-        return [other.with_(PROCESSES, at.processes) for other in self._others]
+        for other in self.others:
+            yield other.with_(PROCESSES, at.processes), THREADS
 
     def too_large(self, done: Sequence[Tried]) -> dict[Settings, str]:
         """Settings that the search would have tried, and why they do not fit."""
         made = [item.settings for item in done]
-        larger = [item.with_(knob, 2 * getattr(item, knob)) for item in made for knob in self._knobs]
-        wanted = [settings for settings in (*larger, *self._starts(done)) if settings not in made]
+        larger = [item.with_(knob, 2 * getattr(item, knob)) for item in made for knob in self.knobs]
+        wanted = [at for at in (*larger, *(start for start, _ in self._ladders(done))) if at not in made]
         return {settings: why for settings in wanted if (why := self._misfit(settings, done))}
 
     def best(self, done: Sequence[Tried]) -> Tried:
@@ -281,7 +257,7 @@ class Search:
     def _as_good(self, item: Tried, done: Sequence[Tried]) -> bool:
         """Whether nothing holds more by the margin, or not in each round: one round says nothing of that."""
         highest = max(done, key=lambda it: it.rate)
-        if item.rate * (1 + self._margin) >= highest.rate:
+        if item.rate * (1 + self.margin) >= highest.rate:
             return True
         own, other = item.capacity, highest.capacity
         if not own or not other or min(own.rounds, other.rounds) < 2 or item.rate * NEAR < highest.rate:
@@ -319,12 +295,12 @@ class Search:
         first: int = getattr(at, knob)
         top, low = max(rates), min(rates)
         below = max((rate for value, rate in rates.items() if value < top), default=0.0)
-        gains = rates[top] > below * (1 + self._margin)
+        gains = rates[top] > below * (1 + self.margin)
         if low == first and gains and top < MAX_SETTING and not self._misfit(at.with_(knob, 2 * top), done):
             return 2 * top
         best = max(rates.values())
-        loses = rates[low] * (1 + self._margin) < best
-        if knob not in self._fewer or loses or low == 1:
+        loses = rates[low] * (1 + self.margin) < best
+        if knob not in self.fewer or loses or low == 1:
             return None
         return low // 2
 
@@ -332,10 +308,9 @@ class Search:
         """Why settings do not fit, or an empty string."""
         limit = _highest(item.connections_limit for item in done)
         # One is the instrument's own, which counts them.
-        connections = self._room.connections if limit is None else limit - 1
-        if connections is not None and settings.at_once > connections:
-            return f"{settings.at_once} threads may each hold a database connection, and {connections} are free"
-        needed, memory = memory_needed(settings, done), self._room.memory_bytes
+        if limit is not None and settings.at_once > limit - 1:
+            return f"{settings.at_once} threads may each hold a database connection, and {limit - 1} are free"
+        needed, memory = memory_needed(settings, done), self.memory_bytes
         if memory is not None and needed is not None and needed > memory:
             return f"needs about {needed / 2**20:,.0f} MiB of {memory / 2**20:,.0f} MiB"
         return ""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.tuning import Answer, Room, Search, Settings, Tried, memory_needed, steps, tried
+from bench.measure.tuning import Answer, Search, Settings, Tried, memory_needed, steps, tried
 from bench.records.capacity import Climb
 from bench.stats.capacity import Limit, rate_near
 from tests.bench.records.run_data import at_rate, failed
@@ -50,7 +50,7 @@ def first_round(log) -> list[tuple[int, int]]:
 
 
 def plan(knobs=BOTH, usual: Settings = USUAL, **more) -> Search:
-    return Search(knobs, usual, more.pop("room", Room()), margin=0.11, **more)
+    return Search(knobs, usual, margin=0.11, **more)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_more_rounds_are_for_those_near_the_best_each_time_in_the_opposite_order
 
 
 def test_what_does_not_fit_is_not_tried_and_named():
-    search = plan(room=Room(memory_bytes=370 * MIB))
+    search = plan(memory_bytes=370 * MIB)
     done, log = searched(search, lambda it: 200 * it.processes)
     assert (8, 1) not in first_round(log)
     assert search.too_large(done)[Settings(8, 1)] == "needs about 450 MiB of 370 MiB"
