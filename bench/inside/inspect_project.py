@@ -96,7 +96,8 @@ def inspect(question, folder):
     as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
     paths = list(dict.fromkeys([*question["paths"], *plain_paths(facts["urls"], of_tools)[: question["patterns"]]]))
-    facts["pages"] = [page(path, settings) for path in paths] if not facts["database_error"] else []
+    aliases = usable_databases() if not facts["database_error"] else []
+    facts["pages"] = [page(path, settings, aliases) for path in paths] if aliases else []
     return facts
 
 
@@ -267,24 +268,34 @@ def application(settings, question):
     """`wsgi` or `asgi` -> `module:name` of each application that can be imported; and why that for ASGI, which no
     setting names, cannot, or None.
 
-    Where no setting names one, it is that of the module beside the other, or beside the settings.
+    Where no setting names one, it is that of the module beside the other, or beside the settings: they may be a
+    package, or modules of one.
     """
     found, problem = {}, None
     for kind in ("wsgi", "asgi"):
         named = question[kind] or getattr(settings, kind.upper() + "_APPLICATION", None)
-        package = found.get("wsgi", settings.SETTINGS_MODULE).partition(":")[0].rpartition(".")[0]
-        guessed = f"{package or settings.SETTINGS_MODULE}.{kind}:application"
-        module, name = (named or guessed).replace(":", ".").rpartition(".")[::2]
-        try:
-            getattr(importlib.import_module(module), name)
-        except Exception as error:
-            if named:
-                raise Problem("application " + named, error) from None
-            missing = isinstance(error, ModuleNotFoundError) and module.startswith(error.name or "-")
-            problem = problem or (None if missing else f"{module}: {in_words(error)}")
-            continue
-        found[kind] = f"{module}:{name}"
+        for guess in [named] if named else guesses(kind, found.get("wsgi"), settings.SETTINGS_MODULE):
+            module, name = guess.replace(":", ".").rpartition(".")[::2]
+            try:
+                getattr(importlib.import_module(module), name)
+            except Exception as error:
+                if named:
+                    raise Problem("application " + named, error) from None
+                missing = isinstance(error, ModuleNotFoundError) and module.startswith(error.name or "-")
+                problem = problem or (None if missing else f"{module}: {in_words(error)}")
+                continue
+            found[kind] = f"{module}:{name}"
+            break
     return found, problem
+
+
+def guesses(kind, other, settings_module):
+    """Where the application of a kind may be: beside the other, else in the packages around the settings, the nearest
+    first."""
+    around = settings_module.split(".")
+    beside = [other.partition(":")[0].split(".")[:-1]] if other else []
+    packages = beside or [around[:length] for length in range(len(around), -1, -1)]
+    return [".".join([*package, kind]) + ":application" for package in packages]
 
 
 def urls():
@@ -335,8 +346,21 @@ def as_served(settings, remote, folder):
         setting_changed.send(sender=None, setting="STORAGES", value=settings.STORAGES, enter=True)
 
 
-def page(path, settings):
-    """What an anonymous visitor gets at a path, and what the page did to the session, all of it rolled back."""
+def usable_databases():
+    """The aliases of databases that can be connected to: pages may not need the others."""
+    from django.db import connections
+
+    found = []
+    for alias in connections:
+        with contextlib.suppress(Exception):
+            connections[alias].ensure_connection()
+            found.append(alias)
+    return found
+
+
+def page(path, settings, aliases):
+    """What an anonymous visitor gets at a path, and what the page did to the session, all of it rolled back in these
+    databases."""
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
@@ -344,7 +368,7 @@ def page(path, settings):
     host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"), "localhost")
     client = Client(raise_request_exception=False, HTTP_HOST=host)
     with contextlib.ExitStack() as stack:
-        for alias in connections:
+        for alias in aliases:
             stack.enter_context(rolled_back(transaction, alias))
         queries = stack.enter_context(CaptureQueriesContext(connections["default"]))
         found = stack.enter_context(causes())

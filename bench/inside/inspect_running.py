@@ -142,9 +142,10 @@ def lint():
 
 
 def silent():
-    """Which caches and storages do not answer, by what names them: why."""
+    """Which caches, storages and databases but the default one do not answer, by what names them: why."""
     from django.core.cache import caches
     from django.core.files.storage import default_storage
+    from django.db import DEFAULT_DB_ALIAS, connections
 
     asked = {f"CACHES[{alias!r}]": lambda alias=alias: caches[alias].get(KEY) for alias in caches.settings}
     for alias, cache in caches.settings.items():
@@ -152,6 +153,8 @@ def silent():
             del asked[f"CACHES[{alias!r}]"]
     if type(default_storage._wrapped).__module__ != "django.core.files.storage.filesystem":
         asked["STORAGES['default']"] = lambda: default_storage.exists(KEY)
+    for alias in set(connections) - {DEFAULT_DB_ALIAS}:
+        asked[f"DATABASES[{alias!r}]"] = connections[alias].ensure_connection
     found = dict.fromkeys(asked, f"no answer within {ANSWER_S} s")
 
     def ask(name):

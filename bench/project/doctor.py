@@ -162,7 +162,7 @@ def _application(facts: Facts, own_settings: bool) -> Iterator[Finding]:
         yield Finding(
             "blocks",
             "application",
-            "the settings name neither WSGI_APPLICATION nor ASGI_APPLICATION, and no wsgi.py is beside them",
+            "the settings name neither WSGI_APPLICATION nor ASGI_APPLICATION, and no wsgi.py is beside or above them",
             f'name one: wsgi = "mysite.wsgi:application" in [tool.benchapp] of {FILE}',
             f"{DOCS}/howto/deployment/wsgi/",
         )

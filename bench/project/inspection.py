@@ -103,7 +103,7 @@ class Facts(msgspec.Struct, frozen=True):
     remote_storages  aliases of storages that are no files of this machine
     sites            how many sites share the database; None where nothing says
     lint             file and problem of each migration that django-migration-linter warns of
-    silent           caches and storages that do not answer, by their setting: why
+    silent           caches, storages and databases but the default one that do not answer, by their setting: why
     stale_problem    which model, or which of its fields, `stale` names that there is not; None without one
     static_hashed    whether the names of collected files say which version they are
     postgresql       a URL of the default database, with its password; empty for another kind

@@ -10,6 +10,7 @@ import psycopg2.extensions
 import pytest
 
 from bench.errors import BenchError
+from bench.machine.ports import free_port
 from bench.project import description, inspection
 from tests.projects import tree
 
@@ -151,6 +152,23 @@ def test_a_database_that_does_not_answer_is_said_in_seconds(new_project):
         begun = time.monotonic()
         facts = inspection.inspect(description.read(folder))
     assert "timeout expired" in facts.database_error and time.monotonic() - begun < 20
+
+
+def test_the_application_is_found_above_a_package_of_settings(new_project):
+    folder = new_project("del WSGI_APPLICATION", '[tool.benchapp]\nsettings = "shop.settings.dev"\n')
+    package = folder / "shop" / "settings"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (folder / "shop" / "settings.py").rename(package / "dev.py")
+    facts = inspection.inspect(description.read(folder))
+    assert facts.application == {"wsgi": "shop.wsgi:application", "asgi": "shop.asgi:application"}
+
+
+def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_at(new_project):
+    down = {"ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": str(free_port())}
+    facts = inspection.inspect(description.read(new_project(f"DATABASES['second'] = {down}")), closely=True)
+    assert [(page.path, page.status) for page in facts.pages] == [("/", 200)]
+    assert facts.silent["DATABASES['second']"].startswith("OperationalError: ")
 
 
 @pytest.mark.parametrize(
