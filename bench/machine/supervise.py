@@ -165,15 +165,17 @@ def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout
 def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
     """Return once GET `path` answers 200 at `url`; raises DeploymentError with the death or the answer.
 
-    An application that answers 500 for some seconds is not starting but broken.
+    An application that answers 500 for some seconds is not starting but broken. A server may let a request wait until
+    the application is there, so each one may wait as long as all before it together.
     """
     processes = list(processes)
     status: int | None = None
-    broken_since = math.inf
+    begun, broken_since = time.monotonic(), math.inf
 
     def answers() -> bool:
         nonlocal status, broken_since
-        status = http.status(url, path, HEALTH_TIMEOUT_S)
+        waited_s = time.monotonic() - begun
+        status = http.status(url, path, max(HEALTH_TIMEOUT_S, min(waited_s, timeout_s - waited_s)))
         broken_since = min(broken_since, time.monotonic()) if status == 500 else math.inf
         if time.monotonic() - broken_since > BROKEN_S:
             raise _failed(processes, f"answers 500 to GET {path}")
@@ -198,10 +200,10 @@ def _wait(
 
 
 def _failed(processes: list[Process], how: str) -> DeploymentError:
-    """The outermost program failed so; what the innermost, the application, has written says why, if it has."""
+    """The outermost program failed so; what the innermost, the application, has written may say why, if it has."""
     *_, last = processes
     of = next((process for process in processes if _has_words(process.log)), last)
-    return DeploymentError(f"{last.name} {how}: {last_line(of.log)}", of.log)
+    return DeploymentError(f"{last.name} {how}; last in {of.log.name}: {last_line(of.log)}", of.log)
 
 
 def _has_words(log: Path) -> bool:

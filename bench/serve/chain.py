@@ -12,13 +12,15 @@ from typing import Any
 from bench.catalog.server import Action, Server
 from bench.machine import http, supervise
 from bench.machine.supervise import Address, Process
+from bench.project import run_command
 from bench.serve import render
 from bench.serve.case import Case
 from bench.serve.launch import Launcher
 from bench.serve.layout import LOOPBACK, Places
 from bench.serve.render import Wiring
 
-READY_TIMEOUT_S = 30
+# Longer than all workers of a large project take on a busy machine, each of which imports it.
+READY_TIMEOUT_S = 120
 # A reload is over when no process came or went for so long. Old ones may finish requests for longer than the second.
 RELOADED_S = 1.0
 RELOAD_TIMEOUT_S = 30
@@ -54,7 +56,8 @@ class Chain:
         self._start_sidecars()
         for index in range(len(self._case.servers)):
             self._start_server(index)
-        supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
+        with run_command.announced(f"{self._case.name} to answer", READY_TIMEOUT_S):
+            supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
 
     def stop(self) -> None:
         """Stop everything."""

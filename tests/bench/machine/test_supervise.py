@@ -18,12 +18,13 @@ from tests.bench.machine.sessions import members
 from tests.waiting import until
 
 SERVER = """
-import http.server, os, sys
+import http.server, os, sys, time
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        time.sleep(float(sys.argv[3]) if len(sys.argv) > 3 else 0)
         self.send_response(int(sys.argv[2])); self.end_headers()
     def log_message(self, *args): pass
-if os.fork() == 0: import time; time.sleep(600)
+if os.fork() == 0: time.sleep(600)
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
 
@@ -100,7 +101,9 @@ def test_a_server_that_never_listens_is_given_up(started):
     process = started("-c", "import time; print('still loading', flush=True); time.sleep(600)")
     until(lambda: supervise.last_line(process.log) == "still loading", "it is loading")
     address = Address("127.0.0.1", ports.free_port())
-    with pytest.raises(DeploymentError, match=rf"it did not listen on {address.text} within 0.2 s: still loading"):
+    with pytest.raises(
+        DeploymentError, match=rf"it did not listen on {address.text} within 0.2 s; last in it.log: still loading"
+    ):
         supervise.wait_accepting(process, address, 0.2)
 
 
@@ -110,6 +113,14 @@ def test_a_server_that_answers_wrongly_is_given_up(started):
     supervise.wait_accepting(process, Address("127.0.0.1", port), 10)
     with pytest.raises(DeploymentError, match=r"it answered 503 to GET /healthz within 0\.5 s"):
         supervise.wait_healthy([process], f"http://127.0.0.1:{port}", "/healthz", 0.5)
+
+
+def test_a_server_that_takes_its_time_for_each_answer_is_awaited(started, monkeypatch):
+    monkeypatch.setattr(supervise, "HEALTH_TIMEOUT_S", 0.05)
+    port = ports.free_port()
+    process = started("-c", SERVER, str(port), "200", "0.5")
+    supervise.wait_accepting(process, Address("127.0.0.1", port), 10)
+    supervise.wait_healthy([process], f"http://127.0.0.1:{port}", "/healthz", 60)
 
 
 def test_a_program_that_ignores_the_signal_is_killed(started):
