@@ -82,7 +82,7 @@ def test_the_commands_of_the_document_do_what_it_says(words, checkout, site_url)
                 assert get(line.removeprefix("ready ").strip()).status_code == 200
             finally:
                 process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=200)
+        out, err = process.communicate(timeout=900)
     assert process.returncode == 0, out + err
     assert "FAIL" not in out
 
