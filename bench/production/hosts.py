@@ -192,14 +192,10 @@ class _Writing:
         whole_front = _below(self.folder / HOSTS / self.split.front.name, places.conf)
         seen = self.split.wiring(wiring, self.split.front, without=web)
         written = render.write_files(case, places, seen, target, self.split.outer)
-        for path in [*written]:
-            if path.read_bytes() == (whole_front / path.relative_to(target)).read_bytes():
-                path.unlink()
-                written.remove(path)
-        for folder in sorted((path for path in target.rglob("*") if path.is_dir()), reverse=True):
-            if not any(folder.iterdir()):
-                folder.rmdir()
-        return written
+        same = [path for path in written if path.read_bytes() == (whole_front / path.name).read_bytes()]
+        for path in same:
+            path.unlink()
+        return [path for path in written if path not in same]
 
     def _variables(self, share: Share, context: dict[str, Any], found: list[Unit]) -> dict[str, Any]:
         """What the playbook knows of a host."""
