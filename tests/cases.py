@@ -40,6 +40,14 @@ def for_files(
     return cases.for_files(project or kit(), stack, layer, chosen)
 
 
+def production(
+    stack: str, layer: str = "none", project: UnderTest | None = None, size: str = "unlimited", **changes: Any
+) -> Case:
+    """Like `for_files`, with the values of production, of which some are changed."""
+    chosen = catalog.read().values["production"].changed(changes)
+    return cases.for_files(project or kit(), stack, layer, chosen, size)
+
+
 def bare(stack: Any, *layers: Any, **fields: Any) -> Case:
     """A case of a stack and layers that may be stand-ins, without programs and services."""
     known = catalog.read()

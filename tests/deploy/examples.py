@@ -11,9 +11,8 @@ import tempfile
 from pathlib import Path
 
 from bench import paths
-from bench.catalog import catalog
 from bench.production import host
-from tests.cases import for_files
+from tests.cases import production
 
 FOLDER = paths.DEPLOY / "examples"
 RELEASE = 12
@@ -27,8 +26,7 @@ def stacks() -> list[str]:
 
 def rendered(stack: str) -> dict[str, str]:
     """The text of each file of the example, by its path below the stack's folder."""
-    chosen = catalog.read().values["production"].changed({"debian": RELEASE})
-    case = for_files(stack, values=chosen)
+    case = production(stack, debian=RELEASE)
     read = {name for server in case.servers for name in server.file_names}
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)

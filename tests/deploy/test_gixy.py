@@ -10,7 +10,7 @@ import pytest
 from bench import paths, programs
 from bench.catalog import catalog
 from bench.production import host as one_host
-from tests.cases import for_files
+from tests.cases import production
 
 # What it says against the files, and why that stays.
 EXCEPTIONS = {
@@ -37,8 +37,7 @@ def test_gixy_has_nothing_to_say_but_what_is_named(stack, layer, debian, tmp_pat
     gixy = programs.find([str(paths.VENV / "bin" / "gixy")])
     if gixy is None:
         pytest.skip("package not installed: gixy-ng")
-    values = catalog.read().values["production"].changed({"debian": debian})
-    one_host.write(for_files(stack, layer, values), tmp_path / "out")
+    one_host.write(production(stack, layer, debian=debian), tmp_path / "out")
     done = subprocess.run(
         [str(gixy), "--format", "json", str(tmp_path / "out" / "nginx.conf")], capture_output=True, text=True
     )

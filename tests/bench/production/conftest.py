@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.catalog import catalog
 from bench.production import host as one_host
-from tests.cases import for_files
+from tests.cases import production
 
 Files = dict[str, str]
 
@@ -23,8 +22,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Files]:
         key = (stack, layer, *changes.items())
         if key not in made:
             folder: Path = tmp_path_factory.mktemp("rendered") / "out"
-            chosen = catalog.read().values["production"].changed(changes)
-            written = one_host.write(for_files(stack, layer, chosen), folder)
+            written = one_host.write(production(stack, layer, **changes), folder)
             made[key] = {str(path.relative_to(folder)): path.read_text("utf-8") for path in written}
         return made[key]
 

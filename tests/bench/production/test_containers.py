@@ -19,8 +19,7 @@ from bench import paths, programs
 from bench.catalog import catalog
 from bench.production import containers
 from bench.production import host as one_host
-from bench.serve import case
-from tests.cases import kit
+from tests.cases import production
 
 # Kubernetes' schemas of this version.
 KUBERNETES = "1.37"
@@ -41,10 +40,6 @@ ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hyperco
 WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *ASGI)
 
 
-def composed(stack: str, layer: str = "none", size: str = "unlimited", **changes: object) -> case.Case:
-    return case.for_files(kit(), stack, layer, catalog.read().values["production"].changed(changes), size)
-
-
 @pytest.fixture(scope="module")
 def rendered(tmp_path_factory):
     """A function for the directory of a form, which is written once."""
@@ -54,7 +49,7 @@ def rendered(tmp_path_factory):
         key = (stack, form, layer, size, *changes.items())
         if key not in made:
             made[key] = tmp_path_factory.mktemp("rendered") / "out"
-            containers.write(composed(stack, layer, size, **changes), made[key], form)
+            containers.write(production(stack, layer, size=size, **changes), made[key], form)
         return made[key]
 
     return render
@@ -91,10 +86,31 @@ def of_pod(folder: Path) -> dict[str, dict]:
     return {container["name"]: container for container in [*found.get("initContainers", []), *found["containers"]]}
 
 
+def of_docker_compose(folder: Path, secrets: str, **env: str) -> dict[str, dict]:
+    """The services as Docker Compose reads them."""
+    docker_compose = programs.find(["docker-compose"])
+    if docker_compose is None:
+        pytest.skip("program not installed: docker-compose")
+    (folder / "secrets.env").write_text(secrets)
+    argv = [str(docker_compose), "-f", "compose.yaml", "config"]
+    done = subprocess.run(argv, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True)
+    assert (done.stderr, done.returncode) == ("", 0)
+    return yaml.safe_load(done.stdout)["services"]
+
+
+def validate_manifests(folder: Path) -> list[str]:
+    """Kubernetes' schemas take all manifests; the names of those that kustomize uses."""
+    listed = read(folder / "kustomization.yaml")["resources"]
+    for name in [*listed, "secrets.example.yaml"]:
+        for manifest in yaml.safe_load_all((folder / name).read_text("utf-8")):
+            kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+    return listed
+
+
 @pytest.mark.parametrize("stack", STACKS)
 def test_the_servers_files_are_those_of_a_host(stack, tmp_path, rendered):
     host = tmp_path / "host"
-    one_host.write(composed(stack), host)
+    one_host.write(production(stack), host)
     for form in containers.FORMS:
         conf = rendered(stack, form) / "conf"
         files = {str(path.relative_to(conf)): path.read_text("utf-8") for path in conf.rglob("*") if path.is_file()}
@@ -110,7 +126,7 @@ def shell_of(unit: dict[str, str]) -> list[str]:
 
 @pytest.mark.parametrize(("stack", "layer"), CASES)
 def test_each_container_runs_the_command_of_its_unit(stack, layer, tmp_path, rendered):
-    one_host.write(composed(stack, layer), tmp_path / "host")
+    one_host.write(production(stack, layer), tmp_path / "host")
     units = {}
     for path in (tmp_path / "host" / "systemd").glob("*.service"):
         lines = [line.partition("=") for line in path.read_text("utf-8").splitlines()]
@@ -330,21 +346,9 @@ def test_the_image_is_built_from_what_the_site_needs_and_nothing_else(tmp_path, 
 @pytest.mark.servers
 @pytest.mark.parametrize(("stack", "layer"), [CASES[1], CASES[4], CASES[7]])
 def test_compose_accepts_its_file(stack, layer, rendered):
-    docker_compose = programs.find(["docker-compose"])
-    if docker_compose is None:
-        pytest.skip("program not installed: docker-compose")
-    folder = rendered(stack, "compose", layer, size="silver")
-    (folder / "secrets.env").write_text("SECRET_KEY=x\n")
-    done = subprocess.run(
-        [str(docker_compose), "-f", "compose.yaml", "config"],
-        cwd=folder,
-        env={**os.environ, "IMAGE": "registry.example.org/benchapp:1"},
-        capture_output=True,
-        text=True,
-    )
-    assert (done.stderr, done.returncode) == ("", 0)
-    resolved = yaml.safe_load(done.stdout)["services"]
-    assert {of["image"] for name, of in resolved.items() if name != "postgresql"} == {"registry.example.org/benchapp:1"}
+    image, folder = "registry.example.org/benchapp:1", rendered(stack, "compose", layer, size="silver")
+    resolved = of_docker_compose(folder, "SECRET_KEY=x\n", IMAGE=image)
+    assert {of["image"] for name, of in resolved.items() if name != "postgresql"} == {image}
     site = next(of for of in resolved.values() if of.get("secrets"))
     assert "SECRET_KEY" not in site["environment"]
     assert site["environment"]["ALLOWED_HOSTS"] == "example.org,www.example.org"
@@ -353,13 +357,10 @@ def test_compose_accepts_its_file(stack, layer, rendered):
 @pytest.mark.parametrize(("stack", "layer"), CASES)
 def test_kubernetes_accepts_the_manifests(stack, layer, rendered):
     folder = rendered(stack, "kubernetes", layer, size="silver")
-    listed = read(folder / "kustomization.yaml")["resources"]
+    listed = validate_manifests(folder)
     assert sorted([*listed, "kustomization.yaml", "secrets.example.yaml"]) == sorted(
         path.name for path in folder.glob("*.yaml")
     )
-    for name in [*listed, "secrets.example.yaml"]:
-        for manifest in yaml.safe_load_all((folder / name).read_text("utf-8")):
-            kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
 
 
 def test_kustomize_accepts_the_manifests(rendered):

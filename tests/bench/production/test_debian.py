@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -10,23 +11,14 @@ import pytest
 from bench import programs
 from bench.catalog import catalog, fit, values
 from bench.cli.list import as_text
-from bench.production import host as one_host
 from bench.serve import render
 from bench.serve.survey import survey
-from tests.cases import for_files, kit
+from tests.cases import kit
 
 
-def _rendered(folder: Path, release: int, layer: str, **changes: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The files of `nginx-gunicorn` for a release by name, and the program that each of its units starts."""
-    chosen = catalog.read().values["production"].changed({"debian": release, **changes})
-    texts = {path.name: path.read_text() for path in one_host.write(for_files("nginx-gunicorn", layer, chosen), folder)}
-    started = {
-        name: line.partition("=")[2].split()[0]
-        for name, text in texts.items()
-        for line in text.splitlines()
-        if line.startswith("ExecStart=")
-    }
-    return texts, started
+def _started(unit: str) -> str:
+    """The program that a unit starts."""
+    return re.search(r"(?m)^ExecStart=(\S+)", unit)[1]
 
 
 @pytest.mark.parametrize(
@@ -36,9 +28,9 @@ def _rendered(folder: Path, release: int, layer: str, **changes: str) -> tuple[d
         (13, "Debian 13 (trixie)", "valkey-server", "0.0.0.0:443 ssl backlog=1024", True),
     ],
 )
-def test_files_are_for_the_release_that_the_values_name(tmp_path, release, title, cache, listen, directive):
-    texts, started = _rendered(tmp_path / "out", release, "view-cache", cache="redis")
-    assert started["benchapp-redis.service"] == f"/usr/bin/{cache}"
+def test_files_are_for_the_release_that_the_values_name(rendered, release, title, cache, listen, directive):
+    texts = rendered("nginx-gunicorn", "view-cache", debian=release, cache="redis")
+    assert _started(texts["systemd/benchapp-redis.service"]) == f"/usr/bin/{cache}"
     lines = [line.strip() for line in texts["nginx.conf"].splitlines()]
     assert f"listen {listen};" in lines
     assert ("http2 on;" in lines) == directive
@@ -49,10 +41,11 @@ def test_files_are_for_the_release_that_the_values_name(tmp_path, release, title
 
 
 @pytest.mark.parametrize("release", values.CHOICES["debian"])
-def test_varnish_is_what_debian_calls_it(tmp_path, release):
-    texts, started = _rendered(tmp_path / "out", release, "varnish")
-    assert started["benchapp-varnish.service"] == "/usr/sbin/varnishd"
-    assert "\nExecReload=/usr/share/varnish/varnishreload " in texts["benchapp-varnish.service"]
+def test_varnish_is_what_debian_calls_it(rendered, release):
+    texts = rendered("nginx-gunicorn", "varnish", debian=release)
+    unit = texts["systemd/benchapp-varnish.service"]
+    assert _started(unit) == "/usr/sbin/varnishd"
+    assert "\nExecReload=/usr/share/varnish/varnishreload " in unit
     assert "varnish" in shlex.split(
         next(line for line in texts["INSTALL.md"].splitlines() if "apt-get install" in line)
     )

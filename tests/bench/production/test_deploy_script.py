@@ -9,9 +9,8 @@ import threading
 
 import pytest
 
-from bench.catalog import catalog
 from bench.production import host as one_host
-from tests.cases import for_files
+from tests.cases import production
 
 # The processes below the main one, as often as they are asked for: before the reload, and then each second.
 PGREP = '#!/bin/sh\nhead -n 1 seen | tr " " "\\n"\nsed -i 1d seen\n'
@@ -24,8 +23,7 @@ def script(tmp_path):
     """The rendered script of a stack, its functions alone."""
 
     def render(stack: str, **changes: str) -> str:
-        case = for_files(stack, values=catalog.read().values["production"].changed(changes))
-        one_host.write(case, tmp_path / stack)
+        one_host.write(production(stack, **changes), tmp_path / stack)
         return (tmp_path / stack / "benchapp-deploy").read_text().partition("\n[ $# -gt 0 ]")[0]
 
     return render

@@ -19,8 +19,7 @@ from bench.production import host as one_host
 from bench.production import hosts as fleet
 from bench.production import split
 from bench.production.inventory import Host, Inventory
-from bench.serve.case import Case
-from tests.cases import for_files
+from tests.cases import for_files, production
 
 ADDRESSES = {"front1": "10.0.0.10", "web1": "10.0.0.11", "web2": "10.0.0.12", "db1": "10.0.0.20", "cache1": "10.0.0.21"}
 GROUPS = {"front1": ("front",), "web1": ("web",), "web2": ("web",), "db1": ("db", "cache")}
@@ -36,12 +35,8 @@ def hosts(groups: dict[str, tuple[str, ...]] = GROUPS) -> Inventory:
     return Inventory(Path("hosts.ini"), tuple(found))
 
 
-def case(stack: str, layer: str, **changes: object) -> Case:
-    return for_files(stack, layer, catalog.read().values["production"].changed(changes))
-
-
 def rendered(folder: Path, stack: str, layer: str, groups=GROUPS, **changes: object) -> Path:
-    fleet.write(case(stack, layer, **changes), hosts(groups), folder)
+    fleet.write(production(stack, layer, **changes), hosts(groups), folder)
     return folder
 
 
@@ -86,7 +81,7 @@ def without_addresses(text: str) -> list[str]:
     ],
 )
 def test_the_files_are_those_of_one_host_but_for_addresses(tmp_path, stack, layer, changes):
-    one = one_host.write(case(stack, layer, **changes), tmp_path / "one") and files(tmp_path / "one")
+    one = one_host.write(production(stack, layer, **changes), tmp_path / "one") and files(tmp_path / "one")
     several = rendered(tmp_path / "several", stack, layer, **changes) / "hosts"
     every = {name: files(several / name) for name in GROUPS if (several / name).exists()}
     assert one.keys() - {"INSTALL.md"} == {name for found in every.values() for name in found} - OWN
@@ -184,7 +179,7 @@ def test_a_database_takes_the_web_hosts_alone(tmp_path):
 
 def test_one_web_host_has_what_the_inventory_names_no_host_for(tmp_path):
     groups = {"web1": ("web",)}
-    one = one_host.write(case("uwsgi", "fragments"), tmp_path / "one") and files(tmp_path / "one")
+    one = one_host.write(production("uwsgi", "fragments"), tmp_path / "one") and files(tmp_path / "one")
     found = files(rendered(tmp_path / "out", "uwsgi", "fragments", groups) / "hosts/web1")
     assert {**found, "INSTALL.md": one["INSTALL.md"]} == {**one, "rendered": found["rendered"]}
     assert not (tmp_path / "out" / "drained").exists()
@@ -257,7 +252,7 @@ def test_the_front_ends_tls_before_the_cache(tmp_path):
 
 def test_without_tls_somebody_else_has_to_end_it(tmp_path):
     """A server of one's own that has none."""
-    found = case("nginx-uwsgi", "none")
+    found = production("nginx-uwsgi", "none")
     *inner, front = found.stack.servers
     stack = structs.replace(found.stack, servers=(*inner, structs.replace(front, tls=False)))
     with pytest.raises(BenchError, match="nginx ends no TLS, and no server before it is on its host"):

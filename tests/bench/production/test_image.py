@@ -10,17 +10,23 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import kubernetes_validate
 import pytest
-import yaml
 
-from bench import paths, programs
+from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.production import containers
 from bench.production import host as one_host
 from bench.project.under_test import UnderTest, open_project
-from tests.bench.production.test_containers import KUBERNETES, of_compose, of_pod, on_a_host, read
+from tests.bench.production.test_containers import (
+    of_compose,
+    of_docker_compose,
+    of_pod,
+    on_a_host,
+    read,
+    validate_manifests,
+)
+from tests.bench.production.test_containers import pod as pod_of
 from tests.cases import for_files
 from tests.projects import SAID
 
@@ -64,10 +70,7 @@ def test_the_files_are_of_the_project_alone_and_tools_accept_them(shop, tmp_path
             # What servers and the project's processes read is that of a host.
             if name.startswith("conf/") and not name.endswith("requirements-servers.txt"):
                 assert on_a_host(text) == (host / name.removeprefix("conf/")).read_text("utf-8"), name
-    listed = read(found["kubernetes"] / "kustomization.yaml")["resources"]
-    for name in [*listed, "secrets.example.yaml"]:
-        for manifest in yaml.safe_load_all((found["kubernetes"] / name).read_text("utf-8")):
-            kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+    validate_manifests(found["kubernetes"])
     application = of_compose(found["compose"])[catalog.read().stack(stack).servers[0].name]
     assert application["environment"]["PYTHONPATH"].split(":")[-1] == "/etc/benchapp/python"
     assert list(of_pod(found["kubernetes"])) == list(of_compose(found["compose"]))
@@ -77,16 +80,8 @@ def test_the_files_are_of_the_project_alone_and_tools_accept_them(shop, tmp_path
 
 
 def test_compose_accepts_its_file(shop, tmp_path):
-    docker_compose = programs.find(["docker-compose"])
-    if docker_compose is None:
-        pytest.skip("program not installed: docker-compose")
     folder = rendered(shop, "nginx-gunicorn", "none", "compose", tmp_path / "out")
-    (folder / "secrets.env").write_text("SHOP_KEY=x\n")
-    done = subprocess.run(
-        [str(docker_compose), "-f", "compose.yaml", "config"], cwd=folder, capture_output=True, text=True
-    )
-    assert (done.stderr, done.returncode) == ("", 0)
-    env = yaml.safe_load(done.stdout)["services"]["gunicorn"]["environment"]
+    env = of_docker_compose(folder, "SHOP_KEY=x\n")["gunicorn"]["environment"]
     assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("benchapp.serving.settings", "shop.settings")
     assert (env["SHOP_KEY"], env["PYTHONPATH"]) == ("x", "/etc/benchapp/python")
     assert "BENCHAPP_DATABASE_FILES" not in env
@@ -109,10 +104,8 @@ def test_uploads_are_in_storage_that_outlives_a_container(new_project, tmp_path)
     # A new volume belongs to whom the folder of the image does.
     assert re.search(rf"install -d -o 10001 -g 10001 .*{media}\n", (found["compose"] / "Containerfile").read_text())
     assert "media" in read(found["compose"] / "compose.yaml")["volumes"]
-    pod = next(yaml.safe_load_all((found["kubernetes"] / "site.yaml").read_text("utf-8")))["spec"]["template"]["spec"]
-    kubernetes_validate.validate(
-        next(yaml.safe_load_all((found["kubernetes"] / "site.yaml").read_text("utf-8"))), KUBERNETES, strict=True
-    )
+    validate_manifests(found["kubernetes"])
+    pod = pod_of(found["kubernetes"])
     assert {"name": "media", "persistentVolumeClaim": {"claimName": "benchapp-media"}} in pod["volumes"]
     reads = {
         of["name"]: mount["readOnly"]
