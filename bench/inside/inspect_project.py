@@ -80,7 +80,7 @@ def inspect(question, folder):
         django.setup()
     except Exception as error:
         raise Problem("settings", error) from None
-    files, in_memory_too = sqlite_files(settings), databases_in_memory(settings)
+    files, in_memory_too = sqlite_databases(settings)
     copy_sqlite(folder)
     facts = from_settings(settings, django.get_version())
     facts["lines"] = lines
@@ -137,8 +137,6 @@ def from_settings(settings, version):
         "django": version,
         "debug": bool(settings.DEBUG),
         "allowed_hosts": list(map(str, settings.ALLOWED_HOSTS)),
-        "wsgi_application": getattr(settings, "WSGI_APPLICATION", None),
-        "asgi_application": getattr(settings, "ASGI_APPLICATION", None),
         "static_url": settings.STATIC_URL,
         "static_root": str(settings.STATIC_ROOT) if settings.STATIC_ROOT else None,
         "media_root": media_root(settings),
@@ -148,7 +146,6 @@ def from_settings(settings, version):
         "postgresql": postgresql(settings.DATABASES.get("default", {})),
         "conn_max_age": {alias: it.get("CONN_MAX_AGE", 0) for alias, it in settings.DATABASES.items()},
         "caches": {alias: cache["BACKEND"] for alias, cache in settings.CACHES.items()},
-        "session_engine": settings.SESSION_ENGINE,
         "session_cookie": settings.SESSION_COOKIE_NAME,
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "session_save_every_request": bool(settings.SESSION_SAVE_EVERY_REQUEST),
@@ -191,21 +188,17 @@ def postgresql(database):
     return "postgresql:///" + quote(str(database.get("NAME") or "")) + "?" + urlencode(words, quote_via=quote)
 
 
-def sqlite_files(settings):
-    """The absolute path of each SQLite database that is a file, by its alias."""
+def sqlite_databases(settings):
+    """The absolute path of each SQLite database that is a file, by its alias; and the aliases of those that are none,
+    so that each process has its own."""
     names = {alias: str(it["NAME"] or "") for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]}
-    return {alias: str(Path(name).absolute()) for alias, name in names.items() if name and not in_memory(name)}
+    inside = sorted(alias for alias, name in names.items() if not name or in_memory(name))
+    return {alias: str(Path(name).absolute()) for alias, name in names.items() if alias not in inside}, inside
 
 
 def in_memory(name):
     """Whether an SQLite database is no file but in the memory of one process; its name is a path, or a URI."""
     return name == ":memory:" or (name.startswith("file:") and (":memory:" in name or "mode=memory" in name))
-
-
-def databases_in_memory(settings):
-    """The aliases of databases that are no files and on no server, so that each process has its own."""
-    names = {alias: str(it["NAME"] or "") for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]}
-    return sorted(alias for alias, name in names.items() if not name or in_memory(name))
 
 
 def media_root(settings):

@@ -114,8 +114,6 @@ class Facts(msgspec.Struct, frozen=True):
     django: str
     debug: bool
     allowed_hosts: tuple[str, ...]
-    wsgi_application: str | None
-    asgi_application: str | None
     static_url: str | None
     static_root: str | None
     static_hashed: bool
@@ -123,7 +121,6 @@ class Facts(msgspec.Struct, frozen=True):
     databases: dict[str, str]
     conn_max_age: dict[str, int | None]
     caches: dict[str, str]
-    session_engine: str
     session_save_every_request: bool
     application: dict[str, str]
     urls: tuple[str, ...]
