@@ -12,7 +12,7 @@ from bench.verify.checks import caching
 from bench.verify.checks.bodies import following, next_answer
 from bench.verify.collected import source
 from bench.verify.context import Context
-from bench.verify.expect import Expectation, given, header, no_header, status, varies_if_coded
+from bench.verify.expect import Expectation, given, header, lacks, no_header, status, varies_if_coded
 from bench.verify.finding import Finding, NotTried
 from bench.verify.hits import caches_pages, require_probes
 from bench.verify.page_parser import TOKEN
@@ -33,6 +33,7 @@ SCRIPTS: tuple[str, ...] = ("text/javascript", "application/javascript")
 PICTURES: tuple[str, ...] = ("image/",)
 # A probe view that raises.
 FAILURE = "/__probe__/failure"
+OWN_PAGE = "the site's own page"
 CONDITIONS = (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
 
 
@@ -161,13 +162,8 @@ def out_of_range(context: Context) -> Iterator[Finding]:
 @check("server-error", require_probes)
 def server_error(context: Context) -> Iterator[Finding]:
     """A failing view answers 500 with the site's own page, without a traceback, and the site goes on."""
-    answer = yield from context.ask(
-        FAILURE, status(500), header("Content-Type", lambda value: "text/html" in value, "the site's own page")
-    )
-    if not answer.render_id:
-        yield answer.wrong("the site's own page", "a page of a server")
-    if "Traceback" in answer.text or "RuntimeError" in answer.text:
-        yield answer.wrong("a page for visitors", "the traceback")
+    own = (header("Content-Type", lambda value: "text/html" in value, OWN_PAGE), header("X-Render-Id", bool, OWN_PAGE))
+    yield from context.ask(FAILURE, status(500), *own, lacks("Traceback", "RuntimeError", what="a page for visitors"))
     yield from context.ask(context.site.url("home"), status(200), when="after an error")
 
 
