@@ -174,7 +174,7 @@ class Site:
         words = ["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner(), *_rights(self)]
         made = self._command(words, env)
         if left := [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]:
-            self._command(["verifyaccount", "prune", *left], env, reads=False)
+            self._command(["verifyaccount", "delete", *left], env, reads=False)
         return [Account(item["username"], item["password"]) for item in made["accounts"]]
 
     def remove_accounts(self, accounts: list[Account], env: Mapping[str, str] | None = None) -> None:

@@ -63,7 +63,7 @@ def test_accounts_that_a_killed_verification_left_are_removed_by_the_next(site, 
     listed = [{"username": name, "owner": owner} for name, owner in others.items()]
     (tmp_path / "others").write_text(json.dumps(listed))
     site.create_accounts(2)
-    assert (tmp_path / "asked").read_text().splitlines()[1:] == ["verifyaccount prune verify-1"]
+    assert (tmp_path / "asked").read_text().splitlines()[1:] == ["verifyaccount delete verify-1"]
 
 
 def test_a_command_that_fails_names_its_host_and_why(site):

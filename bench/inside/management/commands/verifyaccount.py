@@ -37,7 +37,7 @@ class Command(BaseCommand):
     """Creates and deletes accounts whose names begin with `verify-`, no others.
 
     A caller that is killed leaves its accounts behind. So `create` takes the caller's own identifier as the owner and
-    lists all accounts that are there with their owners; the caller has the accounts of dead owners removed by `prune`.
+    lists all accounts that are there with their owners; the caller has those of dead owners removed by `delete`.
     """
 
     help = "Make ordinary accounts with random names and passwords, or remove them."
@@ -49,20 +49,15 @@ class Command(BaseCommand):
         create.add_argument("--count", type=int, default=1, metavar="N", help="how many (default: 1)")
         create.add_argument("--owner", default="", metavar="TEXT", help="an identifier of the caller")
         create.add_argument("--superuser", action="store_true", help="with all rights, as pages of an admin need")
-        prune = actions.add_parser("prune", help="remove abandoned accounts")
-        prune.add_argument("username", nargs="*", metavar="USERNAME", help="(default: all older than an hour)")
-        delete = actions.add_parser("delete", help="remove accounts and their sessions")
-        delete.add_argument("username", nargs="+", metavar="USERNAME")
+        delete = actions.add_parser("delete", help="remove accounts with their sessions and all that they wrote")
+        delete.add_argument("username", nargs="*", metavar="USERNAME", help="(default: all older than an hour)")
 
     def handle(self, **options: Any) -> None:
         try:
             if options["action"] == "create":
                 self.stdout.write(json.dumps(create_accounts(options["count"], options["owner"], options["superuser"])))
-            elif options["action"] == "prune":
-                self._prune(options["username"])
             else:
-                for username in options["username"]:
-                    self._delete(username)
+                self._delete(options["username"])
         except DatabaseError as error:
             raise CommandError(self.problem(error)) from error
 
@@ -73,36 +68,22 @@ class Command(BaseCommand):
     def remove_traces(self, username: str) -> None:
         """Remove what only the project knows that an account leaves."""
 
-    def _prune(self, usernames: list[str]) -> None:
+    def _delete(self, usernames: list[str]) -> None:
         """Remove these accounts, or all older than ABANDONED, with all their traces.
 
         An account that is already gone is no error: another program may have removed it.
         """
-        _require_made_here(usernames)
+        for username in usernames:
+            # A typing error must not remove a person.
+            if not MADE_HERE.fullmatch(username):
+                raise CommandError(f"{username!r} is not an account of this command: `create` gives other names")
         limit = timezone.now() - ABANDONED
         for found in _accounts():
             if found.get_username() in usernames or (not usernames and _joined(found) < limit):
-                self._remove(found)
-
-    def _delete(self, username: str) -> None:
-        _require_made_here([username])
-        user = user_model().objects.filter(username=username).first()
-        if user is None:
-            raise CommandError(f"there is no account {username!r}: it was deleted already, or never created")
-        self._remove(user)
-
-    def _remove(self, user: Any) -> None:
-        with transaction.atomic():
-            self.remove_traces(user.get_username())
-            _delete_sessions(user)
-            user.delete()
-
-
-def _require_made_here(usernames: Iterable[str]) -> None:
-    """CommandError for a name that `create` does not give: a typing error must not remove a person."""
-    for username in usernames:
-        if not MADE_HERE.fullmatch(username):
-            raise CommandError(f"{username!r} is not an account of this command: `create` gives other names")
+                with transaction.atomic():
+                    self.remove_traces(found.get_username())
+                    _delete_sessions(found)
+                    found.delete()
 
 
 def user_model() -> Any:
