@@ -10,7 +10,6 @@ from django.db import transaction
 
 from benchapp.caching.invalidation import StalePages, invalidate, pages_invalidated
 from benchapp.caching.invalidation import all_pages as every_page
-from benchapp.invalidation import pages_of
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows
 
@@ -174,13 +173,6 @@ def test_bulk_writes_invalidate_by_themselves(db: None, stale_after: Callable):
     assert stale_after(lambda: Author.objects.update(city="Cork")) == StalePages()
     assert stale_after(lambda: invalidate(every_page())) == StalePages(prefixes=frozenset({"/"}))
     assert every_page().covers("/posts/7/page/2/")
-
-
-def test_pages_of_a_row(rows: Rows):
-    assert pages_of(rows.author).prefixes == {f"/authors/{rows.author.pk}/"}
-    assert pages_of(rows.post).prefixes == {f"/posts/{rows.post.pk}/"}
-    assert pages_of(rows.post.comments.first()).prefixes == {f"/posts/{rows.post.pk}/"}
-    assert not pages_of(Post(pk=1)).covers("/posts/10/")
 
 
 @pytest.mark.parametrize("said", [{"paths": {"posts/"}}, {"paths": {""}}, {"prefixes": {"/posts"}}])

@@ -60,18 +60,12 @@ def test_a_layer_without_one_of_its_options_is_refused(settings_from: FromEnviro
         settings_from(CACHING_VARNISH_PURGE_URL="unix:/x")
 
 
-@pytest.mark.parametrize("command", ["check", "migrate", "runserver", "nonsense"])
+@pytest.mark.parametrize("command", ["check", "nonsense"])
 def test_command_line_ends_in_one_line(command: str):
     done = manage(command, BENCHAPP_CACHE_SECONDS="soon")
-    assert done.returncode == 1
-    assert done.stderr == ("manage.py: BENCHAPP_CACHE_SECONDS='soon': use a whole number from 1 to 31536000\n")
-    assert done.stdout == ""
-
-
-def test_traceback_on_request():
-    done = manage("check", "--traceback", DEBUG="maybe")
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (1, 1, "")
+    assert done.stderr.startswith("manage.py: BENCHAPP_CACHE_SECONDS='soon': ")
+    assert "Traceback" in manage(command, "--traceback", BENCHAPP_CACHE_SECONDS="soon").stderr
 
 
 PRODUCTION = {
@@ -111,15 +105,11 @@ def test_defaults_are_safe(settings_from: FromEnvironment, monkeypatch: pytest.M
     assert not any(name in of_layers or "debug" in name for name in found["MIDDLEWARE"])
 
 
-def test_debug_toolbar_is_there_only_while_debugging(settings_from: FromEnvironment):
+def test_a_debug_site_starts_with_its_toolbar(settings_from: FromEnvironment):
     with_debug, without = settings_from(DEBUG="on"), settings_from(DEBUG="off")
     assert "debug_toolbar" in with_debug["INSTALLED_APPS"]
     assert any("debug_toolbar" in name for name in with_debug["MIDDLEWARE"])
-    assert with_debug["DEBUG_TOOLBAR_CONFIG"] == {"SHOW_COLLAPSED": True}
     assert "debug_toolbar" not in str(without["INSTALLED_APPS"] + without["MIDDLEWARE"])
-
-
-def test_debug_site_starts():
     done = manage("check", DEBUG="1")
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -141,6 +131,8 @@ def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
     found = settings_from(BENCHAPP_CACHE_SECONDS="7", CACHING_FRAGMENTS="1")
     assert found["CACHE_MIDDLEWARE_SECONDS"] == 7
     assert {cache["TIMEOUT"] for cache in found["CACHES"].values()} == {7}
+    # A few pages are more than Django's limit.
+    assert found["CACHES"]["default"]["OPTIONS"]["MAX_ENTRIES"] == 10_000
 
 
 @pytest.mark.parametrize(
@@ -167,10 +159,6 @@ def test_caches(settings_from: FromEnvironment, url: str, backend: str, location
     assert one["KEY_PREFIX"] != other["KEY_PREFIX"]
 
 
-def test_local_memory_holds_more_than_a_few_pages(settings_from: FromEnvironment):
-    assert settings_from()["CACHES"]["default"]["OPTIONS"]["MAX_ENTRIES"] == 10_000
-
-
 def test_cache_whose_package_is_missing(settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(environment, "find_spec", lambda name: None)
     with pytest.raises(ImproperlyConfigured, match=r"^CACHE_URL: redis:// needs a package: pip install redis$"):
@@ -182,13 +170,6 @@ def test_postgresql(settings_from: FromEnvironment):
     assert found["ENGINE"] == "django.db.backends.postgresql"
     assert (found["USER"], found["PASSWORD"], found["HOST"], found["PORT"]) == ("ann", "p@ss", "db", 5433)
     assert found["CONN_MAX_AGE"] == 600
-
-
-def test_sqlite_waits_for_other_writers(settings_from: FromEnvironment):
-    options = settings_from(DATABASE_URL="sqlite:////tmp/site.sqlite3")["DATABASES"]["default"]["OPTIONS"]
-    assert options["transaction_mode"] == "IMMEDIATE"
-    assert options["timeout"] >= 5
-    assert "journal_mode=WAL" in options["init_command"]
 
 
 @pytest.mark.parametrize(
@@ -250,6 +231,8 @@ def test_a_file_of_secrets_that_cannot_be_read_is_one_line(tmp_path: Path):
 def test_a_server_is_not_kept_waiting_and_a_command_is(settings_from: FromEnvironment):
     def waits(**env: str) -> tuple[int, str]:
         sqlite = settings_from(DATABASE_URL="sqlite:////tmp/x", **env)["DATABASES"]["default"]["OPTIONS"]
+        assert sqlite["transaction_mode"] == "IMMEDIATE"
+        assert "journal_mode=WAL" in sqlite["init_command"]
         postgresql = settings_from(DATABASE_URL="postgresql://a@b/c", **env)["DATABASES"]["default"]
         return sqlite["timeout"], postgresql.get("OPTIONS", {}).get("options", "")
 

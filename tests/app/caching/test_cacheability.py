@@ -13,7 +13,7 @@ LATER = http_date(4_000_000_000)
 
 
 @pytest.mark.parametrize(
-    ("headers", "early"),
+    ("headers", "forbidden"),
     [
         ({}, False),
         ({"Cache-Control": "public, max-age=60"}, False),
@@ -31,12 +31,35 @@ LATER = http_date(4_000_000_000)
         ({"Expires": "0"}, True),
         ({"Expires": http_date(0), "Cache-Control": "max-age=600"}, False),
         ({"Age": "1", "Cache-Control": "max-age=600"}, True),
+        *(
+            ({"Cache-Control": said}, True)
+            for said in (
+                "private",
+                "max-age=60, PRIVATE",
+                "No-Store",
+                "no-cache",
+                'private="Set-Cookie, X"',
+                "max-age = 0",
+                "s-maxage=0",
+            )
+        ),
+        *(({"Vary": said}, said not in ("Cookie", "cookie")) for said in ("Cookie", "cookie", "*", "Cookie , *")),
+        *(({"Content-Type": said}, False) for said in ("text/html;charset=UTF-8", "Text/HTML; charset=utf-8")),
+        *(({"Content-Type": f"text/{said}"}, True) for said in ("plain; charset=utf-8", "html; charset=latin-1")),
+        ({"Content-Encoding": "gzip"}, True),
+        ({"Set-Cookie": "a=b"}, True),
     ],
 )
-def test_a_page_that_is_stale_soon_is_not_stored(headers: dict[str, str], early: bool, settings):
+def test_headers_that_forbid_storing(headers: dict[str, str], forbidden: bool, settings):
     settings.CACHING_SECONDS = 60
     response = HttpResponse("a page", headers=headers)
-    assert may_store(RequestFactory().get("/"), response) is not early
+    assert may_store(RequestFactory().get("/"), response) is not forbidden
+
+
+def test_a_cookie_of_the_response_forbids_storing():
+    response = HttpResponse("a page")
+    response.set_cookie("a", "b")
+    assert not may_store(RequestFactory().get("/"), response)
 
 
 def test_a_second_line_of_vary_counts():

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from django.core.cache.backends.dummy import DummyCache
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
@@ -134,17 +133,6 @@ def test_a_slow_rendering_does_not_bring_an_invalidated_page_back(inside: Laid, 
 def test_a_cached_page_does_not_answer_a_foreign_host(rows: Rows, inside: Laid):
     assert Client().get("/posts/").status_code == 200
     assert Client().get("/posts/", headers={"Host": "other.test"}).status_code == 400
-
-
-def test_without_a_lock_store_each_request_renders():
-    class Deaf(DummyCache):
-        """A cache that is down."""
-
-        def add(self, *args: object, **kwargs: object) -> bool:
-            return False
-
-    page, lock = render_lock.wait_or_lock(Deaf("", {}), "key", lambda: None)
-    assert (page, lock) == (None, None)
 
 
 def test_requests_do_not_wait_when_the_lock_store_is_full(monkeypatch: pytest.MonkeyPatch):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from django.contrib.sessions.backends.signed_cookies import SessionStore
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import get_token
@@ -21,6 +22,11 @@ from tests.app.caching.layers import HTML, INSIDE, OUTSIDE, Laid, View, renderin
 
 NONCE = "script-src 'nonce-abc'"
 LATER = http_date(4_000_000_000)
+
+
+def begin_session(request: HttpRequest) -> None:
+    request.session = SessionStore()
+    request.session["seen"] = 1
 
 
 def test_a_page_for_everybody_is_stored(layer: Laid):
@@ -49,7 +55,7 @@ def test_a_page_with_such_headers_is_not_stored(layer: Laid, headers: dict[str, 
     assert not layer.stores(rendering(headers))
 
 
-@pytest.mark.parametrize("status", [204, 302, 404, 500])
+@pytest.mark.parametrize("status", [201, 204, 206, 302, 304, 404, 500])
 def test_only_status_200_is_stored_whatever_lifetime_the_answer_names(layer: Laid, status: int):
     def view(request: HttpRequest) -> HttpResponse:
         return HttpResponse("x", HTML, status=status, headers={"Cache-Control": "max-age=600"})
@@ -102,6 +108,18 @@ def test_a_part_of_a_page_is_neither_stored_nor_is_the_page_the_answer(layer: La
         assert not (headers and MARK in answer)
 
 
+@pytest.mark.parametrize(
+    ("cookie", "shared"),
+    [("_ga=1.2.3", True), ("csrftoken=" + "a" * 32, True), ("a=b; _pk=c; x", True), ("sessionid=x", False)],
+)
+def test_only_a_session_keeps_a_visitor_from_the_page_of_all(inside: Laid, cookie: str, shared: bool):
+    laid = inside.over(rendering())
+    first = laid(RequestFactory().get("/posts/5/", headers={"cookie": cookie})).content
+    second = laid(RequestFactory().get("/posts/5/")).content
+    third = laid(RequestFactory().get("/posts/5/", headers={"cookie": cookie})).content
+    assert [first == second, second == third] == [shared, shared]
+
+
 @pytest.mark.parametrize("public", [[], ["/posts/"]])
 @pytest.mark.parametrize(
     ("reads", "stored"),
@@ -133,6 +151,7 @@ def test_a_part_of_a_page_is_neither_stored_nor_is_the_page_the_answer(layer: La
         (lambda request: request.META.get("REMOTE_ADDR"), True),
         (lambda request: request.headers.get("HX-Target"), True),
         (get_token, False),
+        (begin_session, False),
     ],
 )
 def test_what_a_page_reads_of_its_visitor(layer: Laid, settings, public: list[str], reads: Callable, stored: bool):
@@ -171,6 +190,17 @@ def test_a_page_says_which_cookie_or_header_keeps_it_out(layer: Laid):
 
     assert said(lambda request: request.COOKIES.get("theme")) == "private, reads-cookie=theme"
     assert said(lambda request: request.headers.get("Accept-Language")) == "private, reads-header=accept-language"
+
+
+@pytest.mark.parametrize("name", ["site-middleware", "view-cache"])
+@pytest.mark.parametrize("said", [{}, {"Cache-Control": "public, max-age=600"}])
+def test_a_cached_page_has_the_lifetime_headers_of_its_view(laid: Callable, name: str, said: dict[str, str]):
+    with laid(name) as layer:
+        view = layer.over(rendering(said))
+        first, second = (view(RequestFactory().get("/posts/5/")) for _ in range(2))
+    assert first.content == second.content
+    for answer in (first, second):
+        assert {name: answer[name] for name in ("Cache-Control", "Expires") if name in answer} == said
 
 
 def test_a_visitor_with_a_cookie_that_pages_read_gets_the_own_page(layer: Laid):
@@ -246,6 +276,7 @@ def test_a_page_of_any_address_is_stored_and_invalidated(inside: Laid, path: str
 
 def test_one_address_is_never_the_page_of_another(inside: Laid):
     paths = ["/", "/a", "/a/", "/a/b", "/a%2Fb/", "/a/b/", "/a.html", "/index.html", "/a//b/", "/a%20b/", "/a b/"]
+    paths += ["/a/../b/", "/./b/", "/b/", "/b/."]
     laid = inside.over(lambda request: HttpResponse(f"<p>{request.path}", HTML))
     for path in [*paths, *paths]:
         request = RequestFactory().get("/")

@@ -1,4 +1,4 @@
-"""Finished pages in memcached and in uWSGI's memory: found by path, gone after a purge, never brought back."""
+"""Finished pages in every store that a server reads: found by path, gone after a purge."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from benchapp.caching.invalidation import StalePages, all_pages
 from benchapp.caching.names import as_written, can_be_served, page_name
 from benchapp.caching.pages import BodyStore
 from benchapp.caching.stores import uwsgi
+from benchapp.caching.stores.files import FileStore
 from benchapp.caching.stores.memcached import MemcachedStore
 from tests.app.caching.services import fake_uwsgi, memcached
 from tests.app.caching.test_stores_memcached import pytestmark as needs_memcached
@@ -23,9 +24,13 @@ from tests.app.conftest import Rows
 Site = Callable[..., AbstractContextManager[None]]
 
 
-@pytest.fixture(params=[pytest.param("memcached", marks=needs_memcached), "uwsgi"])
+@pytest.fixture(params=[pytest.param("memcached", marks=needs_memcached), "uwsgi", "files"])
 def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BodyStore, Callable]]:
     """A store, and how its server finds a page."""
+    if request.param == "files":
+        root = request.getfixturevalue("root")
+        yield FileStore(root), lambda url: _content(root / url[1:] / "index.html")
+        return
     if request.param == "uwsgi":
         module = fake_uwsgi()
         monkeypatch.setattr(uwsgi, "uwsgi", module)
@@ -38,40 +43,36 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         pages.close()
 
 
-def put(store: BodyStore, *paths: str) -> None:
-    for path in paths:
-        store.write(path, path.encode(), store.generation() or "")
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None
 
 
-def test_a_page_is_found_by_its_path(store: tuple[BodyStore, Callable]):
+def test_a_page_is_found_by_its_path_until_a_purge(store: tuple[BodyStore, Callable]):
     pages, find = store
-    put(pages, "/", "/posts/5/")
-    assert [find("/"), find("/posts/5/"), find("/posts/")] == [b"/", b"/posts/5/", None]
-
-
-def test_a_purge_removes_paths_and_all_below_prefixes(store: tuple[BodyStore, Callable]):
-    pages, find = store
-    stay = ["/posts/", "/posts/55/", "/posts/55/page/2/", "/comments/page/20/page/"]
     gone = ["/", "/posts/5/", "/posts/5/page/2/", "/comments/page/2/"]
-    put(pages, *stay[:3], *gone)
-    pages.purge(StalePages(frozenset({"/"}), frozenset({"/posts/5/", "/comments/page/"})))
-    assert [find(path) for path in gone] == [None] * 4
-    assert all(find(path) for path in stay[:3])
+    stay = ["/posts/", "/posts/55/", "/posts/55/page/2/", "/comments/"]
+    everything = [*gone, *stay]
 
+    def put() -> None:
+        for path in everything:
+            assert pages.write(path, path.encode(), pages.generation())
+        assert [find(path) for path in everything] == [path.encode() for path in everything]
 
-def test_a_wide_prefix_removes_everything_below(store: tuple[BodyStore, Callable]):
-    pages, find = store
-    put(pages, "/", "/posts/", "/posts/5/")
+    put()
+    pages.purge(StalePages(frozenset({"/", "/none/"}), frozenset({"/posts/5/", "/comments/page/", "/none/below/"})))
+    assert [path for path in everything if find(path)] == stay
+    put()
     pages.purge(all_pages())
-    assert [find(path) for path in ("/", "/posts/", "/posts/5/")] == [None] * 3
+    assert not any(map(find, everything))
+    put()
 
 
-def test_a_rendering_from_before_a_purge_is_not_stored(store: tuple[BodyStore, Callable]):
+@pytest.mark.parametrize("size", [1_000_000, 1_200_000])
+def test_a_large_page_is_stored_whole_or_not_at_all(store: tuple[BodyStore, Callable], size: int):
     pages, find = store
-    before = pages.generation()
-    pages.purge(StalePages(frozenset({"/posts/"})))
-    pages.write("/", b"old", before or "")
-    assert find("/") is None
+    stored = pages.write("/large/", b"x" * size, pages.generation())
+    assert find("/large/") == (b"x" * size if stored else None)
+    assert stored or not isinstance(pages, FileStore)
 
 
 @pytest.mark.parametrize(
@@ -100,19 +101,6 @@ def test_a_name_that_is_none_is_stored_nowhere(name: str):
 def test_names_of_pages(name: str):
     assert can_be_served(name)
     assert page_name(unquote(name)) == as_written(name) == as_written(unquote(name)) == name
-
-
-@pytest.mark.servers
-@needs_memcached[1]
-def test_anonymous_pages_are_stored_in_memcached(rows: Rows, site_with: Site, socket: Path):
-    with memcached(socket), site_with(CACHING_NGINX_MEMCACHED_ADDRESS=f"unix:{socket}"):
-        pages = MemcachedStore(f"unix:{socket}", 60)
-        html = Client().get("/posts/").content
-        assert pages.client.get("page:/posts/") == html
-        for path, extra in (("/authors/", {"HTTP_COOKIE": "sessionid=x"}), ("/login/", {}), ("/comments/?a=1", {})):
-            Client().get(path, **extra)
-            assert pages.client.get(f"page:{path.partition('?')[0]}") is None
-        pages.close()
 
 
 def test_memcached_that_is_down_breaks_no_page(rows: Rows, site_with: Site, tmp_path: Path):

@@ -11,12 +11,10 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
-from django.test import RequestFactory
 
 from benchapp.caching.invalidation import StalePages
-from benchapp.caching.stores.files import GENERATION, FileLocks, FileStore, StoreInFiles
-from tests.app.caching.stored import files, layer_settings, put
+from benchapp.caching.stores.files import GENERATION, FileLocks, FileStore
+from tests.app.caching.stored import files, put
 from tests.waiting import until
 
 
@@ -91,20 +89,6 @@ def test_a_killed_writer_leaves_whole_pages_only(root: Path, pages: FileStore):
     # What a killed writer left half done goes with time.
     pages.expire(seconds=-1)
     assert files(root) == []
-
-
-@pytest.mark.parametrize("stale", [StalePages(frozenset({"/posts/"})), StalePages(prefixes=frozenset({"/"}))])
-def test_a_slow_rendering_does_not_bring_stale_data_back(root: Path, stale: StalePages):
-    def slow(request: HttpRequest) -> HttpResponse:
-        response = HttpResponse("old")
-        FileStore(root).purge(stale)  # a write commits during this rendering
-        return response
-
-    with layer_settings(root):
-        StoreInFiles(slow)(RequestFactory().get("/posts/"))
-        assert files(root) == []
-        StoreInFiles(lambda _: HttpResponse("new"))(RequestFactory().get("/posts/"))
-    assert (root / "posts" / "index.html").read_text() == "new"
 
 
 def test_a_root_emptied_by_hand_is_a_new_generation(pages: FileStore, root: Path):

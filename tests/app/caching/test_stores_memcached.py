@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from django.core.cache import caches
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -34,30 +33,6 @@ def queries() -> int:
     with CaptureQueriesContext(connection) as captured:
         assert Client().get("/").status_code == 200
     return len(captured)
-
-
-@pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
-def test_hits_stop_while_memcached_is_down_and_return_with_it(rows: Rows, site_with: Site, socket: Path, layer: str):
-    with site_with(**{layer: "1", "CACHE_URL": f"memcache://{socket}"}):
-        with memcached(socket):
-            assert queries() == 14
-            assert queries() == 0
-            bare = Client().get("/").content
-        assert queries() == 14
-        assert Client().get("/").content == bare
-        with memcached(socket):
-            until(lambda: queries() == 0, "a hit")
-
-
-def test_pages_and_fragments_share_one_memcached(rows: Rows, site_with: Site, socket: Path):
-    settings = {"CACHING_FRAGMENTS": "1", "CACHING_SITE_MIDDLEWARE": "1", "CACHE_URL": f"memcache://{socket}"}
-    with site_with(**settings), memcached(socket):
-        caches["default"].set("name", "page")
-        caches["template_fragments"].set("name", "fragment")
-        assert caches["default"].get("name") == "page"
-        Client().get("/")
-        caches["default"].delete("name")
-        assert caches["template_fragments"].get("name") == "fragment"
 
 
 def test_a_warm_page_of_many_fragments_asks_memcached_twice(
