@@ -14,6 +14,8 @@ from bench.project.description import FILE
 from bench.project.under_test import UnderTest
 
 HOME = "/"
+# A page that raises an exception may lack rows or files alone.
+CORRECT = "correct it, make what it needs by a command (setup, build in [tool.benchapp])"
 OF_DATABASE = re.compile("OperationalError|ProgrammingError")
 
 
@@ -78,5 +80,5 @@ def _refuse(project: UnderTest, path: str, page: _Rendered) -> NoReturn:
     if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
         remedy = f"{left} migrations are not applied to its database: run ./manage.py migrate"
     elif page.error:
-        remedy = f"correct it, make what it needs by a command (setup, build in [tool.benchapp]), or {remedy}"
+        remedy = f"{CORRECT}, or {remedy}"
     raise BenchError(f"{project.folder}: GET {path} {page.words}; {remedy}")

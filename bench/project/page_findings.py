@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from bench.project.description import FILE, Project
 from bench.project.findings import DOCS, Finding, hurts
+from bench.project.health import CORRECT
 from bench.project.inspection import Facts, Page
 from bench.project.under_test import PLAIN
 
@@ -33,11 +34,12 @@ def of_pages(project: Project, facts: Facts) -> Iterator[Finding]:
     yield from _health(project, facts)
     for page in facts.pages:
         if page.path in project.description.public and page.status != 200:
+            remedy = f"correct public in [tool.benchapp] of {FILE}"
             yield Finding(
                 "blocks",
                 "public",
-                f"GET {page.path}, named as public, is answered with status {page.status}, not 200",
-                f"correct public in [tool.benchapp] of {FILE}",
+                f"GET {page.path}, named as public, {page.status_words}" + ("" if page.error else ", not 200"),
+                f"{CORRECT}, or {remedy}" if page.error else remedy,
                 f"{DOCS}/topics/http/urls/",
                 page.cause_of_error,
             )
@@ -62,7 +64,7 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
             "blocks",
             "health",
             f"GET {health.path} {health.status_words}{ends}",
-            f"correct it, or {remedy}" if health.error else remedy,
+            f"{CORRECT}, or {remedy}" if health.error else remedy,
             "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
             health.cause_of_error,
         )

@@ -8,6 +8,7 @@ import pytest
 from bench.catalog.server import Limits, Server
 from bench.project.description import Description, Project
 from bench.project.doctor import examine
+from bench.project.health import CORRECT
 from bench.project.inspection import DeploymentCheck, Facts, Page
 
 HEALTH = Page("/up/", 200, None, None, None, (), False, False, 0)
@@ -151,7 +152,7 @@ def test_an_error_of_the_health_page_is_said():
     broken = msgspec.structs.replace(HEALTH, status=500, error="KeyError: 'x' (shop/views.py:7)")
     (advice,) = examine(project(), msgspec.structs.replace(GOOD, pages=(broken,)), 4, 1)
     assert advice.what == "GET /up/ is answered with status 500: KeyError: 'x' (shop/views.py:7)"
-    assert advice.remedy.startswith("correct it, or name a path that answers 200: ")
+    assert advice.remedy.startswith(f"{CORRECT}, or name a path that answers 200: ")
 
 
 def test_a_page_in_place_of_a_health_check_hurts():
@@ -282,6 +283,14 @@ def test_what_the_code_asks_of_servers_is_found_with_its_line(tmp_path, code, fi
 def test_a_public_page_that_is_none_blocks():
     missing = msgspec.structs.replace(HOME, path="/blog/", status=404)
     assert names(msgspec.structs.replace(GOOD, pages=(HEALTH, missing)), public=("/blog/",)) == [("blocks", "public")]
+
+
+def test_the_exception_of_a_public_page_is_named_and_that_it_may_lack_rows():
+    broken = msgspec.structs.replace(HOME, path="/blog/", status=500, error="DoesNotExist: none (blog/views.py:7)")
+    facts = msgspec.structs.replace(GOOD, pages=(HEALTH, broken))
+    (advice,) = examine(project(health="/up/", public=("/blog/",)), facts, 4, 1)
+    assert broken.error in advice.what and advice.where == "blog/views.py:7"
+    assert CORRECT in advice.remedy
 
 
 def test_limits_that_a_servers_own_file_does_not_set(tmp_path):
