@@ -8,9 +8,12 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from bench.cli import options
 from bench.errors import BenchError
+from bench.measure.instrument import Instrument
 from bench.measure.plan import Request
-from bench.project.under_test import UnderTest
+from bench.project.under_test import UnderTest, recorded_project
+from bench.records.folder import read_run
 from bench.records.records import NO_LAYER, UNLIMITED
 
 # Field of a request -> the argument that it comes from: one value or several, and those of which there is one.
@@ -44,6 +47,18 @@ def request(args: argparse.Namespace, project: UnderTest, **own: Any) -> Request
 def _several(value: Any) -> tuple[Any, ...]:
     """The values of an argument in their order, each once."""
     return tuple(dict.fromkeys(value if isinstance(value, list) else () if value is None else (value,)))
+
+
+def instrument(args: argparse.Namespace, given: Instrument | None) -> Instrument:
+    """The instrument for the project of the command line; a run that is resumed names its own.
+
+    Raises BenchError when it cannot be served, and when the command line names another one than the run.
+    """
+    project = given.project if given else options.project_of(args)
+    if args.resume:
+        plan = read_run(args.resume).info.plan
+        project = recorded_project(project, plan.project, plan.describe)
+    return given or Instrument(project)
 
 
 def command_line() -> tuple[str, ...]:

@@ -116,11 +116,9 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
         asked.refuse_with_resume(args, *PLAN_ARGUMENTS)
     if args.dry_run and args.resume:
         raise BenchError("--dry-run shows the plan of a new run; leave out --resume")
-    given = instrument.project if instrument else options.project_of(args)
-    project = begin.project_of(args.resume, given) if args.resume else given
-    instrument = instrument or Instrument(project)
+    instrument = asked.instrument(args, instrument)
     pythons = choose(dict.fromkeys(args.python))
-    request = asked.request(args, project, capacity=args.capacity or "", pythons=pythons)
+    request = asked.request(args, instrument.project, capacity=args.capacity or "", pythons=pythons)
     if args.inventory:
         site = run_inventory.deployed(args, request)
         new = on_hosts.resumed(args.resume, site) if args.resume else on_hosts.planned(request, site)
@@ -153,5 +151,5 @@ def _print_plan(new: PlannedRun) -> int:
     """Print what a new run would do, without starting or writing anything."""
     for case in new.info.cases:
         say(f"case: {case_words(case)}")
-    new.progress().announce(new.load.tool.name, new.ledger)
+    new.progress().announce(new.load.tool.name)
     return 0

@@ -17,7 +17,7 @@ from bench.cli import asked, options
 from bench.cli.stops import made
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.measure import begin, tune
+from bench.measure import tune
 from bench.measure.instrument import Instrument
 from bench.measure.plan import CAPACITY_DURATION_S
 from bench.measure.printer import Printer
@@ -62,14 +62,12 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Print what was tried and the answer; returns 0, 1 when no settings hold the limit, 130 or 143 by a signal."""
     printer = Printer(sys.stderr if args.json else sys.stdout)
     _check(args)
-    given = instrument.project if instrument else options.project_of(args)
-    project = begin.project_of(args.resume, given) if args.resume else given
-    instrument = instrument or Instrument(project)
+    instrument = asked.instrument(args, instrument)
     if args.resume:
         tuner = tune.resumed(args.resume, args.database, instrument, printer)
     else:
         stacks = pythons.variants([args.stack], options.one_python(args))
-        request = asked.request(args, project, stacks=stacks, rounds=ROUNDS, capacity=args.limit)
+        request = asked.request(args, instrument.project, stacks=stacks, rounds=ROUNDS, capacity=args.limit)
         tuner = tune.begun(request, instrument, printer)
 
     def go(interrupts: Interrupts) -> int:
@@ -103,10 +101,10 @@ HEADS = ("settings", "requests/s", "lowest to highest", "rounds", "memory", "con
 
 def _print(tuner: Tuner, found: Answer | None, path: Path) -> None:
     """One table, and what to take and what that changes."""
-    done = tuner.done
+    search = tuner.search
     print()
-    rows = [HEADS, *(item.cells(tuner.search.verdict(item, done)) for item in done)]
-    rows += [(settings.words, *[""] * 5, f"not tried: {why}") for settings, why in tuner.search.too_large(done).items()]
+    rows = [HEADS, *(item.cells(search.verdict(item)) for item in search.done)]
+    rows += [(settings.words, *[""] * 5, f"not tried: {why}") for settings, why in search.too_large.items()]
     rows += [(stack, *[""] * 5, f"not tried: {why}") for stack, why in tuner.skipped.items()]
     print("\n".join(columns(rows)))
     print()
@@ -117,14 +115,14 @@ def _print(tuner: Tuner, found: Answer | None, path: Path) -> None:
 
 
 def _as_json(tuner: Tuner, found: Answer | None, path: Path) -> dict[str, Any]:
-    done = tuner.done
+    search = tuner.search
     return {
         "stack": tuner.stack,
         "limit": tuner.session.journal.info.plan.capacity,
         "answer": found.record() | {"values": str(path)} if found else None,
-        "tried": [item.record() | {"verdict": tuner.search.verdict(item, done)} for item in done],
+        "tried": [item.record() | {"verdict": search.verdict(item)} for item in search.done],
         "not_tried": [
-            *({"settings": it.record(), "reason": why} for it, why in tuner.search.too_large(done).items()),
+            *({"settings": it.record(), "reason": why} for it, why in search.too_large.items()),
             *({"stack": stack, "reason": why} for stack, why in tuner.skipped.items()),
         ],
         "results": str(tuner.directory),

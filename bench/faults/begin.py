@@ -55,7 +55,7 @@ class WithFaults(Place):
                 self.printer.say(f"note: {note}")
             yield found
 
-    def failed(self, item: planning.Item, batch: Batch, reason: str, log: Path | None) -> FaultOutcome:
+    def failed(self, item: planning.Item, reason: str, log: Path | None = None) -> FaultOutcome:
         """The outcome of a fault that could not be made."""
         assert isinstance(item, Item)
         return replace(item.outcome, started_at=now(), status="failed", reason=reason, declared=None)
@@ -65,7 +65,7 @@ class WithFaults(Place):
         assert isinstance(item, Item)
         self.printer.show(f"{batch.stack} with layer {batch.layer}: {item.fault.name}")
 
-    def made(self, record: Record, again: bool, left: int) -> None:
+    def made(self, record: Record, again: bool) -> None:
         """A fault was made, or is not possible."""
         assert isinstance(record, FaultOutcome)
         self.printer.say(table.line(record))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from bench.catalog import catalog
@@ -83,7 +84,7 @@ def _planned(
         directory=directory,
         cases=cases,
         load=load_of(info.plan),
-        place=lambda trials: Hosts(site, trials),
+        place=partial(Hosts, site=site),
         done=done,
     )
 

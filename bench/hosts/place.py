@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bench.errors import BenchError
 from bench.hosts import loaders, loaders_guards
@@ -20,12 +21,11 @@ from bench.interrupt import Interrupts
 from bench.load import Job
 from bench.load.engine import Engine
 from bench.measure.guards import Observed
-from bench.measure.here import Trials
+from bench.measure.here import TrialPlace
 from bench.measure.interference import Bodies
 from bench.measure.load_process import TrialError
 from bench.measure.plan import Batch, Item, Measurement
-from bench.measure.session import Place
-from bench.measure.trial import Load, Loaded, measure
+from bench.measure.trial import Load
 from bench.production.inventory import LOAD, Inventory, front_of
 from bench.project.under_test import UnderTest
 from bench.records.folder import write_json
@@ -45,36 +45,29 @@ class DeployedHosts:
     front: Front
 
 
-@dataclass(frozen=True)
-class Hosts(Place):
+class Hosts(TrialPlace):
     """Hosts on which everything is up already: they are its site as well."""
 
-    site: DeployedHosts
-    trials: Trials
-    is_whole: bool = True
+    is_whole = True
+
+    def __init__(self, *run: Any, site: DeployedHosts):
+        super().__init__(*run)
+        self._site = site
 
     @contextmanager
     def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[Hosts]:
         """What is deployed is up."""
         yield self
 
-    def failed(self, item: Item, batch: Batch, reason: str, log: Path | None) -> Trial:
-        """The record of a trial that failed before its load."""
-        return self.trials.failed(item, reason)
-
     def make(self, item: Item, attempt: int) -> Trial:
         """Make a trial."""
         assert isinstance(item, Measurement)
+        site = self._site
         try:
-            static = partial(static_names, self.site)
-            addresses = self.trials.addresses(self.site.project, item.case.workload, self.site.front.get, static)
+            addresses = self.addresses(site.project, item.case.workload, site.front.get, partial(static_names, site))
         except BenchError as error:
-            return self.trials.failed(item, str(error))
-        load, folder = self.trials.load(item), self.trials.journal.folder
-        directory = folder.raw / item.key
-        directory.mkdir(parents=True, exist_ok=True)
-        loading = HostsLoad(self.site, load, directory)
-        return self.trials.note(measure(item, addresses, self.site.project, loading, load, folder))
+            return self.failed(item, str(error))
+        return self.measured(item, addresses, site.project, partial(HostsLoad, site))
 
 
 def static_names(site: DeployedHosts) -> dict[str, str]:
@@ -124,7 +117,7 @@ class HostsLoad:
         """Make unmeasured load from all load hosts."""
         self._made(replace(job, seconds=math.ceil(load.warmup_s), times=()))
 
-    def timed(self, job: Job, load: Load, bodies: Bodies) -> Loaded:
+    def timed(self, job: Job, load: Load, bodies: Bodies) -> Observed:
         """Make the load and sample the hosts meanwhile; what each load host counted is stored.
 
         Raises TrialError when one host alone had errors or no answer.
@@ -151,7 +144,7 @@ class HostsLoad:
             if problem := share.figures(tool).failure():
                 raise TrialError(f"{share.host.name}: {problem}", figures=figures)
         each = [loaders_guards.observed(tool, share, Observed(figures)) for share in self.shares]
-        return Loaded(figures, tool_cpu=max(item.tool_cpu or 0.0 for item in each))
+        return Observed(figures, tool_cpu=max(item.tool_cpu or 0.0 for item in each))
 
     def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
         """What the guards found, that of the load tool on each load host."""

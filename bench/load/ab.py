@@ -23,11 +23,12 @@ class Ab(Tool):
 
     def command(self, program: str, job: Job) -> Command:
         """ab for a time; -n comes after -t, which sets it too. Raises ValueError for several paths."""
-        url = self.only_url(job)
+        if len(set(job.paths)) != 1:
+            raise ValueError(f"{self.name} loads a single URL")
         keep = ("-k",) if job.keep_alive else ()
         time = ("-t", str(job.seconds), "-n", str(ENDLESS), "-s", str(job.timeout_s))
         # -r: go on after a broken connection, and count it.
-        argv = (program, "-q", "-r", *keep, *time, "-c", str(job.connections), url)
+        argv = (program, "-q", "-r", *keep, *time, "-c", str(job.connections), job.base_url + job.paths[0])
         return Command(argv)
 
     def threads(self, job: Job) -> int:

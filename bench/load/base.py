@@ -112,12 +112,6 @@ class Tool(ABC):
         """How many processor cores it can keep busy with this job; None when it takes what there is."""
         return job.threads
 
-    def only_url(self, job: Job) -> str:
-        """The URL of a job for a tool without a list of URLs. Raises ValueError when the job has several."""
-        if len(set(job.paths)) != 1:
-            raise ValueError(f"{self.name} loads a single URL")
-        return job.base_url + job.paths[0]
-
 
 def number(pattern: str, text: str) -> float | None:
     """The number that the pattern's group finds in a line of the text, or None."""

@@ -49,7 +49,8 @@ class Wrk(Tool):
     def figures(self, stdout: str) -> Figures:
         """The figures of the JSON line that the script prints last."""
         printed = last_object(stdout)
-        seconds = printed["duration_us"] / 1e6
+        seconds, bad = printed["duration_us"] / 1e6, printed["status"]
+        statuses = {"100-399": printed["requests"] - bad, "400-599": bad}
         return Figures(
             duration_s=seconds,
             requests_total=printed["requests"],
@@ -59,12 +60,7 @@ class Wrk(Tool):
             errors_connect=printed["connect"],
             errors_read=printed["read"] + printed["write"],
             errors_timeout=printed["timeout"],
-            responses_not_2xx=printed["status"],
-            statuses=_statuses(printed["requests"], printed["status"]),
+            responses_not_2xx=bad,
+            statuses={name: count for name, count in statuses.items() if count},
             thirds=tuple(printed["thirds"]) if "thirds" in printed else None,
         )
-
-
-def _statuses(requests: int, bad: int) -> dict[str, int]:
-    counts = {"100-399": requests - bad, "400-599": bad}
-    return {name: count for name, count in counts.items() if count}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from bench import load, programs
@@ -14,10 +15,9 @@ from bench.interrupt import Interrupts
 from bench.machine import facts, pin
 from bench.measure import guards
 from bench.measure import plan as planning
-from bench.measure.here import Here, Trials
+from bench.measure.here import Here
 from bench.measure.instrument import Instrument
 from bench.measure.ledger import Ledger
-from bench.measure.pace import Pace
 from bench.measure.plan import PlannedCase, Request, make_plan
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
@@ -26,12 +26,11 @@ from bench.measure.rounds import Rounds
 from bench.measure.session import Place, Planned, Session, now
 from bench.measure.trial import Load
 from bench.project import health, pythons, workload
-from bench.project.under_test import UnderTest, recorded_project
+from bench.project.under_test import UnderTest
 from bench.records.folder import read_run, resume_command
 from bench.records.records import FORMAT, Environment, LoadTool, Outcome, Plan, RunInfo
 from bench.records.trials import Trial
 from bench.serve import database
-from bench.serve.case import CannotRun, Case
 from bench.serve.database import Database
 from bench.stats.capacity import parse_limit
 
@@ -50,31 +49,31 @@ DIFFERENT = {
 class PlannedRun(Planned):
     """A run of trials.
 
-    place  where its trials are made
+    place  where its trials are made, of the arguments of bench.measure.here.TrialPlace
     done   the trials so far
     """
 
     cases: tuple[PlannedCase, ...]
     load: Load
-    place: Callable[[Trials], Place]
+    place: Callable[..., Place]
     done: tuple[Trial, ...] = ()
 
     def progress(self) -> RunProgress:
         """Its lines on stdout."""
-        return RunProgress(Printer(), self.info, self.ledger.count_left, self.done)
+        return RunProgress(Printer(), self.info, self.ledger, self.done)
 
     def session(self, to: Path | None, progress: RunProgress | None = None) -> Session[RunProgress]:
         """The session that makes it, its folder made or repaired; raises BenchError when it cannot be."""
         progress = progress or self.progress()
         journal = self.journal(to)
-        return Session(journal, self.ledger, self.place(Trials(journal, progress, self.load, self.done)), progress)
+        place = self.place(journal, progress, self.ledger, self.load, self.done)
+        return Session(journal, self.ledger, place, progress)
 
     def go(self, session: Session[RunProgress], interrupts: Interrupts, keep_going: bool = False) -> int:
         """Measure all that is left; returns the exit status: 1 when a trial failed or nothing was measured, else 0."""
         ledger, progress, directory = self.ledger, session.progress, session.journal.folder.directory
-        progress.announce(self.load.tool.name, ledger, directory)
-        pace = Pace(self.info.plan, ledger)
-        session.go(Rounds(self.cases, ledger, session.journal, progress, pace), interrupts, keep_going)
+        progress.announce(self.load.tool.name, directory)
+        session.go(Rounds(self.cases, ledger, session.journal, progress), interrupts, keep_going)
         run = read_run(directory)
         progress.summarize(run, ledger.failures, ledger.voided)
         return 1 if ledger.failures or not run.is_measured else 0
@@ -92,14 +91,13 @@ def planned(request: Request, instrument: Instrument) -> PlannedRun:
     recorded = [note for name in plan.workloads for note in every[name].notes]
     notes = (*_notes(chosen, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    ledger = ledger_of(cases, info)
     return PlannedRun(
         info=info,
-        ledger=ledger,
+        ledger=ledger_of(cases, info),
         environment=lambda: _environment(cases, plan, chosen, instrument, pinned),
         cases=cases,
         load=chosen,
-        place=_here(chosen, ledger, instrument, rows),
+        place=partial(Here, instrument=instrument, rows=rows),
     )
 
 
@@ -120,24 +118,17 @@ def resumed(directory: Path, asked: str | None, instrument: Instrument, command:
     chosen = _load(plan, project, run.environment.load_tool.name, pinned)
     cases = planning.recorded(run.info.cases, resolver(plan, rows, instrument), catalog.read().size)
     made = (*run.trials, *run.latency)
-    ledger = ledger_of(cases, run.info, made, run.checks)
     here = _environment(cases, plan, chosen, instrument, pinned)
     return PlannedRun(
         info=replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here))),
-        ledger=ledger,
+        ledger=ledger_of(cases, run.info, made, run.checks),
         environment=lambda: run.environment,
         directory=directory,
         cases=cases,
         load=chosen,
-        place=_here(chosen, ledger, instrument, rows),
+        place=partial(Here, instrument=instrument, rows=rows),
         done=made,
     )
-
-
-def project_of(directory: Path, given: UnderTest) -> UnderTest:
-    """The project of the run in a folder; `given` is that of the command line, which may name no other."""
-    plan = read_run(directory).info.plan
-    return recorded_project(given, plan.project, plan.describe)
 
 
 def ledger_of(
@@ -160,17 +151,7 @@ def ledger_of(
 def resolver(plan: Plan, rows: Database, instrument: Instrument) -> planning.Resolve:
     """Resolves stacks and layers with the plan's values and environment."""
     changes, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
-
-    def resolve(stack: str, layer: str) -> Case | CannotRun:
-        return instrument.resolve(stack, layer, rows, changes, env)
-
-    return resolve
-
-
-def _here(chosen: Load, ledger: Ledger, instrument: Instrument, rows: Database) -> Callable[[Trials], Place]:
-    """This machine, for the trials of a run."""
-    bound = chosen.bounds.get("interference") if ledger.left else None
-    return lambda trials: Here(trials, ledger, instrument, rows, bound)
+    return partial(instrument.resolve, rows=rows, changes=changes, env=env)
 
 
 def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: pin.Cores | None) -> Load:

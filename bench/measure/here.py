@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.load import Figures, Job, LoadError, Tool
-from bench.machine import http, pin
+from bench.machine import facts, http, pin
 from bench.machine.processes import Interference
 from bench.measure import guards, load_process
+from bench.measure.guards import Observed
 from bench.measure.instrument import Instrument
 from bench.measure.interference import Bodies
 from bench.measure.journal import Journal
@@ -25,7 +27,7 @@ from bench.measure.plan import Batch, Item, Measurement
 from bench.measure.progress import RunProgress, show_check
 from bench.measure.resource_usage import Observer
 from bench.measure.session import Place
-from bench.measure.trial import Load, Loaded, failed, measure
+from bench.measure.trial import Load, Loading, identity_of, measure
 from bench.project import workload
 from bench.project.under_test import UnderTest
 from bench.records.trials import Condition, Costs, Trial
@@ -37,17 +39,40 @@ from bench.verify import table
 GRACE_S = 10
 
 
-class Trials:
-    """What all places of a run have in common: its load, and the noise that its trials showed so far."""
+class TrialPlace(Place):
+    """A place of a run of trials: how their load is made, and the noise that those before showed.
 
-    def __init__(self, journal: Journal, progress: RunProgress, load: Load, done: Sequence[Trial] = ()):
-        self.journal, self.progress = journal, progress
-        self._load = replace(load, live=progress.live)
+    done  the trials before this session
+    """
+
+    def __init__(self, journal: Journal, progress: RunProgress, ledger: Ledger, load: Load, done: Sequence[Trial]):
+        self.journal, self.progress, self.ledger = journal, progress, ledger
+        self.load = replace(load, live=progress.live)
         self._thirds = [trial.thirds for trial in done if trial.thirds]
 
-    def load(self, item: Measurement) -> Load:
-        """How the load of a trial is made."""
-        return replace(self._load, unsteadiness=guards.unsteadiness(self._thirds)).of(item)
+    def failed(self, item: Item, reason: str, log: Path | None = None) -> Trial:
+        """The record of a trial that failed before its load."""
+        assert isinstance(item, Measurement)
+        identity = identity_of(item, self.load.of(item))
+        return Trial.of(identity, status="failed", reason=reason, log=self.journal.folder.relative(log))
+
+    def measured(
+        self,
+        item: Measurement,
+        addresses: tuple[str, ...],
+        project: UnderTest,
+        loading: Callable[[Load, Path], Loading],
+    ) -> Trial:
+        """Make a trial, and learn from it how unsteady the loads of the run are.
+
+        loading  makes its load, with its files in a directory
+        """
+        load, folder = replace(self.load, unsteadiness=guards.unsteadiness(self._thirds)).of(item), self.journal.folder
+        directory = folder.raw / item.key
+        directory.mkdir(parents=True, exist_ok=True)
+        trial = measure(item, addresses, project, loading(load, directory), load, folder)
+        self._thirds += [trial.thirds] if trial.thirds else []
+        return trial
 
     def addresses(
         self, project: UnderTest, name: str, get: Callable[[str], bytes], static_names: Callable[[], dict[str, str]]
@@ -64,38 +89,23 @@ class Trials:
             self.journal.workload(name, found)
         return self.journal.addresses[name]
 
-    def note(self, trial: Trial) -> Trial:
-        """Learn from a trial how unsteady the loads of the run are."""
-        self._thirds += [trial.thirds] if trial.thirds else []
-        return trial
 
-    def failed(self, item: Item, reason: str, log: Path | None = None) -> Trial:
-        """The record of a trial that failed before its load."""
-        assert isinstance(item, Measurement)
-        return failed(item, self._load, reason, self.journal.folder.relative(log))
+class Here(TrialPlace):
+    """This machine; `rows` is the database, which may hold a password and is not recorded."""
 
-
-class Here(Place):
-    """This machine.
-
-    rows   the database; it may hold a password and is not recorded
-    bound  share of the machine that others may take before a warning says so; None: nothing is said
-    """
-
-    def __init__(self, trials: Trials, ledger: Ledger, instrument: Instrument, rows: Database, bound: float | None):
-        self.trials, self.instrument = trials, instrument
-        self.journal, self.pinned = trials.journal, trials.journal.environment.affinity
-        self._ledger, self._rows = ledger, rows
-        self._printer = trials.progress.printer
-        self._bound = bound
+    def __init__(self, *run: Any, instrument: Instrument, rows: Database):
+        super().__init__(*run)
+        self.instrument, self._rows = instrument, rows
+        self.pinned = self.journal.environment.affinity
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Have the database for this run alone, and warn when the machine is busy."""
+        """Have the database for this run alone, and warn when the machine is busy beyond the guard's bound."""
         self.check()
         with self.instrument.database_alone(self._rows):
-            if self._bound is not None:
-                self.trials.progress.warn_of_load(self.instrument.machine_load(), self._bound)
+            bound = self.load.bounds.get("interference")
+            if bound is not None and self.ledger.left:
+                self.progress.warn_of_load(self.instrument.machine_load(), bound)
             yield
 
     def check(self) -> None:
@@ -106,22 +116,17 @@ class Here(Place):
         """What other processes take, and the busiest of them."""
         return self.instrument.machine_load().words
 
-    def failed(self, item: Item, batch: Batch, reason: str, log: Path | None) -> Trial:
-        """The record of a trial that failed before its load."""
-        return self.trials.failed(item, reason, log)
-
     @contextmanager
     def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[HereSite]:
         """Bring the case up on its cores, learn what it is, and verify it."""
-        show = self._printer.show
+        show = self.progress.printer.show
         with self.instrument.deployed(batch.case, run_dir=directory, progress=show) as running:
             with interrupts.held_at_end():
                 self.instrument.settle(self.pinned, running)
                 self.journal.note(running.notes)
                 self.journal.configs(batch.name, directory)
-                if self.journal.needs_rows:
-                    self.journal.rows(*self.instrument.rows(running))
-                if not self._ledger.is_verified(batch):
+                self.journal.rows(lambda: self.instrument.rows(running))
+                if not self.ledger.is_verified(batch):
                     self._verify(batch, running)
                 yield HereSite(self, running)
             show(f"stopping {batch.stack}")
@@ -129,14 +134,14 @@ class Here(Place):
     def _verify(self, batch: Batch, running: Running) -> None:
         """Verify a deployment that appears for the first time in the run."""
         began = time.monotonic()
-        outcomes = self.instrument.verify(running, show_check(self._printer, f"{batch.name}: "))
+        outcomes = self.instrument.verify(running, show_check(self.progress.printer, f"{batch.name}: "))
         self.journal.folder.append(*outcomes)
-        self._ledger.add_outcomes(batch.stack, batch.layer, outcomes)
+        self.ledger.add_outcomes(batch.stack, batch.layer, outcomes)
         took = f"{time.monotonic() - began:.1f} s"
-        self._printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")
-        if not self._ledger.wrong_answers(batch):
+        self.progress.printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")
+        if not self.ledger.wrong_answers(batch):
             # The checks have grown the workers and filled the layer: restart both before the first trial.
-            self._printer.show(f"restarting {batch.name}")
+            self.progress.printer.show(f"restarting {batch.name}")
             running.empty_layer()
             self.instrument.settle(self.pinned, running)
 
@@ -151,25 +156,24 @@ class HereSite:
     def make(self, item: Item, attempt: int) -> Trial:
         """Make a trial; a failed one says which server died."""
         assert isinstance(item, Measurement)
-        place, running, folder = self._place, self._running, self._place.journal.folder
+        place, running = self._place, self._running
         try:
             get, static = partial(http.get, running.url), place.instrument.static_names
-            addresses = place.trials.addresses(running.case.project, item.case.workload, get, static)
+            addresses = place.addresses(running.case.project, item.case.workload, get, static)
         except BenchError as error:
-            return place.trials.failed(item, str(error), newest_log(running.logs))
+            return place.failed(item, str(error), newest_log(running.logs))
         queries = place.instrument.queries_per_request(running, item.case, addresses)
-        load = place.trials.load(item)
-        directory = folder.raw / item.key
-        directory.mkdir(parents=True, exist_ok=True)
         with pin.on(place.pinned, pin.LOAD):
-            trial = measure(item, addresses, running.case.project, HereLoad(running, directory), load, folder)
+            trial = place.measured(
+                item, addresses, running.case.project, lambda load, directory: HereLoad(running, directory)
+            )
         if trial.status == "failed":
             place.check()
             if died := running.died():
                 self.is_whole = False
-                log = folder.relative(died.log) or trial.log
+                log = place.journal.folder.relative(died.log) or trial.log
                 trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
-        return place.trials.note(replace(trial, queries_per_request=queries))
+        return replace(trial, queries_per_request=queries)
 
 
 class HereLoad:
@@ -201,7 +205,7 @@ class HereLoad:
         limit_s, after_s = seconds + GRACE_S, load.warmup_s
         load_process.run(command, job.connections, self._directory, "warmup", limit_s, interrupt_after_s=after_s)
 
-    def timed(self, job: Job, load: Load, bodies: Bodies) -> Loaded:
+    def timed(self, job: Job, load: Load, bodies: Bodies) -> Observed:
         """Run the load tool, sample the deployment, and look back at the state that the load has left."""
         observer = self._observer
         command = load.tool.command(load.program, job)
@@ -220,8 +224,8 @@ class HereLoad:
             figures = parsed(load.tool, texts, self._directory).supported()
         finally:
             observer.look_back()
-        tool_cpu = round(tool_s / (figures.duration_s * load.tool_cores(job)), 4)
-        return Loaded(figures, load.tool.counts_bytes, tool_cpu, others)
+        tool_cpu = round(tool_s / (figures.duration_s * (load.tool.threads(job) or facts.cores())), 4)
+        return Observed(figures, bytes_whole=load.tool.counts_bytes, tool_cpu=tool_cpu, others=others)
 
 
 def parsed(tool: Tool, texts: tuple[str, str], directory: Path) -> Figures:

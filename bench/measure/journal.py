@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,14 +64,15 @@ class Journal:
         found = {**known, **{f"{deployment}/{name}": digest for name, digest in hashes.items()}}
         self._write_environment(configs=found)
 
-    @property
-    def needs_rows(self) -> bool:
-        """Whether the rows were not counted yet since the run began or was resumed."""
-        return not self._rows_checked
+    def rows(self, count: Callable[[], tuple[int | None, int | None]]) -> None:
+        """Count the rows of the site and learn their seed, once since the run began or was resumed, and store them.
 
-    def rows(self, total: int | None, seed: int | None) -> None:
-        """Store how many rows the site has, where it says. Raises GlobalFault when a run began with others."""
+        Raises GlobalFault when a run began with others.
+        """
+        if self._rows_checked:
+            return
         self._rows_checked = True
+        total, seed = count()
         if total is None:
             return
         before, seed_before = self.info.plan.rows_total, self.environment.rows_seed

@@ -50,9 +50,6 @@ class Ledger:
     limit     of the latency in a capacity run: each measurement of the schedule is a staircase
     racing    drops cases that cannot be the best any more; None: every trial of the schedule is made
     max_repeats  how often an item is made again that other processes disturbed
-    failures  failed items that are not repeated
-    voided    voided items that are not repeated
-    is_disturbed  whether other processes disturbed the last MAX_DISTURBED items
     """
 
     def __init__(
@@ -72,16 +69,13 @@ class Ledger:
         latest = {record.key: record for record in made}
         # Attempts at voided items before do not count for how often one is repeated.
         self._before = {key: self._attempts[key] for key, record in latest.items() if record.status == "voided"}
-        self.done = {key: record for key, record in latest.items() if key not in self._before}
+        self.done: dict[str, Record] = {}
         # An overloaded site voids the trial of a rate, too: that says what the rate is.
         steps = (it for it in made if isinstance(it, Trial) and (it.status != "voided" or overloaded(it)))
-        self._staircases = Staircases(limit, steps) if limit else None
+        self.staircases = Staircases(limit, steps) if limit else None
         self.racing = racing
-        self.failures = self.voided = 0
-        for record in self.done.values():
-            self._count(record)
         self._schedule = schedule
-        self._look()
+        self._note(record for key, record in latest.items() if key not in self._before)
         for outcome in outcomes:
             self.add_outcomes(outcome.stack, outcome.layer, [outcome])
 
@@ -118,19 +112,17 @@ class Ledger:
         """Count a record. True when other processes disturbed it and it is to be repeated."""
         self._attempts[record.key] += 1
         self._disturbed = self._disturbed + 1 if record.is_disturbed else 0
-        if self._staircases and isinstance(record, Trial):
-            self._staircases.add(record)
+        if self.staircases and isinstance(record, Trial):
+            self.staircases.add(record)
         if record.is_disturbed and self.attempts(record.key) - self._before.get(record.key, 0) <= self._max_repeats:
             return True
-        self.done[record.key] = record
-        self._count(record)
-        self._look()
+        self._note([record])
         return False
 
     def due(self, items: Iterable[Item]) -> list[Item]:
         """Those of the items that are still to be made; of a staircase its next step."""
-        if self._staircases:
-            return list(filter(None, (self._staircases.next(item) for item in items if isinstance(item, Measurement))))
+        if self.staircases:
+            return list(filter(None, (self.staircases.next(item) for item in items if isinstance(item, Measurement))))
         left = [item for item in items if item.key not in self.done]
         racing = self.racing
         if racing is None:
@@ -140,34 +132,37 @@ class Ledger:
     def expected(self, batches: Iterable[Batch]) -> int:
         """How many items these batches take; of staircases an estimate."""
         items = [item for batch in batches for item in batch.items]
-        if self._staircases is None:
+        if self.staircases is None:
             return len(items)
-        return sum(self._staircases.expected(item) for item in items if isinstance(item, Measurement))
+        return sum(self.staircases.expected(item) for item in items if isinstance(item, Measurement))
 
-    def _look(self) -> None:
-        """Let the race look at each round that has become complete."""
+    def _note(self, records: Iterable[Record]) -> None:
+        """Note items that are done; the race looks at each round that has become complete."""
+        for record in records:
+            self.done[record.key] = record
+            if self.racing and isinstance(record, Trial) and record.mode == "closed":
+                self.racing.add(record)
         while self.racing and self.racing.look(self.left):
             pass
 
-    def begin_near(self, case_id: str, rate: int) -> None:
-        """Have the first staircase of a case begin near a rate in requests a second."""
-        assert self._staircases
-        self._staircases.near[case_id] = rate
-
     def rounds_of(self, case_id: str) -> dict[int, Climb]:
         """The staircases of a case by round."""
-        return dict(self._staircases.rounds_of(case_id)) if self._staircases else {}
+        return dict(self.staircases.rounds_of(case_id)) if self.staircases else {}
 
-    def _count(self, record: Record) -> None:
-        if self.racing and isinstance(record, Trial) and record.mode == "closed":
-            self.racing.add(record)
-        if self._staircases:
-            # A rate that was tried again counts once, and overload is no failure of the run.
-            doubtful = [trial.status for trial in self._staircases.in_doubt]
-            self.failures, self.voided = doubtful.count("failed"), doubtful.count("voided")
-            return
-        self.failures += record.status == "failed"
-        self.voided += record.status == "voided"
+    @property
+    def failures(self) -> int:
+        """Failed items that are not repeated."""
+        return self._count_of("failed")
+
+    @property
+    def voided(self) -> int:
+        """Voided items that are not repeated."""
+        return self._count_of("voided")
+
+    def _count_of(self, status: str) -> int:
+        # Of staircases a rate that was tried again counts once, and overload is no failure of the run.
+        records = self.staircases.in_doubt if self.staircases else self.done.values()
+        return sum(record.status == status for record in records)
 
     def attempts(self, key: str) -> int:
         """How often the item was made."""
@@ -175,6 +170,7 @@ class Ledger:
 
     @property
     def is_disturbed(self) -> bool:
+        """Whether other processes disturbed the last MAX_DISTURBED items."""
         return self._disturbed >= MAX_DISTURBED
 
     def add_outcomes(self, stack: str, layer: str, outcomes: Iterable[Outcome]) -> None:

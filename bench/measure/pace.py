@@ -21,21 +21,26 @@ AROUND_TRIAL_S = 1.5
 class Pace:
     """Learns from each batch how long its deployment takes beside the load of its trials.
 
-    A batch in which the deployment was verified says nothing of the next one, in which it is not.
+    A batch in which the deployment was verified says nothing of the next one, in which it is not, but of the time that
+    others take to be verified.
     """
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Callable[[], float] = time.monotonic):
         self._plan, self._ledger, self._clock = plan, ledger, clock
         self._began = clock()
         self._beside: dict[str, float] = {}
+        self._verifying: list[float] = []
 
     @contextmanager
     def learning(self, batch: Batch) -> Iterator[None]:
         """A batch that is made in the block."""
-        began, load_s, is_verified = self._clock(), self._load_s(batch), self._ledger.is_verified(batch)
+        began, load_s, was_verified = self._clock(), self._load_s(batch), self._ledger.is_verified(batch)
         yield
-        if is_verified:
-            self._beside[batch.name] = max(0.0, self._clock() - began - load_s)
+        beside_s = max(0.0, self._clock() - began - load_s)
+        if was_verified:
+            self._beside[batch.name] = beside_s
+        elif self._ledger.is_verified(batch):
+            self._verifying.append(max(0.0, beside_s - self._beside_s(batch)))
 
     def fits(self, batches: Iterable[Batch]) -> bool:
         """Whether these batches can be made within the budget of the plan; also when nothing is known of batches."""
@@ -48,7 +53,8 @@ class Pace:
         """About how many seconds these batches take."""
         batches = list(batches)
         new = {(batch.stack, batch.layer) for batch in batches if not self._ledger.is_verified(batch)}
-        return VERIFY_S * len(new) + sum(self._load_s(batch) + self._beside_s(batch) for batch in batches)
+        verify_s = statistics.fmean(self._verifying or [VERIFY_S])
+        return verify_s * len(new) + sum(self._load_s(batch) + self._beside_s(batch) for batch in batches)
 
     def _load_s(self, batch: Batch) -> float:
         """Seconds of load: with PostgreSQL also the wait after it until connections that are left are counted."""

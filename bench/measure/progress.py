@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -32,30 +31,28 @@ def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check],
 
 
 class RunProgress:
-    """Counts a run's trials and estimates the time left from the trials of this invocation."""
+    """Counts a run's trials; `pace` says how long the rest takes."""
 
-    def __init__(self, printer: Printer, info: RunInfo, remaining: int, done: Iterable[Trial] = ()):
+    def __init__(self, printer: Printer, info: RunInfo, ledger: Ledger, done: Iterable[Trial] = ()):
         self.printer = printer
-        self._info = info
-        self._remaining = remaining
-        self._finished = 0
+        self.pace = Pace(info.plan, ledger)
+        self._info, self._ledger = info, ledger
         self._numbers: dict[int, dict[str, int]] = {}
-        self._started = time.monotonic()
         self._current = ""
         self._limit = parse_limit(info.plan.capacity, "capacity") if info.plan.capacity else None
         self._cases = len(info.cases)
         for trial in done:
             self._number(trial)
 
-    def announce(self, tool: str, ledger: Ledger, folder: Path | None = None) -> None:
+    def announce(self, tool: str, folder: Path | None = None) -> None:
         """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
         plan = self._info.plan
         roughly = "about " if self._limit else ""
-        due = f"{plural(self._remaining, 'trial')}{' in the next round' if plan.until else ''}"
+        due = f"{plural(self._ledger.count_left, 'trial')}{' in the next round' if plan.until else ''}"
         counts = f"{plural(len(self._info.cases), 'case')}, {roughly}{due} to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
         levels = f"the highest rate with {self._limit.words}" if self._limit else levels
-        self.printer.say(f"{counts}, in about {about(Pace(plan, ledger).estimate_s(ledger.certain))}")
+        self.printer.say(f"{counts}, in about {about(self.pace.estimate_s(self._ledger.certain))}")
         if plan.until:
             self.printer.say(
                 f"each case: {levels}, {plan.duration_s:g} s a round, until it cannot be the best any more"
@@ -81,12 +78,11 @@ class RunProgress:
                 "with --guard interference=off"
             )
 
-    def start_round(self, batches: Sequence[Batch], trials: int) -> None:
-        """A round of a run until decided begins: its cases are counted, and the time left is that of the round."""
+    def start_round(self, batches: Sequence[Batch]) -> None:
+        """A round of a run until decided begins: its cases are counted."""
         items = [item for batch in batches for item in batch.items if isinstance(item, Measurement)]
         cases = {item.case.case_id for item in items}
         self._cases = len(cases | self._numbers.get(batches[0].round, {}).keys())
-        self._remaining, self._finished, self._started = trials, 0, time.monotonic()
 
     def look(self, number: int, dropped: int, left: int) -> None:
         """Print how a run until decided stands after a round: cases dropped, trials of the next round."""
@@ -106,17 +102,15 @@ class RunProgress:
         if seconds > 0:
             self.printer.show(f"{self._current}: {seconds:.0f} s, {requests / seconds:,.0f} requests/s")
 
-    def made(self, record: Record, again: bool, left: int) -> None:
-        """Print the outcome of a trial; so many are left."""
+    def made(self, record: Record, again: bool) -> None:
+        """Print the outcome of a trial."""
         assert isinstance(record, Trial)
         if again:
             self.printer.say(f"{record.reason}: the trial is repeated")
             return
-        self._finished += 1
-        self._remaining = max(0, self._remaining - 1) if self._info.plan.until else left
         step = f", {words}" if self._limit and (words := step_words(record, self._limit)) else ""
         words = f"{level_words(record.level, record.mode)}: {outcome(record)}{step}"
-        self.printer.say(f"{self.where(record)}, {words}{self.left()}")
+        self.printer.say(f"{self.where(record)}, {words}{self.left(record)}")
 
     def where(self, trial: Trial) -> str:
         """Which trial it was, in words."""
@@ -126,12 +120,13 @@ class RunProgress:
         rounds = f"at most {plan.rounds}" if plan.until else str(plan.rounds)
         return f"round {trial.round} of {rounds}, case {self._number(trial)} of {self._cases}: {case_words(trial)}"
 
-    def left(self) -> str:
-        """What is left, in words that end a line."""
-        if not self._remaining:
+    def left(self, trial: Trial) -> str:
+        """What is left after a trial, in words that end a line: in a run until decided of its round."""
+        until = self._info.plan.until
+        batches = [batch for batch in self._ledger.certain if not until or batch.round == trial.round]
+        if not batches:
             return "; done"
-        seconds = (time.monotonic() - self._started) / self._finished * self._remaining
-        return f"; time left{' in this round' if self._info.plan.until else ''} ~{about(seconds)}"
+        return f"; time left{' in this round' if until else ''} ~{about(self.pace.estimate_s(batches))}"
 
     def summarize(self, run: Run, failures: int, voided: int) -> None:
         """Print the capacity of each case where it was sought, how many trials failed or are void, and what is next."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 
 from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
-from bench.measure.pace import Pace
 from bench.measure.plan import Batch, Measurement, PlannedCase
 from bench.measure.progress import RunProgress
 from bench.records.records import Case
@@ -36,11 +35,9 @@ class Rounds:
     whatever the budget: one round proves nothing.
     """
 
-    def __init__(
-        self, cases: Sequence[PlannedCase], ledger: Ledger, journal: Journal, progress: RunProgress, pace: Pace
-    ):
+    def __init__(self, cases: Sequence[PlannedCase], ledger: Ledger, journal: Journal, progress: RunProgress):
         self._cases, self._ledger, self._journal, self._progress = cases, ledger, journal, progress
-        self._plan, self._pace = journal.info.plan, pace
+        self._plan, self._pace = journal.info.plan, progress.pace
 
     def __iter__(self) -> Iterator[Batch]:
         if self._ledger.racing is None:
@@ -70,7 +67,7 @@ class Rounds:
                 return
             # Also what a run that was stopped had no time to record.
             self._journal.drop(racing.dropped)
-            self._progress.start_round(batches, self._ledger.expected(batches))
+            self._progress.start_round(batches)
             yield from self._timed(batches)
             self._progress.look(number, self._journal.drop(racing.dropped), self._ledger.count_left)
         self._journal.ended_by = "decided" if racing.decided else "rounds"
@@ -87,17 +84,20 @@ def latency(cases: Sequence[PlannedCase], ledger: Ledger, margin: float) -> list
     A case that answers fewer requests a second as fast as it can does not hold it, and is left out.
     """
     trials = [record for record in ledger.done.values() if isinstance(record, Trial)]
+    closed = [trial for trial in trials if trial.mode == "closed"]
+    answered: dict[str, list[float]] = {}
+    for trial in closed:
+        if trial.status == "ok":
+            answered.setdefault(trial.case_id, []).append(trial.requests_per_second or 0.0)
     rates: dict[tuple[str, str, str], int] = {}
-    for case in cases:
-        place = _place(case.record)
+    for place in {_place(case.record) for case in cases}:
         # A run that is resumed goes on at the rate at which it began.
         begun = [trial.level for trial in trials if trial.mode == "open" and _place(trial) == place]
-        closed = [trial for trial in trials if trial.mode == "closed" and _place(trial) == place]
-        rates[place] = begun[0] if begun else rate_for_all(closed, margin)
+        rates[place] = begun[0] if begun else rate_for_all([it for it in closed if _place(it) == place], margin)
     held: dict[tuple[str, str, str], float] = {}
     items: dict[tuple[str, str, str], list[Measurement]] = {}
     for case in cases:
-        rate, most = rates[_place(case.record)], _median(trials, case.record.case_id)
+        rate, most = rates[_place(case.record)], statistics.median(answered.get(case.record.case_id, [0.0]))
         if rate and most > rate:
             key = (case.record.stack, case.record.layer, case.record.size)
             seconds = max(1, min(LATENCY_MAX_S, math.ceil(LATENCY_REQUESTS / rate)))
@@ -123,9 +123,3 @@ def rate_for_all(trials: Sequence[Trial], margin: float) -> int:
         best = {decision.best, *decision.ties, *decision.open} - {None} if len(rates) > 1 else rates
         found.append(min(statistics.median(rates[name].values()) for name in best if name))
     return max(1, min(LATENCY_MAX_RATE, round(LATENCY_SHARE * min(found)))) if found else 0
-
-
-def _median(trials: Sequence[Trial], case_id: str) -> float:
-    """The requests/s of a case in its closed loop, 0 without any."""
-    rates = rates_of(trial for trial in trials if trial.mode == "closed").get(case_id, {})
-    return statistics.median(rates.values()) if rates else 0.0

@@ -58,7 +58,7 @@ class Place(ABC):
         """
 
     @abstractmethod
-    def failed(self, item: Item, batch: Batch, reason: str, log: Path | None) -> Record:
+    def failed(self, item: Item, reason: str, log: Path | None = None) -> Record:
         """The record of an item that could not be made."""
 
     def check(self) -> None:  # noqa: B027 - not every place has something that can go
@@ -77,8 +77,8 @@ class Progress(Protocol):
     def begin(self, item: Item, batch: Batch) -> None:
         """An item begins."""
 
-    def made(self, record: Record, again: bool, left: int) -> None:
-        """An item was made, `again` when it is to be repeated; so many are left."""
+    def made(self, record: Record, again: bool) -> None:
+        """An item was made, `again` when it is to be repeated."""
 
 
 P = TypeVar("P", bound=Progress)
@@ -175,13 +175,12 @@ class Session(Generic[P]):
         if record.status == "failed":
             self.journal.folder.require_space()
         self.journal.folder.append(record)
-        again = self.ledger.add(record)
-        self.progress.made(record, again, self.ledger.count_left)
+        self.progress.made(record, again=self.ledger.add(record))
 
     def _fail(self, batch: Batch, reason: str, log: Path | None) -> None:
         """Record all that is due of the batch as failed for this reason."""
         for item in self.ledger.due(batch.items):
-            self.add(self.place.failed(item, batch, reason, log))
+            self.add(self.place.failed(item, reason, log))
 
     def _check_refusal(self, stack: str, reason: str) -> None:
         """Raise GlobalFault when another stack could not be brought up for the very same reason."""

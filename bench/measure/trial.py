@@ -15,7 +15,7 @@ from typing import Protocol
 
 from bench import load as load_tools
 from bench.load import Job, Tool
-from bench.machine import facts, http
+from bench.machine import http
 from bench.measure import guards
 from bench.measure.guards import Observed
 from bench.measure.interference import Bodies, unlike
@@ -80,25 +80,6 @@ class Load:
         connections = min(MAX_CONNECTIONS, max(MIN_CONNECTIONS, level * job.timeout_s))
         return replace(job, rate=level, connections=connections)
 
-    def tool_cores(self, job: Job) -> int:
-        """How many cores the load tool can keep busy with a job: as many as its options say, or all."""
-        return self.tool.threads(job) or facts.cores()
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """What was observed of a load besides its pages. None: not observed.
-
-    bytes_whole  whether the tool counts all bytes received
-    tool_cpu     CPU time of the tool as a share of what its threads could use
-    others       share of the machine's CPU time that went to others
-    """
-
-    figures: load_tools.Figures
-    bytes_whole: bool = True
-    tool_cpu: float | None = None
-    others: float | None = None
-
 
 class Loading(Protocol):
     """The load of one trial."""
@@ -124,7 +105,7 @@ class Loading(Protocol):
     def warm_up(self, job: Job, load: Load) -> None:
         """Make unmeasured load. Raises TrialError."""
 
-    def timed(self, job: Job, load: Load, bodies: Bodies) -> Loaded:
+    def timed(self, job: Job, load: Load, bodies: Bodies) -> Observed:
         """Make the load, sample what it costs and check pages meanwhile. Raises TrialError."""
 
     def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
@@ -142,53 +123,46 @@ def measure(
     job = load.job(loading.url, paths, item.rate or item.level, wanted.keep_alive)
     if load.replay:
         job = replace(job, times=arrivals(wanted, load.replay, job.seconds))
-    identity = replace(identity_of(item, load), keep_alive=job.keep_alive)
+    identity = identity_of(item, load, job.keep_alive)
     try:
         before = _visit("before the load", loading, paths)
         loading.warm_up(job, load)
         identity = replace(identity, started_at=now())
         bodies = Bodies(loading.get, before, max(1.0, job.seconds / PAGES_CHECKED))
-        loaded = loading.timed(job, load, bodies)
-        if problem := loaded.figures.failure():
-            raise TrialError(f"{load.tool.name}: {problem}", loading.log(), loaded.figures)
-        after = _visit("after the load", loading, paths, loaded.figures)
+        seen = loading.timed(job, load, bodies)
+        if problem := seen.figures.failure():
+            raise TrialError(f"{load.tool.name}: {problem}", loading.log(), seen.figures)
+        after = _visit("after the load", loading, paths, seen.figures)
     except TrialError as error:
         errors = [failed_errors(error.figures)] if error.figures else []
         log = folder.relative(error.log)
         return Trial.of(identity, *errors, loading.condition, status="failed", reason=str(error), log=log)
-    wrong = bodies.wrong or next(filter(None, (unlike(path, before[path], after[path]) for path in before)), "")
-    files = rush(job.paths, project.names["static_url"])
-    seen = replace(observed(job, loaded, before, wrong), rush=files, unsteadiness=load.unsteadiness)
+    wrong = (unlike(path, before[path], after[path]) for path in before)
+    seen = replace(
+        seen,
+        connections=job.connections if job.rate is None else None,
+        rush=rush(job.paths, project.names["static_url"]),
+        rate=job.rate,
+        body_bytes=round(sum(len(before[path]) for path in job.paths) / len(job.paths), 1),
+        wrong_bodies=bodies.wrong or next(filter(None, wrong), ""),
+        unsteadiness=load.unsteadiness,
+    )
+    return _judged(identity, seen, loading, load, bodies.checked)
+
+
+def _judged(identity: TrialIdentity, seen: Observed, loading: Loading, load: Load, checked: int) -> Trial:
+    """The record of a trial with figures, voided where the guards do not trust them."""
     found = loading.judge(seen, load.bounds)
     reason = guards.voids(found)
     evidence = Evidence(
         guards=found,
         body_bytes=seen.body_bytes,
-        bodies_checked=bodies.checked,
-        tool_cpu_share=loaded.tool_cpu,
-        other_cpu_share=loaded.others,
+        bodies_checked=checked,
+        tool_cpu_share=seen.tool_cpu,
+        other_cpu_share=seen.others,
     )
-    parts = (loaded.figures, loading.costs, loading.condition)
+    parts = (seen.figures, loading.costs, loading.condition)
     return Trial.of(identity, *parts, evidence, status="voided" if reason else "ok", reason=reason)
-
-
-def observed(job: Job, loaded: Loaded, before: Mapping[str, bytes], wrong: str) -> Observed:
-    """What the guards judge: the load, and its pages `before` it; `wrong` says what was wrong with one since."""
-    return Observed(
-        figures=loaded.figures,
-        connections=job.connections if job.rate is None else None,
-        rate=job.rate,
-        body_bytes=round(sum(len(before[path]) for path in job.paths) / len(job.paths), 1),
-        bytes_whole=loaded.bytes_whole,
-        wrong_bodies=wrong,
-        tool_cpu=loaded.tool_cpu,
-        others=loaded.others,
-    )
-
-
-def failed(item: Measurement, load: Load, reason: str, log: str | None = None) -> Trial:
-    """The record of a trial that failed before its load."""
-    return Trial.of(identity_of(item, load), status="failed", reason=reason, log=log)
 
 
 def _visit(
@@ -206,11 +180,9 @@ def rush(paths: Sequence[str], static_url: str) -> int:
     return 1 + min(max((len(list(run)) for files, run in runs if files), default=0), len(paths) - 1)
 
 
-# ------------------------------------------------------------------------------------- parts of the record
-
-
-def identity_of(item: Measurement, load: Load) -> TrialIdentity:
-    case, mode = item.case, load.of(item).mode
+def identity_of(item: Measurement, load: Load, keep_alive: bool | None = None) -> TrialIdentity:
+    """Which trial it is; `load` is how its load is made."""
+    case = item.case
     return TrialIdentity(
         trial_id=item.key,
         case_id=case.case_id,
@@ -219,11 +191,12 @@ def identity_of(item: Measurement, load: Load) -> TrialIdentity:
         workload=case.workload,
         size=case.size,
         database=case.database,
-        level_connections=item.level if mode == "closed" else None,
-        rate_requested=float(item.rate or item.level) if mode == "open" else None,
+        level_connections=item.level if load.mode == "closed" else None,
+        rate_requested=float(item.rate or item.level) if load.mode == "open" else None,
         round=item.round,
         started_at=now(),
-        tool=load.of(item).tool.name,
+        tool=load.tool.name,
+        keep_alive=keep_alive,
     )
 
 

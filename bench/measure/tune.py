@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from bench.catalog import catalog, values
@@ -18,7 +18,7 @@ from bench.measure.plan import Batch, Measurement, PlannedCase, Request
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
 from bench.measure.staircase import rate_words
-from bench.measure.tuning import KNOBS, PROCESSES, Answer, Search, Settings, Tried
+from bench.measure.tuning import KNOBS, PROCESSES, Answer, Search, Settings, Tried, Tunable
 from bench.project.under_test import UnderTest
 from bench.records.records import RunInfo
 from bench.records.trials import Trial
@@ -31,12 +31,12 @@ from bench.stats.columns import paragraph
 class TuneProgress(RunProgress):
     """Names trials by their settings; how many are left nobody knows."""
 
-    def __init__(self, printer: Printer, info: RunInfo, limit: Limit):
-        super().__init__(printer, info, 0)
+    def __init__(self, printer: Printer, info: RunInfo, ledger: Ledger, limit: Limit):
+        super().__init__(printer, info, ledger)
         self._case, self._words = info.cases[0], limit.words
         self.settings: Settings | None = None
 
-    def announce(self, tool: str, ledger: Ledger, folder: object = None) -> None:
+    def announce(self, tool: str, folder: object = None) -> None:
         """Print what is sought, and where the results go."""
         case = self._case
         name = case.stack.partition("@")[0]
@@ -48,29 +48,9 @@ class TuneProgress(RunProgress):
         """The settings and the round."""
         return f"{self.settings.words if self.settings else ''}, round {trial.round}"
 
-    def left(self) -> str:
+    def left(self, trial: Trial) -> str:
         """Nothing: the search ends when it has found the knee."""
         return ""
-
-
-@dataclass(frozen=True)
-class Tunable:
-    """A stack whose settings can be found.
-
-    knobs  those of KNOBS that it uses
-    usual  what it has by itself
-    fewer  the knobs that may be less than usual
-    """
-
-    stack: str
-    knobs: tuple[str, ...]
-    usual: Settings
-    fewer: tuple[str, ...] = KNOBS
-
-    def variant(self, settings: Settings) -> str:
-        """The name of the stack with these settings."""
-        joined = "," if "@" in self.stack else "@"
-        return f"{self.stack}{joined}" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
 
 
 def tunable(project: UnderTest, stack: str, layer: str, changes: Sequence[str]) -> Tunable:
@@ -106,7 +86,6 @@ class Tuner:
     search   says what is tried
     limit    of the latency
     skipped  stacks of other worker classes that cannot run here, with the reason
-    done     what was tried so far
     """
 
     def __init__(
@@ -125,19 +104,13 @@ class Tuner:
                 self.skipped[name] = case.reason
             else:
                 others.append(tunable(instrument.project, name, layer, plan.changes))
-        self.own, self._of_classes = own, {item.usual.classes: item for item in (own, *others)}
-        self._progress = TuneProgress(printer, new.info, self.limit)
+        self._progress = TuneProgress(printer, new.info, new.ledger, self.limit)
         self.session = new.session(to, self._progress)
         size = self._first.served.size
         machine = self.session.journal.environment
         memory = size.limits.burstable_bytes if size.is_limited else machine.memory_bytes
-        self.search = Search(own.knobs, own.usual, plan.margin, memory, [item.usual for item in others], own.fewer)
+        self.search = Search(own, plan.margin, memory, others)
         self._cases: dict[Settings, PlannedCase] = {}
-        self.done: list[Tried] = []
-
-    def of(self, settings: Settings) -> Tunable:
-        """The stack that has the worker class of these settings."""
-        return self._of_classes[settings.classes]
 
     @property
     def directory(self) -> Path:
@@ -145,19 +118,17 @@ class Tuner:
         return self.session.journal.folder.directory
 
     def go(self, interrupts: Interrupts) -> None:
-        """Try settings until the end of the search; `done` is everything that was tried, also before a stop."""
-        self._progress.announce("", self._ledger, self.directory)
+        """Try settings until the end of the search."""
+        self._progress.announce("", self.directory)
         self.session.go(self._batches(), interrupts)
 
     def _batches(self) -> Iterator[Batch]:
-        found: dict[Settings, Tried] = {}
-        for settings, number, near in tuning.steps(self.search, self._rounds, found, self._tried):
+        for settings, number, near in self.search.steps(self._rounds, self._tried):
             case = self._case(settings)
-            if near:
-                self._ledger.begin_near(case.record.case_id, near)
+            if near and (staircases := self._ledger.staircases):
+                staircases.near[case.record.case_id] = near
             self._progress.settings = settings
             yield Batch(case.served, number, (Measurement(case.record, 0, number),))
-        self.done = list(found.values())
 
     def _tried(self, settings: Settings) -> Tried:
         """All that is known of the settings."""
@@ -168,7 +139,7 @@ class Tuner:
 
     def _case(self, settings: Settings) -> PlannedCase:
         if settings not in self._cases:
-            name, layer = self.of(settings).variant(settings), self._first.record.layer
+            name, layer = self.search.of(settings).variant(settings), self._first.record.layer
             case = self._resolve(name, layer)
             if isinstance(case, CannotRun):
                 raise BenchError(f"{name} with layer {layer} cannot run here: {case.reason}")
@@ -181,11 +152,12 @@ class Tuner:
     @property
     def answer(self) -> Answer | None:
         """The simplest settings within the margin of the best; None when none hold the limit."""
-        if not any(item.rate for item in self.done):
+        search = self.search
+        if not any(item.rate for item in search.done):
             return None
-        best, tied = self.search.best(self.done), tuple(self.search.tied(self.done))
-        usual = next(item for item in self.done if item.settings == self.own.usual)
-        return Answer(self.of(best.settings).stack, self._first.record.layer, self.limit.words, best, tied, usual)
+        best, usual = search.best(search.done), search.found[search.own.usual]
+        stack, layer = search.of(best.settings).stack, self._first.record.layer
+        return Answer(stack, layer, self.limit.words, best, tuple(search.tied), usual)
 
 
 def begun(request: Request, instrument: Instrument, printer: Printer) -> Tuner:
@@ -208,5 +180,7 @@ def resumed(directory: Path, asked: str | None, instrument: Instrument, printer:
 def values_text(tuner: Tuner, found: Answer) -> str:
     """The settings as a file for `render --values`."""
     lines = [f"# {line}" for line in paragraph(found.sentence, 100)]
-    chosen = [f"{knob} = {getattr(found.chosen.settings, knob)}" for knob in tuner.of(found.chosen.settings).knobs]
+    chosen = [
+        f"{knob} = {getattr(found.chosen.settings, knob)}" for knob in tuner.search.of(found.chosen.settings).knobs
+    ]
     return "\n".join([*lines, f'base = "{PRODUCTION}"', *chosen]) + "\n"

@@ -9,7 +9,7 @@ more. The answer is the simplest of those within the margin of the best, and wha
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -205,50 +205,109 @@ def _highest(values: Iterable[int | None]) -> int | None:
 
 
 @dataclass(frozen=True)
+class Tunable:
+    """A stack whose settings can be found.
+
+    knobs  those of KNOBS that it uses
+    usual  what it has by itself
+    fewer  the knobs that may be less than usual: a thread fewer may be missed by slow clients, which no trial has
+    """
+
+    stack: str
+    knobs: tuple[str, ...]
+    usual: Settings
+    fewer: tuple[str, ...] = KNOBS
+
+    def variant(self, settings: Settings) -> str:
+        """The name of the stack with these settings."""
+        joined = "," if "@" in self.stack else "@"
+        return f"{self.stack}{joined}" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
+
+
+@dataclass
 class Search:
     """Which settings are tried next.
 
-    knobs   those of KNOBS that the stack uses
-    usual   what the stack has
-    margin  share by which a rate must be higher to count as higher
+    margin        share by which a rate must be higher to count as higher
     memory_bytes  room for it, None where no limit is known; that for connections is learned from the trials
-    others  what stacks of other worker classes have
-    fewer   knobs that may be less than usual: a thread fewer may be missed by slow clients, which no trial has
+    others        stacks of other worker classes
+    found         what was tried so far
     """
 
-    knobs: Sequence[str]
-    usual: Settings
+    own: Tunable
     margin: float
     memory_bytes: int | None = None
-    others: Sequence[Settings] = ()
-    fewer: Sequence[str] = KNOBS
+    others: Sequence[Tunable] = ()
+    found: dict[Settings, Tried] = field(default_factory=dict)
+    _left_out: list[Settings] = field(default_factory=list)
 
-    def next(self, done: Sequence[Tried]) -> Settings | None:
-        """The settings to try next, None at the end."""
-        for start, knob in self._ladders(done):
-            ladder = _ladder(done, start, knob)
-            if not ladder and not self._misfit(start, done):
-                return start
-            if ladder and (value := self._step(ladder, start, knob, done)) is not None:
-                return start.with_(knob, value)
-        return None
+    def steps(self, rounds: int, tried: Callable[[Settings], Tried]) -> Iterator[tuple[Settings, int, int]]:
+        """Settings until the end of the search, then the finalists in more rounds: each with its round, and the rate
+        near which it begins, 0 when that is not known.
 
-    def _ladders(self, done: Sequence[Tried]) -> Iterator[tuple[Settings, str]]:
-        """Where each ladder begins, and its knob: where the last one found the best; those of other worker classes
-        begin with the processes that were found for the first."""
-        at = self.usual
-        for knob in (knob for knob in KNOBS if knob in self.knobs):
-            yield at, knob
-            at = self.best(_ladder(done, at, knob)).settings
+        tried  says all that is known of settings when their round was made
+        """
+        for settings in self._first_round():
+            yield settings, 1, round(max((item.rate for item in self.done), default=0.0))
+            self.found[settings] = tried(settings)
+        for number in range(2, rounds + 1):
+            # Every other round the other way round, so that none is always measured first.
+            finalists = self._finalists()
+            for settings in finalists if number % 2 else reversed(finalists):
+                yield settings, number, 0
+                self.found[settings] = tried(settings)
+
+    def _first_round(self) -> Iterator[Settings]:
+        at = self.own.usual
+        for knob in self.own.knobs:
+            at = yield from self._ladder(at, knob)
         for other in self.others:
-            yield other.with_(PROCESSES, at.processes), THREADS
+            start = other.usual.with_(PROCESSES, at.processes)
+            if self._fits(start):
+                yield from self._ladder(start, THREADS)
 
-    def too_large(self, done: Sequence[Tried]) -> dict[Settings, str]:
-        """Settings that the search would have tried, and why they do not fit."""
-        made = [item.settings for item in done]
-        larger = [item.with_(knob, 2 * getattr(item, knob)) for item in made for knob in self.knobs]
-        wanted = [at for at in (*larger, *(start for start, _ in self._ladders(done))) if at not in made]
-        return {settings: why for settings in wanted if (why := self._misfit(settings, done))}
+    def _ladder(self, start: Settings, knob: str) -> Generator[Settings, None, Settings]:
+        """Twice the number while that gains, and half of the first while that loses nothing; returns the best.
+
+        Where the first holds nothing, as without enough memory, fewer may.
+        """
+        made, top, low, more = [start], start, start, 1 + self.margin
+
+        def rate(settings: Settings) -> float:
+            return self.found[settings].rate
+
+        if start not in self.found:
+            yield start
+        while (
+            getattr(top, knob) < MAX_SETTING
+            and rate(top) > more * max(map(rate, made[:-1]), default=0.0)
+            and self._fits(larger := top.with_(knob, 2 * getattr(top, knob)))
+        ):
+            made.append(top := larger)
+            yield top
+        while knob in self.own.fewer and getattr(low, knob) > 1 and rate(low) * more >= max(map(rate, made)):
+            made.append(low := low.with_(knob, getattr(low, knob) // 2))
+            yield low
+        return self.best([self.found[settings] for settings in made]).settings
+
+    def _fits(self, settings: Settings) -> bool:
+        if misfit := self._misfit(settings):
+            self._left_out.append(settings)
+        return not misfit
+
+    @property
+    def done(self) -> list[Tried]:
+        """What was tried, in its order."""
+        return list(self.found.values())
+
+    @property
+    def too_large(self) -> dict[Settings, str]:
+        """Settings that were not tried, and why they do not fit."""
+        return {settings: why for settings in self._left_out if (why := self._misfit(settings))}
+
+    def of(self, settings: Settings) -> Tunable:
+        """The stack that has the worker class of these settings."""
+        return next(item for item in (self.own, *self.others) if item.usual.classes == settings.classes)
 
     def best(self, done: Sequence[Tried]) -> Tried:
         """The simplest of those that nothing surely exceeds by more than the margin."""
@@ -264,53 +323,36 @@ class Search:
             return False
         return own.high is None or own.high >= other.low
 
-    def finalists(self, done: Sequence[Tried]) -> list[Settings]:
+    def _finalists(self) -> list[Settings]:
         """Those that more rounds are for: near the best, the simplest first."""
-        able = [item for item in done if item.rate]
-        highest = max((item.rate for item in able), default=0.0)
-        near = [item for item in able if item.rate * NEAR >= highest]
+        highest = max(item.rate for item in self.done)
+        near = [item for item in self.done if item.rate and item.rate * NEAR >= highest]
         ranked = sorted(near, key=lambda item: (item is not self.best(near), -item.rate))[:MAX_FINALISTS]
         return sorted((item.settings for item in ranked), key=lambda settings: settings.simplicity)
 
-    def tied(self, done: Sequence[Tried]) -> list[Tried]:
+    @property
+    def tied(self) -> list[Tried]:
         """Those that the best one makes no difference to, itself left out."""
+        done = self.done
         best = self.best(done)
         return [item for item in done if item is not best and self._as_good(item, done)]
 
-    def verdict(self, item: Tried, done: Sequence[Tried]) -> str:
+    def verdict(self, item: Tried) -> str:
         """What to say of some settings beside the others."""
         if not item.rate:
             return item.problem
-        best = self.best(done)
+        best = self.best(self.done)
         if item is best:
             return "take these"
-        return "no difference" if item in self.tied(done) else f"holds {item.rate / best.rate:.2f} times as much"
+        return "no difference" if item in self.tied else f"holds {item.rate / best.rate:.2f} times as much"
 
-    def _step(self, ladder: Sequence[Tried], at: Settings, knob: str, done: Sequence[Tried]) -> int | None:
-        """The next number on a ladder that began `at` one: twice the highest that gained, or half of the lowest.
-
-        Where the first holds nothing, as without enough memory, fewer may.
-        """
-        rates: dict[int, float] = {getattr(item.settings, knob): item.rate for item in ladder}
-        first: int = getattr(at, knob)
-        top, low = max(rates), min(rates)
-        below = max((rate for value, rate in rates.items() if value < top), default=0.0)
-        gains = rates[top] > below * (1 + self.margin)
-        if low == first and gains and top < MAX_SETTING and not self._misfit(at.with_(knob, 2 * top), done):
-            return 2 * top
-        best = max(rates.values())
-        loses = rates[low] * (1 + self.margin) < best
-        if knob not in self.fewer or loses or low == 1:
-            return None
-        return low // 2
-
-    def _misfit(self, settings: Settings, done: Sequence[Tried]) -> str:
+    def _misfit(self, settings: Settings) -> str:
         """Why settings do not fit, or an empty string."""
-        limit = _highest(item.connections_limit for item in done)
+        limit = _highest(item.connections_limit for item in self.done)
         # One is the instrument's own, which counts them.
         if limit is not None and settings.at_once > limit - 1:
             return f"{settings.at_once} threads may each hold a database connection, and {limit - 1} are free"
-        needed, memory = memory_needed(settings, done), self.memory_bytes
+        needed, memory = memory_needed(settings, self.done), self.memory_bytes
         if memory is not None and needed is not None and needed > memory:
             return f"needs about {needed / 2**20:,.0f} MiB of {memory / 2**20:,.0f} MiB"
         return ""
@@ -330,27 +372,3 @@ def memory_needed(settings: Settings, done: Sequence[Tried]) -> float | None:
         return known[last] / last * settings.processes
     each = statistics.linear_regression(list(known), list(known.values())).slope
     return known[last] + max(0.0, each) * (settings.processes - last)
-
-
-def _ladder(done: Sequence[Tried], at: Settings, knob: str) -> list[Tried]:
-    """What was tried with other numbers of a knob, and all else the same."""
-    return [item for item in done if item.settings == at.with_(knob, getattr(item.settings, knob))]
-
-
-def steps(
-    search: Search, rounds: int, found: dict[Settings, Tried], tried: Callable[[Settings], Tried]
-) -> Iterator[tuple[Settings, int, int]]:
-    """Settings until the end of the search, then the finalists in more rounds: each with its round, and the rate near
-    which it begins, 0 when that is not known.
-
-    tried  says all that is known of settings when their round was made, which is put into `found`
-    """
-    while (settings := search.next(list(found.values()))) is not None:
-        yield settings, 1, round(max((item.rate for item in found.values()), default=0.0))
-        found[settings] = tried(settings)
-    for number in range(2, rounds + 1):
-        # Every other round the other way round, so that none is always measured first.
-        finalists = search.finalists(list(found.values()))
-        for settings in finalists if number % 2 else reversed(finalists):
-            yield settings, number, 0
-            found[settings] = tried(settings)

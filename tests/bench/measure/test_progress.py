@@ -41,8 +41,8 @@ def terminal(monkeypatch):
     return Terminal()
 
 
-def run_progress(printer, **changes):
-    made = RunProgress(printer, INFO, **{"remaining": 6, **changes})
+def run_progress(printer, ledger=None):
+    made = RunProgress(printer, INFO, ledger or Ledger())
     made.begin(plan.Measurement(CASE, 16, 1), BATCH)
     return made
 
@@ -106,8 +106,7 @@ def test_a_file_gets_plain_lines_alone(monkeypatch, name):
 
 def test_a_trial_is_one_plain_line():
     stream = io.StringIO()
-    counted = run_progress(Printer(stream), remaining=1)
-    counted.made(failed(CASE, 16, 2, "503 answers"), False, 0)
+    run_progress(Printer(stream)).made(failed(CASE, 16, 2, "503 answers"), False)
     assert stream.getvalue() == (
         "round 2 of 3, case 1 of 2: one, layer none, home, 16 connections: FAILED: 503 answers "
         "(see raw/one~none~home~unlimited~sqlite~c16~r2/server.log); done\n"
@@ -153,6 +152,6 @@ def test_a_trial_of_a_closed_loop_is_told_without_a_latency():
 def test_the_start_says_how_long_it_takes():
     stream = io.StringIO()
     ledger = Ledger(plan.schedule([case("one"), case("two")], [16, 50], rounds=3, seed=1))
-    run_progress(Printer(stream), remaining=ledger.count_left).announce("wrk", ledger)
+    run_progress(Printer(stream), ledger).announce("wrk")
     # Six deployments of 4 s, two verifications of 15 s, twelve trials of 4 s and what surrounds them.
     assert stream.getvalue().startswith("2 cases, 12 trials to make by wrk, in about 2 min\n")

@@ -10,7 +10,7 @@ import pytest
 
 from bench.measure import plan, rounds
 from bench.measure.ledger import Ledger
-from bench.measure.pace import Pace
+from bench.measure.pace import AROUND_TRIAL_S, UP_S, Pace
 from bench.measure.racing import Racing
 from bench.measure.rounds import Rounds
 from bench.measure.rounds import latency as latency_of
@@ -48,10 +48,10 @@ class Run:
             self.verify(*schedule)
         wanted = replace(INFO.plan, until="decided", budget_s=budget_s, latency=True, duration_s=2.0)
         self.journal = SimpleNamespace(info=SimpleNamespace(plan=wanted), drop=len, ended_by=None)
-        progress = SimpleNamespace(start_round=lambda *_: None, look=lambda *_: None)
         self.pace = Pace(wanted, self.ledger, self.clock)
+        progress = SimpleNamespace(pace=self.pace, start_round=lambda *_: None, look=lambda *_: None)
         self.clock.now += before_s
-        self.rounds = Rounds(self.cases, self.ledger, self.journal, progress, self.pace)
+        self.rounds = Rounds(self.cases, self.ledger, self.journal, progress)
 
     def verify(self, *batches):
         for batch in batches:
@@ -116,6 +116,16 @@ def test_a_round_leaves_time_for_the_open_loop_of_those_that_may_be_the_best(lat
     assert run.clock.now - BEGAN <= budget_s
 
 
+def test_the_time_left_is_that_of_the_verifications_so_far():
+    run = Run(None)
+    first, *others = run.ledger.next_round
+    with run.pace.learning(first):
+        run.clock.now += 60 + UP_S + AROUND_TRIAL_S + 2.4
+        run.verify(first)
+    expected = [60 + UP_S + AROUND_TRIAL_S + 2.4] * len(others)
+    assert run.pace.estimate_s(others) == pytest.approx(sum(expected))
+
+
 def test_time_before_the_first_round_counts():
     assert rounds_of(Run(101.0, before_s=40.0).go()) == 2
 
@@ -152,6 +162,13 @@ def test_every_case_that_holds_the_rate_is_measured_at_it_the_fastest_first():
     assert [batch.stack for batch in batches] == ["fast", "alike"]
     (item,) = batches[0].items
     assert (item.rate, item.seconds, item.key) == (498, 3, f"{CASES[1].record.case_id}~rate498~r1")
+
+
+def test_what_a_case_holds_is_the_median_over_all_levels():
+    wider = [*answered("slow", 2000, 2000), *answered("fast", 1000, 1000), *answered("alike", 990, 990)]
+    at_64 = [replace(trial, trial_id=f"{trial.trial_id}~64", level_connections=64) for trial in wider]
+    batches = latency_of(CASES, Ledger([], [*at_64, *MADE]), 0.05)
+    assert [batch.stack for batch in batches] == ["slow", "fast", "alike"]
 
 
 def test_a_resumed_run_goes_on_at_the_rate_at_which_it_began():

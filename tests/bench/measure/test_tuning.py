@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.tuning import Answer, Search, Settings, Tried, memory_needed, steps, tried
+from bench.measure.tuning import Answer, Search, Settings, Tried, Tunable, memory_needed, tried
 from bench.records.capacity import Climb
 from bench.stats.capacity import Limit, rate_near
 from tests.bench.records.run_data import at_rate, failed
@@ -34,23 +34,22 @@ def searched(search: Search, holds: Callable[[Settings], float], rounds: int = 1
     Every process needs 50 MiB, and the first one 50 more.
     """
     known: dict[Settings, dict[int, Climb]] = {}
-    found: dict[Settings, Tried] = {}
     log, chance = [], random.Random(5)
-    for settings, number, _ in steps(search, rounds, found, lambda settings: tried(settings, known[settings])):
+    for settings, number, _ in search.steps(rounds, lambda settings: tried(settings, known[settings])):
         log.append((settings, number))
         more = {name: value(settings) if callable(value) else value for name, value in changes.items()}
         memory = {"app": (50 + 50 * settings.processes) * MIB}
         rate = holds(settings) * (1 + chance.gauss(0, noise))
         known.setdefault(settings, {})[number] = climb(rate, number, memory_peak_bytes=memory, **more)
-    return list(found.values()), log
+    return search.done, log
 
 
 def first_round(log) -> list[tuple[int, int]]:
     return [(settings.processes, settings.threads) for settings, number in log if number == 1]
 
 
-def plan(knobs=BOTH, usual: Settings = USUAL, **more) -> Search:
-    return Search(knobs, usual, margin=0.11, **more)
+def plan(knobs=BOTH, usual: Settings = USUAL, fewer=BOTH, **more) -> Search:
+    return Search(Tunable("gunicorn", knobs, usual, fewer), margin=0.11, **more)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +74,7 @@ def test_processes_and_threads_are_doubled_while_that_gains_and_halved_while_tha
 def test_every_setting_gets_its_verdict():
     search = plan()
     done, _ = searched(search, lambda it: 200 * min(it.processes, 4), rounds=3)
-    assert {item.settings: search.verdict(item, done) for item in done} == {
+    assert {item.settings: search.verdict(item) for item in done} == {
         Settings(2, 1): "holds 0.50 times as much",
         Settings(4, 1): "take these",
         Settings(8, 1): "no difference",
@@ -99,19 +98,20 @@ def test_more_rounds_are_for_those_near_the_best_each_time_in_the_opposite_order
 
 def test_what_does_not_fit_is_not_tried_and_named():
     search = plan(memory_bytes=370 * MIB)
-    done, log = searched(search, lambda it: 200 * it.processes)
+    _, log = searched(search, lambda it: 200 * it.processes)
     assert (8, 1) not in first_round(log)
-    assert search.too_large(done)[Settings(8, 1)] == "needs about 450 MiB of 370 MiB"
+    assert search.too_large[Settings(8, 1)] == "needs about 450 MiB of 370 MiB"
     search = plan(usual=Settings(2, 4))
     counted = {"database_connections_limit": 13, "database_connections_peak": 3}
-    done, log = searched(search, lambda it: 200 * it.processes, **counted)
+    _, log = searched(search, lambda it: 200 * it.processes, **counted)
     assert (4, 4) not in first_round(log)
-    assert search.too_large(done)[Settings(4, 4)] == ("16 threads may each hold a database connection, and 12 are free")
+    assert search.too_large[Settings(4, 4)] == ("16 threads may each hold a database connection, and 12 are free")
 
 
 @pytest.mark.parametrize(("gain", "answer"), [(1.5, Settings(2, 16, ASYNC)), (1, Settings(2, 1, SYNC))])
 def test_other_worker_classes_are_tried_with_the_processes_found_and_their_own_threads(gain, answer):
-    search = plan(usual=Settings(2, 1, SYNC), others=[Settings(4, 16, ASYNC)], fewer=("processes",))
+    other = Tunable("gunicorn-uvicorn", BOTH, Settings(4, 16, ASYNC))
+    search = plan(usual=Settings(2, 1, SYNC), others=[other], fewer=("processes",))
     done, log = searched(search, lambda it: 200 * min(it.processes, 2) * (gain if it.classes == ASYNC else 1))
     assert first_round(log) == [(2, 1), (4, 1), (1, 1), (2, 2), (2, 16), (2, 32)]
     assert search.best(done).settings == answer
@@ -127,11 +127,10 @@ def test_settings_whose_processes_are_killed_are_no_answer():
 
 def test_a_stack_that_fails_ends_the_search_with_the_reason():
     broken = Climb(LIMIT, [failed(at_rate(50), answers_before_failure=None)])
-    search, found = plan(usual=Settings(1, 1)), {}
-    list(steps(search, 3, found, lambda settings: tried(settings, {1: broken})))
-    done = list(found.values())
-    assert [item.problem for item in done] == ["503 answers"]
-    assert search.verdict(done[0], done) == "503 answers"
+    search = plan(usual=Settings(1, 1))
+    list(search.steps(3, lambda settings: tried(settings, {1: broken})))
+    assert [item.problem for item in search.done] == ["503 answers"]
+    assert search.verdict(search.done[0]) == "503 answers"
 
 
 @pytest.mark.parametrize(
