@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from bench.measure.plan import Batch, Item, Measurement
 from bench.measure.racing import Racing
 from bench.measure.staircase import Staircases
 from bench.records.capacity import MAX_REPEATS, Climb, overloaded
+from bench.records.faults import FaultOutcome
 from bench.records.records import Outcome
 from bench.records.trials import Trial
 from bench.stats.capacity import Limit
@@ -22,24 +22,8 @@ MAX_DISTURBED = MAX_REPEATS + 1
 MAX_NAMED = 3
 
 
-class Record(Protocol):
-    """What is stored of an item that was made."""
-
-    @property
-    def key(self) -> str:
-        """What a ledger knows it by."""
-
-    @property
-    def status(self) -> str:
-        """`ok`, `failed`, `voided` or `skipped`."""
-
-    @property
-    def reason(self) -> str | None:
-        """Why it is not ok."""
-
-    @property
-    def is_disturbed(self) -> bool:
-        """Whether interference of other processes voided it, so that it is made again."""
+# What is stored of an item that was made.
+Record = Trial | FaultOutcome
 
 
 class Ledger:

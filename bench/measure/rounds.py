@@ -59,10 +59,9 @@ class Rounds:
         racing = self._ledger.racing
         assert racing
         while batches := self._ledger.next_round:
-            number, names = batches[0].round, {batch.name for batch in batches}
-            # Time is left for the open loop of those that may be the best.
-            after = [batch for batch in self._at_rate() if batch.name in names]
-            if number > MIN_ROUNDS and not self._pace.fits([*batches, *after]):
+            number = batches[0].round
+            # A decision comes first: time is left for the open loop of the fastest alone.
+            if number > MIN_ROUNDS and not self._pace.fits([*batches, *self._at_rate()[:1]]):
                 self._journal.ended_by = "budget"
                 return
             # Also what a run that was stopped had no time to record.

@@ -299,7 +299,7 @@ class Folder:
         """Write workloads.json: the addresses that every deployment of the run is asked for, by workload."""
         write_json(self.directory / ADDRESSES_FILE, {name: list(paths) for name, paths in addresses.items()})
 
-    def append(self, *records: object) -> None:
+    def append(self, *records: Trial | Outcome | FaultOutcome) -> None:
         """Add a line for each of these records, which are of one kind, and wait until they are on the disk.
 
         None of them is added when there is no room for all.

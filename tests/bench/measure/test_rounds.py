@@ -105,14 +105,17 @@ def test_a_round_takes_as_long_as_the_last_one_without_its_verification(budget_s
     assert run.clock.now - BEGAN <= budget_s
 
 
-@pytest.mark.parametrize(("budget_s", "made", "ended_by"), [(90.0, 2, "budget"), (112.0, 5, "decided")])
-def test_a_round_leaves_time_for_the_open_loop_of_those_that_may_be_the_best(latency, budget_s, made, ended_by):
-    """The open loop of two takes 11 s, and that of the third has no time."""
+@pytest.mark.parametrize(
+    ("budget_s", "made", "ended_by", "opened"),
+    [(84.0, 2, "budget", ["fast", "alike"]), (86.0, 3, "budget", ["fast"]), (107.0, 5, "decided", ["fast"])],
+)
+def test_a_round_leaves_time_for_the_open_loop_of_the_fastest(latency, budget_s, made, ended_by, opened):
+    """The open loop of a case takes 5 s; that of the slowest, which was dropped, 25 s."""
     latency()
     run = Run(budget_s)
     trials = run.go()
     assert (rounds_of(trials), run.journal.ended_by) == (made, ended_by)
-    assert [stack for stack, _, closed in trials if not closed] == ["fast", "alike"]
+    assert [stack for stack, _, closed in trials if not closed] == opened
     assert run.clock.now - BEGAN <= budget_s
 
 
