@@ -127,6 +127,9 @@ def test_the_time_left_is_that_of_the_verifications_so_far():
         run.verify(first)
     expected = [60 + UP_S + AROUND_TRIAL_S + 2.4] * len(others)
     assert run.pace.estimate_s(others) == pytest.approx(sum(expected))
+    # A machine that is slow to verify is slow to start deployments, too.
+    run.verify(*others)
+    assert run.pace.estimate_s(others) > len(others) * (UP_S + AROUND_TRIAL_S + 2.4)
 
 
 def test_time_before_the_first_round_counts():
