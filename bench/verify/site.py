@@ -79,6 +79,7 @@ class Site:
     interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
     session_cookie  the name of the cookie that visitors who are logged in have
     media_url    where its uploads are, empty where they are not served
+    sends_uploads  whether a server of the stack sends them; Django itself sends none
     """
 
     urls: Mapping[str, str]
@@ -93,6 +94,7 @@ class Site:
     interpreter: Mapping[str, str] = field(default_factory=dict)
     session_cookie: str = SESSION_COOKIE
     media_url: str = ""
+    sends_uploads: bool = True
     # Whether its commands can reach its database.
     has_database: ClassVar[bool] = True
 

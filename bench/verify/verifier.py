@@ -11,6 +11,7 @@ from bench.project import commands
 from bench.project.under_test import UnderTest
 from bench.records.records import Outcome
 from bench.serve.deployment import Running
+from bench.serve.render import names_used
 from bench.verify.site import DatabaseChanged, Site, described_accounts, learn, prepare
 from bench.verify.suite import Progress, Selection, Subject, run_suite
 from bench.verify.wire import Target
@@ -66,7 +67,7 @@ class Verifier:
             self._sites[project.python] = prepare(site)
         return Subject(
             Target.parse(running.url),
-            self._sites[project.python],
+            replace(self._sites[project.python], sends_uploads="media_url" in names_used(case)),
             case.stack.name,
             case.layers,
             project.environment(running.env),

@@ -92,7 +92,11 @@ def references(context: Context) -> Iterator[Finding]:
         for types, urls in ((STYLES, page.styles), (SCRIPTS, page.scripts), (PICTURES, page.pictures)):
             kinds |= {url.partition("#")[0]: types for url in urls if url.startswith(context.site.file_urls)}
         kinds |= {url: () for url in page.links if url.startswith(context.site.file_urls)}
-    for url, types in kinds.items():
+    uploads = "" if context.site.sends_uploads else context.site.media_url
+    unsent = [url for url in kinds if uploads and url.startswith(uploads)]
+    if unsent:
+        yield NotTried(f"{len(unsent)} uploads: no server of the stack sends files, see `python -m bench doctor`")
+    for url, types in ((url, kinds[url]) for url in kinds if url not in unsent):
         answer = context.first(url)
         empty = not answer.body and source(context.site, url) != b""
         if answer.status != 200 or empty:

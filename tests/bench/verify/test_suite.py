@@ -137,6 +137,14 @@ def test_a_slow_server_that_answers_rightly_is_asked_to_the_end(mutant, site, mo
     assert [item.word for item in outcomes] == ["pass"] * 3
 
 
+def test_uploads_are_no_fault_of_a_stack_that_sends_no_files(mutant, site):
+    mutant.reset("no-css")
+    uploads = replace(site, static_url="/elsewhere/", media_url=site.static_url)
+    assert not found(mutant, uploads, "references")["references"].ok
+    unsent = found(mutant, replace(uploads, sends_uploads=False), "references")["references"]
+    assert unsent.ok and unsent.word == "not tried"
+
+
 def test_slow_pages_are_asked_for_by_fewer_clients_at_once():
     assert [visits.crowd(seconds) for seconds in (0.001, 0.5, 60)] == [100, 30, 10]
 
