@@ -65,7 +65,7 @@ class Figures(Errors, TrialFigures):
         if self.problem:
             found.append(self.problem)
         if not found and not self.requests_total:
-            found.append(f"no answer at all in {self.duration_s:.1f} s")
+            found.append(f"no answer at all in {self.duration_s:.1f} s; a slow site needs a longer --duration")
         return ", ".join(found) or None
 
 
