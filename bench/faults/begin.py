@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from bench.catalog import values
@@ -28,7 +29,7 @@ from bench.records.faults import FaultOutcome
 from bench.records.folder import read_faults
 from bench.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
 from bench.serve import database, survey
-from bench.serve.case import CannotRun, Case, resolve
+from bench.serve.case import resolve
 from bench.serve.database import Database
 
 # A fault is made once more where other processes disturbed it, so that a table takes at most ten minutes a stack on a
@@ -136,10 +137,7 @@ def resumed(directory: Path, project: UnderTest, asked: str | None) -> PlannedFa
 
 def _faults(plan: Plan, project: UnderTest, rows: Database) -> Faults:
     given, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
-
-    def resolved(stack: str, layer: str) -> Case | CannotRun:
-        return resolve(project, stack, layer, size=plan.size, database=rows, changes=given, env=env)
-
+    resolved = partial(resolve, project, size=plan.size, database=rows, changes=given, env=env)
     return faults_of(plan, kinds.named(plan.faults), resolved)
 
 

@@ -138,7 +138,8 @@ class Session(Generic[P]):
         while self.ledger.due(batch.items):
             if wrong := self.ledger.wrong_answers(batch):
                 return self._fail(batch, wrong, folder.directory / CHECKS_FILE)
-            directory = _new_directory(folder.raw, batch)
+            # Not every server can work in a directory with the comma of a variant of two values.
+            directory = _new(folder.raw, f"{batch.name}~r{batch.round}".replace(",", "+"), "~")
             try:
                 with interrupts.released_at_end(), self.place.up(batch, directory, interrupts) as site:
                     if not self.ledger.wrong_answers(batch):
@@ -196,17 +197,13 @@ def now() -> str:
 
 def new_folder(kind: str = "") -> Path:
     """A folder under results/ that is named after the time and does not exist yet."""
-    name = datetime.now().strftime(f"{kind}%Y%m%d-%H%M%S")
-    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    return next(folder for name in names if not (folder := paths.RESULTS / name).exists())
+    return _new(paths.RESULTS, datetime.now().strftime(f"{kind}%Y%m%d-%H%M%S"), "-")
 
 
-def _new_directory(raw: Path, batch: Batch) -> Path:
-    """A new directory for the files of the deployment, each time it is brought up."""
-    # Not every server can work in a directory with the comma of a variant of two values.
-    first = f"{batch.name}~r{batch.round}".replace(",", "+")
-    names = itertools.chain([first], (f"{first}~{number}" for number in itertools.count(2)))
-    return next(path for name in names if not (path := raw / name).exists())
+def _new(folder: Path, name: str, then: str) -> Path:
+    """A path in a folder with this name, or with the first number after it that makes it new."""
+    names = itertools.chain([name], (f"{name}{then}{number}" for number in itertools.count(2)))
+    return next(path for name in names if not (path := folder / name).exists())
 
 
 def _tidy(directory: Path, configs: Path) -> None:
