@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.catalog.server import Action, Server
-from bench.machine import http, supervise
+from bench.machine import supervise
 from bench.machine.supervise import Address, Process
 from bench.project import run_command
 from bench.serve import render
@@ -54,8 +54,8 @@ class Chain:
     def start(self) -> None:
         """Start everything and wait for a healthy answer; raises DeploymentError when a server does not come up."""
         self._start_sidecars()
-        for index in range(len(self._case.servers)):
-            self._start_server(index)
+        for server in self._case.servers:
+            self._start_server(server)
         with run_command.announced(f"{self._case.name} to answer", READY_TIMEOUT_S):
             supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
 
@@ -67,15 +67,7 @@ class Chain:
 
     def entries(self) -> int:
         """How many entries the caches of the servers have; raises ValueError when one cannot be asked."""
-        return sum(self._entries_of(server) for server in self._case.servers if server.entries)
-
-    def _entries_of(self, server: Server) -> int:
-        argv = render.argv(server.entries, self._context(server), f"{server.name} entries")
-        done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        found = re.search(r"\s(\d+)\s", done.stdout)
-        if not found:
-            raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
-        return int(found[1])
+        return sum(_entries_of(server, self._context(server)) for server in self._case.servers if server.entries)
 
     def _context(self, server: Server) -> dict[str, Any]:
         return render.context_of(server, self._case, self.places, self.wiring)
@@ -153,10 +145,6 @@ class Chain:
     def _instances(self, server: Server) -> list[Process]:
         return [process for process in self.servers if self._listeners[process.name][0] == server]
 
-    def answers(self) -> bool:
-        """Whether the site gives a healthy answer now."""
-        return http.status(self.url, self._case.project.health) == 200
-
     def _start_sidecars(self) -> None:
         self.sidecars[:] = map(self._start_sidecar, render.sidecars(self._case, self.places))
 
@@ -164,9 +152,8 @@ class Chain:
         argv = render.sidecars(self._case, self.places)[name]
         return self.launcher.start(name, argv, self._case.project.environment(self.env), cwd=Path(self.places.project))
 
-    def _start_server(self, index: int) -> None:
+    def _start_server(self, server: Server) -> None:
         """Start every instance of a server, and wait until each accepts connections."""
-        server = self._case.servers[index]
         for name, (of, _) in self._listeners.items():
             if of == server:
                 self.servers.append(self._start_instance(name))
@@ -199,6 +186,15 @@ def _way(server: Server, case: Case, changed: bool) -> Action | None:
     if changed or (again and server.reload.configuration):
         return server.reload.configuration
     return server.reload.application if server is case.servers[0] else None
+
+
+def _entries_of(server: Server, context: dict[str, Any]) -> int:
+    argv = render.argv(server.entries, context, f"{server.name} entries")
+    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    found = re.search(r"\s(\d+)\s", done.stdout)
+    if not found:
+        raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
+    return int(found[1])
 
 
 def listeners(case: Case, wiring: Wiring) -> dict[str, tuple[Server, Address]]:

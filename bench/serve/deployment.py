@@ -14,7 +14,7 @@ from typing import Any
 from bench import paths
 from bench.catalog import catalog, sizes
 from bench.errors import BenchError, DeploymentError, GlobalFault
-from bench.machine import orphans, ports, processes, small_disk, supervise
+from bench.machine import http, orphans, ports, processes, small_disk, supervise
 from bench.machine.cgroups import Group
 from bench.machine.supervise import Address, Process
 from bench.project import commands, health
@@ -109,7 +109,7 @@ class Running:
 
     def answers(self) -> bool:
         """Whether the site gives a healthy answer now."""
-        return self.chain.answers()
+        return http.status(self.url, self.case.project.health) == 200
 
     def died(self) -> DeploymentError | None:
         """Which server or service has ended by itself and why, or None while all run."""
