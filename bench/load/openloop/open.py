@@ -129,8 +129,7 @@ class OpenLoop(Loop):
         self._log_unsent(page, due, now, "dropped")
 
     def _answered(self, connection: Connection, now: float) -> None:
-        if self._mark:
-            self._log(connection, now)
+        self._log(connection, now)
         super()._answered(connection, now)
 
     def _log(self, connection: Connection, now: float, failure: str = "") -> None:
