@@ -27,9 +27,9 @@ from inspect_running import has_view, not_waited_for, running
 # What is laid over settings where they are served.
 SERVING = Path(__file__).parents[2] / "benchapp" / "serving"
 MAX_PATTERNS = 500
-# The first line of a setting; and settings whose value is told as it is.
+# The first line of a setting; and settings whose value is reported as it is.
 SETTING = re.compile(r"\s*([A-Z][A-Z0-9_]+)\s*(?::[^=]+)?=[^=]")
-TOLD = [
+REPORTED = [
     "CSRF_COOKIE_DOMAIN",
     "FORCE_SCRIPT_NAME",
     "INSTALLED_APPS",
@@ -154,7 +154,7 @@ def from_settings(settings, version):
         or settings.CSRF_COOKIE_SECURE,
         "proxy_ssl_header": settings.SECURE_PROXY_SSL_HEADER is not None,
         "forwarded_host": bool(settings.USE_X_FORWARDED_HOST),
-        "settings": {name: getattr(settings, name, None) for name in TOLD},
+        "settings": {name: getattr(settings, name, None) for name in REPORTED},
         "sqlite_modes": {
             alias: sqlite_mode(it) for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]
         },

@@ -184,11 +184,11 @@ def _judged(place: Place, workload: str) -> Judged:
     }
     judged = Judged(level, each, {name: loads.step(item) for name, item in found.items()})
     table, decision = judged.table, decide(judged.table, place)
-    told = {
+    compared = {
         name: replace(load, ratio=ratio_to_best(table, decision, name), verdict=verdict_of(decision, name))
         for name, load in each.items()
     }
-    return replace(judged, loads=told)
+    return replace(judged, loads=compared)
 
 
 def _main_level(place: Place, found: Iterable[Found]) -> int:

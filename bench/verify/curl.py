@@ -33,8 +33,8 @@ class Sent:
         if len(path) > LONGEST_PATH:
             path = f"{path[:40]}...{path[-40:]} ({len(path)} characters)"
         host = [] if self.host == "" else ["no Host"] if self.host is None else [f"Host: {self.host[:40]}"]
-        told = [pair for pair in self.headers if pair[0] not in USUAL]
-        given = [f"{name}: {_shown(name, value)[:60]}" for name, value in told]
+        unusual = [pair for pair in self.headers if pair[0] not in USUAL]
+        given = [f"{name}: {_shown(name, value)[:60]}" for name, value in unusual]
         said = ", ".join(host + given).encode("ascii", "backslashreplace").decode()
         return f"{self.method} {path}" + (f" with {said}" if said else "")
 

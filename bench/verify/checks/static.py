@@ -54,7 +54,8 @@ def static_files(context: Context) -> Iterator[Finding]:
         length = str(len(answer.body))
         yield from context.judge(answer, status(200))
         if types:
-            yield from context.judge(answer, header("Content-Type", lambda value: value.startswith(types), types[0]))  # noqa: B023
+            right = header("Content-Type", lambda value: value.startswith(types), types[0])  # noqa: B023
+            yield from context.judge(answer, right)
         yield from _as_collected(context, path, answer)
         yield from context.judge(answer, header("Content-Length", length.__eq__, f"Content-Length {length}"))
 
