@@ -40,6 +40,20 @@ def test_a_budget_that_is_given_stays(budget):
     assert budget("BUDGET=10m") == "10m"
 
 
+def test_the_run_and_its_report_have_one_folder_whatever_second_it_is(tmp_path):
+    seconds = tmp_path / "seconds"
+    program(tmp_path / "date", f"echo x >> {seconds}; wc -l < {seconds}")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    inherited = {name: value for name, value in os.environ.items() if name not in ("RUN_DIR", "MAKEFLAGS")}
+    asked = ["make", "--dry-run", "bench", f"VENV={tmp_path}"]
+    done = subprocess.run(
+        asked, cwd=paths.PROJECT, capture_output=True, text=True, check=True, env=inherited | {"PATH": path}
+    )
+    named = re.findall(r"results/quick-\d+", done.stdout)
+    assert len(named) == 3
+    assert len(set(named)) == 1
+
+
 # Building it brings a command that says where the module is.
 PYTHON = '#!/bin/sh\necho "$@"\ncase $* in *--force-reinstall*) mv "$0".built "${0%/*}"/mod_wsgi-express; esac\n'
 BUILT = 'echo "$0"'
