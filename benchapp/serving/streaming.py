@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
@@ -21,8 +22,9 @@ def at_once(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequ
     Nginx collects an answer to spare the application a slow client, unless the answer forbids it. A file stays as it
     is: it is all there already. https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering
 
-    Over ASGI, Django would run a synchronous iterator to its end first, which takes the time of all pieces, and the
-    memory of the whole file. https://docs.djangoproject.com/en/5.2/ref/request-response/#streaminghttpresponse-objects
+    Django would run an iterator of the other kind, synchronous over ASGI and asynchronous over WSGI, to its end first,
+    which takes the time of all pieces, and the memory of the whole file.
+    https://docs.djangoproject.com/en/5.2/ref/request-response/#streaminghttpresponse-objects
     """
     if iscoroutinefunction(get_response):
 
@@ -39,14 +41,30 @@ def _at_once(request: HttpRequest, response: Any) -> Any:
         return response
     if not isinstance(response, FileResponse):
         response.headers.setdefault("X-Accel-Buffering", "no")
-    if isinstance(request, ASGIRequest) and not response.is_async:
-        response.streaming_content = _pieces(iter(response.streaming_content))
+    over_asgi = isinstance(request, ASGIRequest)
+    if over_asgi and not response.is_async:
+        response.streaming_content = _asynchronous(iter(response.streaming_content))
+    elif response.is_async and not over_asgi:
+        response.streaming_content = _synchronous(response.streaming_content)
     return response
 
 
-async def _pieces(content: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _asynchronous(content: Iterator[bytes]) -> AsyncIterator[bytes]:
     """The pieces of a synchronous iterator, each made in the thread of the request."""
     end = object()
     following = sync_to_async(next)
     while (piece := await following(content, end)) is not end:
         yield piece
+
+
+def _synchronous(content: AsyncIterator[bytes]) -> Iterator[bytes]:
+    """The pieces of an asynchronous iterator, all made in one event loop of the request's own."""
+    loop = asyncio.new_event_loop()
+    try:
+        while True:
+            yield loop.run_until_complete(content.__anext__())
+    except StopAsyncIteration:
+        return
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
