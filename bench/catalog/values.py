@@ -67,7 +67,7 @@ MAY_BE_ZERO = ("max_requests", "upstream_keepalive", "hsts_seconds")
 # Below it a caching service does not start: it has no room for a page of the largest size.
 MINIMA = {"cache_memory_mb": 8}
 # Beyond them a machine has no memory left before its servers have started: some 50 MB a process.
-MAXIMA = {"processes": 512, "threads": 512}
+MAXIMA = {"processes": 512, "threads": 512, "web_processes": 512}
 # A host name, every name below one (`*.example.org`), both (`.example.org`), or an IPv6 address in brackets.
 HOST_NAME = r"(?:\*?\.)?[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
 # One label of a host name with its dot, as every server's regular expressions understand it.

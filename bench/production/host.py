@@ -96,7 +96,10 @@ def write_for_host(case: Case, target: Path, left_out: Collection[str] = ()) -> 
 
 
 def production_places(values: Values) -> Places:
-    """The `[places]` of the values; raises BenchError that names what is missing or unknown."""
+    """The `[places]` of the values; raises BenchError that names what is missing, unknown, or no plain path."""
+    for name, place in values.places.items():
+        if name not in ("bind", "port") and (odd := paths.odd_characters(Path(place))):
+            raise BenchError(f"places.{name} = {place!r}: not every file can have {odd} in it; use another name")
     try:
         return Places(**values.places)
     except TypeError as error:

@@ -32,7 +32,7 @@ def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
         assert str(caught.value).startswith(f"{folder / 'production.toml'}: {says}")
 
 
-@pytest.mark.parametrize("name", ["processes", "threads"])
+@pytest.mark.parametrize("name", ["processes", "threads", "web_processes"])
 def test_more_processes_and_threads_than_a_machine_holds_are_refused(name):
     bench = catalog.read().values["bench"]
     assert bench.changed({name: 512}).names[name] == 512

@@ -203,6 +203,15 @@ def test_behind_a_balancer_the_port_of_https_is_noted(tmp_path, bench):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(("place", "odd"), [("data", "/data/site data"), ("conf", "/etc/a;b"), ("tls", '/etc/"tls')])
+def test_a_place_that_breaks_a_file_is_refused(place, odd, tmp_path, bench):
+    own = tmp_path / "own.toml"
+    own.write_text(f"base = 'production'\n[places]\n{place} = '{odd}'\n")
+    done = bench("render", "nginx-gunicorn", "--values", own, "--to", tmp_path / "o")
+    assert (done.returncode, done.stderr.count("\n"), f"places.{place}" in done.stderr) == (2, 1, True)
+    assert not (tmp_path / "o").exists()
+
+
 @pytest.mark.parametrize(
     ("stack", "layer", "switched"),
     [
