@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
@@ -38,6 +39,9 @@ DEBUG = False
 ALLOWED_HOSTS = _env.hosts("BENCHAPP_ALLOWED_HOSTS", list(_said.get("ALLOWED_HOSTS", ())))
 # Paths that are answered whatever host a balancer names.
 BENCHAPP_HEALTH_PATHS = _env.json("BENCHAPP_HEALTH_PATHS", [])
+# And over plain HTTP, as many balancers ask.
+_exempt = [f"^{re.escape(_path.lstrip('/'))}$" for _path in BENCHAPP_HEALTH_PATHS]
+SECURE_REDIRECT_EXEMPT = [*_said.get("SECURE_REDIRECT_EXEMPT", ()), *_exempt]
 # Its own middleware may refuse all but its own names; those of this machine are for development.
 _local = {"localhost", "127.0.0.1", "[::1]"}
 BENCHAPP_OWN_HOSTS = [_name for _name in _said.get("ALLOWED_HOSTS", ()) if _name not in _local] or ALLOWED_HOSTS

@@ -95,7 +95,7 @@ def host(request, tmp_path_factory, certificate) -> Iterator[Host]:
     folder = tmp_path_factory.mktemp("web") / "shop"
     shutil.copytree(once.made(tmp_path_factory, "shop", start_project), folder)
     with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
-        file.write("\nDEBUG = False\nALLOWED_HOSTS = ['127.0.0.1']\n")
+        file.write("\nDEBUG = False\nALLOWED_HOSTS = ['127.0.0.1']\nSECURE_SSL_REDIRECT = True\n")
     (folder / "shop" / "urls.py").write_text(URLS)
     (folder / "pyproject.toml").write_text(SAID)
     with pytest.MonkeyPatch.context() as patch:
@@ -237,6 +237,8 @@ def test_only_health_is_answered_whatever_the_host(host):
             answer = curl(host, path, "-H", f"Host: {name}")
             assert answer.status == 400 and secured(answer)
         assert ask_plain(host, "/", name) == (400, None)
+        # Although the project redirects plain HTTP.
+        assert ask_plain(host, "/health/", name) == (200, None)
 
 
 def test_an_offer_of_http2_is_made_in_the_handshake_alone(host):
