@@ -31,8 +31,7 @@ from bench.serve import deployment
 from bench.serve.case import Case
 from bench.serve.deployment import Running
 from bench.serve.supervisor import Supervisor
-from bench.verify.curl import UP_PORT, Sent
-from bench.verify.finding import NotTried
+from bench.verify.finding import UP_PORT, NotTried, Sent
 from bench.verify.site import Site, learn
 from bench.verify.visitor import log_in
 from bench.verify.wire import BadAnswer, Target

@@ -1,16 +1,74 @@
-"""What a check yields: wrong answers, figures, and reasons why it was not tried."""
+"""What a check yields: wrong answers with the request that shows them, figures, and reasons why it was not tried."""
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import dataclass
-
-from bench.verify.curl import Sent
 
 # Why a check is not tried on a --target without --database, and on one without the probe views.
 NEEDS_DATABASE = "it needs the site's database: give --database as the URL that the running site uses"
 NEEDS_PROBES = "it needs the probe views: start the site with the app `bench.inside`, see docs/cache-safety.md"
 NEEDS_OWN = "it needs a deployment of its own: verify a STACK instead of a --target"
 NEEDS_ROWS = "the project has no rows that a probe may write"
+# Where `up --port 8000` serves: what was verified is gone when its results are read.
+UP_PORT = 8000
+# Cookies of accounts and tokens are long and random; they mean nothing once the accounts are removed.
+LONGEST_COOKIE = 24
+LONGEST_PATH = 100
+# What each form is sent with.
+USUAL = ("Content-Type", "Origin", "Referer")
+SECRET = ("authorization", "x-csrftoken")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One request as it was built; `origin` is where the target is asked, such as http://127.0.0.1:8000.
+
+    Its curl command lets a reader repeat what failed.
+    """
+
+    origin: str
+    method: str
+    path: str | bytes
+    headers: tuple[tuple[str, str], ...] = ()
+    has_body: bool = False
+    host: str | None = ""
+
+    def __str__(self) -> str:
+        """The request in words, such as `GET /about/ with Accept-Encoding: gzip`."""
+        path = self.path if isinstance(self.path, str) else self.path.decode("ascii", "backslashreplace")
+        if len(path) > LONGEST_PATH:
+            path = f"{path[:40]}...{path[-40:]} ({len(path)} characters)"
+        host = [] if self.host == "" else ["no Host"] if self.host is None else [f"Host: {self.host[:40]}"]
+        unusual = [pair for pair in self.headers if pair[0] not in USUAL]
+        given = [f"{name}: {_shown(name, value)[:60]}" for name, value in unusual]
+        said = ", ".join(host + given).encode("ascii", "backslashreplace").decode()
+        return f"{self.method} {path}" + (f" with {said}" if said else "")
+
+    @property
+    def command(self) -> str | None:
+        """The curl command; None when curl cannot send its bytes."""
+        path = self.path.decode("latin-1") if isinstance(self.path, bytes) else self.path
+        headers = [(name, _shown(name, value)) for name, value in self.headers]
+        if self.host != "":
+            headers.insert(0, ("Host", self.host or ""))
+        if not all(text.isascii() and text.isprintable() for text in (path, *(value for _, value in headers))):
+            return None
+        words = ["curl", "-i", "--path-as-is", *(["-k"] if self.origin.startswith("https:") else [])]
+        words += ["--head"] if self.method == "HEAD" else ["-X", self.method] if self.method != "GET" else []
+        for name, value in headers:
+            # curl leaves a header out that ends with a colon, and sends an empty one for a semicolon.
+            words += ["-H", f"{name}: {value}" if value else f"{name}{':' if self.host is None else ';'}"]
+        words += ["--data", "..."] if self.has_body else []
+        return shlex.join([*words, f"{self.origin}{path}"])
+
+
+def _shown(name: str, value: str) -> str:
+    """A header's value without secrets."""
+    if name.lower() in SECRET:
+        return "..."
+    return re.sub(rf"=[^;]{{{LONGEST_COOKIE},}}", "=...", value) if name.lower() == "cookie" else value
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from bench.serve.deployment import Running
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Accounts, Context
-from bench.verify.curl import UP_PORT, Sent
-from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried, Sent
 from bench.verify.site import DatabaseChanged, Site
 from bench.verify.wire import BadAnswer, Target
 

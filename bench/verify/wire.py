@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 import h11
 
-from bench.verify.curl import Sent
-from bench.verify.finding import Mismatch
+from bench.verify.finding import Mismatch, Sent
 from bench.verify.target import Target as Target
 
 TIMEOUT_S = 10.0

@@ -21,8 +21,7 @@ from bench.verify import rows, suite, wire
 from bench.verify.check import BEHAVIOUR
 from bench.verify.checks import connections as visits
 from bench.verify.checks import freshness, resources, store, web
-from bench.verify.curl import Sent
-from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Mismatch
+from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Mismatch, Sent
 from bench.verify.suite import LEFT_OUT, Subject, all_checks
 from bench.verify.workers import NOT_BACK
 from tests.bench.verify.conftest import KEPT, verified

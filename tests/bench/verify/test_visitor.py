@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from bench.verify import page_parser
-from bench.verify.curl import Sent
+from bench.verify.finding import Sent
 from bench.verify.site import Account
 from bench.verify.visitor import MAIL, Visitor
 
