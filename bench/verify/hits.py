@@ -1,4 +1,4 @@
-"""Tell cache hits from renderings, with probe pages that nobody has requested before.
+"""Tell cache hits from renderings, with probe pages that nobody has requested before; and why a page is no hit.
 
 A probe page shows its render id in its text too, because a layer that stores only a page's bytes loses its headers.
 Two answers with the same render id are one rendering, so the second one came from a cache.
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import re
 import secrets
+import time
 from collections.abc import Iterable, Iterator
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bench.catalog.manifest import Layer
 from bench.verify import page_parser, wire
-from bench.verify.cacheability import obstacle
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
 from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
@@ -29,9 +32,18 @@ TIMES = 3
 _HEAD_BYTES, _TAIL_BYTES = 8000, 300
 # What a layer caches, as its manifest says it.
 PAGES, PARTS = "pages", "parts"
-# Headers of any answer, which say nothing of the page.
-OF_ANSWERS = {"date", "server", "connection", "keep-alive", "transfer-encoding", "content-length", "content-type"}
-OF_ANSWERS |= {"age", "via", "x-render-id", "vary", "accept-ranges"}
+# Headers that may differ between two right answers for the same page; and those that say nothing of the page.
+VOLATILE = {"date", "x-render-id", "content-length", "transfer-encoding", "connection", "keep-alive", "age", "via"}
+VOLATILE |= {"accept-ranges"}
+OF_ANSWERS = VOLATILE | {"server", "content-type", "vary"}
+# Each in Cache-Control alone keeps a page out of a shared cache.
+_UNSHARED = re.compile(r"\b(private|no-store|no-cache|max-age=0|s-maxage=0|must-revalidate|proxy-revalidate)\b", re.I)
+_LIFETIMES = (re.compile(r"\bs-maxage=(\d+)", re.I), re.compile(r"\bmax-age=(\d+)", re.I))
+# Layers leave the cookies of anonymous visitors out, store each coding by itself, and pass every request that has one
+# of the others (benchapp/caching/cacheability.py).
+SHARED_VARIANTS = {"cookie", "accept-encoding", "authorization", "hx-request", "origin", "x-requested-with"}
+HTML = "text/html;charset=utf-8"
+POLICIES = ("Content-Security-Policy", "Content-Security-Policy-Report-Only")
 
 
 def new_path(view: str = "page") -> str:
@@ -164,6 +176,44 @@ def without_invalidation(context: Context) -> list[Layer]:
 def caches_pages(context: Context) -> bool:
     """Whether a layer caches whole pages."""
     return any(layer.caches == PAGES for layer in context.layers)
+
+
+def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
+    """The status, cookie or header that stops caches from storing the answer so long; None when nothing does.
+
+    It is told from the answer alone: the layers have a rule of their own, which this one proves.
+    """
+    control = answer.header("Cache-Control") or ""
+    if answer.status != 200:
+        return f"its status is {answer.status}"
+    if answer.content_type != HTML:
+        return f"its Content-Type is {answer.header('Content-Type')}"
+    if cookies := answer.all("Set-Cookie"):
+        return f"it sets the cookie {', '.join(line.partition('=')[0] for line in cookies)}"
+    # First, for what varies by a language often reads a cookie for it, too, which makes it private.
+    if varies := answer.names("Vary") - SHARED_VARIANTS:
+        return f"it has Vary: {', '.join(sorted(varies))}"
+    if _UNSHARED.search(control):
+        return f"its Cache-Control is {control}"
+    if _lifetime_s(answer) < time_to_live_s:
+        name = "Cache-Control" if "max-age" in control.lower() else "Expires"
+        return f"its {name} is {answer.header(name)}, and the layer stores for {time_to_live_s:g} s"
+    if any("'nonce-" in (answer.header(name) or "") for name in POLICIES) or page_parser.Page(answer.text).nonces:
+        return "it has a nonce, which is new for each visitor"
+    return None
+
+
+def _lifetime_s(answer: Answer) -> float:
+    """For how long the answer says that it is fresh."""
+    for pattern in _LIFETIMES:
+        if found := pattern.search(answer.header("Cache-Control") or ""):
+            return int(found[1])
+    if (expires := answer.header("Expires")) is None:
+        return math.inf
+    try:
+        return parsedate_to_datetime(expires).timestamp() - time.time()
+    except ValueError:
+        return 0
 
 
 def obstacle_here(context: Context, *answers: Answer) -> str | None:

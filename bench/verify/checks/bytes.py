@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import permutations
 
-from bench.verify.cacheability import different_headers
 from bench.verify.check import check as any_check
-from bench.verify.checks.pages import VOLATILE
+from bench.verify.checks.pages import different_headers
 from bench.verify.context import Context
 from bench.verify.expect import Expectation, header, status, varies_if_coded
 from bench.verify.finding import Figure, Finding
 from bench.verify.hits import (
+    VOLATILE,
     answering,
     new_path,
     render_id,

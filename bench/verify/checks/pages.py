@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bench.verify import page_parser
-from bench.verify.cacheability import different_headers
 from bench.verify.check import check
 from bench.verify.checks import caching
 from bench.verify.checks.bodies import following, next_answer
 from bench.verify.collected import source
 from bench.verify.context import Context
 from bench.verify.expect import Expectation, given, header, lacks, no_header, status, varies_if_coded
-from bench.verify.finding import Finding, NotTried
-from bench.verify.hits import caches_pages, require_probes
+from bench.verify.finding import Finding, Mismatch, NotTried
+from bench.verify.hits import VOLATILE, caches_pages, require_probes
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT, UNKNOWN_PATH
 from bench.verify.wire import Answer, Connection
 
-# Headers that may differ between two right answers for the same page.
-VOLATILE = frozenset({"date", "x-render-id", "content-length", "transfer-encoding", "connection", "keep-alive"})
-VOLATILE |= {"age", "via", "accept-ranges"}
 # Headers that every copy of a page must have.
 PAGE_HEADERS = (
     *("Content-Type", "Content-Security-Policy", "Cross-Origin-Opener-Policy", "Permissions-Policy"),
@@ -134,6 +130,27 @@ def kept_headers(context: Context) -> Iterator[Finding]:
         if rendered.status == cached.status:
             exact = context.site.description.reads_environment
             yield from different_headers(cached, rendered, PAGE_HEADERS, exact)
+
+
+def different_headers(stored: Answer, rendered: Answer, names: Iterable[str], exact: bool) -> Iterator[Mismatch]:
+    """What a stored page has otherwise than a rendered one.
+
+    Unless it is to be `exact`, it may have Cookie in Vary besides, for a server that looks at the session cookie
+    first. It never loses a name of Vary: caches behind it would mix visitors.
+    """
+    for name in names:
+        if _plain(stored.header(name)) == _plain(rendered.header(name)):
+            continue
+        if name.lower() == "vary" and not exact and stored.names("Vary") == rendered.names("Vary") | {"cookie"}:
+            continue
+        yield stored.wrong(
+            f"as a rendered one has it, {given(rendered, name)}", given(stored, name), f"{stored.sent}, a hit"
+        )
+
+
+def _plain(value: str | None) -> str:
+    """A header's value without letter case and spaces, which mean nothing."""
+    return "".join((value or "").lower().split())
 
 
 @check("encodings")

@@ -1,4 +1,4 @@
-"""What a stored page may have otherwise than a rendered one."""
+"""Why no cache may store a page, and what a stored one may have otherwise than a rendered one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.verify.cacheability import SHARED_VARIANTS, different_headers, obstacle
-from bench.verify.hits import obstacle_here
+from bench.verify.checks.pages import different_headers
+from bench.verify.hits import SHARED_VARIANTS, obstacle, obstacle_here
 from bench.verify.wire import Answer
 from benchapp.caching.cacheability import VARY_ALLOWED
 
