@@ -23,8 +23,9 @@ from bench.serve import database, deployment
 from bench.serve.case import CannotRun, Case, resolve
 from bench.serve.database import Database
 from bench.verify import table
+from bench.verify.context import Accounts, Context
 from bench.verify.site import Site, learn, prepare
-from bench.verify.suite import Selection, Subject, all_checks, run_suite
+from bench.verify.suite import Selection, all_checks, run_suite
 from bench.verify.target_site import require_answer, target_site
 from bench.verify.verifier import Verifier
 from bench.verify.wire import Target
@@ -116,10 +117,10 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     lock = database.in_use(project, chosen, alone=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
         site, env = _site_of(target, project, chosen, args)
-        subject = Subject(target, site, table.TARGET, layers, env, declared)
+        context = Context(target, site, layers, Accounts(site, env), env, table.TARGET, declared)
         notes = database.notes(project, chosen) if chosen else []
         _say_notes(notes, printer, {})
-        return run_suite(subject, selection, show_check(printer)), [], notes
+        return run_suite(context, selection, show_check(printer)), [], notes
 
 
 def _site_of(

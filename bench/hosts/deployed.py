@@ -72,8 +72,9 @@ def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
         context = Context(
             replace(target, via=Via(*ends, tls, () if tls else headers)),
             site,
-            tuple(layer for layer in case.layers if not layer.is_none),
+            case.layers,
             accounts,
+            stack=case.stack.name,
         )
         direct = {}
         for host, address in _doors(split, wiring):

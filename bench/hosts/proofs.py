@@ -20,7 +20,7 @@ from bench.verify.check import Check
 from bench.verify.checks.privacy import accounts_apart
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.rows import INVALIDATED_S, SLACK_S, Row, expected_pages, settle, waiting, warm, wrong_pages
-from bench.verify.suite import Progress, Subject, findings, outcome
+from bench.verify.suite import Progress, findings, outcome
 from bench.words import plural
 
 # Requests for each web host, after which the front must have asked it: its processes each begin with the first one.
@@ -206,14 +206,12 @@ PROOFS: dict[str, tuple[str, Proof]] = {
 
 def prove(deployed: Reached, progress: Progress | None = None) -> list[Outcome]:
     """The outcome of each proof; raises BenchError when a host or the site's commands cannot be used any more."""
-    case = deployed.case
-    subject = Subject(deployed.front.target, deployed.site, case.stack.name, case.layers)
     checks = [_check(name, group, proof, deployed) for name, (group, proof) in PROOFS.items()]
     found = []
     for number, check in enumerate(checks):
         if progress:
             progress(number, len(checks), check)
-        found.append(outcome(subject, check, findings(check, deployed.front)))
+        found.append(outcome(deployed.front, check, findings(check, deployed.front)))
     return found
 
 

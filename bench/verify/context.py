@@ -1,4 +1,4 @@
-"""The Context that checks work with: the target, its site, and what earlier checks left for later ones."""
+"""The Context that checks work with: what is verified, and what earlier checks left for later ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from bench.catalog.manifest import Layer
+from bench.records.records import NO_LAYER
 from bench.serve.deployment import Running
 from bench.verify import wire
 from bench.verify.expect import Expectation, wrong_of
@@ -57,10 +58,13 @@ class Context:
     layers    the layers of the deployment, empty for `none`
     accounts  the accounts of the checks
     env       environment of the deployment's site, for the site's commands
+    stack     the name of its stack
+    declared  checks that the stack or layer does not support -> the reason
+    options   the options of `up` that serve the same again, beside the stack and its layers
     pages     first anonymous answers by path, shared by the checks that only look at them
     seen      render ids seen before the database was written to
     load_s    seconds of load by many clients at once
-    running   the deployment, for checks that stop a service of it; None for a --target
+    running   the deployment, such as to stop a service of it; None for a --target
     visitor   the visitor whom the `login` check logged in
     members   the logged-in visitors of the other accounts, by their number
     clones    the same deployment brought up once more with other values, by these
@@ -73,6 +77,9 @@ class Context:
     layers: tuple[Layer, ...]
     accounts: Accounts
     env: Mapping[str, str] = field(default_factory=dict)
+    stack: str = ""
+    declared: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
     pages: dict[str, Answer] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     load_s: float = LOAD_S
@@ -82,6 +89,9 @@ class Context:
     clones: dict[str, Context] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     exits: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def __post_init__(self) -> None:
+        self.layers = tuple(layer for layer in self.layers if not layer.is_none)
 
     def get(self, path: str | bytes, headers: wire.Headers = (), **how: Any) -> Answer:
         """The answer to one anonymous request on its own connection; `how` is method, body, host: see wire.build."""
@@ -132,6 +142,11 @@ class Context:
     def _try_first(self, path: str) -> None:
         with contextlib.suppress(BadAnswer, OSError):
             self.first(path)
+
+    @property
+    def layer(self) -> str:
+        """The name of its layers."""
+        return "+".join(layer.name for layer in self.layers) or NO_LAYER
 
     @property
     def strict(self) -> bool:

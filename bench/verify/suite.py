@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from bench.catalog.manifest import Layer
 from bench.errors import BenchError, hint
-from bench.records.records import GROUPS, NO_LAYER, Outcome
-from bench.serve.deployment import Running
+from bench.records.records import GROUPS, Outcome
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
-from bench.verify.context import LOAD_S, Accounts, Context
+from bench.verify.context import LOAD_S, Context
 from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried, Sent
-from bench.verify.site import DatabaseChanged, Site
-from bench.verify.wire import BadAnswer, Target
+from bench.verify.site import DatabaseChanged
+from bench.verify.wire import BadAnswer
 
 # A server that lets every check wait ends the suite when those that failed have taken so many seconds, not after the
 # limit of each check: a slow site that answers rightly is asked to the end. The checks of the layer have a limit of
@@ -84,54 +83,23 @@ class Selection:
         return item.thorough and not self.thorough and not self.checks
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What is verified.
-
-    env       environment of the deployment's site, for the site's commands
-    declared  checks that the stack or layer does not support -> the reason
-    running   the deployment; None for a --target
-    options   the options of `up` that serve the same again, beside the stack and its layers
-    """
-
-    target: Target
-    site: Site
-    stack: str
-    layers: tuple[Layer, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
-    declared: Mapping[str, str] = field(default_factory=dict)
-    running: Running | None = None
-    options: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        require_checks(self.declared)
-
-    @property
-    def layer(self) -> str:
-        """The name of its layers."""
-        return "+".join(layer.name for layer in self.layers)
-
-
-def run_suite(subject: Subject, selection: Selection, progress: Progress | None = None) -> list[Outcome]:
+def run_suite(context: Context, selection: Selection, progress: Progress | None = None) -> list[Outcome]:
     """Run the checks against the site: one Outcome a check, in their order.
 
     The accounts made for it are removed again, whatever happens. Raises BenchError when the site's commands fail, and
     DatabaseChanged when another program changed the rows that pages were compared with.
     """
-    checks = selection.of(subject.layers)
-    due = [item for item in checks if item.name not in subject.declared and not selection.leaves_out(item)]
-    caching = tuple(layer for layer in subject.layers if not layer.is_none)
-    accounts = Accounts(subject.site, subject.env)
-    context = Context(
-        subject.target, subject.site, caching, accounts, subject.env, load_s=selection.load_s, running=subject.running
-    )
+    require_checks(context.declared)
+    context.load_s = selection.load_s
+    checks = selection.of(context.layers)
+    due = [item for item in checks if item.name not in context.declared and not selection.leaves_out(item)]
     with context.exits:
         try:
-            found = _Suite(context, due, progress).run(f"{subject.stack} with layer {subject.layer}")
+            found = _Suite(context, due, progress).run()
         finally:
-            accounts.remove()
+            context.accounts.remove()
     found |= {item.name: [NotTried(LEFT_OUT)] for item in checks if selection.leaves_out(item)}
-    return [outcome(subject, item, found.get(item.name, []), context.clones.values()) for item in checks]
+    return [outcome(context, item, found.get(item.name, [])) for item in checks]
 
 
 @dataclass
@@ -143,26 +111,27 @@ class _Suite:
     progress: Progress | None
     failing_s: float = 0.0
 
-    def run(self, name: str) -> dict[str, list[Finding]]:
+    def run(self) -> dict[str, list[Finding]]:
         """Each check's findings, stage by stage."""
         with ThreadPoolExecutor(THREADS) as pool:
             background = {item.name: pool.submit(self._findings, item) for item in self.checks if item.background}
             found = self._stage(READING, SUITE_LIMIT_S)
             # Those in the background compare pages too, so they end before the first write.
             found |= {name: future.result() for name, future in background.items()}
-        self._require_same_rows(found, name)
+        self._require_same_rows(found)
         found |= self._stage(ACCOUNT, SUITE_LIMIT_S) | self._stage(AFTER, SUITE_LIMIT_S)
         self.context.accounts.remove(login_alone=True)
         self.failing_s = 0.0
         return found | self._stage(LAYER, LAYER_LIMIT_S)
 
-    def _require_same_rows(self, found: dict[str, list[Finding]], name: str) -> None:
+    def _require_same_rows(self, found: dict[str, list[Finding]]) -> None:
         """Before the suite's first write: raise DatabaseChanged when differences come from other rows."""
         wrong = any(isinstance(finding, Mismatch) for findings in found.values() for finding in findings)
         if wrong and (changed := self.context.site.outdated_paths()):
             raise DatabaseChanged(
-                f"{', '.join(changed[:MAX_MISMATCHES])}: another page now than before {name} was verified; stop "
-                "the program that changes the database, or name another one with --database"
+                f"{', '.join(changed[:MAX_MISMATCHES])}: another page now than before {self.context.stack} with layer "
+                f"{self.context.layer} was verified; stop the program that changes the database, or name another one "
+                "with --database"
             )
 
     def _stage(self, stage: str, limit_s: float) -> dict[str, list[Finding]]:
@@ -202,40 +171,42 @@ def findings(item: Check, context: Context) -> list[Finding]:
     return found
 
 
-def outcome(subject: Subject, item: Check, found: list[Finding], clones: Iterable[Context] = ()) -> Outcome:
-    """The record of what a check found; `clones` are the deployments with other values that it may have asked."""
+def outcome(context: Context, item: Check, found: list[Finding]) -> Outcome:
+    """The record of what a check found."""
     wrong = [finding for finding in found if isinstance(finding, Mismatch)]
-    request, serve = _again(subject, wrong, clones)
+    request, serve = _again(context, wrong)
     reasons = dict.fromkeys(finding.reason for finding in found if isinstance(finding, NotTried))
     return Outcome(
-        subject.stack,
-        subject.layer,
+        context.stack,
+        context.layer,
         item.name,
         not wrong,
         expected=_joined([finding.expected for finding in wrong]) if wrong else None,
         got=_joined([finding.got for finding in wrong]) if wrong else None,
         request=request,
         serve=serve,
-        declared=subject.declared.get(item.name),
+        declared=context.declared.get(item.name),
         group=item.group,
         figures={finding.name: finding.value for finding in found if isinstance(finding, Figure)},
         not_tried="; ".join(reasons) or None,
     )
 
 
-def _again(subject: Subject, wrong: list[Mismatch], clones: Iterable[Context]) -> tuple[str | None, str | None]:
+def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | None]:
     """The first wrong answer's request as a curl command, and the command that serves what it asks.
 
-    A target runs already. A deployment of ours is gone when its results are read, so `up --port 8000` serves it again.
+    A target runs already. A deployment of ours is gone when its results are read, so `up --port 8000` serves it again,
+    with the values of the clone that was asked.
     """
     sent = next((finding.sent for finding in wrong if finding.sent and finding.sent.command), None)
     request = sent.command if sent else None
-    if sent is None or request is None or subject.running is None:
+    if sent is None or request is None or context.running is None:
         return request, None
+    clones = context.clones.values()
     changes = next((clone.changes for clone in clones if clone.target.origin == sent.origin), {})
-    options = [*subject.options, *(word for name, value in changes.items() for word in ("--set", f"{name}={value}"))]
-    layer = ["--layer", subject.layer] if subject.layer != NO_LAYER else []
-    serve = shlex.join(["python", "-m", "bench", "up", subject.stack, *layer, *options, "--port", str(UP_PORT)])
+    options = [*context.options, *(word for name, value in changes.items() for word in ("--set", f"{name}={value}"))]
+    layer = ["--layer", context.layer] if context.layers else []
+    serve = shlex.join(["python", "-m", "bench", "up", context.stack, *layer, *options, "--port", str(UP_PORT)])
     return re.sub(rf":{urlsplit(sent.origin).port}(?!\d)", f":{UP_PORT}", request), serve
 
 

@@ -13,8 +13,9 @@ from bench.project.under_test import UnderTest
 from bench.records.records import Outcome
 from bench.serve.deployment import Running
 from bench.serve.render import names_used
+from bench.verify.context import Accounts, Context
 from bench.verify.site import DatabaseChanged, Site, described_accounts, learn, prepare
-from bench.verify.suite import Progress, Selection, Subject, run_suite
+from bench.verify.suite import Progress, Selection, run_suite
 from bench.verify.wire import Target
 
 
@@ -48,7 +49,7 @@ class Verifier:
         the second time DatabaseChanged is raised.
         """
         try:
-            found = run_suite(self._subject(running), self.selection, progress)
+            found = run_suite(self._context(running), self.selection, progress)
             if running.case.project.description.write:
                 # The described write stays: pages of the next deployment are others.
                 self._sites.clear()
@@ -57,22 +58,25 @@ class Verifier:
             print(f"{changed}; it is verified again", file=sys.stderr, flush=True)
         self._sites.clear()
         running.empty_layer()
-        return run_suite(self._subject(running), self.selection, progress)
+        return run_suite(self._context(running), self.selection, progress)
 
-    def _subject(self, running: Running) -> Subject:
+    def _context(self, running: Running) -> Context:
         case = running.case
         project = case.project
         if project.python not in self._sites:
             commands.warm_up(project)
             site = learn(project, case.database, running.env["DATABASE_URL"], self.write)
             self._sites[project.python] = prepare(site)
-        return Subject(
+        site = replace(self._sites[project.python], sends_uploads="media_url" in names_used(case))
+        env = project.environment(running.env)
+        return Context(
             Target.parse(running.url),
-            replace(self._sites[project.python], sends_uploads="media_url" in names_used(case)),
-            case.stack.name,
+            site,
             case.layers,
-            project.environment(running.env),
+            Accounts(site, env),
+            env,
+            case.stack.name,
             {item.check: item.reason for item in case.declares},
-            running,
             self.options,
+            running=running,
         )

@@ -8,8 +8,9 @@ from typing import Any
 from bench.catalog import catalog
 from bench.catalog.manifest import Layer
 from bench.records.records import NO_LAYER, Outcome
+from bench.verify.context import Accounts, Context
 from bench.verify.site import Site
-from bench.verify.suite import Selection, Subject, run_suite
+from bench.verify.suite import Selection, run_suite
 from bench.verify.wire import Target
 
 # The layer of the mutant.
@@ -39,4 +40,7 @@ def verified(
     chosen = Selection(**{name: tuple(value) if name != "thorough" else value for name, value in selection.items()})
     env = running.env if running else {}
     layers = (layer,) if isinstance(layer, Layer) else catalog.read().joined_layers(layer)
-    return run_suite(Subject(Target.parse(url), site, "stub", layers, env, declared or {}, running), chosen)
+    context = Context(
+        Target.parse(url), site, layers, Accounts(site, env), env, "stub", declared or {}, running=running
+    )
+    return run_suite(context, chosen)

@@ -119,7 +119,7 @@ def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(project, 
 
 def written(site: Site, url: str, command: str, bound_s: float = 5.0, layer: str = NO_LAYER) -> list[Finding]:
     described = saying(site, write=Write(command, "/notes/"))
-    layers = tuple(item for item in catalog.read().joined_layers(layer) if not item.is_none)
+    layers = catalog.read().joined_layers(layer)
     return list(becomes_fresh(Context(Target.parse(url), described, layers, Accounts(described, {})), bound_s))
 
 

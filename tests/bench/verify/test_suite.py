@@ -21,8 +21,9 @@ from bench.verify import rows, suite, wire
 from bench.verify.check import BEHAVIOUR
 from bench.verify.checks import connections as visits
 from bench.verify.checks import freshness, resources, store, web
+from bench.verify.context import Accounts, Context
 from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Mismatch, Sent
-from bench.verify.suite import LEFT_OUT, Subject, all_checks
+from bench.verify.suite import LEFT_OUT, all_checks
 from bench.verify.workers import NOT_BACK
 from tests.bench.verify.conftest import KEPT, verified
 from tests.bench.verify.mutant import FakeRunning, MutantSite
@@ -239,8 +240,9 @@ def test_a_request_to_a_deployment_with_other_values_is_repeated_with_them(mutan
 
 def test_a_request_is_repeated_at_the_printed_address_alone(mutant, site):
     sent = Sent("http://127.0.0.1:271", "GET", "/", (("Origin", "http://127.0.0.1:271"),), host="127.0.0.1:2715")
-    subject = Subject(wire.Target.parse("http://127.0.0.1:271"), site, "stub", (), running=FakeRunning(mutant, KEPT))
-    item = suite.outcome(subject, all_checks()[0], [Mismatch("this", "that", sent)])
+    target, running = wire.Target.parse("http://127.0.0.1:271"), FakeRunning(mutant, KEPT)
+    context = Context(target, site, (), Accounts(site, {}), stack="stub", running=running)
+    item = suite.outcome(context, all_checks()[0], [Mismatch("this", "that", sent)])
     assert shlex.split(item.request)[-5:] == [
         *("-H", "Host: 127.0.0.1:2715", "-H", "Origin: http://127.0.0.1:8000", "http://127.0.0.1:8000/")
     ]
@@ -275,7 +277,6 @@ def test_the_table_of_advisories_matches_the_checks():
 
 def test_a_second_server_with_a_cache_of_its_own_does_not_share_it(mutant, site):
     from bench.verify.checks.caching import answered_by
-    from bench.verify.context import Accounts, Context
 
     first = Context(wire.Target.parse(mutant.url), site, (KEPT,), Accounts(site, {}))
     other = replace(first)

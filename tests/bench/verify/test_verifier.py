@@ -28,7 +28,7 @@ def test_a_described_write_stays_so_that_the_next_deployment_has_other_pages(mon
     monkeypatch.setattr(commands, "warm_up", lambda project: None)
     monkeypatch.setattr(verifier, "learn", lambda *words, **more: Site({}, {}, Path(), "/static/", NO_COMMANDS))
     monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
-    monkeypatch.setattr(verifier, "run_suite", lambda subject, selection, progress: [])
+    monkeypatch.setattr(verifier, "run_suite", lambda context, selection, progress: [])
     known = catalog.read()
     case = bare(known.stack("gunicorn"), known.layers["none"], project=project, database=Database("sqlite"))
     running = SimpleNamespace(env={"DATABASE_URL": "x"}, url="http://127.0.0.1:1/", case=case)
