@@ -9,7 +9,6 @@ from bench.verify import page_parser
 from bench.verify.check import check
 from bench.verify.checks import caching
 from bench.verify.checks.bodies import following, next_answer
-from bench.verify.collected import source
 from bench.verify.context import Context
 from bench.verify.expect import Expectation, given, header, lacks, no_header, status, varies_if_coded
 from bench.verify.finding import Finding, Mismatch, NotTried
@@ -23,10 +22,6 @@ PAGE_HEADERS = (
     *("Content-Type", "Content-Security-Policy", "Cross-Origin-Opener-Policy", "Permissions-Policy"),
     *("Referrer-Policy", "Strict-Transport-Security", "X-Content-Type-Options", "X-Frame-Options", "Vary"),
 )
-# The types of what pages refer to.
-STYLES: tuple[str, ...] = ("text/css",)
-SCRIPTS: tuple[str, ...] = ("text/javascript", "application/javascript")
-PICTURES: tuple[str, ...] = ("image/",)
 # A probe view that raises.
 FAILURE = "/__probe__/failure"
 OWN_PAGE = "the site's own page"
@@ -77,28 +72,6 @@ def no_cookies(context: Context) -> Iterator[Finding]:
             yield from context.judge(answer, no_header("Set-Cookie", "no cookie"))
             if page_parser.Page(answer.text, path).form_with(TOKEN):
                 yield answer.wrong("no CSRF token", f"a form with {TOKEN}")
-
-
-@check("references")
-def references(context: Context) -> Iterator[Finding]:
-    """The style sheets, scripts, pictures and uploads that pages refer to exist with the right type."""
-    kinds: dict[str, tuple[str, ...]] = {}
-    for path in context.site.html_paths:
-        page = page_parser.Page(context.first(path).text, path)
-        for types, urls in ((STYLES, page.styles), (SCRIPTS, page.scripts), (PICTURES, page.pictures)):
-            kinds |= {url.partition("#")[0]: types for url in urls if url.startswith(context.site.file_urls)}
-        kinds |= {url: () for url in page.links if url.startswith(context.site.file_urls)}
-    uploads = "" if context.site.sends_uploads else context.site.media_url
-    unsent = [url for url in kinds if uploads and url.startswith(uploads)]
-    if unsent:
-        yield NotTried(f"{len(unsent)} uploads: no server of the stack sends files, see `python -m bench doctor`")
-    for url, types in ((url, kinds[url]) for url in kinds if url not in unsent):
-        answer = context.first(url)
-        empty = not answer.body and source(context.site, url) != b""
-        if answer.status != 200 or empty:
-            yield answer.wrong("status 200 and a body", f"status {answer.status}, {len(answer.body)} bytes")
-        elif not answer.content_type.startswith(types or ""):
-            yield answer.wrong(f"Content-Type: {types[0]}", given(answer, "Content-Type"))
 
 
 @check("repeat")

@@ -1,4 +1,4 @@
-"""Static files, from whichever server of the chain."""
+"""Static files, as collectstatic has collected them, from whichever server of the chain."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from bench.verify import page_parser
 from bench.verify.check import check
 from bench.verify.checks.pages import revalidation
-from bench.verify.collected import HASHED, is_compressed, source
 from bench.verify.context import Context
-from bench.verify.expect import body, given, header, no_server_error, status, varies_if_coded
+from bench.verify.expect import Expectation, body, given, header, no_server_error, status, varies_if_coded
 from bench.verify.finding import Finding, NotTried
-from bench.verify.wire import Answer
+from bench.verify.site import Site
 
 MANIFEST = "staticfiles.json"
 YEAR_S = 365 * 24 * 3600
@@ -24,11 +23,12 @@ RANGED_BYTES = 2_000
 # Ranges that ask for nothing, or for several parts at once.
 ODD_RANGES = ("bytes=9-1", "bytes=x", "bytes=-", "bytes=0-" + "9" * 40, "items=0-1", "bytes=0-9,20-29")
 RANGES = {"bytes=0-98": slice(0, 99), "bytes=1000-1999": slice(1000, 2000), "bytes=-99": slice(-99, None)}
-# Suffix -> the types that browsers take such a file by.
-TYPES = {
-    ".css": ("text/css",),
-    ".js": ("text/javascript", "application/javascript"),
-    ".mjs": ("text/javascript", "application/javascript"),
+# The types that browsers take a file by, as an answer's begins; and those of each suffix.
+STYLE, SCRIPT, PICTURE = ("text/css",), ("text/javascript", "application/javascript"), ("image/",)
+TYPES: dict[str, tuple[str, ...]] = {
+    ".css": STYLE,
+    ".js": SCRIPT,
+    ".mjs": SCRIPT,
     ".json": ("application/json",),
     ".webmanifest": ("application/manifest+json",),
     ".svg": ("image/svg+xml",),
@@ -36,28 +36,81 @@ TYPES = {
     ".jpg": ("image/jpeg",),
     ".webp": ("image/webp",),
     ".avif": ("image/avif",),
-    ".ico": ("image/",),
+    ".ico": PICTURE,
     ".woff2": ("font/woff2", "application/font-woff2"),
     ".wasm": ("application/wasm",),
     ".pdf": ("application/pdf",),
     ".txt": ("text/plain",),
 }
+# The hash that collectstatic puts into a name.
+HASHED = re.compile(r"\.[0-9a-f]{8,}(\.[^./]+)$")
 # Shorter ones gain nothing by compression.
 COMPRESSED_BYTES = 100
+
+
+def source(site: Site, path: str) -> bytes | None:
+    """The content of the project's file, as it is or as it was collected; None when there is no such file."""
+    name = unquote(path.partition("?")[0].removeprefix(site.static_url))
+    plain = HASHED.sub(r"\1", name)
+    # collectstatic rewrites the addresses inside style sheets.
+    names = [name] if plain != name and plain.endswith(".css") else [name, plain]
+    for each in names:
+        file = Path(site.static, each)
+        if file.is_file() and file.resolve().is_relative_to(site.static.resolve()):
+            return file.read_bytes()
+    return None
+
+
+def is_compressed(site: Site, path: str) -> bool:
+    """Whether collectstatic wrote a compressed copy beside a file, as it has to on a strict site."""
+    name = unquote(path.partition("?")[0].removeprefix(site.static_url))
+    return site.description.strict or Path(site.static, f"{name}.gz").is_file()
+
+
+@check("references")
+def references(context: Context) -> Iterator[Finding]:
+    """The style sheets, scripts, pictures and uploads that pages refer to exist with the right type."""
+    kinds: dict[str, tuple[str, ...]] = {}
+    for path in context.site.html_paths:
+        page = page_parser.Page(context.first(path).text, path)
+        for kind, urls in ((STYLE, page.styles), (SCRIPT, page.scripts), (PICTURE, page.pictures)):
+            kinds |= {url.partition("#")[0]: kind for url in urls if url.startswith(context.site.file_urls)}
+        kinds |= {url: () for url in page.links if url.startswith(context.site.file_urls)}
+    uploads = "" if context.site.sends_uploads else context.site.media_url
+    unsent = [url for url in kinds if uploads and url.startswith(uploads)]
+    if unsent:
+        yield NotTried(f"{len(unsent)} uploads: no server of the stack sends files, see `python -m bench doctor`")
+    for url in (url for url in kinds if url not in unsent):
+        answer, types = context.first(url), kinds[url]
+        empty = not answer.body and source(context.site, url) != b""
+        if answer.status != 200 or empty:
+            yield answer.wrong("status 200 and a body", f"status {answer.status}, {len(answer.body)} bytes")
+        elif not answer.content_type.startswith(types or ""):
+            yield answer.wrong(f"Content-Type: {types[0]}", given(answer, "Content-Type"))
 
 
 @check("static-files")
 def static_files(context: Context) -> Iterator[Finding]:
     """A small and a large static file arrive whole, with their type and length."""
     for path in dict.fromkeys((context.site.url("static_small"), context.site.url("static_large"))):
-        answer, types = context.first(path), TYPES.get(Path(path).suffix)
+        answer = context.first(path)
         length = str(len(answer.body))
-        yield from context.judge(answer, status(200))
-        if types:
-            right = header("Content-Type", lambda value: value.startswith(types), types[0])  # noqa: B023
+        whole = header("Content-Length", length.__eq__, f"Content-Length {length}")
+        for right in (status(200), _typed(Path(path).suffix), _as_collected(context, path), whole):
             yield from context.judge(answer, right)
-        yield from _as_collected(context, path, answer)
-        yield from context.judge(answer, header("Content-Length", length.__eq__, f"Content-Length {length}"))
+
+
+def _typed(suffix: str) -> Expectation:
+    """A type that browsers take such a file by; any for an unknown suffix."""
+    types = TYPES.get(suffix, ("",))
+    return header("Content-Type", lambda value: value.startswith(types), types[0])
+
+
+def _as_collected(context: Context, path: str) -> Expectation:
+    """The bytes of the project's file, where that is known."""
+    found = source(context.site, path)
+    right = body(found or b"", f"the {len(found or b'')} bytes of the project's file")
+    return Expectation(right.words, lambda answer: None if found is None else right.wrong(answer))
 
 
 @check("static-types")
@@ -69,10 +122,8 @@ def static_types(context: Context) -> Iterator[Finding]:
         raise NotTried("the project has no static file of a known kind here")
     for suffix, path in kinds.items():
         url = context.site.static_url + quote(path.relative_to(context.site.static).as_posix())
-        types = TYPES[suffix]
         for coding in ("identity", "gzip", "br"):
-            right = header("Content-Type", lambda value: value.startswith(types), types[0])  # noqa: B023
-            yield from context.ask(url, status(200), right, headers={"Accept-Encoding": coding})
+            yield from context.ask(url, status(200), _typed(suffix), headers={"Accept-Encoding": coding})
 
 
 @check("static-content")
@@ -81,17 +132,12 @@ def static_content(context: Context) -> Iterator[Finding]:
     compressed arrive so at clients of gzip."""
     for path in _referred(context):
         answer = context.first(path)
-        yield from _as_collected(context, path, answer)
+        yield from context.judge(answer, _as_collected(context, path))
         right = (body(answer.content, "the same file"), varies_if_coded())
         coded = yield from context.ask(path, *right, headers={"Accept-Encoding": "gzip"})
         large = path.endswith(".css") and len(answer.body) >= COMPRESSED_BYTES
         if large and is_compressed(context.site, path) and coded.coding != "gzip":
             yield coded.wrong("Content-Encoding: gzip", coded.coding)
-
-
-def _as_collected(context: Context, path: str, answer: Answer) -> Iterator[Finding]:
-    if (collected := source(context.site, path)) is not None:
-        yield from context.judge(answer, body(collected, f"the {len(collected)} bytes of the project's file"))
 
 
 @check("static-lifetime")
