@@ -23,7 +23,7 @@ from bench.serve.case import Case
 from bench.serve.layout import LOOPBACK, Places
 from bench.serve.render import Wiring
 from bench.verify.context import Accounts, Context
-from bench.verify.target import Target, Via
+from bench.verify.wire import Target, Via
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,16 @@ import contextlib
 import gzip
 import socket
 import ssl
-import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
 
 import h11
 
+from bench.errors import BenchError
 from bench.verify.finding import Mismatch, Sent
-from bench.verify.target import Target as Target
 
 TIMEOUT_S = 10.0
 # The longest block of headers of an answer.
@@ -29,6 +30,58 @@ EARLY_BYTES = 80
 USUAL = (("User-Agent", "verify"), ("Accept", "*/*"), ("Accept-Encoding", "identity"))
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Via:
+    """Where connections to a target really go, such as into a tunnel.
+
+    tls      whether it is spoken there
+    headers  sent with each request, as a balancer before the target would send them
+    """
+
+    host: str
+    port: int
+    tls: bool
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where the site is served: the front port of a deployment, or a site that is already running."""
+
+    scheme: str
+    host: str
+    port: int
+    via: Via | None = None
+
+    @classmethod
+    def parse(cls, url: str) -> Target:
+        """The target at `http://host:port/`; raises BenchError when the text is no such address."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+            raise BenchError(f"--target {url}: not the address of a site; write it as http://127.0.0.1:8000/")
+        return cls(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80))
+
+    @property
+    def netloc(self) -> str:
+        """Host and port as in a Host header: without the scheme's default port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        default = {"http": 80, "https": 443}[self.scheme]
+        return host if self.port == default else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.netloc}"
+
+    @property
+    def tls(self) -> bool:
+        """Whether connections speak it."""
+        return self.via.tls if self.via else self.scheme == "https"
 
 
 class BadAnswer(Exception):
@@ -167,10 +220,10 @@ class Connection:
 
     def __init__(self, target: Target, timeout_s: float | None = None, receive_buffer: int | None = None):
         self.target = target
-        self.socket = _connected(target, timeout_s or TIMEOUT_S, receive_buffer)
+        self.socket = connected(target, timeout_s or TIMEOUT_S, receive_buffer)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if target.tls:
-            self.socket = _tls().wrap_socket(self.socket, server_hostname=target.host)
+            self.socket = tls_context().wrap_socket(self.socket, server_hostname=target.host)
         # What has come and was not read yet.
         self._left = b""
 
@@ -291,11 +344,10 @@ class Connection:
         return self._left
 
 
-def fetch(target: Target, path: str | bytes, headers: Headers = (), **how: object) -> Answer:
-    """The answer to one request on a connection of its own; `how` is method, body, host and version of `exchange`."""
-    method = str(how.pop("method", "GET"))
+def fetch(target: Target, path: str | bytes, headers: Headers = (), method: str = "GET", **how: Any) -> Answer:
+    """The answer to one request on a connection of its own; `how` is body, host and version of `exchange`."""
     with Connection(target) as connection:
-        return connection.exchange(method, path, headers, **how)  # type: ignore[arg-type]
+        return connection.exchange(method, path, headers, **how)
 
 
 def _answer(method: str, head: h11.Response, body: bytes, sent: Sent | None) -> Answer:
@@ -309,29 +361,8 @@ def _answer(method: str, head: h11.Response, body: bytes, sent: Sent | None) -> 
     return Answer(head.status_code, f"HTTP/{head.http_version.decode()}", headers, body, delimited, sent)
 
 
-def handshake(target: Target, version: ssl.TLSVersion) -> tuple[ssl.SSLContext, ssl.SSLSession | None] | None:
-    """The session of a connection in this version of TLS, which may be resumed; None where the server refuses that."""
-    with warnings.catch_warnings():
-        # Old versions, which are to be refused.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        context = _tls()
-        context.minimum_version = context.maximum_version = version
-        context.set_ciphers("ALL:@SECLEVEL=0")
-    try:
-        with context.wrap_socket(_connected(target, TIMEOUT_S, None), server_hostname=target.host) as opened:
-            return context, opened.session
-    except (ssl.SSLError, ConnectionError):
-        return None
-
-
-def resumes(target: Target, context: ssl.SSLContext, session: ssl.SSLSession | None) -> bool:
-    """Whether another connection resumes the session."""
-    connected = _connected(target, TIMEOUT_S, None)
-    with context.wrap_socket(connected, server_hostname=target.host, session=session) as opened:
-        return bool(opened.session_reused)
-
-
-def _connected(target: Target, timeout_s: float, receive_buffer: int | None) -> socket.socket:
+def connected(target: Target, timeout_s: float, receive_buffer: int | None = None) -> socket.socket:
+    """A socket that is connected to where the target really is."""
     error: OSError | None = None
     host, port = (target.via.host, target.via.port) if target.via else (target.host, target.port)
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
@@ -350,8 +381,8 @@ def _connected(target: Target, timeout_s: float, receive_buffer: int | None) -> 
     raise error or OSError(f"no address for {host}")
 
 
-def _tls() -> ssl.SSLContext:
-    # Deployments have self-signed certificates.
+def tls_context() -> ssl.SSLContext:
+    """How TLS is spoken: deployments have self-signed certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from ssl import TLSVersion
+from ssl import SSLContext, SSLError, SSLSession, TLSVersion
 
 from bench.verify import wire
 from bench.verify.check import AFTER, check
@@ -13,7 +14,7 @@ from bench.verify.context import Context
 from bench.verify.crowd import CROWD_S, Clients
 from bench.verify.expect import REFUSED, Expectation, body, has, no_header, no_server_error, status, status_in
 from bench.verify.finding import NEEDS_DATABASE, Finding, Mismatch, NotTried
-from bench.verify.wire import Answer, BadAnswer, Closed, Connection
+from bench.verify.wire import Answer, BadAnswer, Closed, Connection, Target
 
 MAX_CLIENTS, MIN_CLIENTS = 100, 10
 SLOW_PIECES = 6
@@ -160,12 +161,30 @@ def tls(context: Context) -> Iterator[Finding]:
     if not context.target.tls:
         raise NotTried("it speaks no TLS: give --set listener=tls")
     for version, right in ((TLSVersion.TLSv1_3, True), (TLSVersion.TLSv1_2, True), (TLSVersion.TLSv1_1, False)):
-        spoken = wire.handshake(context.target, version) is not None
+        spoken = _handshake(context.target, version) is not None
         if spoken is not right:
             yield Mismatch(f"{version.name}: {'spoken' if right else 'refused'}", "refused" if right else "spoken")
-    session = wire.handshake(context.target, TLSVersion.TLSv1_2)
-    if session and not wire.resumes(context.target, *session):
-        yield Mismatch("a second connection resumes the first one's session", "a whole handshake")
+    if first := _handshake(context.target, TLSVersion.TLSv1_2):
+        ours, session = first
+        connected = wire.connected(context.target, wire.TIMEOUT_S)
+        with ours.wrap_socket(connected, server_hostname=context.target.host, session=session) as second:
+            if not second.session_reused:
+                yield Mismatch("a second connection resumes the first one's session", "a whole handshake")
+
+
+def _handshake(target: Target, version: TLSVersion) -> tuple[SSLContext, SSLSession | None] | None:
+    """The session of a connection in this version of TLS, which may be resumed; None where the server refuses that."""
+    with warnings.catch_warnings():
+        # Old versions, which are to be refused.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        ours = wire.tls_context()
+        ours.minimum_version = ours.maximum_version = version
+        ours.set_ciphers("ALL:@SECLEVEL=0")
+    try:
+        with ours.wrap_socket(wire.connected(target, wire.TIMEOUT_S), server_hostname=target.host) as opened:
+            return ours, opened.session
+    except (SSLError, ConnectionError):
+        return None
 
 
 @check("concurrency", stage=AFTER)
