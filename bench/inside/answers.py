@@ -5,7 +5,7 @@ The address has the description, JSON in base64 (RFC 4648, section 5), and a nam
     status   of the answer
     headers  [name, value] pairs, written as they are: Django's helpers would tidy them
     does     names of ACTS
-    shows    what the page shows besides of its request: `session`, `cookie NAME`, or the name of a header
+    shows    what the page shows besides of its request (bench.inside.pages.rendered)
     bare     true leaves out `Vary: Cookie`, which pages have else
 """
 
@@ -15,17 +15,14 @@ import base64
 import json
 import secrets
 from collections.abc import Callable, Iterator
-from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, StreamingHttpResponse
 from django.middleware.csrf import get_token
 from django.utils.cache import patch_vary_headers
 from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods
 
-from bench.inside.pages import FILLING
-from bench.inside.rendered import probe_page
+from bench.inside.pages import rendered
 from benchapp.caching.django_cache import cache_public_page
 from benchapp.caching.rendering import render_id
 
@@ -40,7 +37,7 @@ def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
     """The answer that the address describes."""
     try:
         said = json.loads(base64.urlsafe_b64decode(spelt + "=" * (-len(spelt) % 4)))
-        response = _page(request, said.get("shows", []))
+        response = rendered(request, shows=said.get("shows", []))
         for act in said.get("does", []):
             response = ACTS[act](request, response)
     except (ValueError, KeyError, AttributeError):
@@ -51,20 +48,6 @@ def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
     if not said.get("bare"):
         patch_vary_headers(response, ["Cookie"])
     return response
-
-
-def _page(request: HttpRequest, shows: list[str]) -> HttpResponse:
-    lines: list[tuple[str, Any]] = [("method", request.method), ("path", request.path)]
-    lines.append(("query", request.META.get("QUERY_STRING", "")))
-    for name in shows:
-        if name == "session":
-            lines.append((name, request.COOKIES.get(settings.SESSION_COOKIE_NAME, "nobody")))
-        elif name.startswith("cookie "):
-            lines.append((name, request.COOKIES.get(name.removeprefix("cookie "), "none")))
-        else:
-            # An empty header is not an absent one.
-            lines.append((name, f"[{request.headers[name]}]" if name in request.headers else "absent"))
-    return probe_page([*lines, ("filling", FILLING)])
 
 
 def _streaming(request: HttpRequest, response: HttpResponse) -> StreamingHttpResponse:

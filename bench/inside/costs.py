@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from bench.inside.rendered import probe_page
+from bench.inside.pages import probe_page
 from benchapp.caching.fragments import cached_value, page_generation
 from benchapp.caching.rendering import public_page as page
 

@@ -1,9 +1,15 @@
-"""What an anonymous visitor gets at a path, asked in process; a part of inspect_project."""
+"""What an anonymous visitor gets at a path, asked in process, and which line makes the page vary with cookies, reads
+or sets one; a part of inspect_project."""
 
 import contextlib
+import sys
 
-from cookie_causes import causes
-from error_words import in_words
+from error_words import in_words, line_of
+
+# Where Django acts for others: the line that asked for it is the cause.
+FOR_OTHERS = ("django.http", "django.utils", "django.contrib.sessions", "django.middleware.csrf", "django.template")
+# What calls a middleware or a view: the frames outside of it are of others.
+CALLERS = ("django.core.handlers", "django.test")
 
 
 def usable_databases():
@@ -59,3 +65,87 @@ def rolled_back(transaction, alias):
     with transaction.atomic(using=alias):
         yield
         transaction.set_rollback(True, using=alias)
+
+
+@contextlib.contextmanager
+def causes():
+    """Yields a dictionary that gets the first cause of each: `session` (it was read), `vary`, the name of a cookie that
+    is set, or `reads NAME` of one that is read.
+
+    A cause is a line of a template or of the project, `base.html:12`, or the name of a package's module.
+    """
+    from django.conf import settings
+    from django.contrib.sessions.backends.base import SessionBase
+    from django.core.handlers.wsgi import WSGIRequest
+    from django.http.response import HttpResponseBase, ResponseHeaders
+    from django.middleware import csrf
+
+    found = {}
+
+    def watched(function, name_of):
+        def wrapper(*args, **kwargs):
+            # Whatever goes wrong here is not the project's fault.
+            with contextlib.suppress(Exception):
+                if name := name_of(*args, **kwargs):
+                    found.setdefault(name, _cause(sys._getframe(1)))
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    def varies(headers, name, value, **more):
+        return "vary" if name.lower() == "vary" and "cookie" in str(value).lower() else None
+
+    read = property(watched(SessionBase._session.fget, lambda session: "session"))
+    with contextlib.ExitStack() as undo:
+        for owner, name, replacement in (
+            (SessionBase, "_session", read),
+            (WSGIRequest, "COOKIES", _watched_cookies(WSGIRequest, watched)),
+            (ResponseHeaders, "__setitem__", watched(ResponseHeaders.__setitem__, varies)),
+            (HttpResponseBase, "set_cookie", watched(HttpResponseBase.set_cookie, lambda _, key, *more, **named: key)),
+            # The middleware sets this cookie later.
+            (csrf, "_add_new_csrf_cookie", watched(csrf._add_new_csrf_cookie, lambda _: settings.CSRF_COOKIE_NAME)),
+        ):
+            undo.callback(setattr, owner, name, vars(owner)[name])
+            setattr(owner, name, replacement)
+        yield found
+
+
+def _watched_cookies(request_class, watched):
+    """What takes the place of a request's attribute COOKIES."""
+    from django.conf import settings
+    from django.utils.functional import cached_property
+
+    known = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, "messages")
+
+    def reads(_, name, *default):
+        # Those of analytics change no page.
+        return None if name in known or name.startswith(("_", "utm_")) else f"reads {name}"
+
+    class Cookies(dict):
+        """The cookies of a request, with the ways in which views read one."""
+
+        __getitem__ = watched(dict.__getitem__, reads)
+        __contains__ = watched(dict.__contains__, reads)
+        get = watched(dict.get, reads)
+
+    parsed = vars(request_class)["COOKIES"].func
+    cookies = cached_property(lambda request: Cookies(parsed(request)))
+    cookies.__set_name__(request_class, "COOKIES")
+    return cookies
+
+
+def _cause(frame):
+    """The innermost line of a template, of the project or of a package; else of Django, or empty."""
+    django = ""
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if module.startswith(CALLERS):
+            break
+        if line := line_of(frame, frame.f_lineno):
+            return line
+        if module.partition(".")[0] not in ("django", "contextlib", "asgiref"):
+            return module
+        if not module.startswith(FOR_OTHERS):
+            django = django or module
+        frame = frame.f_back
+    return django

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import uuid
+from collections.abc import Iterable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, UnreadablePostError
 from django.utils.cache import patch_vary_headers
-from django.utils.html import escape
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import mark_safe
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
-from bench.inside.rendered import account_name, probe_page
 from benchapp.caching.rendering import public_page as page
 
 # Above the default item limit of memcached, 1 MB.
 LARGE_BYTES = 1_200_000
 # Makes the page as long as a small page of the site.
 FILLING = "These words make the page as long as a page is. " * 40
+# What an ordinary page shows of its request.
+USUAL = ("user", "Authorization")
 
 COMPRESS = {"gzip": gzip.compress}
 with contextlib.suppress(ImportError):
@@ -27,16 +31,40 @@ with contextlib.suppress(ImportError):
     COMPRESS = {"br": brotli.compress} | COMPRESS
 
 
-def rendered(request: HttpRequest, body: str = FILLING) -> HttpResponse:
-    """A page that shows the request it was rendered for."""
-    shown = {
-        "method": request.method,
-        "path": request.path,
-        "query": request.META.get("QUERY_STRING", ""),
-        "user": account_name(request),
-        "authorization": request.META.get("HTTP_AUTHORIZATION", ""),
-    }
-    return probe_page([*shown.items(), ("filling", mark_safe(body))])
+def probe_page(lines: Iterable[tuple[str, object]]) -> HttpResponse:
+    """A small and complete page of paragraphs, each an id with its text; the first is the id of the rendering, as in
+    X-Render-Id.
+
+    A cache may store the body alone, so the body itself must prove a cache hit, and by its end that it is whole.
+    """
+    render_id = uuid.uuid4().hex
+    body = format_html_join("\n", '<p id="{}">{}</p>', [("render-id", render_id), *lines, ("whole", render_id)])
+    text = format_html('<!doctype html>\n<html lang="en">\n<title>Probe</title>\n{}\n</html>\n', body)
+    return HttpResponse(text, headers={"X-Render-Id": render_id})
+
+
+def account_name(request: HttpRequest) -> str:
+    """The name of the account that is logged in; `nobody` without one, and in a project without accounts."""
+    user = getattr(request, "user", None)
+    return user.get_username() if user is not None and user.is_authenticated else "nobody"
+
+
+def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = USUAL) -> HttpResponse:
+    """A page that shows its request: the method, path and query, and of `user`, `session`, `cookie NAME` and names of
+    headers those that it is to show."""
+    lines = [("method", request.method), ("path", request.path), ("query", request.META.get("QUERY_STRING", ""))]
+    for name in shows:
+        if name == "user":
+            value = account_name(request)
+        elif name == "session":
+            value = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "nobody")
+        elif name.startswith("cookie "):
+            value = request.COOKIES.get(name.removeprefix("cookie "), "none")
+        else:
+            # An empty header is not an absent one.
+            value = f"[{request.headers[name]}]" if name in request.headers else "absent"
+        lines.append((name, value))
+    return probe_page([*lines, ("filling", mark_safe(body))])
 
 
 @page

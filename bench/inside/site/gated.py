@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from bench.inside.rendered import probe_page
+from bench.inside.pages import probe_page
 from bench.inside.site import render_gate
 from bench.inside.site.rows import large_page, made_by_probe, title_of
 from benchapp.caching.fragments import cached_value, page_generation

@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from bench.inside.rendered import probe_page
+from bench.inside.pages import probe_page
 from bench.inside.site import render_gate
 from benchapp import pagination
 from benchapp.caching.invalidation import StalePages, invalidate

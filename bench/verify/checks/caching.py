@@ -164,13 +164,13 @@ def vary(context: Context) -> Iterator[Finding]:
 @check("authorization", require_probes)
 def authorization(context: Context) -> Iterator[Finding]:
     """A request with an Authorization header gets a rendering of its own, which no other request gets."""
-    path, mine = new_path(), shows("authorization", BASIC["Authorization"])
+    path, mine = new_path(), shows("Authorization", f"[{BASIC['Authorization']}]")
     own = repeat(context, path, TIMES, BASIC)
     yield from distinct(own, map(render_id, own), "renderings")
     for answer in own:
         yield from context.judge(answer, mine)
     until_hit(context, path, tries=4)
-    answer = yield from context.ask(path, shows("authorization", ""), when="without Authorization")
+    answer = yield from context.ask(path, shows("Authorization", "absent"), when="without Authorization")
     if is_hit(answer, own):
         yield answer.wrong("a page of its own", "the page of an authorized visitor")
     yield from context.ask(path, mine, headers=BASIC, when="after others")
