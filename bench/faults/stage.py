@@ -239,7 +239,7 @@ def _accounts(site: Site, running: Running, notes: list[str]) -> Iterator[list[t
     try:
         accounts = site.create_accounts(ACCOUNTS)
     except NotTried as error:
-        notes.append(f"no visitor is signed in: {error.reason}")
+        notes.append(f"no visitor is signed in: {error}")
         yield []
         return
     try:

@@ -30,10 +30,7 @@ def status_in(right: Container[int], words: str) -> Expectation:
 
 refused = status_in(REFUSED, "status 400 to 499")
 no_server_error = status_in(range(500), "a status below 500")
-
-
-def redirect() -> Expectation:
-    return status_in(range(300, 400), "a redirect")
+redirect = status_in(range(300, 400), "a redirect")
 
 
 def has(*words: str, what: str = "") -> Expectation:

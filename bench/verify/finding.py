@@ -91,9 +91,5 @@ class Figure:
 class NotTried(Exception):
     """The check cannot be made here, and why. A check yields it to say more, or raises it to end."""
 
-    def __init__(self, reason: str):
-        super().__init__(reason)
-        self.reason = reason
-
 
 Finding = Mismatch | Figure | NotTried

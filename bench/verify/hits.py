@@ -149,12 +149,12 @@ def rendered_each_time(context: Context, path: str, status: int = 200) -> Iterat
     answers = repeat(context, path)
     if wrong := [answer for answer in answers if answer.status != status]:
         yield wrong[0].wrong(f"status {status}")
-    yield from distinct(answers, map(render_id, answers), "renderings")
+    yield from distinct(answers, "renderings")
 
 
-def distinct(answers: list[Answer], found: Iterable[str | None], what: str) -> Iterator[Finding]:
-    """What is wrong unless the answers have so many different renderings, cookies or tokens."""
-    found = list(found)
+def distinct(answers: list[Answer], what: str, found: Iterable[str | None] | None = None) -> Iterator[Finding]:
+    """What is wrong unless the answers are all different renderings, or the cookies `found` in them all differ."""
+    found = [render_id(answer) for answer in answers] if found is None else list(found)
     if len(set(found)) < len(found) or None in found:
         got = f"{len(set(found) - {None})}: it was cached"
         yield answers[-1].wrong(f"{len(found)} {what} for {len(answers)} requests", got)

@@ -81,10 +81,6 @@ class Writer:
             self.removed.add(row.author)
         return written
 
-    def write_by_command(self, row: Row, what: str) -> Row:
-        """The same in a process of its own, which ends before this returns; raises BenchError when it fails."""
-        return Row(**self.context.site.write_row(row.author, what, self.context.env))
-
     def gate(self, row: Row, what: str) -> int:
         """`close`, `open` or `look` at the gate of the row's gated page; how many renderings wait at it."""
         return int(_json(self._post(f"/__probe__/gate/{row.author}/{what}/"))["waiting"])

@@ -175,7 +175,7 @@ def outcome(context: Context, item: Check, found: list[Finding]) -> Outcome:
     """The record of what a check found."""
     wrong = [finding for finding in found if isinstance(finding, Mismatch)]
     request, serve = _again(context, wrong)
-    reasons = dict.fromkeys(finding.reason for finding in found if isinstance(finding, NotTried))
+    reasons = dict.fromkeys(str(finding) for finding in found if isinstance(finding, NotTried))
     return Outcome(
         context.stack,
         context.layer,

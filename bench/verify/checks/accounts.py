@@ -62,7 +62,7 @@ def login(context: Context) -> Iterator[Finding]:
     visitor = Visitor(context.target)
     answer = visitor.log_in(path, account)
     require_password(context.site, answer)
-    yield from context.judge(answer, redirect(), leads_to(context, None), when="with the right password")
+    yield from context.judge(answer, redirect, leads_to(context, None), when="with the right password")
     cookie = next((line for line in answer.all("Set-Cookie") if line.startswith(f"{session}=")), "none")
     if answer.redirects and "httponly" not in cookie.lower():
         yield answer.wrong(f"Set-Cookie: {session} with HttpOnly", cookie)
@@ -123,7 +123,7 @@ def write_comment(context: Context, visitor: Visitor, form: Form) -> Generator[F
     """Write a comment, and see it at once; returns its words and the answer."""
     words = f"verified {secrets.token_hex(8)}"
     answer = visitor.write_into(form, words)
-    yield from context.judge(answer, redirect(), leads_to(context, None))
+    yield from context.judge(answer, redirect, leads_to(context, None))
     if answer.redirects:
         yield from context.judge(visitor.follow(answer), has(words, what="the comment"), when="by its author")
     return words, answer
@@ -136,7 +136,7 @@ def comment_needs_login(context: Context) -> Iterator[Finding]:
     visitor = Visitor(context.target)
     answer = visitor.write_into(form, "by nobody", **{TOKEN: visitor.token(login) or ""})
     there = header("Location", lambda value: login in value, f"Location {login}")
-    yield from context.judge(answer, redirect(), leads_to(context, None), there, when="without login")
+    yield from context.judge(answer, redirect, leads_to(context, None), there, when="without login")
 
 
 @check("comment-without-token", stage=ACCOUNT)

@@ -140,7 +140,7 @@ def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterato
     """What is wrong unless each visitor gets their own Set-Cookie."""
     answers = repeat(context, path, TIMES, headers)
     lines = [line.split(";")[0] for answer in answers for line in answer.all("Set-Cookie")]
-    yield from distinct(answers, [*lines, *[None] * (TIMES - len(lines))], "cookies")
+    yield from distinct(answers, "cookies", [*lines, *[None] * (TIMES - len(lines))])
 
 
 @check("vary", require_probes)
@@ -158,7 +158,7 @@ def vary(context: Context) -> Iterator[Finding]:
     for name in ("Accept-Language", "User-Agent"):
         path = with_headers(Vary=name)
         answers = [context.get(path, {name: value}) for value in VALUES]
-        yield from distinct(answers, map(render_id, answers), f"renderings for values of {name}")
+        yield from distinct(answers, f"renderings for values of {name}")
 
 
 @check("authorization", require_probes)
@@ -166,7 +166,7 @@ def authorization(context: Context) -> Iterator[Finding]:
     """A request with an Authorization header gets a rendering of its own, which no other request gets."""
     path, mine = new_path(), shows("Authorization", f"[{BASIC['Authorization']}]")
     own = repeat(context, path, TIMES, BASIC)
-    yield from distinct(own, map(render_id, own), "renderings")
+    yield from distinct(own, "renderings")
     for answer in own:
         yield from context.judge(answer, mine)
     until_hit(context, path, tries=4)
@@ -214,7 +214,7 @@ def other_methods(context: Context) -> Iterator[Finding]:
         sent = repeat(context, path, method=method, body=b"a=1")
         read = repeat(context, path)
         sent += repeat(context, path, method=method, body=b"a=1")
-        yield from distinct(sent, map(render_id, sent), "renderings")
+        yield from distinct(sent, "renderings")
         for expected, answers in ((method, sent), ("GET", read)):
             for answer in answers:
                 yield from context.judge(answer, shows("method", expected))
@@ -224,7 +224,7 @@ def other_methods(context: Context) -> Iterator[Finding]:
 def streaming(context: Context) -> Iterator[Finding]:
     """A streamed page arrives whole and is not cached: a half-sent page does not show that the rest failed."""
     answers = repeat(context, answering(does=["stream"]))
-    yield from distinct(answers, map(render_id, answers), "renderings")
+    yield from distinct(answers, "renderings")
     for answer in answers:
         yield from context.judge(answer, whole())
 
@@ -238,7 +238,7 @@ def broken_off(context: Context) -> Iterator[Finding]:
         with contextlib.suppress(BadAnswer, OSError):
             answers.append(wire.fetch(context.target, path))
     right = [answer for answer in answers if answer.status == 200]
-    yield from distinct(right, map(render_id, right), "renderings")
+    yield from distinct(right, "renderings")
 
 
 @check("shared-cache", thorough=True)

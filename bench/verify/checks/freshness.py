@@ -98,7 +98,7 @@ def commands(context: Context) -> Iterator[Finding]:
         with Clients(context, paths, READERS, pause_s=PAUSE_S):
             # A cache in front is purged by the first write, and must not get the page from before the second one.
             written = writer.write(row, "edit")
-            new = writer.write_by_command(written, "edit")
+            new = Row(**context.site.write_row(written.author, "edit", context.env))
             yield from rows.soon_right(context, new, written, "a command's edit")
 
 

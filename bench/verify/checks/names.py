@@ -123,8 +123,8 @@ ESCAPES = (
 @check("path-escapes")
 def path_escapes(context: Context) -> Iterator[Finding]:
     """Dot segments and encoded slashes never lead out of the static root, nor to a file of the project."""
-    for path in (located(context, path.encode()).decode() for path in FILES):
-        yield from _refused(context, (yield from context.ask(path, no_file)))
+    for path in FILES:
+        yield from _refused(context, (yield from context.ask(located(context, path), no_file)))
 
 
 @check("odd-paths")
@@ -144,7 +144,7 @@ def broken_escapes(context: Context) -> Iterator[Finding]:
         yield from _refused(context, context.get(path), may_lead=False)
 
 
-def located(context: Context, path: bytes) -> bytes:
+def located(context: Context, path: str | bytes) -> bytes:
     """A path below those of the site: of its static files (`bare` without the last slash) or one of them (`small`),
     of a page below which there are others (`section`), and of the file of its settings."""
     site = context.site
@@ -156,9 +156,10 @@ def located(context: Context, path: bytes) -> bytes:
         "section": site.urls.get("section", SECTION),
         "settings": f"{settings.replace('.', '/')}.py",
     }
+    found = path if isinstance(path, bytes) else path.encode()
     for word, stands_for in words.items():
-        path = path.replace(b"{%s}" % word.encode(), stands_for.encode())
-    return path
+        found = found.replace(b"{%s}" % word.encode(), stands_for.encode())
+    return found
 
 
 def _refused(context: Context, answer: Answer, *, may_lead: bool = True) -> Iterator[Finding]:
@@ -205,11 +206,9 @@ def raw_names(context: Context) -> Iterator[Finding]:
 @check("other-files", group=NAMES)
 def other_files(context: Context) -> Iterator[Finding]:
     """No path leads to a file outside the pages, nor to what a layer stores beside them."""
-    for path in ESCAPES:
-        yield from context.ask(located(context, path.encode()).decode(), no_file, no_server_error)
-    for path in OWN_FILES:
-        answer = yield from context.ask(located(context, path.encode()).decode(), no_file, no_server_error)
-        if context.site.has_404 and not (400 <= answer.status < 500 or answer.status in (301, 302)):
+    for path in (*ESCAPES, *OWN_FILES):
+        answer = yield from context.ask(located(context, path), no_file, no_server_error)
+        if path in OWN_FILES and context.site.has_404 and answer.status not in (*REFUSED, 301, 302):
             yield answer.wrong("status 400 to 499", f"status {answer.status}, {len(answer.body)} bytes")
     # Servers treat such a request differently, with and without the layer.
     yield from own_pages(context, OWN_KEYS)

@@ -23,7 +23,6 @@ from bench.verify.hits import (
     distinct,
     is_hit,
     new_path,
-    render_id,
     repeat,
     require_probes,
     shows,
@@ -53,10 +52,7 @@ def readers(context: Context) -> list[Visitor]:
 
 def _not_theirs(reader: Visitor, answer: Answer, everybody: Iterable[Visitor], own: bool) -> Iterator[Finding]:
     """What of others, or what not of their `own`, a visitor sees on a page."""
-    what, text = (
-        f"{answer.sent and answer.sent.method} {answer.sent and answer.sent.path!s} by {reader.who}",
-        answer.text,
-    )
+    what, text = f"{answer.sent and f'{answer.sent.method} {answer.sent.path!s}'} by {reader.who}", answer.text
     for other in everybody:
         if other.proof and other is not reader and other.proof in text:
             yield answer.wrong(f"not what only {other.who} may see", other.proof, what)
@@ -171,7 +167,7 @@ def signed_in_not_kept(context: Context) -> Iterator[Finding]:
     until_hit(context, path, tries=4)
     others = repeat(context, path)
     own += [visitor.get(path) for _ in range(TIMES)]
-    yield from distinct(own, map(render_id, own), "renderings for a logged-in visitor")
+    yield from distinct(own, "renderings for a logged-in visitor")
     if any(is_hit(answer, own) for answer in others):
         yield others[0].wrong("no rendering for the logged-in visitor", "the same rendering")
     name = context.site.session_cookie

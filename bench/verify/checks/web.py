@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import cycle
+from typing import Any
 
 from bench.verify.check import check as any_check
 from bench.verify.checks.store import stored_files
@@ -97,7 +98,7 @@ def junk_queries(context: Context) -> Iterator[Finding]:
     """1,000 made-up query strings are not cached, add no entries to the store, and evict nothing that was cached."""
     flood, path = _Flood(context, f"{FLOOD} query strings"), new_path()
     junk = [f"{path}?utm_source={secrets.token_hex(8)}&page={number}" for number in range(FLOOD)]
-    yield from flood.sent(((url, "", "") for url in junk), 200)
+    yield from flood.sent(((url, {}) for url in junk), 200)
     yield from flood.bounded()
     sample = junk[:: FLOOD // SAMPLE]
     first = [context.get(url) for url in sample]
@@ -113,7 +114,8 @@ def junk_cookies(context: Context) -> Iterator[Finding]:
     flood = _Flood(context, f"{FLOOD} cookies")
     names = ("_ga", "csrftoken", "sessionid")
     cookies = (f"{name}={secrets.token_hex(16)}" for _, name in zip(range(FLOOD), cycle(names), strict=False))
-    yield from flood.sent(((path, "", cookie) for path, cookie in zip(cycle(flood.primed), cookies)), 200)
+    given = ({"headers": {"Cookie": cookie}} for cookie in cookies)
+    yield from flood.sent(zip(cycle(flood.primed), given), 200)
     yield from flood.bounded()
 
 
@@ -122,8 +124,8 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
     """1,000 made-up hosts are refused, get no cached page and evict none; other spellings and ports of the right host
     make no pages of their own, and no page with a made-up port in its addresses is cached for others."""
     flood = _Flood(context, f"{FLOOD} hosts")
-    hosts = (f"{secrets.token_hex(4)}.example" for _ in range(FLOOD))
-    yield from flood.sent(((path, host, "") for path, host in zip(cycle(flood.primed), hosts)), 400)
+    hosts = ({"host": f"{secrets.token_hex(4)}.example"} for _ in range(FLOOD))
+    yield from flood.sent(zip(cycle(flood.primed), hosts), 400)
     path, known = flood.primed.popitem()
     host = context.target.netloc.removesuffix(f":{context.target.port}")
     spelt = [host.upper(), f"{host}.", *(f"{host}:{port}" for port in range(1, SAMPLE))]
@@ -155,11 +157,12 @@ class _Flood:
                 raise BadAnswer(f"GET {path}: rendered each time, so nothing shows what evicts a cached page")
         self.before = self._entries()
 
-    def sent(self, requests: Iterable[tuple[str, str, str]], right: int) -> Iterator[Finding]:
-        """Send all of (URL, Host, Cookie), a few at a time: each gets this status, and evicts nothing."""
+    def sent(self, requests: Iterable[tuple[str, dict[str, Any]]], right: int) -> Iterator[Finding]:
+        """Send all of (URL, headers or host), a few at a time: each gets this status, and evicts nothing."""
         requests = list(requests)
         with ThreadPoolExecutor(CLIENTS) as pool:
-            wrong = [answer for answer in pool.map(self._ask, requests) if answer.status != right]
+            answers = pool.map(lambda request: self.context.get(request[0], **request[1]), requests)
+            wrong = [answer for answer in answers if answer.status != right]
         if wrong:
             got = f"{len(wrong)} others, such as status {wrong[0].status}"
             yield wrong[0].wrong(f"status {right}, as for all of {len(requests)}", got)
@@ -188,10 +191,6 @@ class _Flood:
             return len(stored_files(self.context)) + running.entries() + int(reached)
         except FileNotFoundError as error:
             raise NotTried(f"the entries cannot be counted: program not installed: {error.filename}") from None
-
-    def _ask(self, request: tuple[str, str, str]) -> Answer:
-        url, host, cookie = request
-        return self.context.get(url, {"Cookie": cookie} if cookie else {}, host=host)
 
 
 @check("public-pages")
