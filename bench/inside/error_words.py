@@ -6,10 +6,15 @@ from pathlib import Path
 NODE = ("django.template.base", "Node")
 
 
+def in_a_line(error):
+    """An error in one line: `KeyError: 'x'`."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
 def in_words(error):
-    """An error in one line, with the line of the project in which it was raised."""
+    """The same with the line of the project in which it was raised."""
     at = where(error)
-    return f"{type(error).__name__}: {error}".splitlines()[0] + (f" ({at})" if at else "")
+    return in_a_line(error) + (f" ({at})" if at else "")
 
 
 def where(error):

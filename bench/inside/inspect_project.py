@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from error_words import in_words, where
+from error_words import in_a_line, in_words, where
 from inspect_pages import page, usable_databases
 from inspect_running import has_view, not_waited_for, running
 
@@ -45,8 +45,6 @@ TOOL_APP = re.compile("admin|^(djdt|silk|hijack|explorer|rosetta)$")
 # Of no host: https://www.rfc-editor.org/rfc/rfc5737
 PLAIN = re.compile(r"(/[\w.~-]+)*/?")
 ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
-
-
 # Options of a database that libpq has, too.
 LIBPQ = {"service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey"}
 
@@ -56,11 +54,7 @@ class Problem(Exception):
 
     def __init__(self, stage, error):
         super().__init__(stage)
-        self.record = {
-            "stage": stage,
-            "error": f"{type(error).__name__}: {error}".splitlines()[0],
-            "where": where(error),
-        }
+        self.record = {"stage": stage, "error": in_a_line(error), "where": where(error)}
 
 
 def inspect(question, folder):
@@ -215,8 +209,6 @@ def media_url(settings):
 
 def link_media(settings, folder):
     """Have pages find the uploaded files, and write new ones, such as images of another size, somewhere else."""
-    from django.test.signals import setting_changed
-
     source = media_root(settings)
     if source is None:
         return
@@ -228,15 +220,14 @@ def link_media(settings, folder):
             link.mkdir()
         else:
             link.symlink_to(path)
-    settings.MEDIA_ROOT = type(settings.MEDIA_ROOT)(target)
-    setting_changed.send(sender=None, setting="MEDIA_ROOT", value=settings.MEDIA_ROOT, enter=True)
+    put(settings, "MEDIA_ROOT", type(settings.MEDIA_ROOT)(target))
     storages = getattr(settings, "STORAGES", {})
     default = storages.get("default", {})
     if default.get("BACKEND") == "django.core.files.storage.FileSystemStorage":
         # A link that is written to would lead to the file of the project.
         storage = loaded("benchapp_media", Path(__file__).parent / "serving" / "media.py").CopiedWhenWritten
-        settings.STORAGES = {**storages, "default": {**default, "BACKEND": f"benchapp_media.{storage.__name__}"}}
-        setting_changed.send(sender=None, setting="STORAGES", value=settings.STORAGES, enter=True)
+        backend = f"benchapp_media.{storage.__name__}"
+        put(settings, "STORAGES", {**storages, "default": {**default, "BACKEND": backend}})
 
 
 def copy_sqlite(folder):
@@ -321,21 +312,24 @@ def plain_paths(routes, of_tools):
 def as_served(settings, remote, folder):
     """Pages are asked for as the kit serves them: DEBUG off, nothing elsewhere is touched, and static files are under
     their own names, for they may not have been collected where the settings say."""
-    from django.test.signals import setting_changed
-
     elsewhere = loaded("benchapp_elsewhere", SERVING / "elsewhere.py")
     said = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
     for name, value in elsewhere.replaced(said, remote, folder).items():
-        setattr(settings, name, value)
-        setting_changed.send(sender=None, setting=name, value=value, enter=True)
+        put(settings, name, value)
     settings.PREPEND_WWW = False
     settings.ALLOWED_HOSTS = list(settings.ALLOWED_HOSTS) or ["localhost"]
     settings.DEBUG = False
     if "staticfiles" in getattr(settings, "STORAGES", {}):
         plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
-        settings.STORAGES = {**settings.STORAGES, "staticfiles": plain}
-        # A project may have used the storage of its settings already, and Django keeps that one.
-        setting_changed.send(sender=None, setting="STORAGES", value=settings.STORAGES, enter=True)
+        put(settings, "STORAGES", {**settings.STORAGES, "staticfiles": plain})
+
+
+def put(settings, name, value):
+    """Give a setting another value; what a project has used of it already, Django makes anew."""
+    from django.test.signals import setting_changed
+
+    setattr(settings, name, value)
+    setting_changed.send(sender=None, setting=name, value=value, enter=True)
 
 
 def main():

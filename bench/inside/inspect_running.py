@@ -9,6 +9,8 @@ import re
 import threading
 from pathlib import Path
 
+from error_words import in_a_line
+
 # So long nobody waits for a database, a cache or a storage.
 ANSWER_S = 3
 # The storages by their older names, in Django 4.2.
@@ -69,7 +71,7 @@ def migrations_left():
         executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
         return len(executor.migration_plan(executor.loader.graph.leaf_nodes())), None
     except Exception as error:
-        return None, f"{type(error).__name__}: {error}".splitlines()[0]
+        return None, in_a_line(error)
 
 
 def max_connections():
@@ -147,10 +149,8 @@ def silent():
     from django.core.files.storage import default_storage
     from django.db import DEFAULT_DB_ALIAS, connections
 
-    asked = {f"CACHES[{alias!r}]": lambda alias=alias: caches[alias].get(KEY) for alias in caches.settings}
-    for alias, cache in caches.settings.items():
-        if cache["BACKEND"].endswith(IN_PROCESS):
-            del asked[f"CACHES[{alias!r}]"]
+    elsewhere = [alias for alias, cache in caches.settings.items() if not cache["BACKEND"].endswith(IN_PROCESS)]
+    asked = {f"CACHES[{alias!r}]": lambda alias=alias: caches[alias].get(KEY) for alias in elsewhere}
     if type(default_storage._wrapped).__module__ != "django.core.files.storage.filesystem":
         asked["STORAGES['default']"] = lambda: default_storage.exists(KEY)
     for alias in set(connections) - {DEFAULT_DB_ALIAS}:
@@ -162,7 +162,7 @@ def silent():
             asked[name]()
             del found[name]
         except Exception as error:
-            found[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+            found[name] = in_a_line(error)
 
     threads = [threading.Thread(target=ask, args=[name], daemon=True) for name in asked]
     for thread in threads:

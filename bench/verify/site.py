@@ -47,8 +47,7 @@ SLASH_REDIRECT = f"slash{REDIRECT}"
 # Kinds that stand for a page of another kind.
 ROLES = ("list", "login")
 NOT_PLAIN = (LIST_PAGE, "_middle", "_last", BEYOND, REDIRECT)
-# The kinds of static files, one of each: a small text of some lines, and the largest that is no video.
-STATIC = "static_"
+# Static files, one of each: a small text of some lines, and the largest that is no video.
 SMALL_TYPES, SMALL_BYTES, LARGE_BYTES = (".css", ".js", ".txt", ".svg"), 50, 5_000_000
 # What collectstatic adds to the files of a project.
 COLLECTED = re.compile(r"\.[0-9a-f]{8,}\.[^./]+$|\.(gz|br)$|(^|/)staticfiles\.json$")
@@ -312,8 +311,8 @@ def static_urls(folder: Path, static_url: str) -> dict[str, str]:
     sized = sorted((path.stat().st_size, name) for path, name in files if not COLLECTED.search(name))
     small = [name for size, name in sized if size >= SMALL_BYTES and name.endswith(SMALL_TYPES)]
     large = [name for size, name in sized if size <= LARGE_BYTES]
-    chosen = {"small": small[:1], "large": large[-1:]}
-    return {STATIC + kind: static_url + quote(name) for kind, names in chosen.items() for name in names}
+    chosen = {"static_small": small[:1], "static_large": large[-1:]}
+    return {kind: static_url + quote(name) for kind, names in chosen.items() for name in names}
 
 
 def _inside(rendered: Mapping[str, Any]) -> dict[str, Any]:
@@ -370,8 +369,8 @@ def _manage(runner: Interpreter, env: Mapping[str, str], words: list[str], reads
     except subprocess.TimeoutExpired:
         raise BenchError(f"{name}: no end after {TIMEOUT_S} s; is the database locked by another program?") from None
     if done.returncode != 0:
-        lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        raise BenchError(f"{name} exited with status {done.returncode}: {lines[-1] if lines else 'it wrote nothing'}")
+        why = run_command.problem(done.stderr or done.stdout) or "it wrote nothing"
+        raise BenchError(f"{name} exited with status {done.returncode}: {why}")
     if not reads:
         return None
     try:

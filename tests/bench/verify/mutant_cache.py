@@ -66,17 +66,20 @@ def _path(asked: Asked) -> str:
     return f"{asked.path}|{coding}|{theme}" if coding or theme else asked.path
 
 
-# What may be answered from the cache, what may be stored, and under which name. Each is replaced by one mutation.
-RULES: dict[str, Callable[..., Any]] = {
+Rule = Callable[..., Any]
+# What a request must be to be answered from the cache, and an answer to be stored.
+ANSWERED: dict[str, Rule] = {
     "host": lambda asked: asked.header("host").partition(":")[0] in ("127.0.0.1", "localhost"),
     "method": lambda asked: asked.method in ("GET", "HEAD"),
     "query": lambda asked: not asked.query,
     "authorization": lambda asked: not asked.header("authorization"),
     "script": lambda asked: not (asked.header("hx-request") or asked.header("x-requested-with")),
     "session": lambda asked: "sessionid" not in asked.header("cookie"),
+}
+STORED: dict[str, Rule] = {
     "stored-method": lambda asked, answer: asked.method == "GET",
-    "stored-authorization": lambda asked, answer: not asked.header("authorization"),
     "stored-port": lambda asked, answer: asked.header("host").endswith(f":{asked.port}"),
+    "stored-authorization": lambda asked, answer: not asked.header("authorization"),
     "stored-session": lambda asked, answer: "sessionid" not in asked.header("cookie"),
     "status": lambda asked, answer: answer.status == 200,
     "kind": lambda asked, answer: answer.header("content-type").startswith((HTML, "text/plain")),
@@ -89,6 +92,11 @@ RULES: dict[str, Callable[..., Any]] = {
         and not answer.header("content-security-policy-report-only")
     ),
     "whole": lambda asked, answer: not answer.streamed,
+}
+# All rules, with those of names, times and files. A mutation replaces one.
+RULES: dict[str, Rule] = {
+    **ANSWERED,
+    **STORED,
     "key": _path,
     "stored": lambda asked, answer: answer,
     "hit": lambda answer: answer,
@@ -103,19 +111,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "file-mode": lambda: 0o644,
     "folder-mode": lambda: 0o755,
 }
-ANSWERED = ("host", "method", "query", "authorization", "script", "session")
-STORED = (
-    "stored-method",
-    "stored-port",
-    "stored-authorization",
-    "stored-session",
-    "status",
-    "kind",
-    "cookies",
-    "vary",
-    "control",
-)
-STORED += ("lifetime", "nonce", "whole")
 
 
 class Cache:
