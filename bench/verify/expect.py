@@ -71,6 +71,11 @@ def no_header(name: str, words: str = "") -> Expectation:
     return header(name, lambda value: not value, words or f"no {name}")
 
 
+def same_header(other: Answer, name: str) -> Expectation:
+    """The header as another answer has it."""
+    return header(name, (other.header(name) or "").__eq__, given(other, name))
+
+
 def given(answer: Answer, name: str) -> str:
     """A header of the answer in words."""
     return f"{name}: {answer.header(name) or 'none'}"

@@ -268,21 +268,15 @@ class Connection:
             self._left = self._left or self.socket.recv(PIECE_BYTES)
         return self._left[:EARLY_BYTES]
 
-    def exchange(
-        self,
-        method: str,
-        path: str | bytes,
-        headers: Headers = (),
-        body: bytes | None = None,
-        *,
-        host: str | None = "",
-        version: str = "1.1",
-    ) -> Answer:
-        """Send one request and read its answer; what it raises has the request as `sent`."""
+    def exchange(self, method: str, path: str | bytes, headers: Headers = (), **how: Any) -> Answer:
+        """Send one request and read its answer; what it raises has the request as `sent`.
+
+        how  body, host and version: see build
+        """
         headers = pairs(headers)
-        sent = Sent(self.target.origin, method, path, headers, body is not None, host)
+        sent = Sent(self.target.origin, method, path, headers, how.get("body") is not None, how.get("host", ""))
         try:
-            self.send(build(self.target, method, path, headers, body, host=host, version=version))
+            self.send(build(self.target, method, path, headers, **how))
             return self.read(method, sent=sent)
         except (BadAnswer, OSError) as error:
             error.sent = sent  # type: ignore[union-attr]
@@ -345,7 +339,7 @@ class Connection:
 
 
 def fetch(target: Target, path: str | bytes, headers: Headers = (), method: str = "GET", **how: Any) -> Answer:
-    """The answer to one request on a connection of its own; `how` is body, host and version of `exchange`."""
+    """The answer to one request on a connection of its own; `how` is body, host and version: see build."""
     with Connection(target) as connection:
         return connection.exchange(method, path, headers, **how)
 

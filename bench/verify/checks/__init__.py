@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from bench.verify.check import Check
-from bench.verify.checks import (
-    accounts,
-    advisories,
-    bodies,
-    bytes,
-    caching,
-    client,
-    connections,
-    freshness,
-    names,
-    pages,
-    privacy,
-    resources,
-    services,
-    stampede,
-    static,
-    store,
-    web,
-)
 
 MODULES = (
-    *(pages, static, client, connections, accounts, bodies, resources),
-    *(freshness, stampede, store, services, caching, privacy, web, bytes, names, advisories),
+    *("pages", "static", "client", "connections", "accounts", "bodies", "resources"),
+    *("freshness", "stampede", "store", "services", "caching", "privacy", "web", "bytes", "names", "advisories"),
 )
-CHECKS = [item for module in MODULES for item in vars(module).values() if isinstance(item, Check)]
+FOUND = [vars(import_module(f"{__name__}.{name}")).values() for name in MODULES]
+CHECKS = [item for found in FOUND for item in found if isinstance(item, Check)]

@@ -10,7 +10,7 @@ from itertools import permutations
 from bench.verify.check import check as any_check
 from bench.verify.checks.pages import different_headers
 from bench.verify.context import Context
-from bench.verify.expect import Expectation, header, status, varies_if_coded
+from bench.verify.expect import Expectation, same_header, status, varies_if_coded
 from bench.verify.finding import Figure, Finding
 from bench.verify.hits import (
     VOLATILE,
@@ -67,13 +67,10 @@ def _accepted(coding: str) -> Expectation:
 
     def wrong(answer: Answer) -> str | None:
         try:
-            return (
-                None
-                if answer.coding in ("identity", coding) and answer.content
-                else f"Content-Encoding {answer.coding}"
-            )
+            right = answer.coding in ("identity", coding) and answer.content
         except BadAnswer as error:
             return str(error)
+        return None if right else f"Content-Encoding {answer.coding}"
 
     return Expectation(f"a body in {coding}, or not coded", wrong)
 
@@ -89,9 +86,7 @@ def head_first(context: Context) -> Iterator[Finding]:
         yield from context.judge(answer, whole(), shows("method", "GET"), when="after HEAD")
     for head in heads:
         length = len(answers[0].body)
-        yield from context.judge(
-            head, status(200), header("Content-Type", answers[0].header("Content-Type").__eq__, "the type of GET")
-        )
+        yield from context.judge(head, status(200), same_header(answers[0], "Content-Type"))
         # The two renderings differ only in the name of their method.
         if (given := head.header("Content-Length")) and abs(int(given) - length) > len("HEAD"):
             yield head.wrong(f"Content-Length about {length}, or none", given)
@@ -113,17 +108,17 @@ def ranges(context: Context) -> Iterator[Finding]:
 def _part(page: Answer, part: slice) -> Expectation:
     """Some bytes of a page, or all of it, or a refusal where it has no such bytes."""
     content, whole_page = page.content, _same(page)
+    asked = content[part]
     first, end, _ = part.indices(len(content))
     said = f"bytes {first}-{end - 1}/{len(content)}"
 
     def wrong(answer: Answer) -> str | None:
         if answer.status == 206:
-            right = answer.header("Content-Range") == said and _without_ids(answer.content) == _without_ids(
-                content[part]
-            )
+            same = _without_ids(answer.content) == _without_ids(asked)
+            right = same and answer.header("Content-Range") == said
             return None if right else f"Content-Range {answer.header('Content-Range')}, {len(answer.content)} bytes"
         if answer.status == 416:
-            return "status 416" if content[part] else None
+            return "status 416" if asked else None
         return whole_page.wrong(answer)
 
     return Expectation(f"{said}, or the whole page", wrong)

@@ -222,11 +222,9 @@ def _seconds(context: Context, path: str) -> float:
 
 def _own_answer(context: Context) -> Expectation:
     """The page or the file that was asked for."""
-
-    def wrong(answer: Answer) -> str | None:
-        return _right(context, str(answer.sent and answer.sent.path)).wrong(answer)
-
-    return Expectation("its own page", wrong)
+    return Expectation(
+        "its own page", lambda answer: _right(context, str(answer.sent and answer.sent.path)).wrong(answer)
+    )
 
 
 def _right(context: Context, path: str) -> Expectation:

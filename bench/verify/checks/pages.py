@@ -10,7 +10,7 @@ from bench.verify.check import check
 from bench.verify.checks import caching
 from bench.verify.checks.bodies import following, next_answer
 from bench.verify.context import Context
-from bench.verify.expect import Expectation, given, header, lacks, no_header, status, varies_if_coded
+from bench.verify.expect import Expectation, given, header, lacks, no_header, same_header, status, varies_if_coded
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import VOLATILE, caches_pages, require_probes
 from bench.verify.page_parser import TOKEN
@@ -189,8 +189,7 @@ def _as_get(whole: Answer) -> Iterator[Expectation]:
         return f"without {', '.join(sorted(lost))}" if lost else None
 
     yield Expectation("the headers of GET", missing)
-    for name in ("Content-Type", "Content-Encoding", "Vary"):
-        yield header(name, lambda value, name=name: value == (whole.header(name) or ""), given(whole, name))  # type: ignore[misc]
+    yield from (same_header(whole, name) for name in ("Content-Type", "Content-Encoding", "Vary"))
     length = str(len(whole.body))
     yield header("Content-Length", lambda value: value in ("", length), f"Content-Length {length} as GET, or none")
 
