@@ -286,10 +286,11 @@ def prepare(site: Site) -> Site:
     rendered = site._command(["renderpages", INSIDE, *paths], None)
     site = replace(site, pages={path: _expected(path, rendered) for path in paths})
     _require_pages(site)
-    inside = _inside(rendered)
-    names = [name for name in INTERPRETER if name in inside]
-    cookie = inside.get("session_cookie", SESSION_COOKIE)
-    site = replace(site, interpreter={name: inside[name] for name in names}, session_cookie=cookie)
+    # Where there is no probe, another answer comes.
+    said = rendered.get(INSIDE, {})
+    inside = json.loads(said["body"]) if said.get("content_type", "").startswith("application/json") else {}
+    interpreter = {name: inside[name] for name in INTERPRETER if name in inside}
+    site = replace(site, interpreter=interpreter, session_cookie=inside.get("session_cookie", SESSION_COOKIE))
     return site if "list" in site.urls else _with_main_pages(site)
 
 
@@ -313,15 +314,6 @@ def static_urls(folder: Path, static_url: str) -> dict[str, str]:
     large = [name for size, name in sized if size <= LARGE_BYTES]
     chosen = {"static_small": small[:1], "static_large": large[-1:]}
     return {kind: static_url + quote(name) for kind, names in chosen.items() for name in names}
-
-
-def _inside(rendered: Mapping[str, Any]) -> dict[str, Any]:
-    """What the probe says of the interpreter and the settings of the commands; empty where it is not there."""
-    answer = rendered.get(INSIDE, {})
-    found: dict[str, Any] = {}
-    if answer.get("content_type", "").startswith("application/json"):
-        found = json.loads(answer["body"])
-    return found
 
 
 def _require_pages(site: Site) -> None:
