@@ -64,7 +64,7 @@ NOTICED = {
     "slow-reader": "cuts-large",
     "protocol-word": "repeats-protocol",
     "plain-http2": "takes-http2 upgrades",
-    "websocket": "breaks-on-upgrade",
+    "websocket": "breaks-on-upgrade upgrades",
     "concurrency": "busy other-charset",
     "login-page": "shared-token",
     "post-without-token": "no-csrf",
