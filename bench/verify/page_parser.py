@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,16 +54,16 @@ class Page:
         except etree.ParserError:
             self.root = html.fromstring("<html></html>")
 
-    def _all(self, path: str) -> Iterator[str]:
-        return (str(found) for found in self.root.xpath(path))
+    def _all(self, path: str) -> list[str]:
+        return [str(found) for found in self.root.xpath(path)]
 
     @cached_property
     def styles(self) -> list[str]:
-        return list(self._all("//link[contains(concat(' ', @rel, ' '), ' stylesheet ')]/@href"))
+        return self._all("//link[contains(concat(' ', @rel, ' '), ' stylesheet ')]/@href")
 
     @cached_property
     def scripts(self) -> list[str]:
-        return list(self._all("//script/@src"))
+        return self._all("//script/@src")
 
     @cached_property
     def pictures(self) -> list[str]:
@@ -75,12 +74,12 @@ class Page:
 
     @cached_property
     def links(self) -> list[str]:
-        return list(self._all("//a/@href"))
+        return self._all("//a/@href")
 
     @cached_property
     def nonces(self) -> list[str]:
         """The nonces of a Content-Security-Policy that scripts and styles have."""
-        return list(self._all("//@nonce"))
+        return self._all("//@nonce")
 
     @cached_property
     def paragraphs(self) -> dict[str, str]:

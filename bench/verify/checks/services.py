@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from functools import partial
 
 from bench.verify.check import check as any_check
@@ -41,14 +40,14 @@ check = partial(any_check, group="service")
 def service_stops(context: Context) -> Iterator[Finding]:
     """While the layer's service is stopped, pages are right and writes work; hits return with the service."""
     for name in _services(context):
-        yield from _without(context, f"{name} is stopped", WITHOUT_S, partial(context.own.without_service, name))
+        yield from _without(context, name, stopped=True)
 
 
 @check("service-hangs", thorough=True)
 def service_hangs(context: Context) -> Iterator[Finding]:
     """While the layer's service hangs, pages come within seconds and writes work; then hits return, none stale."""
     for name in _services(context):
-        yield from _without(context, f"{name} hangs", HUNG_S, partial(context.own.hung, name))
+        yield from _without(context, name, stopped=False)
 
 
 def _services(context: Context) -> list[str]:
@@ -58,11 +57,10 @@ def _services(context: Context) -> list[str]:
     raise NotTried("no layer here uses a service")
 
 
-def _without(
-    context: Context, event: str, lasting_s: float, fault: Callable[[], AbstractContextManager[None]]
-) -> Iterator[Finding]:
-    """What is wrong while a service is stopped or hangs for so long, and afterwards."""
-    stopped = event.endswith("stopped")
+def _without(context: Context, name: str, *, stopped: bool) -> Iterator[Finding]:
+    """What is wrong while a service is stopped, or else hangs, and afterwards."""
+    event, lasting_s = (f"{name} is stopped", WITHOUT_S) if stopped else (f"{name} hangs", HUNG_S)
+    fault = context.own.without_service if stopped else context.own.hung
     with new_rows(context) as (writer, (row,)):
         # An earlier check's write may still be invalidating pages.
         if _seconds_until_hits(context) is None:
@@ -71,7 +69,7 @@ def _without(
         warm(context, expected_pages(context, row, None))
         with _reading(context, row) as clients:
             time.sleep(BEFORE_S)
-            with fault():
+            with fault(name):
                 clients.slowest_s = 0.0
                 time.sleep(lasting_s / 2)
                 row, old = writer.write(row, "edit"), row
@@ -104,7 +102,7 @@ def restarts(context: Context) -> Iterator[Finding]:
                 warm(context, expected_pages(context, row, None))
                 row, old = writer.write(row, "edit"), row
                 running.restart(name)
-                yield from _shown(context, row, old, f"an edit and a restart of {name}")
+                yield from soon_right(context, row, old, f"an edit and a restart of {name}")
             yield from clients.wrong
 
 
