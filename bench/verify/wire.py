@@ -10,7 +10,6 @@ import contextlib
 import gzip
 import socket
 import ssl
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -144,8 +143,6 @@ class Answer:
         try:
             if self.coding == "gzip":
                 return gzip.decompress(self.body)
-            if self.coding == "deflate":
-                return zlib.decompress(self.body)
             if self.coding == "br":
                 import brotli  # type: ignore[import-untyped]
 
