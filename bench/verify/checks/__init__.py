@@ -8,7 +8,8 @@ from bench.verify.check import Check
 
 MODULES = (
     *("pages", "static", "client", "connections", "accounts", "bodies", "resources"),
-    *("freshness", "stampede", "store", "services", "caching", "privacy", "web", "bytes", "names", "advisories"),
+    *("freshness", "stampede", "store", "files", "services", "caching", "privacy", "web", "bytes", "names"),
+    "advisories",
 )
 FOUND = [vars(import_module(f"{__name__}.{name}")).values() for name in MODULES]
 CHECKS = [item for found in FOUND for item in found if isinstance(item, Check)]

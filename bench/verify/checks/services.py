@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from bench.verify.check import check as any_check
+from bench.verify.checks.files import servers_of
 from bench.verify.checks.freshness import require_invalidation
 from bench.verify.context import Context
 from bench.verify.crowd import Clients
@@ -15,7 +16,6 @@ from bench.verify.expect import has, status
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import caches_pages, paragraphs, without_invalidation
 from bench.verify.rows import Row, expected_pages, new_rows, soon_right, warm
-from bench.verify.workers import servers_of
 
 CLIENTS = 8
 THINK_S = 0.02

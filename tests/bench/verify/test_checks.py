@@ -9,7 +9,7 @@ import pytest
 from bench.serve import connections
 from bench.verify import rows, suite, wire
 from bench.verify.check import ACCOUNT, BEHAVIOUR
-from bench.verify.checks import freshness, privacy, resources, services, stampede, store, web
+from bench.verify.checks import files, freshness, privacy, resources, services, stampede, store, web
 from bench.verify.suite import all_checks
 from tests.bench.verify import mutations
 from tests.bench.verify.conftest import KEPT, verified
@@ -165,8 +165,8 @@ SMALLER = (
     (connections, {"LEFT_S": 0.1}),
     (freshness, {"OWN_WRITES": 2, "SHORT_TTL_S": 0.4}),
     (stampede, {"VERY_SLOW_MS": 300, "MANY_CLIENTS": 12, "UNCACHEABLE_CLIENTS": 6}),
-    (store, {"CLIENTS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.4}),
-    (store, {"WAITING": 6, "LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1, "NEW_PAGES": 1}),
+    (files, {"CLIENTS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.4, "WAITING": 6}),
+    (store, {"LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1, "NEW_PAGES": 1}),
     (services, {"CLIENTS": 2, "BEFORE_S": 0.1, "WITHOUT_S": 0.2, "HUNG_S": 0.4}),
     (web, {"FLOOD": 60, "SAMPLE": 10, "MAX_ADDED": 5}),
 )
@@ -176,7 +176,7 @@ SHORTER = (
     (rows, {"INVALIDATED_S": 0.4}),
     (freshness, {"SLACK_S": 0.4}),
     (stampede, {"UNCACHEABLE_S": 1.0}),
-    (store, {"SLACK_S": 0.4, "SWEPT_S": 1.0, "RENDERED_ANEW_S": 1.5}),
+    (files, {"SLACK_S": 0.4, "SWEPT_S": 1.0, "RENDERED_ANEW_S": 1.5}),
     (services, {"BACK_S": 1.0, "PAGE_S": 2.0}),
     (privacy, {"COLD_S": 0.3}),
 )

@@ -20,11 +20,10 @@ from bench.serve.connections import Connections
 from bench.verify import rows, suite, wire
 from bench.verify.check import BEHAVIOUR
 from bench.verify.checks import connections as visits
-from bench.verify.checks import freshness, resources, store, web
+from bench.verify.checks import files, freshness, resources, web
 from bench.verify.context import Accounts, Context
 from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Mismatch, Sent
 from bench.verify.suite import LEFT_OUT, all_checks
-from bench.verify.workers import NOT_BACK
 from tests.bench.verify.conftest import KEPT, verified
 from tests.bench.verify.mutant import FakeRunning, MutantSite
 
@@ -199,12 +198,12 @@ def test_a_site_that_ended_with_its_workers_is_not_asked_by_the_next_check(mutan
     made = []
     again = FakeRunning.again
     monkeypatch.setattr(FakeRunning, "again", lambda self, changes: made.append(changes) or again(self, changes))
-    monkeypatch.setattr(store, "seconds_until", lambda context, path: None)
-    monkeypatch.setattr(store, "WAITING", 6)
+    monkeypatch.setattr(files, "seconds_until", lambda context, path: None)
+    monkeypatch.setattr(files, "WAITING", 6)
     mutant.reset(caches=True)
     names = ("render-lock-holder-killed", "killed-mid-body")
     outcomes = found(mutant, site, *names, running=FakeRunning(mutant, KEPT))
-    assert outcomes["render-lock-holder-killed"].not_tried == NOT_BACK
+    assert outcomes["render-lock-holder-killed"].not_tried == files.NOT_BACK
     assert (made, outcomes["killed-mid-body"].ok) == ([{}, {}], True)
 
 
