@@ -14,8 +14,8 @@ from bench.records.records import NO_LAYER
 from bench.serve.deployment import Running
 from bench.verify import wire
 from bench.verify.expect import Expectation, wrong_of
-from bench.verify.expected import as_in_process
 from bench.verify.finding import NEEDS_OWN, Finding, NotTried
+from bench.verify.in_process import as_in_process
 from bench.verify.site import Account, Site
 from bench.verify.visitor import Visitor, log_in
 from bench.verify.wire import Answer, BadAnswer, Target

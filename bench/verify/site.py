@@ -28,8 +28,8 @@ from bench.project.run_command import Interpreter
 from bench.project.under_test import UnderTest
 from bench.serve import database
 from bench.serve.database import Database
-from bench.verify.expected import ORIGIN, Expected
 from bench.verify.finding import NotTried
+from bench.verify.in_process import ORIGIN, Expected
 
 TIMEOUT_S = 180
 # How many of the public pages are asked by several visitors.

@@ -10,8 +10,8 @@ from bench.errors import BenchError
 from bench.project.run_command import Interpreter
 from bench.project.under_test import UnderTest
 from bench.verify import page_parser, wire
-from bench.verify.expected import Expected
 from bench.verify.finding import NEEDS_DATABASE, NotTried
+from bench.verify.in_process import Expected
 from bench.verify.site import Site, described_urls, static_urls
 from bench.verify.wire import BadAnswer, Target
 

@@ -15,7 +15,6 @@ from bench.verify import rows
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
 from bench.verify.crowd import GATE_S, NO_RACE, Clients, after_race, race
-from bench.verify.expected import as_in_process
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hits import (
     in_its_code,
@@ -26,6 +25,7 @@ from bench.verify.hits import (
     require_visible_hits,
     without_invalidation,
 )
+from bench.verify.in_process import as_in_process
 from bench.verify.rows import (
     PAUSE_S,
     SLACK_S,

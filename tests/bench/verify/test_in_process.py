@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.verify.expected import Expected, as_in_process
+from bench.verify.in_process import Expected, as_in_process
 from bench.verify.wire import Target
 
 HTML = "text/html;charset=utf-8"
