@@ -67,8 +67,8 @@ class Context:
     running   the deployment, such as to stop a service of it; None for a --target
     visitor   the visitor whom the `login` check logged in
     members   the logged-in visitors of the other accounts, by their number
-    clones    the same deployment brought up once more with other values, by these
-    changes   these values, of a clone
+    clones    the same deployment brought up once more with other values
+    changes   these values, of a clone; spent: whether no other check may ask it
     exits     the cleanup at the end of the suite
     """
 
@@ -86,8 +86,9 @@ class Context:
     running: Running | None = None
     visitor: Visitor | None = None
     members: dict[int, Visitor] = field(default_factory=dict)
-    clones: dict[str, Context] = field(default_factory=dict)
+    clones: list[Context] = field(default_factory=list)
     changes: Mapping[str, Any] = field(default_factory=dict)
+    spent: bool = False
     exits: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __post_init__(self) -> None:
@@ -175,11 +176,12 @@ class Context:
 
         Checks that ask for the same changes share it. Raises NotTried where the instrument did not bring the site up.
         """
-        key = repr(sorted(changes.items()))
-        if key not in self.clones:
+        found = [clone for clone in self.clones if clone.changes == changes and not clone.spent]
+        if not found:
             running = self.exits.enter_context(self.own.again(changes))
-            self.clones[key] = replace(self.beside(running), changes=changes)
-        return self.clones[key]
+            found = [replace(self.beside(running), changes=changes)]
+            self.clones += found
+        return found[0]
 
     def beside(self, running: Running) -> Context:
         """A context of another deployment of the same site."""

@@ -202,8 +202,7 @@ def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | N
     request = sent.command if sent else None
     if sent is None or request is None or context.running is None:
         return request, None
-    clones = context.clones.values()
-    changes = next((clone.changes for clone in clones if clone.target.origin == sent.origin), {})
+    changes = next((clone.changes for clone in context.clones if clone.target.origin == sent.origin), {})
     options = [*context.options, *(word for name, value in changes.items() for word in ("--set", f"{name}={value}"))]
     layer = ["--layer", context.layer] if context.layers else []
     serve = shlex.join(["python", "-m", "bench", "up", context.stack, *layer, *options, "--port", str(UP_PORT)])

@@ -129,7 +129,7 @@ def _killed_mid_body(context: Context, writer: Writer, row: Row, headers: dict[s
 
 def _not_back(context: Context) -> NotTried:
     """The reason; the next check gets another clone."""
-    context.clones.clear()
+    context.spent = True
     return NotTried(NOT_BACK)
 
 
@@ -161,8 +161,7 @@ def killed_while_writing(context: Context) -> Iterator[Finding]:
     It asks a clone of the deployment with a time to live of 2 s.
     """
     context = context.clone({"cache_seconds": SHORT_TTL_S})
-    # No other check may use this clone afterwards.
-    context.clones.clear()
+    context.spent = True
     with new_rows(context, ROWS) as (writer, made):
         paths, size = _large_pages(context, made)
         with Clients(context, paths, CLIENTS // 8, complete, tolerant=True) as clients:
