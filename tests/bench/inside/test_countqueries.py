@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
-from bench import paths
+from tests.managing import manage
 
 pytestmark = pytest.mark.servers
 
@@ -18,18 +15,12 @@ pytestmark = pytest.mark.servers
 def database(tmp_path_factory):
     url = f"sqlite:///{tmp_path_factory.mktemp('queries') / 'site.sqlite3'}"
     for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", "500"]):
-        assert manage(url, *words).returncode == 0
+        assert manage(*words, DATABASE_URL=url).returncode == 0
     return url
 
 
-def manage(url: str, *words: str, **env: str) -> subprocess.CompletedProcess:
-    argv = [sys.executable, "manage.py", *words]
-    everything = {**os.environ, "BENCHAPP_PROBES": "1", "DATABASE_URL": url, **env}
-    return subprocess.run(argv, cwd=paths.PROJECT, env=everything, capture_output=True, text=True, timeout=120)
-
-
 def counted(url: str, *pages: str, **env: str) -> dict:
-    done = manage(url, "countqueries", *pages, **env)
+    done = manage("countqueries", *pages, BENCHAPP_PROBES="1", DATABASE_URL=url, **env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -53,5 +44,5 @@ def test_it_stores_no_page_for_a_server(database, tmp_path):
 
 
 def test_a_word_that_is_not_a_path_is_one_line(database):
-    done = manage(database, "countqueries", "home")
+    done = manage("countqueries", "home", BENCHAPP_PROBES="1", DATABASE_URL=database)
     assert (done.returncode, done.stderr) == (1, "CommandError: 'home' is not a path: begin it with a slash\n")

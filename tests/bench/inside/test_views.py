@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from bench import paths
+from tests.managing import manage
 
 
 def spelt(**said: object) -> str:
@@ -54,8 +55,6 @@ def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
 
 @pytest.mark.parametrize(("switch", "known"), [("0", False), ("1", True)])
 def test_the_commands_are_there_only_when_switched_on(switch, known):
-    env = {"PATH": os.environ["PATH"], "BENCHAPP_PROBES": switch}
-    argv = [sys.executable, "manage.py", "siteurls", "--help"]
-    done = subprocess.run(argv, cwd=paths.PROJECT, env=env, capture_output=True, text=True)
+    done = manage("siteurls", "--help", BENCHAPP_PROBES=switch)
     assert (done.returncode == 0) == known
     assert ("Unknown command: 'siteurls'" in done.stderr) != known

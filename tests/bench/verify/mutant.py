@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from bench.project.run_command import INHERITED, Interpreter
 from bench.verify import site as sites
 from bench.verify.site import Account, Site
 from tests.bench.verify.mutant_server import CONTROL
+from tests.waiting import until
 
 ROWS = 2000
 READY_S = 60
@@ -121,6 +123,30 @@ class Mutant:
 
 
 @contextlib.contextmanager
+def started(argv: list[str], folder: Path, env: dict[str, str], log: Path, url: str) -> Iterator[subprocess.Popen]:
+    """A server in a process of its own, once it answers at the URL."""
+
+    def answers() -> bool:
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+        except urllib.error.HTTPError:
+            return True
+        except OSError:
+            assert process.poll() is None, log.read_text()
+            return False
+        return True
+
+    with log.open("w") as output:
+        process = subprocess.Popen(argv, cwd=folder, env=env, stdout=output, stderr=output)
+    try:
+        until(answers, log, READY_S)
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextlib.contextmanager
 def serving(made: Path, folder: Path) -> Iterator[Mutant]:
     """The server on a copy of the site that `make` has made."""
     made = Path(shutil.copytree(made, folder / "site"))
@@ -129,22 +155,11 @@ def serving(made: Path, folder: Path) -> Iterator[Mutant]:
     (folder / "conf" / "server.conf").write_text("set req.http.X-Token-Cookie = req.http.Cookie;")
     port = free_port()
     argv = [sys.executable, "-m", "tests.bench.verify.mutant_server", str(port), str(folder)]
-    with (folder / "errors.log").open("w") as errors:
-        process = subprocess.Popen(argv, cwd=paths.PROJECT, env=environment(made), stdout=errors, stderr=errors)
-    mutant = Mutant(f"http://127.0.0.1:{port}", folder, made, process)
-    try:
-        deadline = time.monotonic() + READY_S
-        while True:
-            try:
-                mutant.reset()
-                break
-            except OSError:
-                assert process.poll() is None and time.monotonic() < deadline, (folder / "errors.log").read_text()
-                time.sleep(0.05)
+    url = f"http://127.0.0.1:{port}"
+    with started(argv, paths.PROJECT, environment(made), folder / "errors.log", f"{url}/") as process:
+        mutant = Mutant(url, folder, made, process)
+        mutant.reset()
         yield mutant
-    finally:
-        process.terminate()
-        process.wait()
 
 
 class FakeRunning:

@@ -6,16 +6,13 @@ import contextlib
 import os
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench import paths
 from bench.machine.ports import free_port
+from tests.bench.verify.mutant import started
 
-READY_S = 60
 VIEWS = """
 import secrets
 
@@ -149,24 +146,6 @@ def served(project: Path, *layers: str) -> Iterator[str]:
     """The project served by one process under these layers; its URL."""
     port = free_port()
     argv = [sys.executable, "-m", "gunicorn", "--threads", "16", "--no-control-socket", "--bind", f"127.0.0.1:{port}"]
-    log = (project / "server.log").open("w")
-    process = subprocess.Popen(
-        [*argv, "shop.wsgi"], cwd=project, env=environment(project, *layers), stdout=log, stderr=log
-    )
-    try:
-        url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + READY_S
-        while not answers(url):
-            assert process.poll() is None and time.monotonic() < deadline, (project / "server.log").read_text()
-            time.sleep(0.05)
+    url = f"http://127.0.0.1:{port}"
+    with started([*argv, "shop.wsgi"], project, environment(project, *layers), project / "server.log", f"{url}/"):
         yield url
-    finally:
-        process.terminate()
-        process.wait()
-        log.close()
-
-
-def answers(url: str) -> bool:
-    try:
-        return urllib.request.urlopen(f"{url}/", timeout=2).status == 200
-    except (OSError, urllib.error.URLError):
-        return False
