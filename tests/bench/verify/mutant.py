@@ -165,12 +165,11 @@ def serving(made: Path, folder: Path) -> Iterator[Mutant]:
 class FakeRunning:
     """The deployment of the mutant: the parts that checks use."""
 
-    def __init__(self, mutant: Mutant, layer: Any, services: tuple[str, ...] = ("memory",), threads: int = 8):
+    def __init__(self, mutant: Mutant, services: tuple[str, ...] = ("memory",), threads: int = 8):
         self.mutant, self.url, self.env = mutant, mutant.url, {}
         self.store, self.ready_s, self.pids = mutant.folder / "store", 0.0, {"app": mutant.process.pid}
         self.layout = SimpleNamespace(conf=mutant.folder / "conf")
         self.case = SimpleNamespace(
-            layers=(layer,),
             servers=(SimpleNamespace(name="app"),),
             services=tuple(SimpleNamespace(name=name) for name in services),
             threads=threads,

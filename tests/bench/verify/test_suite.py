@@ -78,7 +78,7 @@ def test_a_stack_holds_as_many_database_connections_as_threads(mutant, site, mon
     monkeypatch.setattr(resources, "CLIENTS", 8)
     monkeypatch.setattr(connections, "LEFT_S", 0.1)
     monkeypatch.setattr(Connections, "count", lambda self: 30)
-    running = FakeRunning(mutant, KEPT, threads=4 * threads)
+    running = FakeRunning(mutant, threads=4 * threads)
     running.env = {"DATABASE_URL": "postgresql:///site"}
     item = found(mutant, site, "database-connections", running=running)["database-connections"]
     assert item.ok is not fails
@@ -90,7 +90,7 @@ def test_a_stack_holds_as_many_database_connections_as_threads(mutant, site, mon
 def test_what_a_project_logs_is_its_own(mutant, site, strict, mistake):
     mutant.reset(mistake)
     site = replace(site, description=structs.replace(site.description, strict=strict))
-    item = found(mutant, site, "log-bytes", running=FakeRunning(mutant, KEPT))["log-bytes"]
+    item = found(mutant, site, "log-bytes", running=FakeRunning(mutant))["log-bytes"]
     assert item.ok is not strict
     assert strict or item.not_tried.endswith("bytes of log a request, by the project's own logging")
 
@@ -153,7 +153,7 @@ def test_a_flood_adds_no_entries(mutant, site, monkeypatch, name, mistake):
     for attribute, value in (("FLOOD", 60), ("SAMPLE", 10), ("MAX_ADDED", 5)):
         monkeypatch.setattr(web, attribute, value)
     mutant.reset(mistake, caches=True)
-    item = found(mutant, site, name, running=FakeRunning(mutant, KEPT))[name]
+    item = found(mutant, site, name, running=FakeRunning(mutant))[name]
     assert item.figures["entries_added"] > 10
     assert "entries added to the store" in item.expected
 
@@ -191,7 +191,7 @@ def test_a_busy_machine_hides_no_stale_page(mutant, site, monkeypatch):
     """The time of an invalidation is over before the page is requested for the first time."""
     monkeypatch.setattr(rows, "INVALIDATED_S", -1.0)
     mutant.reset("keeps-late", caches=True)
-    assert not found(mutant, site, "slow-rendering", running=FakeRunning(mutant, KEPT))["slow-rendering"].ok
+    assert not found(mutant, site, "slow-rendering", running=FakeRunning(mutant))["slow-rendering"].ok
 
 
 def test_a_site_that_ended_with_its_workers_is_not_asked_by_the_next_check(mutant, site, monkeypatch):
@@ -203,7 +203,7 @@ def test_a_site_that_ended_with_its_workers_is_not_asked_by_the_next_check(mutan
     monkeypatch.setattr(files, "WAITING", 6)
     mutant.reset(caches=True)
     names = ("render-lock-holder-killed", "killed-mid-body")
-    outcomes = found(mutant, site, *names, running=FakeRunning(mutant, KEPT))
+    outcomes = found(mutant, site, *names, running=FakeRunning(mutant))
     assert outcomes["render-lock-holder-killed"].not_tried == files.NOT_BACK
     assert (made, outcomes["killed-mid-body"].ok) == ([{}, {}], True)
 
@@ -214,7 +214,7 @@ def test_a_full_disk_is_not_tried_where_none_can_be_mounted(mutant, site, monkey
 
     monkeypatch.setattr(FakeRunning, "on_small_disk", refuse)
     mutant.reset(caches=True)
-    assert found(mutant, site, "full-disk", running=FakeRunning(mutant, KEPT))["full-disk"].not_tried == "only root can"
+    assert found(mutant, site, "full-disk", running=FakeRunning(mutant))["full-disk"].not_tried == "only root can"
 
 
 def test_a_layer_without_invalidation_is_right_after_its_ttl(mutant, site, monkeypatch):
@@ -222,7 +222,7 @@ def test_a_layer_without_invalidation_is_right_after_its_ttl(mutant, site, monke
     mutant.reset("not-told", caches=True)
     expiring = structs.replace(KEPT, invalidation="")
     names = ("told-of-writes", "time-to-live")
-    outcomes = found(mutant, site, *names, layer=expiring, running=FakeRunning(mutant, expiring))
+    outcomes = found(mutant, site, *names, layer=expiring, running=FakeRunning(mutant))
     assert outcomes["told-of-writes"].not_tried == "no write invalidates kept: see time-to-live"
     assert outcomes["time-to-live"].ok
     assert {"old_p50_ms", "old_max_ms"} <= outcomes["time-to-live"].figures.keys()
@@ -233,14 +233,14 @@ def test_a_request_to_a_deployment_with_other_values_is_repeated_with_them(mutan
     monkeypatch.setattr(freshness, "SLACK_S", 0.4)
     mutant.reset("not-told", "never-expires", caches=True)
     expiring = structs.replace(KEPT, invalidation="")
-    item = found(mutant, site, "time-to-live", layer=expiring, running=FakeRunning(mutant, expiring))["time-to-live"]
+    item = found(mutant, site, "time-to-live", layer=expiring, running=FakeRunning(mutant))["time-to-live"]
     assert item.serve == "python -m bench up stub --layer kept --set cache_seconds=0.4 --port 8000"
     assert "http://127.0.0.1:8000/" in item.request
 
 
 def test_a_request_is_repeated_at_the_printed_address_alone(mutant, site):
     sent = Sent("http://127.0.0.1:271", "GET", "/", (("Origin", "http://127.0.0.1:271"),), host="127.0.0.1:2715")
-    target, running = wire.Target.parse("http://127.0.0.1:271"), FakeRunning(mutant, KEPT)
+    target, running = wire.Target.parse("http://127.0.0.1:271"), FakeRunning(mutant)
     context = Context(target, site, (), Accounts(site, {}), stack="stub", running=running)
     item = suite.outcome(context, all_checks()[0], [Mismatch("this", "that", sent)])
     assert shlex.split(item.request)[-5:] == [
@@ -265,7 +265,7 @@ def test_checks_that_need_a_deployment_are_not_tried_on_a_target(mutant, site):
 def test_service_checks_need_a_service(mutant, site):
     mutant.reset(caches=True)
     for name in ("service-stops", "service-hangs"):
-        item = found(mutant, site, name, running=FakeRunning(mutant, KEPT, services=()))[name]
+        item = found(mutant, site, name, running=FakeRunning(mutant, services=()))[name]
         assert item.not_tried == "no layer here uses a service"
 
 
