@@ -13,13 +13,12 @@ import json
 import os
 import signal
 import socket
-import socketserver
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -334,11 +333,8 @@ class Handler(SiteHandler):
             time.sleep(OPEN_S)
 
 
-class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """Takes 200 clients at once and is quiet about those who leave."""
-
-    daemon_threads = True
-    block_on_close = False
+class Server(ThreadingHTTPServer):
+    """Is quiet about clients who leave."""
 
     def handle_error(self, request: object, client_address: object) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
