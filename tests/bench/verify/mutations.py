@@ -268,7 +268,6 @@ AFTER: dict[str, After] = {
     "flooded": floods("utm_source", "query"),
     "cookies-flood": floods("csrftoken=", "cookie"),
     "hosts-flood": floods(".example", "host"),
-    "odd-names-break": lambda _, q, a: replace(a, status=500) if "%00" in q.path else None,
     "raw-names-break": lambda _, q, a: None if q.path.isascii() else replace(a, status=500),
     "serves-own-files": at("/index.html", 200),
     "serves-own-keys": lambda _, q, a: (

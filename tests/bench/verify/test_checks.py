@@ -138,7 +138,7 @@ NOTICED = {
     "conditions": "keeps-unmodified always-304",
     "headers-kept": "loses-headers adds-age kept-as-html",
     "large-page": "cuts-large-pages",
-    "odd-names": "joins-slashes lower-keys odd-names-break",
+    "odd-names": "joins-slashes lower-keys odd-breaks",
     "long-names": "short-keys",
     "raw-names": "cuts-raw raw-names-break",
     "other-files": "serves-own-files serves-own-keys soft-404",
