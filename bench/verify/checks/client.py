@@ -38,10 +38,10 @@ UNKNOWN_NAME = "X_Verify_Name"
 HEADER_COUNTS = (110, 130, 200, 500, 2000)
 
 
-def forged_headers(context: Context) -> list[dict[str, str]]:
+def forged_headers(context: Context) -> dict[str, str]:
     """Headers with which a client may pretend to be another one, or to have asked another host."""
     scheme, address = SCHEMES[context.target.scheme], "203.0.113.7"
-    claims = {
+    return {
         **dict.fromkeys(("X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme", "FrontProto"), scheme),
         **dict.fromkeys(("X-Forwarded-Host", "X-Forwarded-Server"), FOREIGN),
         **dict.fromkeys(("X-Forwarded-For", "X-Real-IP", "FrontAddress"), address),
@@ -54,12 +54,11 @@ def forged_headers(context: Context) -> list[dict[str, str]]:
         "X-HTTP-Method-Override": "DELETE",
         "Proxy": f"http://{FOREIGN}/",
     }
-    return [{name: value} for name, value in claims.items()]
 
 
-def with_underscores(context: Context) -> list[dict[str, str]]:
+def with_underscores(context: Context) -> dict[str, str]:
     """The same under names with underscores, which CGI cannot tell from dashes."""
-    return [{name.replace("-", "_"): value for name, value in each.items()} for each in forged_headers(context)]
+    return {name.replace("-", "_"): value for name, value in forged_headers(context).items()}
 
 
 def said_inside(context: Context, answer: Answer) -> dict[str, Any]:
@@ -111,12 +110,12 @@ def forged(context: Context) -> Iterator[Finding]:
     login = context.site.urls.get("login")
     visitor = Visitor(context.target)
     token = (visitor.token(login) if login else None) or ""
-    for headers in forged_headers(context):
+    for claim in forged_headers(context).items():
         for path, _, location in redirecting(context)[:1]:
-            yield from context.ask(path, leads_to(context, location), headers=headers)
+            yield from context.ask(path, leads_to(context, location), headers=[claim])
         if login and token:
             # A form without a password gets the form again, unless the site believes in another origin.
-            form = visitor.post(login, {TOKEN: token, "username": "forged", "password": ""}, headers)
+            form = visitor.post(login, {TOKEN: token, "username": "forged", "password": ""}, dict([claim]))
             if form.status == 403 or (form.status != 200 and context.strict):
                 yield form.wrong("status 200")
 
@@ -124,9 +123,9 @@ def forged(context: Context) -> Iterator[Finding]:
 @check("forged-names")
 def forged_names(context: Context) -> Iterator[Finding]:
     """A header name with underscores never overwrites the server's own variable of that name."""
-    for headers in with_underscores(context):
+    for claim in with_underscores(context).items():
         for path, _, location in redirecting(context)[:1]:
-            answer = context.get(path, headers)
+            answer = context.get(path, [claim])
             if answer.status not in (400, 403):
                 yield from context.judge(answer, leads_to(context, location))
 
@@ -149,8 +148,8 @@ def interpreter(context: Context) -> Iterator[Finding]:
 @check("client")
 def client(context: Context) -> Iterator[Finding]:
     """The site sees the client's real address, scheme, host and port, whatever the client claims in headers."""
-    for headers in ({}, *forged_headers(context)):
-        answer = yield from context.ask(INSIDE, status(200), headers=headers)
+    for claims in ([], *([claim] for claim in forged_headers(context).items())):
+        answer = yield from context.ask(INSIDE, status(200), headers=claims)
         if answer.status != 200:
             return
         yield from _seen(context, answer)
@@ -159,8 +158,8 @@ def client(context: Context) -> Iterator[Finding]:
 @check("underscores")
 def underscores(context: Context) -> Iterator[Finding]:
     """A header name with underscores is refused, dropped, or without effect on the site."""
-    for headers in with_underscores(context):
-        answer = context.get(INSIDE, headers)
+    for claim in with_underscores(context).items():
+        answer = context.get(INSIDE, [claim])
         if said_inside(context, answer):
             yield from _seen(context, answer)
         else:
@@ -203,7 +202,7 @@ def odd_bytes(context: Context) -> Iterator[Finding]:
     """A byte above 0x7f in a header that names the client, also spelt with underscores, costs no worker and no 5xx."""
     # A page that no layer caches: the byte comes as far as the application.
     login = context.site.urls.get("login", INSIDE)
-    for name in (name for each in (*forged_headers(context), *with_underscores(context)) for name in each):
+    for name in (*forged_headers(context), *with_underscores(context)):
         yield from context.ask(login, status(200, 400), headers={name: ODD_BYTE})
 
 
