@@ -17,6 +17,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bench.catalog.manifest import Layer
+from bench.project.page_findings import VARY_ALLOWED
 from bench.verify import page_parser, wire
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
@@ -39,9 +40,6 @@ OF_ANSWERS = VOLATILE | {"server", "content-type", "vary"}
 # Each in Cache-Control alone keeps a page out of a shared cache.
 _UNSHARED = re.compile(r"\b(private|no-store|no-cache|max-age=0|s-maxage=0|must-revalidate|proxy-revalidate)\b", re.I)
 _LIFETIMES = (re.compile(r"\bs-maxage=(\d+)", re.I), re.compile(r"\bmax-age=(\d+)", re.I))
-# Layers leave the cookies of anonymous visitors out, store each coding by itself, and pass every request that has one
-# of the others (benchapp/caching/cacheability.py).
-SHARED_VARIANTS = {"cookie", "accept-encoding", "authorization", "hx-request", "origin", "x-requested-with"}
 HTML = "text/html;charset=utf-8"
 POLICIES = ("Content-Security-Policy", "Content-Security-Policy-Report-Only")
 
@@ -191,7 +189,7 @@ def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
     if cookies := answer.all("Set-Cookie"):
         return f"it sets the cookie {', '.join(line.partition('=')[0] for line in cookies)}"
     # First, for what varies by a language often reads a cookie for it, too, which makes it private.
-    if varies := answer.names("Vary") - SHARED_VARIANTS:
+    if varies := answer.names("Vary") - VARY_ALLOWED:
         return f"it has Vary: {', '.join(sorted(varies))}"
     if _UNSHARED.search(control):
         return f"its Cache-Control is {control}"
