@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from bench.project.commands import MANIFEST
 from bench.verify import page_parser
 from bench.verify.check import check
 from bench.verify.checks.pages import revalidation
@@ -16,7 +17,6 @@ from bench.verify.expect import Expectation, body, given, header, no_server_erro
 from bench.verify.finding import Finding, NotTried
 from bench.verify.site import Site
 
-MANIFEST = "staticfiles.json"
 YEAR_S = 365 * 24 * 3600
 # A file for ranges has at least so many bytes.
 RANGED_BYTES = 2_000
