@@ -6,14 +6,15 @@ from django.apps import AppConfig
 
 
 class CachingConfig(AppConfig):
-    """Connects the active layers to invalidations, and these to the models that settings name."""
+    """Connects the layers to invalidations, and these to the models that settings name."""
 
     name = "benchapp.caching"
     verbose_name = "Caching layers"
 
     def ready(self) -> None:
-        """Connect the layers that CACHING_LAYERS names, and the models of CACHING_STALE."""
+        """Connect the layers, and the models of CACHING_STALE."""
         from benchapp.caching import registry, stale
+        from benchapp.caching.invalidation import pages_invalidated
 
-        registry.connect()
+        pages_invalidated.connect(registry.drop_stale_pages)
         stale.connect()

@@ -78,6 +78,6 @@ def cache_public_page(view: View) -> View:
     return cached
 
 
-def purge(stale: StalePages, **kwargs: object) -> None:
-    """Receiver of both layers: give stale pages new generations."""
+def purge(stale: StalePages) -> None:
+    """For both layers: give stale pages new generations."""
     renew(settings.CACHE_MIDDLEWARE_ALIAS, stale)

@@ -82,8 +82,8 @@ def report_stored_nonces(get_response: Callable[..., HttpResponse]) -> Callable[
     return middleware
 
 
-def purge(stale: StalePages, **kwargs: object) -> None:
-    """Receiver of the layer `fragments`: drop the parts of stale pages."""
+def purge(stale: StalePages) -> None:
+    """For the layer `fragments`: drop the parts of stale pages."""
     renew(ALIAS, stale)
 
 

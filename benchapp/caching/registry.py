@@ -6,6 +6,7 @@ CACHING_LAYERS names the active layers with their options, for example
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,9 @@ from typing import Any
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from benchapp.caching.invalidation import pages_invalidated
+from benchapp.caching.invalidation import StalePages
+
+logger = logging.getLogger(__name__)
 
 HERE = "benchapp.caching"
 MARK = f"{HERE}.outside.marks.MarkCacheable"
@@ -25,13 +28,13 @@ MARK_PRIVATE, WATCH_HEADERS = f"{HERE}.reads.MarkPrivate", f"{HERE}.reads.watch_
 class Layer:
     """One caching strategy.
 
-    receiver  dotted path of the function that drops stale pages
+    purge     dotted path of the function that drops stale pages
     outer     middleware outside of sessions and all else that sets cookies or Vary
     options   what the layer has to know: the kind of each option by its name
     optional  options that may be absent
     """
 
-    receiver: str
+    purge: str
     outer: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     optional: Mapping[str, str] = field(default_factory=dict)
@@ -40,42 +43,42 @@ class Layer:
 # The outermost first.
 LAYERS = {
     "varnish": Layer(
-        receiver=f"{HERE}.outside.http.purge",
+        purge=f"{HERE}.outside.http.purge",
         outer=(MARK,),
         options={"purge_url": "url", "generation_file": "file"},
     ),
     "nginx-microcache": Layer(
-        receiver=f"{HERE}.outside.nginx_files.purge",
+        purge=f"{HERE}.outside.nginx_files.purge",
         outer=(MARK,),
         options={"directory": "directory", "generation_file": "file"},
     ),
     "apache-cache": Layer(
-        receiver=f"{HERE}.outside.marks.purge",
+        purge=f"{HERE}.outside.marks.purge",
         outer=(f"{HERE}.outside.marks.own_cookies", MARK),
         options={"generation_file": "file"},
     ),
     "staticgenerator": Layer(
-        receiver=f"{HERE}.stores.files.purge",
+        purge=f"{HERE}.stores.files.purge",
         outer=(f"{HERE}.stores.files.StoreInFiles",),
         options={"root": "directory"},
         optional={"max_mb": "megabytes"},
     ),
     "nginx-memcached": Layer(
-        receiver=f"{HERE}.stores.memcached.purge",
+        purge=f"{HERE}.stores.memcached.purge",
         outer=(f"{HERE}.stores.memcached.StoreInMemcached",),
         options={"address": "memcached"},
     ),
     "uwsgi-cache": Layer(
-        receiver=f"{HERE}.stores.uwsgi.purge",
+        purge=f"{HERE}.stores.uwsgi.purge",
         outer=(f"{HERE}.stores.uwsgi.StoreInUwsgi",),
     ),
     "site-middleware": Layer(
-        receiver=f"{HERE}.django_cache.purge",
+        purge=f"{HERE}.django_cache.purge",
         outer=(f"{HERE}.django_cache.CacheSite",),
     ),
-    "view-cache": Layer(receiver=f"{HERE}.django_cache.purge"),
+    "view-cache": Layer(purge=f"{HERE}.django_cache.purge"),
     "fragments": Layer(
-        receiver=f"{HERE}.fragments.purge",
+        purge=f"{HERE}.fragments.purge",
         outer=(f"{HERE}.fragments.report_stored_nonces",),
     ),
 }
@@ -92,20 +95,16 @@ def inner_middleware(active: Collection[str]) -> list[str]:
     return [WATCH_HEADERS] if active else []
 
 
-def connect() -> None:
-    """Connect the active layers to invalidations, the inner before the outer.
+def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:
+    """Receiver of `pages_invalidated`: every active layer drops its stale pages, the inner before the outer.
 
-    An outer layer must not be filled again from a stale page of an inner one.
+    An outer layer must not be filled again from a stale page of an inner one. A layer that fails is logged.
     """
-    for name in reversed(LAYERS):
-        if is_active(name):
-            pages_invalidated.connect(import_string(LAYERS[name].receiver), dispatch_uid=_uid(name))
-
-
-def disconnect() -> None:
-    """Disconnect all layers."""
-    for name in LAYERS:
-        pages_invalidated.disconnect(dispatch_uid=_uid(name))
+    for name in filter(is_active, reversed(LAYERS)):
+        try:
+            import_string(LAYERS[name].purge)(stale)
+        except Exception:
+            logger.exception("%s: %s not invalidated", name, stale)
 
 
 def is_active(name: str) -> bool:
@@ -116,7 +115,3 @@ def is_active(name: str) -> bool:
 def options(name: str) -> Mapping[str, Any]:
     """The options of an active layer."""
     return settings.CACHING_LAYERS[name]
-
-
-def _uid(name: str) -> str:
-    return f"caching.{name}"

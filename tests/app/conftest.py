@@ -17,7 +17,6 @@ from django.contrib.auth import get_user_model
 from django.core.management import execute_from_command_line
 from django.test import Client, override_settings
 
-from benchapp.caching import registry
 from benchapp.models import Author, Comment, Post
 from tests.conftest import default_database
 
@@ -139,10 +138,6 @@ def site_with(settings_from: Callable[..., dict[str, Any]]) -> Callable[..., Abs
             del changed[name]
         changed["ALLOWED_HOSTS"] = [*changed["ALLOWED_HOSTS"], "testserver"]
         with override_settings(**changed):
-            registry.connect()
-            try:
-                yield
-            finally:
-                registry.disconnect()
+            yield
 
     return override

@@ -23,8 +23,8 @@ SECOND_PURGE_S = 1.2
 logger = logging.getLogger(__name__)
 
 
-def purge(stale: StalePages, **kwargs: object) -> None:
-    """Receiver of the layer `varnish`: purge stale pages now and once more a moment later."""
+def purge(stale: StalePages) -> None:
+    """For the layer `varnish`: purge stale pages now and once more a moment later."""
     renew_generation("varnish")
     url = registry.options("varnish")["purge_url"]
     send(url, stale)

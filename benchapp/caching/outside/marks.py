@@ -97,8 +97,8 @@ def has_room_for_pages(directory: Path) -> bool:
     return has_names and disk.f_bavail * disk.f_frsize >= MIN_FREE_BYTES
 
 
-def purge(stale: StalePages, **kwargs: object) -> None:
-    """Receiver of the layer `apache-cache`: a new generation changes the keys of all pages."""
+def purge(stale: StalePages) -> None:
+    """For the layer `apache-cache`: a new generation changes the keys of all pages."""
     renew_generation("apache-cache")
 
 

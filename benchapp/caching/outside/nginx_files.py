@@ -29,8 +29,8 @@ SECOND_PURGE_S = 0.5
 logger = logging.getLogger(__name__)
 
 
-def purge(stale: StalePages, **kwargs: object) -> None:
-    """Receiver of the layer `nginx-microcache`: remove stale pages now and once more a moment later."""
+def purge(stale: StalePages) -> None:
+    """For the layer `nginx-microcache`: remove stale pages now and once more a moment later."""
     renew_generation("nginx-microcache")
     root = registry.options("nginx-microcache")["directory"]
     remove_files(root, stale)

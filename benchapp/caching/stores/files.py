@@ -230,8 +230,8 @@ class FileStore(BodyStore):
             os.close(lock)
 
 
-def purge(stale: StalePages, **kwargs: object) -> None:
-    """Receiver of the layer `staticgenerator`: remove the files of stale pages."""
+def purge(stale: StalePages) -> None:
+    """For the layer `staticgenerator`: remove the files of stale pages."""
     _active_store().purge(stale)
 
 

@@ -119,8 +119,8 @@ class StoreInMemcached(CachePages):
         return _active_store()
 
 
-def purge(stale: StalePages, **kwargs: object) -> None:
-    """Receiver of the layer `nginx-memcached`: remove stale pages."""
+def purge(stale: StalePages) -> None:
+    """For the layer `nginx-memcached`: remove stale pages."""
     _active_store().purge(stale)
 
 

@@ -103,8 +103,8 @@ class StoreInUwsgi(CachePages):
         return store
 
 
-def purge(stale: StalePages, **kwargs: object) -> None:
-    """Receiver of the layer `uwsgi-cache`: remove stale pages."""
+def purge(stale: StalePages) -> None:
+    """For the layer `uwsgi-cache`: remove stale pages."""
     if uwsgi is not None:
         UwsgiStore(settings.CACHING_SECONDS).purge(stale)
 

@@ -21,8 +21,8 @@ def test_every_deployed_layer_is_in_the_table():
 
 
 @pytest.mark.parametrize("layer", registry.LAYERS.values(), ids=list(registry.LAYERS))
-def test_receivers_and_middleware_can_be_imported(layer: registry.Layer):
-    for path in (layer.receiver, *layer.outer):
+def test_what_a_layer_names_can_be_imported(layer: registry.Layer):
+    for path in (layer.purge, *layer.outer):
         assert callable(import_string(path))
 
 
@@ -32,17 +32,20 @@ def test_joined_layers_share_middleware_and_the_outer_is_outside():
     assert names == ["MarkCacheable", "StoreInFiles", "MarkPrivate"]
 
 
-def test_active_layers_receive_invalidations_the_inner_first(
-    site_with: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_active_layers_drop_stale_pages_the_inner_first_and_one_that_fails_stops_no_other(
+    site_with: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog
 ):
     received: list[str] = []
+
+    def purge(name: str) -> None:
+        received.append(name)
+        raise OSError(f"{name} is full")
+
     for module, name in (("fragments", "fragments"), ("stores.files", "staticgenerator"), ("django_cache", "inactive")):
-        monkeypatch.setattr(
-            f"benchapp.caching.{module}.purge", lambda stale, name=name, **kwargs: received.append(name)
-        )
+        monkeypatch.setattr(f"benchapp.caching.{module}.purge", lambda stale, name=name: purge(name))
     with site_with(CACHING_FRAGMENTS="1", CACHING_STATICGENERATOR_ROOT=str(tmp_path)):
-        # The signal holds functions weakly, so it has those of the modules.
         pages_invalidated.send(sender=StalePages, stale=StalePages(frozenset({"/"})))
     assert received == ["fragments", "staticgenerator"]
+    assert "fragments is full" in caplog.text and "staticgenerator is full" in caplog.text
     pages_invalidated.send(sender=StalePages, stale=StalePages(frozenset({"/"})))
-    assert received == ["fragments", "staticgenerator"]
+    assert len(received) == 2, "no layer is active any more"
