@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -56,19 +56,16 @@ class SharedMemcachedCache(FetchAhead, PyMemcacheCache):
     https://code.djangoproject.com/ticket/11331
     """
 
-    _pid, _client = 0, None
+    def __init__(self, server: Any, params: dict[str, Any]) -> None:
+        super().__init__(server, params)
+        self._client_key = (*self.client_servers, *map(str, self._options.items()))
 
     @property
     def _cache(self) -> Any:
-        # A forked process gets its own client.
-        if self._pid != os.getpid():
-            self._client, self._pid = self._shared_client(), os.getpid()
-        return self._client
-
-    def _shared_client(self) -> Any:
         from benchapp.caching.repairs.pymemcache_client import ThreadSafeClient  # an optional package
 
-        key = (os.getpid(), *self.client_servers, repr(sorted(self._options.items())))
+        # A forked process gets its own client.
+        key = (os.getpid(), *self._client_key)
         return _clients.get(key) or _clients.setdefault(key, ThreadSafeClient(self.client_servers, **self._options))
 
     def close(self, **kwargs: Any) -> None:
@@ -76,17 +73,16 @@ class SharedMemcachedCache(FetchAhead, PyMemcacheCache):
         self._ahead = {}
 
 
-# The clients of this process.
 _clients: dict[tuple, Any] = {}
-_breakers: dict[tuple, CircuitBreaker] = {}
 
 
-def _breaker(cache: RedisCache) -> CircuitBreaker:
+@cache
+def _breaker(*servers: str) -> CircuitBreaker:
     """The circuit breaker of this process for these servers: each thread has a cache object of its own."""
-    return _breakers.setdefault((os.getpid(), *cache._servers), CircuitBreaker())
+    return CircuitBreaker()
 
 
-def _tolerant(name: str, fallback: Callable[[tuple], Any], skips: bool = True) -> Callable[..., Any]:
+def _tolerant(name: str, fallback: Callable[..., Any], skips: bool = True) -> Callable[..., Any]:
     """The method of that name, with a fallback for a Redis that cannot be reached.
 
     skips  whether it is not tried for a moment after a timeout
@@ -97,9 +93,9 @@ def _tolerant(name: str, fallback: Callable[[tuple], Any], skips: bool = True) -
     def tolerant(self: RedisCache, *args: Any, **kwargs: Any) -> Any:
         import redis  # an optional package
 
-        breaker = _breaker(self)
+        breaker = _breaker(*self._servers)
         if skips and breaker.is_open:
-            return fallback(args)
+            return fallback(*args, **kwargs)
         try:
             return method(self, *args, **kwargs)
         except redis.RedisError as error:
@@ -107,31 +103,31 @@ def _tolerant(name: str, fallback: Callable[[tuple], Any], skips: bool = True) -
             if isinstance(error, redis.TimeoutError):
                 breaker.trip()
             logger.warning("redis: %s", error)
-            return fallback(args)
+            return fallback(*args, **kwargs)
 
     return tolerant
 
 
-class _RedisCache(RedisCache):
+class _TolerantRedisCache(RedisCache):
     """A Redis that is down or hangs makes pages slower, not broken: reads miss, and writes do nothing.
 
     Repairs: every method of Django's raises the exceptions of redis-py, so an unreachable cache is an error 500.
     https://github.com/django/django/blob/5.2/django/core/cache/backends/redis.py
     """
 
-    get = _tolerant("get", lambda args: args[1] if len(args) > 1 else None)
-    get_many = _tolerant("get_many", lambda args: {})
-    add = _tolerant("add", lambda args: False)
-    set = _tolerant("set", lambda args: None)
+    get = _tolerant("get", lambda key, default=None, version=None: default)
+    get_many = _tolerant("get_many", lambda *_, **__: {})
+    add = _tolerant("add", lambda *_, **__: False)
+    set = _tolerant("set", lambda *_, **__: None)
     # Pages are invalidated by this: other processes may read stale ones meanwhile.
-    set_many = _tolerant("set_many", lambda args: list(args[0]), skips=False)
-    delete = _tolerant("delete", lambda args: False)
-    delete_many = _tolerant("delete_many", lambda args: None)
-    has_key = _tolerant("has_key", lambda args: False)
-    touch = _tolerant("touch", lambda args: False)
+    set_many = _tolerant("set_many", lambda data, *_, **__: list(data), skips=False)
+    delete = _tolerant("delete", lambda *_, **__: False)
+    delete_many = _tolerant("delete_many", lambda *_, **__: None)
+    has_key = _tolerant("has_key", lambda *_, **__: False)
+    touch = _tolerant("touch", lambda *_, **__: False)
 
 
-class TolerantRedisCache(FetchAhead, _RedisCache):
+class TolerantRedisCache(FetchAhead, _TolerantRedisCache):
     """The same, for a page that is made of many parts."""
 
 

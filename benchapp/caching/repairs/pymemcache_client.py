@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import threading
+from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 from pymemcache.client.base import Client
@@ -13,15 +12,10 @@ from pymemcache.client.rendezvous import RendezvousHash
 from pymemcache.client.retrying import RetryingClient
 from pymemcache.exceptions import MemcacheUnexpectedCloseError
 
-# A memcached that is down or hangs makes pages slower, not broken; it is tried again soon. Times in seconds.
-DEFAULTS = {
-    "use_pooling": True,
-    "ignore_exc": True,
-    "connect_timeout": 1,
-    "timeout": 1,
-    "retry_timeout": 1,
-    "no_delay": True,
-}
+from benchapp.caching.resilience import CircuitBreaker
+
+# A memcached that hangs delays a page for a second.
+DEFAULTS = {"use_pooling": True, "connect_timeout": 1, "timeout": 1, "no_delay": True}
 
 
 class OneNode(RendezvousHash):
@@ -41,7 +35,7 @@ def reconnecting(*args: Any, **kwargs: Any) -> RetryingClient:
 
 
 class ThreadSafeClient(HashClient):
-    """pymemcache's client for the threads of a process, with true answers about failed writes.
+    """pymemcache's client for the threads of a process: what a server cannot answer is a miss.
 
     For a moment after a failure reads and single writes skip a server. `set_many`, by which pages are invalidated, does
     not: other processes may read stale pages meanwhile. No server is ever taken out: its keys would move to another
@@ -57,24 +51,25 @@ class ThreadSafeClient(HashClient):
     client_class = staticmethod(reconnecting)
 
     def __init__(self, servers: list[str], **options: Any) -> None:
-        self._failed_lock = threading.Lock()
+        self._breakers: dict[Any, CircuitBreaker] = defaultdict(CircuitBreaker)
         hasher = OneNode if len(servers) == 1 else RendezvousHash
-        super().__init__(servers, **{"hasher": hasher, **DEFAULTS, **options, "retry_attempts": sys.maxsize})
+        super().__init__(servers, **{"hasher": hasher, **DEFAULTS, **options})
 
-    def _safely_run_set_many(self, client: Any, values: Any, *args: Any, **kwargs: Any) -> list:
+    def _safely_run_func(
+        self, client: Any, func: Callable[..., Any], default_val: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        if self._breakers[client.server].is_open:
+            return default_val
+        return self._tried(client.server, lambda: func(*args, **kwargs), default_val)
+
+    def _safely_run_set_many(self, client: Any, values: dict[str, Any], *args: Any, **kwargs: Any) -> list[str]:
+        return self._tried(client.server, lambda: client.set_many(values, *args, **kwargs), list(values))
+
+    def _tried(self, server: Any, command: Callable[[], Any], otherwise: Any) -> Any:
         try:
-            failed = client.set_many(values, *args, **kwargs)
-        except Exception as error:  # any: it is ignored or raised, as was asked for
-            if isinstance(error, OSError):
-                self._mark_failed_server(client.server)
-            if not self.ignore_exc:
-                raise
-            return list(values)
-        with self._failed_lock:
-            self._failed_clients.pop(client.server, None)
-        return failed
-
-    def _mark_failed_server(self, server: Any) -> None:
-        # Another thread may have reached the server meanwhile; then it has not failed.
-        with self._failed_lock, contextlib.suppress(KeyError):
-            super()._mark_failed_server(server)
+            return command()
+        except OSError:
+            self._breakers[server].trip()
+        except Exception:  # any, such as one of a value that cannot be unpickled any more
+            pass
+        return otherwise

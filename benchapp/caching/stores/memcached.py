@@ -22,7 +22,6 @@ from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served
 from benchapp.caching.pages import BodyStore, CachePages, PageStore
 from benchapp.caching.repairs.django_backends import SharedMemcachedCache
-from benchapp.caching.repairs.pymemcache_client import reconnecting
 from benchapp.caching.resilience import Retry
 
 GENERATION = "pages:generation"
@@ -40,15 +39,13 @@ class MemcachedStore(BodyStore):
         self.seconds = seconds
         # Under keys that Nginx can make. A memcached that hangs is skipped for a moment; nothing is raised.
         self.cache = self.locks = SharedMemcachedCache(address, {"KEY_FUNCTION": lambda key, prefix, version: key})
-        # Purges are always tried, and fail loudly.
-        self.client = PooledClient(address, connect_timeout=1, timeout=1, no_delay=True)
-        self.client.client_class = reconnecting
         self._retry = Retry(self._flush, RETRY_S)
 
-    def close(self) -> None:
-        """Close the connections of this process."""
-        self.client.close()
-        self.cache._cache.close()
+    @property
+    def client(self) -> PooledClient:
+        """The client below, for purges: always tried, and loud where it fails."""
+        (client,) = self.cache._cache.clients.values()
+        return client
 
     def generation(self) -> str:
         if (current := self.cache.get(GENERATION)) is None:

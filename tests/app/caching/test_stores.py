@@ -40,7 +40,7 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     with memcached(path):
         pages = MemcachedStore(f"unix:{path}", 60)
         yield pages, lambda url: pages.client.get(f"page:{url}")
-        pages.close()
+        pages.client.close()
 
 
 def _content(file: Path) -> bytes | None:

@@ -71,7 +71,7 @@ def test_a_memcached_that_hangs_during_a_write_comes_back_without_the_page(socke
         for thread in threading.enumerate():
             if isinstance(thread, threading.Timer):
                 thread.join()
-        pages.close()
+        pages.client.close()
 
 
 @pytest.mark.parametrize("days", [11, 365])
@@ -84,7 +84,7 @@ def test_a_long_time_to_live_is_not_taken_for_a_date(socket: Path, days: int):
         # It is found by the index of what is below a directory, which lasts longer.
         pages.purge(StalePages(prefixes=frozenset({"/posts/5/"})))
         assert pages.read(path) is None
-        pages.close()
+        pages.client.close()
 
 
 def test_a_page_that_no_index_lists_is_not_stored(socket: Path, monkeypatch: pytest.MonkeyPatch):
@@ -95,4 +95,4 @@ def test_a_page_that_no_index_lists_is_not_stored(socket: Path, monkeypatch: pyt
         with pytest.raises(OSError, match="does not list"):
             pages.write("/posts/5/page/2/", b"page", pages.generation())
         assert pages.read("/posts/5/page/2/") is None
-        pages.close()
+        pages.client.close()
