@@ -7,19 +7,19 @@ from functools import wraps
 
 from django.conf import settings
 from django.core.cache import caches
+from django.core.cache.backends.base import BaseCache
 from django.http import HttpRequest, HttpResponse
 
 from benchapp.caching import registry
 from benchapp.caching.generations import generation, renew
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import digest
-from benchapp.caching.pages import CachePages, PageStore, cached_or_rendered
-from benchapp.caching.render_lock import LockStore
+from benchapp.caching.pages import PageStore, cached_or_rendered, middleware_of
 
 View = Callable[..., HttpResponse]
 
 
-class DjangoCacheStore:
+class DjangoCacheStore(PageStore):
     """Pages in the cache that CACHE_MIDDLEWARE_ALIAS names, each with its generation; one lookup finds both."""
 
     bodies = False
@@ -29,7 +29,7 @@ class DjangoCacheStore:
         self.prefix = prefix
 
     @property
-    def locks(self) -> LockStore:
+    def locks(self) -> BaseCache:
         """The cache itself; each thread has its own object of it."""
         return caches[settings.CACHE_MIDDLEWARE_ALIAS]
 
@@ -52,11 +52,8 @@ class DjangoCacheStore:
         return f"page.{self.prefix}.{coding}.{digest(name)}"
 
 
-class CacheSite(CachePages):
-    """Middleware of the layer `site-middleware`."""
-
-    def open_store(self) -> PageStore:
-        return DjangoCacheStore("site")
+# Of the layer `site-middleware`.
+middleware = middleware_of(lambda: DjangoCacheStore("site"))
 
 
 def cache_public_page(view: View) -> View:

@@ -20,42 +20,29 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from django.conf import settings
+from django.core.cache.backends.base import BaseCache
 from django.http import HttpRequest, HttpResponse
 
 from benchapp.caching.cacheability import has_only_common_headers, may_answer, may_store, may_store_for
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served, digest, page_name
-from benchapp.caching.render_lock import LockStore, wait_or_lock
+from benchapp.caching.render_lock import wait_or_lock
 
 GetResponse = Callable[..., HttpResponse]
 logger = logging.getLogger(__name__)
 
 
-class PageStore(Protocol):
-    """Where pages are stored. Every method raises OSError for a store that cannot be used."""
+class PageStore:
+    """Where pages are stored: their bodies, for a server to send. A subclass says how.
 
-    locks: LockStore
-    # Whether it stores the body alone, for a server to send.
-    bodies: bool
-
-    def look_up(self, name: str, coding: str) -> tuple[HttpResponse | None, str]:
-        """The page in that content coding, if the middleware answers with it, and its current generation."""
-
-    def get(self, name: str, coding: str) -> HttpResponse | None:
-        """The page, as the next request would find it."""
-
-    def put(self, name: str, coding: str, page: HttpResponse, generation: str) -> bool:
-        """Store a page unless a write concerned it since `generation`; returns whether it is stored."""
-
-
-class BodyStore:
-    """A store that a server reads; a subclass says where the bodies are."""
+    Every method raises OSError for a store that cannot be used.
+    """
 
     bodies = True
-    locks: LockStore
+    # A cache that all workers share, or what is like one.
+    locks: BaseCache
 
     def generation(self) -> str:
         """The current generation of all pages."""
@@ -73,12 +60,12 @@ class BodyStore:
         """Remove stale pages, and refuse those that are being rendered at this moment."""
         raise NotImplementedError
 
-    def look_up(self, name: str, coding: str) -> tuple[None, str]:
-        """No page: the server has looked already."""
+    def look_up(self, name: str, coding: str) -> tuple[HttpResponse | None, str]:
+        """The page in that content coding, and its current generation. No page: the server has looked already."""
         return None, self.generation()
 
     def get(self, name: str, coding: str) -> HttpResponse | None:
-        """The response of a server with the stored page; middleware further out adds the rest of its headers."""
+        """The page, as the next request would find it; middleware further out adds the rest of its headers."""
         if (body := self.read(name)) is None:
             return None
         headers = {"Vary": "Cookie", "X-Frame-Options": settings.X_FRAME_OPTIONS}
@@ -86,26 +73,21 @@ class BodyStore:
         return HttpResponse(body, content_type="text/html; charset=utf-8", headers=headers)
 
     def put(self, name: str, coding: str, page: HttpResponse, generation: str) -> bool:
-        """Store the body of a page."""
+        """Store a page unless a write concerned it since `generation`; returns whether it is stored."""
         return has_only_common_headers(page) and self.write(name, page.content, generation)
 
 
-class CachePages:
-    """Middleware that answers with stored pages and stores those that are cacheable; subclasses say where.
+def middleware_of(open_store: Callable[[], PageStore]) -> Callable[[GetResponse], GetResponse]:
+    """Middleware that answers with stored pages and stores those that are cacheable.
 
     A store that cannot be used is logged and costs no visitor the page.
     """
 
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-        self.store = self.open_store()
+    def middleware(get_response: GetResponse) -> GetResponse:
+        store = open_store()
+        return lambda request: cached_or_rendered(store, request, partial(get_response, request))
 
-    def open_store(self) -> PageStore:
-        """The store of the layer."""
-        raise NotImplementedError
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        return cached_or_rendered(self.store, request, partial(self.get_response, request))
+    return middleware
 
 
 def cached_or_rendered(store: PageStore, request: HttpRequest, render: Callable[[], HttpResponse]) -> HttpResponse:

@@ -59,22 +59,22 @@ LAYERS = {
     ),
     "staticgenerator": Layer(
         purge=f"{HERE}.stores.files.purge",
-        outer=(f"{HERE}.stores.files.StoreInFiles",),
+        outer=(f"{HERE}.stores.files.middleware",),
         options={"root": "directory"},
         optional={"max_mb": "megabytes"},
     ),
     "nginx-memcached": Layer(
         purge=f"{HERE}.stores.memcached.purge",
-        outer=(f"{HERE}.stores.memcached.StoreInMemcached",),
+        outer=(f"{HERE}.stores.memcached.middleware",),
         options={"address": "memcached"},
     ),
     "uwsgi-cache": Layer(
         purge=f"{HERE}.stores.uwsgi.purge",
-        outer=(f"{HERE}.stores.uwsgi.StoreInUwsgi",),
+        outer=(f"{HERE}.stores.uwsgi.middleware",),
     ),
     "site-middleware": Layer(
         purge=f"{HERE}.django_cache.purge",
-        outer=(f"{HERE}.django_cache.CacheSite",),
+        outer=(f"{HERE}.django_cache.middleware",),
     ),
     "view-cache": Layer(purge=f"{HERE}.django_cache.purge"),
     "fragments": Layer(

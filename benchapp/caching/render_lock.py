@@ -14,7 +14,9 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
+
+from django.core.cache.backends.base import BaseCache
 
 WAIT_S = 5  # longest wait for other requests' renderings
 LOCK_TTL_S = 3
@@ -27,27 +29,11 @@ RENDERING, UNCACHEABLE = "rendering", "uncacheable"
 Page = TypeVar("Page")
 
 
-class LockStore(Protocol):
-    """Short texts that all workers share and that expire. A store that cannot be used may raise OSError."""
-
-    def add(self, key: str, value: str, seconds: int) -> bool:
-        """Store a text unless there is one; returns whether it was stored."""
-
-    def get(self, key: str) -> str | None:
-        """The text, or None."""
-
-    def set(self, key: str, value: str, seconds: int) -> object:
-        """Store a text in any case."""
-
-    def delete(self, key: str) -> object:
-        """Remove a text."""
-
-
 @dataclass
 class RenderLock:
     """The right to render a page while others wait; release it in any case."""
 
-    store: LockStore
+    store: BaseCache
     key: str
 
     def release(self, cached: bool) -> None:
@@ -60,12 +46,13 @@ class RenderLock:
 
 
 def wait_or_lock(
-    store: LockStore, key: str, cached_page: Callable[[], Page | None]
+    store: BaseCache, key: str, cached_page: Callable[[], Page | None]
 ) -> tuple[Page | None, RenderLock | None]:
     """The page that another request has rendered meanwhile, or the lock to render it.
 
     With neither, render it without a lock: it is not cacheable, took too long, or the store is down or full.
-    `cached_page` looks the page up.
+    `store` is a cache that all workers share, or what is like one; it may raise OSError. `cached_page` looks the page
+    up.
     """
     deadline = time.monotonic() + WAIT_S
     misses = 0

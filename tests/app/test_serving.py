@@ -181,7 +181,7 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
     assert found["MIDDLEWARE"] == [
         *ALWAYS,
         "django.middleware.security.SecurityMiddleware",
-        "benchapp.caching.django_cache.CacheSite",
+        "benchapp.caching.django_cache.middleware",
         "benchapp.caching.reads.MarkPrivate",
         "benchapp.serving.sessions.private",
         "django.middleware.common.CommonMiddleware",
@@ -209,7 +209,7 @@ def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_ses
     theirs = f"MIDDLEWARE = ['{sessions}', '{csrf}', 'django.middleware.security.SecurityMiddleware']"
     layer = {"CACHING_SITE_MIDDLEWARE": "1", "BENCHAPP_CACHE_URL": "locmemcache://", "BENCHAPP_WHITENOISE": "0"}
     found = laid_over(more=theirs, **layer)
-    assert found["MIDDLEWARE"].index("benchapp.caching.django_cache.CacheSite") < found["MIDDLEWARE"].index(sessions)
+    assert found["MIDDLEWARE"].index("benchapp.caching.django_cache.middleware") < found["MIDDLEWARE"].index(sessions)
     assert found["MESSAGE_STORAGE"].endswith(".SessionStorage")
     # Without a layer, without sessions, and with a storage of their own, it stays theirs.
     assert "MESSAGE_STORAGE" not in laid_over(more=theirs, BENCHAPP_WHITENOISE="0")

@@ -169,11 +169,11 @@ class AtomicAddFileCache(FileBasedCache):
     https://github.com/django/django/blob/5.2/django/core/cache/backends/filebased.py#L27
     """
 
-    _LOCK = "add.lock"
+    LOCK = "add.lock"
 
     def add(self, *args: Any, **kwargs: Any) -> bool:
         self._createdir()
         # The lock ends with the open file, also when the process is killed.
-        with (Path(self._dir) / self._LOCK).open("ab") as lock:
+        with (Path(self._dir) / self.LOCK).open("ab") as lock:
             locks.lock(lock, locks.LOCK_EX)
             return super().add(*args, **kwargs)

@@ -25,12 +25,15 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from benchapp.caching import registry
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served
-from benchapp.caching.pages import BodyStore, CachePages, PageStore
+from benchapp.caching.pages import PageStore, middleware_of
+from benchapp.caching.render_lock import UNCACHEABLE_TTL_S
+from benchapp.caching.repairs.django_backends import AtomicAddFileCache
 
 INDEX = "index.html"
 WITHOUT_SLASH = ".page"
@@ -41,72 +44,22 @@ LOCKS = ".locks"  # the directory of the render locks
 BLOCK_BYTES = 512  # the unit of st_blocks
 
 
-class StoreInFiles(CachePages):
-    """Middleware of the layer `staticgenerator`: stores each cacheable page as a file below the root."""
+class FileLocks(AtomicAddFileCache):
+    """The render locks, in Django's cache of files; `expirepages` removes the old ones."""
 
-    def open_store(self) -> PageStore:
-        return _active_store()
-
-
-class FileLocks:
-    """Render locks, a small file each: its modification time is the time when it expires."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def add(self, key: str, value: str, seconds: int) -> bool:
-        new = self._written(value, seconds)
-        try:
-            os.link(new, self._file(key))  # atomic, and fails if it is there
-            return True
-        except FileExistsError:
-            if self.get(key) is None:
-                self.delete(key)  # expired: the next request to try gets it
-            return False
-        finally:
-            new.unlink(missing_ok=True)
-
-    def get(self, key: str) -> str | None:
-        file = self._file(key)
-        try:
-            return file.read_text("ascii") if file.stat().st_mtime > time.time() else None
-        except FileNotFoundError:
-            return None
-
-    def set(self, key: str, value: str, seconds: int) -> None:
-        new = self._written(value, seconds)
-        try:
-            new.replace(self._file(key))
-        finally:
-            new.unlink(missing_ok=True)
-
-    def delete(self, key: str) -> None:
-        self._file(key).unlink(missing_ok=True)
-
-    def _file(self, key: str) -> Path:
-        return self.folder / key
-
-    def _written(self, value: str, seconds: int) -> Path:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        new = self.folder / f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}"
-        try:
-            new.write_text(value, "ascii")
-            until = time.time() + seconds
-            os.utime(new, (until, until))
-        except OSError:
-            # A full disk has room for the name, not for the text.
-            with contextlib.suppress(OSError):
-                new.unlink(missing_ok=True)
-            raise
-        return new
+    def _cull(self) -> None:
+        """Let no limit end the lock of a page that is being rendered."""
 
 
-class FileStore(BodyStore):
+class FileStore(PageStore):
     """The pages as files below one root."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.locks = FileLocks(root / LOCKS)
+
+    @cached_property
+    def locks(self) -> FileLocks:
+        return FileLocks(str(self.root / LOCKS), {})
 
     def file_of(self, name: str) -> Path | None:
         """The file of a page, or None for a name that no page here has.
@@ -168,12 +121,11 @@ class FileStore(BodyStore):
         """
         now = time.time()
         files = sorted(self._files())
-        total = sum(size for _, size, _ in files)
+        total = sum(size for *_, size, _ in files)
         removed = stay = 0
-        # The date of a lock is the time when it expires.
-        for changed, size, file in sorted(files, key=lambda item: not self._is_lock(item[2])):
-            oldest = now if self._is_lock(file) else now - seconds
-            if changed > oldest and (max_bytes is None or total <= max_bytes):
+        for is_page, changed, size, file in files:
+            limit = seconds if is_page else UNCACHEABLE_TTL_S
+            if now - changed < limit and (max_bytes is None or total <= max_bytes):
                 stay += file.name in (INDEX, WITHOUT_SLASH)
                 continue
             total -= size
@@ -186,17 +138,13 @@ class FileStore(BodyStore):
                     Path(folder).rmdir()
         return removed, stay
 
-    def _is_lock(self, file: Path) -> bool:
-        return file.parent == self.locks.folder and not file.name.startswith(TEMPORARY_PREFIX)
-
-    def _files(self) -> Iterator[tuple[float, int, Path]]:
-        """Each file below the root: its modification time, the bytes that it takes on the disk, and its path."""
+    def _files(self) -> Iterator[tuple[bool, float, int, Path]]:
+        """Each file below the root: whether it is no lock, its modification time, its bytes on the disk, its path."""
         for folder, _, names in os.walk(self.root):
-            for name in names:
-                if name != GENERATION:
-                    with contextlib.suppress(FileNotFoundError):
-                        found = (file := Path(folder, name)).stat()
-                        yield found.st_mtime, found.st_blocks * BLOCK_BYTES, file
+            for name in {*names} - {GENERATION, FileLocks.LOCK}:
+                with contextlib.suppress(FileNotFoundError):
+                    found = (file := Path(folder, name)).stat()
+                    yield file.parent.name != LOCKS, found.st_mtime, found.st_blocks * BLOCK_BYTES, file
 
     def _renew(self) -> str:
         """Begin the first generation of a root, or a new one after the root was emptied."""
@@ -230,13 +178,17 @@ class FileStore(BodyStore):
             os.close(lock)
 
 
+def active_store() -> FileStore:
+    """The store of the layer `staticgenerator`."""
+    return FileStore(registry.options("staticgenerator")["root"])
+
+
+middleware = middleware_of(active_store)
+
+
 def purge(stale: StalePages) -> None:
     """For the layer `staticgenerator`: remove the files of stale pages."""
-    _active_store().purge(stale)
-
-
-def _active_store() -> FileStore:
-    return FileStore(registry.options("staticgenerator")["root"])
+    active_store().purge(stale)
 
 
 def _read(lock: int) -> str:

@@ -20,7 +20,7 @@ from pymemcache.exceptions import MemcacheError
 from benchapp.caching import registry
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served
-from benchapp.caching.pages import BodyStore, CachePages, PageStore
+from benchapp.caching.pages import PageStore, middleware_of
 from benchapp.caching.repairs.django_backends import SharedMemcachedCache
 from benchapp.caching.resilience import Retry
 
@@ -32,7 +32,7 @@ RETRY_S = 0.5
 logger = logging.getLogger(__name__)
 
 
-class MemcachedStore(BodyStore):
+class MemcachedStore(PageStore):
     """The pages in one memcached."""
 
     def __init__(self, address: str, seconds: int) -> None:
@@ -109,25 +109,22 @@ class MemcachedStore(BodyStore):
         return int(time.time()) // self.seconds
 
 
-class StoreInMemcached(CachePages):
-    """Middleware of the layer `nginx-memcached`."""
-
-    def open_store(self) -> PageStore:
-        return _active_store()
-
-
-def purge(stale: StalePages) -> None:
-    """For the layer `nginx-memcached`: remove stale pages."""
-    _active_store().purge(stale)
-
-
-def _active_store() -> MemcachedStore:
+def active_store() -> MemcachedStore:
+    """The store of the layer `nginx-memcached`."""
     return _store(registry.options("nginx-memcached")["address"], settings.CACHING_SECONDS)
 
 
 @cache
 def _store(address: str, seconds: int) -> MemcachedStore:
     return MemcachedStore(address, seconds)
+
+
+middleware = middleware_of(active_store)
+
+
+def purge(stale: StalePages) -> None:
+    """For the layer `nginx-memcached`: remove stale pages."""
+    active_store().purge(stale)
 
 
 def _new_generation() -> bytes:

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
 
 from benchapp.caching.invalidation import StalePages, all_pages
-from benchapp.caching.pages import BodyStore, CachePages, PageStore
+from benchapp.caching.pages import PageStore, middleware_of
 
 try:
     import uwsgi
@@ -32,7 +32,7 @@ GENERATION = "generation"
 SWEEP_S = 1
 
 
-class UwsgiStore(BodyStore):
+class UwsgiStore(PageStore):
     """The pages in the shared memory of the workers."""
 
     def __init__(self, seconds: int) -> None:
@@ -92,15 +92,16 @@ class UwsgiLocks:
         uwsgi.cache_del(key, GUARDS)
 
 
-class StoreInUwsgi(CachePages):
-    """Middleware of the layer `uwsgi-cache`; unused outside of uWSGI's workers."""
+def _open_store() -> UwsgiStore:
+    if uwsgi is None:
+        raise MiddlewareNotUsed("not in a worker of uWSGI")
+    store = UwsgiStore(settings.CACHING_SECONDS)
+    store.purge(all_pages())
+    return store
 
-    def open_store(self) -> PageStore:
-        if uwsgi is None:
-            raise MiddlewareNotUsed("not in a worker of uWSGI")
-        store = UwsgiStore(settings.CACHING_SECONDS)
-        store.purge(all_pages())
-        return store
+
+# Of the layer `uwsgi-cache`; unused outside of uWSGI's workers.
+middleware = middleware_of(_open_store)
 
 
 def purge(stale: StalePages) -> None:

@@ -28,8 +28,8 @@ def test_what_a_layer_names_can_be_imported(layer: registry.Layer):
 
 def test_joined_layers_share_middleware_and_the_outer_is_outside():
     paths = registry.outer_middleware(["varnish", "nginx-microcache", "staticgenerator"])
-    names = [path.rpartition(".")[2] for path in paths]
-    assert names == ["MarkCacheable", "StoreInFiles", "MarkPrivate"]
+    names = [path.removeprefix("benchapp.caching.") for path in paths]
+    assert names == ["outside.marks.MarkCacheable", "stores.files.middleware", "reads.MarkPrivate"]
 
 
 def test_active_layers_drop_stale_pages_the_inner_first_and_one_that_fails_stops_no_other(

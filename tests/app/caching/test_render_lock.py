@@ -98,7 +98,7 @@ def test_waiting_for_a_dead_holder_ends(inside: Laid, monkeypatch: pytest.Monkey
 
 
 def test_the_lock_of_a_holder_that_died_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    locks = FileLocks(tmp_path)
+    locks = FileLocks(tmp_path, {})
     assert render_lock.wait_or_lock(locks, "key", lambda: None)[1]
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + render_lock.LOCK_TTL_S)

@@ -13,7 +13,7 @@ from django.test import Client
 
 from benchapp.caching.invalidation import StalePages, all_pages
 from benchapp.caching.names import as_written, can_be_served, page_name
-from benchapp.caching.pages import BodyStore
+from benchapp.caching.pages import PageStore
 from benchapp.caching.stores import uwsgi
 from benchapp.caching.stores.files import FileStore
 from benchapp.caching.stores.memcached import MemcachedStore
@@ -25,7 +25,7 @@ Site = Callable[..., AbstractContextManager[None]]
 
 
 @pytest.fixture(params=[pytest.param("memcached", marks=needs_memcached), "uwsgi", "files"])
-def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[BodyStore, Callable]]:
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[PageStore, Callable]]:
     """A store, and how its server finds a page."""
     if request.param == "files":
         root = request.getfixturevalue("root")
@@ -47,7 +47,7 @@ def _content(file: Path) -> bytes | None:
     return file.read_bytes() if file.exists() else None
 
 
-def test_a_page_is_found_by_its_path_until_a_purge(store: tuple[BodyStore, Callable]):
+def test_a_page_is_found_by_its_path_until_a_purge(store: tuple[PageStore, Callable]):
     pages, find = store
     gone = ["/", "/posts/5/", "/posts/5/page/2/", "/comments/page/2/"]
     stay = ["/posts/", "/posts/55/", "/posts/55/page/2/", "/comments/"]
@@ -68,7 +68,7 @@ def test_a_page_is_found_by_its_path_until_a_purge(store: tuple[BodyStore, Calla
 
 
 @pytest.mark.parametrize("size", [1_000_000, 1_200_000])
-def test_a_large_page_is_stored_whole_or_not_at_all(store: tuple[BodyStore, Callable], size: int):
+def test_a_large_page_is_stored_whole_or_not_at_all(store: tuple[PageStore, Callable], size: int):
     pages, find = store
     stored = pages.write("/large/", b"x" * size, pages.generation())
     assert find("/large/") == (b"x" * size if stored else None)
@@ -128,7 +128,7 @@ def test_a_worker_of_uwsgi_that_starts_empties_the_pages_of_the_version_before(
     before = pages.generation()
     assert pages.write("/", b"old", before)
     with site_with(CACHING_UWSGI_CACHE="1"):
-        uwsgi.StoreInUwsgi(lambda request: HttpResponse())
+        uwsgi.middleware(lambda request: HttpResponse())
     assert not module.held["pages"]
     assert not pages.write("/", b"old", before)
 

@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 
 from benchapp.caching.invalidation import StalePages
-from benchapp.caching.stores.files import GENERATION, FileLocks, FileStore
+from benchapp.caching.stores.files import GENERATION, FileStore
 from tests.app.caching.stored import files, put
 from tests.waiting import until
 
@@ -134,13 +134,3 @@ pages.write("/a/", b"page" * 1000, pages.generation())
     assert [path.stat().st_size for path in (root / "a").iterdir()] == [2000]
     pages.expire(0)
     assert not (root / "a").exists()
-
-
-def test_locks_in_files_expire(tmp_path: Path):
-    locks = FileLocks(tmp_path / "locks")
-    assert locks.add("lock:a", "rendering", 60)
-    assert not locks.add("lock:a", "rendering", 60)
-    assert locks.get("lock:a") == "rendering"
-    locks.set("lock:a", "uncacheable", -1)
-    assert locks.get("lock:a") is None
-    assert [locks.add("lock:a", "rendering", 60) for _ in range(2)] == [False, True]

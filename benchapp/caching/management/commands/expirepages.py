@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.caching import registry
-from benchapp.caching.stores.files import FileStore
+from benchapp.caching.stores.files import FileStore, active_store
 
 # Between two sweeps the pages may exceed the limit of their room.
 MAX_INTERVAL_S = 30
@@ -34,7 +34,7 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         if not registry.is_active("staticgenerator"):
             raise CommandError("the layer is off: set CACHING_STATICGENERATOR_ROOT to the directory of its pages")
-        pages = FileStore(registry.options("staticgenerator")["root"])
+        pages = active_store()
         if options["once"]:
             removed, stay = pages.expire(settings.CACHING_SECONDS, max_bytes())
             self.stdout.write(f"{removed} removed, {stay} stay in {pages.root}")
