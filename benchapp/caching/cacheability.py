@@ -1,7 +1,4 @@
-"""Cacheability: which requests a shared cache may answer and which responses it may store. One rule for every layer.
-
-`obstacle` says in words why a response is not stored; `may_store_for` and `may_answer` are its part about requests.
-"""
+"""Cacheability: which requests a shared cache may answer and which responses it may store. One rule for every layer."""
 
 from __future__ import annotations
 
@@ -54,40 +51,31 @@ def may_store_for(request: HttpRequest) -> bool:
 
 
 def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") -> bool:
-    """Whether the response to a request that `may_store_for` allows may be stored in this content coding."""
-    return obstacle(request, response, coding) is None
+    """Whether the response to a request that `may_store_for` allows is a finished page for everybody.
 
-
-def obstacle(request: HttpRequest, response: HttpResponse, coding: str = "") -> str | None:
-    """Why no shared cache may store the response, in a few words; None when it is a finished page for everybody."""
-    directives = _directives(response)
-    if response.status_code != 200:
-        return f"its status is {response.status_code}"
-    if response.streaming:
-        return "it is a stream"
-    if response.get("Content-Type", "").lower().replace(" ", "") != "text/html;charset=utf-8":
-        return f"its Content-Type is {response.get('Content-Type')}"
-    if cookie := read_cookie(request):
-        return f"it reads the cookie {cookie}"
-    if header := read_header(request, response):
-        return f"it reads the header {header}, which is not in its Vary"
-    if response.cookies or response.has_header("Set-Cookie") or _sets_cookie_later(request):
-        return "it sets a cookie"
-    if response.get("Content-Encoding", "") not in ("", coding) or response.has_header("Content-Range"):
-        return "its Content-Encoding or Content-Range"
-    if varies := varies_by(response) - VARY_ALLOWED:
-        return f"it has Vary: {', '.join(sorted(varies))}"
-    if found := directives & FORBIDDEN_DIRECTIVES:
-        return f"its Cache-Control says {', '.join(sorted(found))}"
-    if expires_early(response):
-        return f"it is stale before the time to live of {settings.CACHING_SECONDS} s is over"
-    if has_nonce(response):
-        return "it has a nonce of a Content-Security-Policy, which must be new for each visitor"
-    return None
+    coding  the content coding that it may have
+    """
+    return (
+        response.status_code == 200
+        and not response.streaming
+        and response.get("Content-Type", "").lower().replace(" ", "") == "text/html;charset=utf-8"
+        and response.get("Content-Encoding", "") in ("", coding)
+        and not response.has_header("Content-Range")
+        and not read_cookie(request)
+        and not read_header(request, response)
+        and not (response.cookies or response.has_header("Set-Cookie") or _sets_cookie_later(request))
+        and varies_by(response) <= VARY_ALLOWED
+        and not _directives(response) & FORBIDDEN_DIRECTIVES
+        and not expires_early(response)
+        and not has_nonce(response)
+    )
 
 
 def has_nonce(response: HttpResponse) -> bool:
-    """Whether the page has a nonce; a policy may be set later than the page is looked at, by middleware."""
+    """Whether the page has a nonce of a Content-Security-Policy, which must be new for each visitor.
+
+    The policy may be set later than the page is looked at, by middleware.
+    """
     return "'nonce-" in policies(response) or NONCE.search(html(response)) is not None
 
 

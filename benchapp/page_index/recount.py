@@ -9,11 +9,15 @@ from django.db import transaction
 
 from benchapp.page_index.triggers import LARGE, LISTS, OURS, SMALL, List, create_triggers, missing_triggers
 
-COUNTED_BLOCKS = " UNION ALL ".join(
-    f"SELECT '{one.table}' AS list, {bits} AS bits, id >> {bits} AS block, count(*) AS rows"
-    f" FROM {one.table} GROUP BY id >> {bits}"
-    for one in LISTS
-    for bits in (SMALL, LARGE)
+# The rows of all blocks, by one walk through each table: the large blocks are added up from the small ones.
+COUNTED_BLOCKS = (
+    "WITH small AS ("
+    + " UNION ALL ".join(
+        f"SELECT '{table}' AS list, id >> {SMALL} AS block, count(*) AS rows FROM {table} GROUP BY id >> {SMALL}"
+        for table in OURS
+    )
+    + f") SELECT list, {SMALL} AS bits, block, rows FROM small UNION ALL"
+    f" SELECT list, {LARGE}, block >> {LARGE - SMALL}, sum(rows) FROM small GROUP BY list, block >> {LARGE - SMALL}"
 )
 
 
@@ -23,14 +27,7 @@ def fill(cursor: Any) -> None:
     `cursor` may be Django's or the driver's own.
     """
     cursor.execute("DELETE FROM benchapp_pageblock")
-    insert = "INSERT INTO benchapp_pageblock (list, bits, block, rows)"
-    for table in OURS:
-        cursor.execute(
-            f"{insert} SELECT '{table}', {SMALL}, id >> {SMALL}, count(*) FROM {table} GROUP BY id >> {SMALL}"
-        )
-    # The large blocks by the small ones.
-    block = f"block >> {LARGE - SMALL}"
-    cursor.execute(f"{insert} SELECT list, {LARGE}, {block}, sum(rows) FROM benchapp_pageblock GROUP BY list, {block}")
+    cursor.execute(f"INSERT INTO benchapp_pageblock (list, bits, block, rows) {COUNTED_BLOCKS}")
 
 
 def rebuild(connection: Any) -> None:

@@ -71,9 +71,9 @@ class FileStore(PageStore):
         return self.root / name[1:] / (INDEX if name.endswith("/") else WITHOUT_SLASH)
 
     def generation(self) -> str:
-        with self._locked(fcntl.LOCK_SH) as lock:
-            current = _read(lock)
-        return current or self._renew()
+        with self._locked() as lock:
+            # The first one of a root, or a new one after the root was emptied.
+            return _read(lock) or _renew(lock)
 
     def read(self, name: str) -> bytes | None:
         try:
@@ -88,7 +88,7 @@ class FileStore(PageStore):
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(body)
-            with self._locked(fcntl.LOCK_EX) as lock:
+            with self._locked() as lock:
                 if _read(lock) != generation:
                     return False
                 temporary.replace(file)
@@ -101,14 +101,13 @@ class FileStore(PageStore):
                 temporary.unlink(missing_ok=True)
 
     def purge(self, stale: StalePages) -> None:
-        doomed = [self._directory(prefix) for prefix in stale.prefixes]
-        files = [self.file_of(path) for path in stale.paths | stale.prefixes]
-        with self._locked(fcntl.LOCK_EX) as lock:
-            _write(lock, secrets.token_hex(16))
-            for file in filter(None, files):
+        files, below = (list(filter(None, map(self.file_of, names))) for names in (stale.paths, stale.prefixes))
+        with self._locked() as lock:
+            _renew(lock)
+            for file in files:
                 with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                     file.unlink()
-            moved = [hidden for directory in filter(None, doomed) for hidden in self._move_away(directory)]
+            moved = [hidden for file in below for hidden in self._move_away(file.parent)]
         # Outside the lock: it takes long for many files, and no server sees them any more.
         for directory in moved:
             shutil.rmtree(directory, ignore_errors=True)
@@ -146,17 +145,6 @@ class FileStore(PageStore):
                     found = (file := Path(folder, name)).stat()
                     yield file.parent.name != LOCKS, found.st_mtime, found.st_blocks * BLOCK_BYTES, file
 
-    def _renew(self) -> str:
-        """Begin the first generation of a root, or a new one after the root was emptied."""
-        with self._locked(fcntl.LOCK_EX) as lock:
-            current = _read(lock) or secrets.token_hex(16)
-            _write(lock, current)
-            return current
-
-    def _directory(self, prefix: str) -> Path | None:
-        file = self.file_of(prefix)
-        return file.parent if file else None
-
     def _move_away(self, directory: Path) -> Iterator[Path]:
         """Rename a directory out of sight, the root's content piece by piece; yields the paths to delete."""
         whole_site = directory == self.root
@@ -167,12 +155,12 @@ class FileStore(PageStore):
                 yield hidden
 
     @contextlib.contextmanager
-    def _locked(self, mode: int) -> Iterator[int]:
-        """Hold the lock of the root, shared or exclusive; gives the file descriptor of the generation."""
+    def _locked(self) -> Iterator[int]:
+        """Hold the lock of the root; gives the file descriptor of the generation."""
         self.root.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.root / GENERATION, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(lock, mode)
+            fcntl.flock(lock, fcntl.LOCK_EX)
             yield lock
         finally:
             os.close(lock)
@@ -195,6 +183,8 @@ def _read(lock: int) -> str:
     return os.pread(lock, 64, 0).decode("ascii", errors="replace")
 
 
-def _write(lock: int, generation: str) -> None:
+def _renew(lock: int) -> str:
     """Replace the generation; always 32 characters, so that nothing of the old one is left."""
+    generation = secrets.token_hex(16)
     os.pwrite(lock, generation.encode("ascii"), 0)
+    return generation
