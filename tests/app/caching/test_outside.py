@@ -17,12 +17,11 @@ from benchapp import views
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.outside import http, marks
 from tests.app.caching.layers import OUTSIDE, Laid
-from tests.app.conftest import Rows, account
+from tests.app.conftest import Rows
 
 Layers = Callable[[str], AbstractContextManager[Laid]]
 STALE = StalePages(frozenset({"/", "/posts/"}), frozenset({"/posts/5/"}))
 NGINX = "s-maxage=30, stale-while-revalidate=30, stale-if-error=30"
-UNCACHEABLE = ["/login/", "/posts/999999999/", "/healthz", "/?a=1"]
 
 
 @pytest.fixture
@@ -87,16 +86,6 @@ def test_a_rendering_across_a_purge_has_no_mark(
 
         monkeypatch.setattr(views, "Home", written_meanwhile)
         assert marks.MARK not in Client().get("/")
-
-
-def test_pages_of_accounts_forms_and_errors_have_no_mark(rows: Rows, laid: Layers):
-    with laid("nginx-microcache"):
-        visitor = Client()
-        assert visitor.get("/login/").cookies["csrftoken"]
-        assert visitor.get("/").headers["Cache-Control"] == NGINX, "a CSRF cookie is anonymous"
-        for client, path in ((account("ann"), "/"), *((visitor, path) for path in UNCACHEABLE)):
-            answer = client.get(path)
-            assert marks.MARK not in answer and "s-maxage" not in answer.get("Cache-Control", "")
 
 
 @pytest.mark.parametrize("left", [{"f_bavail": 0}, {"f_favail": 0}])

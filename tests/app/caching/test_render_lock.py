@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 from django.core.handlers.exception import convert_exception_to_response
 from django.http import HttpResponse
-from django.test import Client, RequestFactory
+from django.test import RequestFactory
 
 from benchapp.caching import render_lock
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.stores.files import FileLocks
 from tests.app.caching.layers import HTML, Laid
-from tests.app.conftest import Rows
 
 View = Callable[..., HttpResponse]
 
@@ -128,11 +127,6 @@ def test_a_slow_rendering_does_not_bring_an_invalidated_page_back(inside: Laid, 
     assert get(view) == "from before the write"
     title, written_meanwhile = "newest", False
     assert get(view) == "newest"
-
-
-def test_a_cached_page_does_not_answer_a_foreign_host(rows: Rows, inside: Laid):
-    assert Client().get("/posts/").status_code == 200
-    assert Client().get("/posts/", headers={"Host": "other.test"}).status_code == 400
 
 
 def test_requests_do_not_wait_when_the_lock_store_is_full(monkeypatch: pytest.MonkeyPatch):

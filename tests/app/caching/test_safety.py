@@ -13,7 +13,6 @@ from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import get_token
 from django.middleware.gzip import GZipMiddleware
 from django.test import RequestFactory
-from django.utils.http import http_date
 
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.outside.marks import MARK
@@ -21,7 +20,6 @@ from benchapp.caching.reads import WatchedCookies
 from tests.app.caching.layers import HTML, INSIDE, OUTSIDE, Laid, View, rendering
 
 NONCE = "script-src 'nonce-abc'"
-LATER = http_date(4_000_000_000)
 
 
 def begin_session(request: HttpRequest) -> None:
@@ -39,16 +37,10 @@ def test_a_page_for_everybody_is_stored(layer: Laid):
         {"Content-Security-Policy": NONCE},
         {"Content-Security-Policy-Report-Only": NONCE},
         {"Vary": "Accept-Language"},
-        {"Vary": "*"},
         {"Cache-Control": "private"},
         {"Cache-Control": "public, max-age=59"},
-        {"Cache-Control": "max-age=600, must-revalidate"},
-        {"Expires": http_date(0)},
-        {"Expires": "0"},
         {"Set-Cookie": "a=b"},
-        {"Content-Type": "text/html; charset=iso-8859-1"},
         {"Content-Type": "application/json", "Cache-Control": "max-age=600"},
-        {"Content-Type": "application/rss+xml; charset=utf-8"},
     ],
 )
 def test_a_page_with_such_headers_is_not_stored(layer: Laid, headers: dict[str, str]):

@@ -75,24 +75,11 @@ def test_a_large_page_is_stored_whole_or_not_at_all(store: tuple[PageStore, Call
     assert stored or not isinstance(pages, FileStore)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "posts",
-        "/posts//",
-        "/../",
-        "/./",
-        "/.x/",
-        f"/{200 * 'a'}/",
-        "/a\n/",
-        "/a/\n",
-        "/a b/",
-        "/%41/",
-        "/%c3%a4/",
-        "/a%2Fb/",
-    ],
-)
+NAMELESS = ["", "posts", "/posts//", "/../", "/posts/../../etc/", "/./", "/.x/", "/a\\..\\b/", "/\ud800/", "/a b/"]
+NAMELESS += ["/a\n/", "/a/\n", "/a\r\nb/", "/a\0b/", "/%41/", "/%c3%a4/", "/a%2Fb/", f"/{200 * 'a'}/", "/" + "a/" * 500]
+
+
+@pytest.mark.parametrize("name", NAMELESS)
 def test_a_name_that_is_none_is_stored_nowhere(name: str):
     assert not can_be_served(name)
 
