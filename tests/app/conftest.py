@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import operator
 import runpy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -17,6 +19,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import execute_from_command_line
 from django.test import Client, override_settings
 
+from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.models import Author, Comment, Post
 from tests.conftest import default_database
 
@@ -94,6 +97,34 @@ def account(name: str) -> Client:
 def reader(db: None) -> Client:
     """A client logged in as `margaret`."""
     return account("margaret")
+
+
+@pytest.fixture
+def invalidated() -> Iterator[list[StalePages]]:
+    """The invalidations that a caching layer receives, in order."""
+    received: list[StalePages] = []
+
+    def hear(stale: StalePages, **kwargs: object) -> None:
+        received.append(stale)
+
+    pages_invalidated.connect(hear)
+    yield received
+    pages_invalidated.disconnect(hear)
+
+
+@pytest.fixture
+def stale_after(
+    invalidated: list[StalePages], django_capture_on_commit_callbacks: Callable
+) -> Callable[[Callable], StalePages]:
+    """Runs a write and gives all that it made stale."""
+
+    def after(write: Callable[[], object]) -> StalePages:
+        invalidated.clear()
+        with django_capture_on_commit_callbacks(execute=True):
+            write()
+        return functools.reduce(operator.or_, invalidated, StalePages())
+
+    return after
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from django.core.management import CommandError
 from django.db import connection
 
 from benchapp import page_index
-from benchapp.caching.invalidation import pages_invalidated
 from benchapp.models import Author, Comment, Post
 from fixtures import load
 from fixtures.rows import Rows
@@ -77,18 +76,9 @@ def test_the_command_as_a_user_runs_it(site_database):
     assert (quiet.returncode, quiet.stdout) == (0, "")
 
 
-def test_the_caching_layers_get_one_invalidation(site_database):
-    sent = []
-
-    def hear(sender: object, stale: object, **kwargs: object) -> None:
-        sent.append(stale)
-
-    pages_invalidated.connect(hear)
-    try:
-        load_rows(1000)
-    finally:
-        pages_invalidated.disconnect(hear)
-    assert [stale.covers("/posts/5/") for stale in sent] == [True]
+def test_the_caching_layers_get_one_invalidation(site_database, invalidated):
+    load_rows(1000)
+    assert [stale.covers("/posts/5/") for stale in invalidated] == [True]
 
 
 def test_dry_run_says_what_it_would_do_and_changes_nothing(site_database):

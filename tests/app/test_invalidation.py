@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from django.core.management import call_command
@@ -12,37 +12,6 @@ from benchapp.caching.invalidation import StalePages, invalidate, pages_invalida
 from benchapp.caching.invalidation import all_pages as every_page
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows
-
-
-@pytest.fixture
-def invalidated() -> Iterator[list[StalePages]]:
-    """The invalidations that a caching layer receives, in order."""
-    received: list[StalePages] = []
-
-    def hear(stale: StalePages, **kwargs: object) -> None:
-        received.append(stale)
-
-    pages_invalidated.connect(hear)
-    yield received
-    pages_invalidated.disconnect(hear)
-
-
-@pytest.fixture
-def stale_after(
-    invalidated: list[StalePages], django_capture_on_commit_callbacks: Callable
-) -> Callable[[Callable], StalePages]:
-    """Runs a write and gives all that it made stale."""
-
-    def after(write: Callable[[], object]) -> StalePages:
-        invalidated.clear()
-        with django_capture_on_commit_callbacks(execute=True):
-            write()
-        union = StalePages()
-        for stale in invalidated:
-            union |= stale
-        return union
-
-    return after
 
 
 def all_pages(rows: Rows) -> list[str]:

@@ -6,11 +6,14 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from django.core.cache import caches
 
+from benchapp.caching import resilience
+from benchapp.caching.outside import http, nginx_files
 from benchapp.caching.stores import memcached as memcached_store
 from benchapp.caching.stores import uwsgi
 from benchapp.caching.stores.files import FileStore
@@ -26,6 +29,15 @@ def socket() -> Iterator[Path]:
     short.chmod(0o777)
     yield short / "m.sock"
     shutil.rmtree(short)
+
+
+@pytest.fixture
+def scheduled(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+    """The delayed calls, to be made by the test."""
+    calls: list[Callable[[], object]] = []
+    for module in (resilience, http, nginx_files):
+        monkeypatch.setattr(module, "later", lambda seconds, action, *args: calls.append(partial(action, *args)))
+    return calls
 
 
 @pytest.fixture

@@ -102,21 +102,15 @@ def test_on_a_full_disk_nginx_gets_nothing_to_cache(rows: Rows, laid: Callable, 
 def test_each_purge_is_sent_twice(
     purged: tuple[str, list[tuple[str, str]]],
     site_with: Callable[..., AbstractContextManager[None]],
-    monkeypatch: pytest.MonkeyPatch,
+    scheduled: list[Callable],
     tmp_path: Path,
 ):
-    later: list[Callable[[], None]] = []
-
-    def when_the_test_says_so(seconds: float, call: Callable[..., None], *args: object) -> None:
-        later.append(lambda: call(*args))
-
-    monkeypatch.setattr(http, "later", when_the_test_says_so)
     url, received = purged
     with site_with(CACHING_VARNISH_PURGE_URL=url, CACHING_VARNISH_GENERATION_FILE=str(tmp_path / "purged")):
         pages_invalidated.send(sender=StalePages, stale=STALE)
         once = list(received)
-        assert len(later) == 1
-        later[0]()
+        (second,) = scheduled
+        second()
     assert once and received == [*once, *once]
 
 

@@ -50,20 +50,14 @@ def test_only_the_files_of_stale_pages_are_removed(root: Path, stale: StalePages
 
 
 def test_a_response_that_was_on_its_way_is_removed_by_the_second_purge(
-    tmp_path: Path, site_with: Callable[..., AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, site_with: Callable[..., AbstractContextManager[None]], scheduled: list[Callable]
 ):
-    later: list[Callable[[], None]] = []
-
-    def when_the_test_says_so(seconds: float, call: Callable[..., None], *args: object) -> None:
-        later.append(lambda: call(*args))
-
-    monkeypatch.setattr(nginx_files, "later", when_the_test_says_so)
     options = {"DIRECTORY": str(tmp_path / "pages"), "GENERATION_FILE": str(tmp_path / "purged")}
     with site_with(**{f"CACHING_NGINX_MICROCACHE_{name}": value for name, value in options.items()}):
         pages_invalidated.send(sender=StalePages, stale=StalePages(frozenset({"/posts/"})))
         file = put(tmp_path / "pages", "/posts/")
-        assert len(later) == 1
-        later[0]()
+        (second,) = scheduled
+        second()
         assert not file.exists()
 
 

@@ -12,14 +12,6 @@ from benchapp.caching import resilience
 from benchapp.caching.resilience import CircuitBreaker, Retry
 
 
-@pytest.fixture
-def scheduled(monkeypatch: pytest.MonkeyPatch) -> list:
-    """The delayed calls, to be made by the test."""
-    calls: list = []
-    monkeypatch.setattr(resilience, "later", lambda seconds, action, *arguments: calls.append(action))
-    return calls
-
-
 def test_the_circuit_is_open_for_a_moment_after_a_timeout(monkeypatch: pytest.MonkeyPatch):
     now = 100.0
     monkeypatch.setattr(resilience.time, "monotonic", lambda: now)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -15,7 +13,7 @@ from django.db.models.signals import m2m_changed, post_delete, post_save, pre_sa
 from django.test.utils import isolate_apps
 
 from benchapp.caching import stale as stale_rules
-from benchapp.caching.invalidation import StalePages, pages_invalidated
+from benchapp.caching.invalidation import StalePages
 from benchapp.models import Author, Post
 
 STALE = {
@@ -33,7 +31,7 @@ SENDERS = {
 
 
 @pytest.fixture
-def connected(settings) -> Iterator[None]:
+def connected(settings, db) -> Iterator[None]:
     settings.CACHING_LAYERS, settings.CACHING_STALE = {"site-middleware": {}}, STALE
     stale_rules.connect()
     yield
@@ -44,28 +42,7 @@ def connected(settings) -> Iterator[None]:
             assert m2m_changed.disconnect(sender=through, dispatch_uid=f"stale_before_save_of_{label}")
 
 
-@pytest.fixture
-def stale_after(connected, db, django_capture_on_commit_callbacks) -> Callable[[Callable], StalePages]:
-    """Runs a write and gives all that it made stale."""
-
-    def after(write: Callable[[], object]) -> StalePages:
-        heard: list[StalePages] = []
-
-        def hear(stale: StalePages, **kwargs: object) -> None:
-            heard.append(stale)
-
-        pages_invalidated.connect(hear)
-        try:
-            with django_capture_on_commit_callbacks(execute=True):
-                write()
-        finally:
-            pages_invalidated.disconnect(hear)
-        return functools.reduce(operator.or_, heard, StalePages())
-
-    return after
-
-
-def test_a_saved_row_invalidates_its_pages_and_those_it_was_on(stale_after):
+def test_a_saved_row_invalidates_its_pages_and_those_it_was_on(connected, stale_after):
     # An empty value names no page.
     stale = stale_after(lambda: User.objects.create(username="ann"))
     assert stale == StalePages(frozenset({"/", "/by/ann/"}), frozenset({"/people/"}))
@@ -75,7 +52,7 @@ def test_a_saved_row_invalidates_its_pages_and_those_it_was_on(stale_after):
     assert stale_after(User.objects.get().delete).paths >= {"/by/bj%C3%B6rk/"}
 
 
-def test_a_changed_relation_invalidates_too(stale_after):
+def test_a_changed_relation_invalidates_too(connected, stale_after):
     user, group = User.objects.create(username="ann"), Group.objects.create(name="staff")
     assert "/by/ann/" in stale_after(lambda: user.groups.add(group)).paths
     assert stale_after(lambda: group.user_set.remove(user)).paths >= {"/by/ann/", "/groups/staff/"}
@@ -125,7 +102,7 @@ def test_the_page_of_each_language_is_stale(settings, monkeypatch):
         stale_rules._languages.cache_clear()
 
 
-def test_a_cleared_relation_invalidates_the_pages_of_both_sides(stale_after):
+def test_a_cleared_relation_invalidates_the_pages_of_both_sides(connected, stale_after):
     ann, group = User.objects.create(username="ann"), Group.objects.create(name="staff")
     ann.groups.add(group)
     stale = stale_after(ann.groups.clear)
@@ -135,13 +112,13 @@ def test_a_cleared_relation_invalidates_the_pages_of_both_sides(stale_after):
     assert {"/groups/staff/", "/by/ann/"} <= stale.paths
 
 
-def test_values_of_other_rows_are_looked_up(stale_after):
+def test_values_of_other_rows_are_looked_up(connected, stale_after):
     author = Author.objects.create(name="Ann", city="Ghent")
     stale = stale_after(lambda: Post.objects.create(author=author, title="x", body="y"))
     assert "/of/Ann/" in stale.paths
 
 
-def test_an_error_in_a_value_is_logged_and_stops_no_write(stale_after, caplog, monkeypatch):
+def test_an_error_in_a_value_is_logged_and_stops_no_write(connected, stale_after, caplog, monkeypatch):
     def broken(user: User) -> str:
         raise ValueError("no name")
 
@@ -161,7 +138,7 @@ def test_other_models_keep_what_django_does_without_receivers(connected):
     assert not post_delete.has_listeners(Session)
 
 
-def test_a_page_without_a_slash_at_its_end_is_invalidated_and_a_prefix_without_one_said(stale_after, caplog):
+def test_a_page_without_a_slash_at_its_end_is_invalidated_and_a_prefix_without_one_said(connected, stale_after, caplog):
     assert stale_after(lambda: Group.objects.create(name="/about")).paths == {"/groups//about/", "/about"}
     assert stale_after(lambda: Group.objects.create(name="/about*")).paths == {"/groups//about*/"}
     assert "/about* is not invalidated: pages begin with a slash, and those below one end with /*" in caplog.messages
