@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
+from inspect import isfunction
 
 from django.db.models import Count, DateTimeField, Q, QuerySet, Subquery, Value
 from django.urls import reverse
@@ -21,20 +22,6 @@ from benchapp.models import Author, Comment, Post
 from benchapp.pagination import PER_PAGE, page_url, total
 
 ARCHIVE_MONTHS = 6
-# The {% cache %} tags of templates/home.html and the cached values below, all fetched at once.
-FRAGMENTS = (
-    "recent_posts",
-    "most_viewed",
-    "most_discussed",
-    "archive_months",
-    "archive_pick",
-    "busiest_authors",
-    "newest_authors",
-    "cities",
-    "latest_comments",
-    "five_stars",
-)
-VALUES = ("total_authors", "total_posts", "total_comments", "latest_comment_time")
 LATEST = 5  # comments under "latest"
 # Five-star comments and cities are searched among this many of the newest rows: a rare match stays cheap.
 RECENT_COMMENTS = 2_000
@@ -125,6 +112,11 @@ class Home:
         shown, newest = Subquery(ids[LATEST - 1 : LATEST]), Subquery(ids[:1])
         found = Comment.objects.filter(rating=5, id__lt=shown, id__gt=newest - RECENT_COMMENTS)
         return _with_post(found.order_by("-id"))[:4]
+
+
+# The {% cache %} tags of templates/home.html and the cached values, which are fetched at once.
+FRAGMENTS = [name for name, part in vars(Home).items() if isfunction(part)]
+VALUES = [name for name, part in vars(Home).items() if isinstance(part, cached_property) and name != "generation"]
 
 
 def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:

@@ -19,7 +19,6 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from django.views.generic import ListView, TemplateView, View
-from django.views.generic.base import TemplateResponseMixin
 
 from benchapp.caching.rendering import name_rendering, public_page
 from benchapp.forms import CommentForm
@@ -33,12 +32,8 @@ PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
 @method_decorator(public_page, name="dispatch")
-class PublicPage(TemplateResponseMixin, View):
+class PublicPage(View):
     """A page for everybody, which the caching layers may store."""
-
-    def render_to_response(self, context: dict[str, Any], **options: Any) -> HttpResponse:
-        # Rendered here: the layer `view-cache` stores what the view returns.
-        return super().render_to_response(context, **options).render()
 
 
 class HomePage(PublicPage, TemplateView):
