@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -21,113 +23,96 @@ class Writer:
         self.random = random.Random(seed)
         self.kinds: list[str] = []
 
-    def one(self, model: type) -> object | None:
+    def one(self, model: type) -> Any:
+        """A row, mostly one of the same few, so that some parents get many children; None where there is none."""
         keys = list(model.objects.order_by("id").values_list("pk", flat=True))
-        # Mostly the same few rows, so that some parents get many children.
         return model.objects.get(pk=keys[min(int(self.random.expovariate(0.7)), len(keys) - 1)]) if keys else None
 
-    def some(self, model: type) -> object:
+    def some(self, model: type) -> Any:
         keys = list(model.objects.order_by("id").values_list("pk", flat=True))
         return model.objects.filter(pk__in=self.random.sample(keys, min(len(keys), self.random.choice([1, 3, 40]))))
 
-    def new_author(self) -> None:
-        author(str(self.random.random()))
-
-    def far_author(self) -> None:
-        Author.objects.bulk_create([Author(id=self.free_id(Author), name="Far", city="x")])
-        set_sequences()
-
-    def free_id(self, model: type) -> int:
+    def far(self, model: type, **fields: object) -> None:
+        """A row that is the next one, or far from the last one."""
         top = model.objects.order_by("-id").values_list("id", flat=True).first() or 0
-        return top + self.random.choice([1, 200, 65_000, 20_000_000])
-
-    def new_post(self) -> None:
-        post(self.one(Author))
+        model.objects.bulk_create([model(id=top + self.random.choice([1, 200, 65_000, 20_000_000]), **fields)])
+        set_sequences()
 
     def new_posts(self) -> None:
         writers = [self.one(Author) for _ in range(3)]
-        rows = self.random.choice([5, 400])
-        Post.objects.bulk_create([Post(author=self.random.choice(writers), title="t", body="b") for _ in range(rows)])
-
-    def new_comment(self) -> None:
-        comments(self.one(Post), 1)[0].save()
+        rows = range(self.random.choice([5, 400]))
+        Post.objects.bulk_create([Post(author=self.random.choice(writers), title="t", body="b") for _ in rows])
 
     def new_comments(self) -> None:
         parents = [self.one(Post) for _ in range(3)]
-        rows = self.random.choice([5, 700])
-        Comment.objects.bulk_create(
-            [comments(self.random.choice(parents), 1)[0] for _ in range(rows)],
-            batch_size=self.random.choice([None, 100]),
-        )
+        rows = [comments(self.random.choice(parents), 1)[0] for _ in range(self.random.choice([5, 700]))]
+        Comment.objects.bulk_create(rows, batch_size=self.random.choice([None, 100]))
 
-    def far_comment(self) -> None:
-        Comment.objects.bulk_create(comments(self.one(Post), 1, id=self.free_id(Comment)))
-        set_sequences()
-
-    def delete_some(self) -> None:
-        self.some(self.random.choice([Post, Comment, Comment])).delete()
-
-    def delete_author(self) -> None:
-        if Author.objects.count() > 3:
-            self.one(Author).delete()
-
-    def delete_range(self) -> None:
-        key = self.one(Comment)
-        if key:
-            sql("DELETE FROM benchapp_comment WHERE id BETWEEN %s AND %s", key.pk, key.pk + 300)
-
-    def move_posts(self) -> None:
-        self.some(Post).update(author=self.one(Author))
-
-    def move_comments(self) -> None:
-        self.some(Comment).update(post=self.one(Post))
-
-    def move_by_save(self) -> None:
-        row = self.one(Comment)
-        if row:
-            row.post = self.one(Post)
-            row.save()
-
-    def move_by_bulk_update(self) -> None:
+    def move_comments(self, write: Callable[[list[Comment]], object]) -> None:
         rows, parent = list(self.some(Comment)), self.one(Post)
         for row in rows:
             row.post = parent
-        Comment.objects.bulk_update(rows, ["post"])
+        write(rows)
 
-    def save_stale(self) -> None:
-        for model in (Author, Post):
-            row = self.one(model)
-            self.new_post()
-            self.new_comment()
-            row.save()
+    def save_stale(self, model: type) -> None:
+        row = self.one(model)
+        post(self.one(Author))
+        comments(self.one(Post), 1)[0].save()
+        row.save()
 
     def roll_back(self) -> None:
         with transaction.atomic():
             self.new_comments()
-            self.delete_some()
+            self.some(Post).delete()
             transaction.set_rollback(True)
 
     def write(self) -> str:
         if not Author.objects.exists():
-            kind = "new_author"
+            kind = "new author"
         elif not Post.objects.exists():
-            kind = "new_post"
+            kind = "new post"
         else:
             # Each once before any comes again.
-            self.kinds = self.kinds or self.random.sample(KINDS, len(KINDS))
+            self.kinds = self.kinds or self.random.sample(list(WRITES), len(WRITES))
             kind = self.kinds.pop()
-        getattr(self, kind)()
+        WRITES[kind](self)
         return kind
 
 
-KINDS = [name for name in vars(Writer) if name not in ("one", "some", "free_id", "write") and "__" not in name]
+def delete_range(writer: Writer) -> None:
+    if row := writer.one(Comment):
+        sql("DELETE FROM benchapp_comment WHERE id BETWEEN %s AND %s", row.pk, row.pk + 300)
+
+
+WRITES: dict[str, Callable[[Writer], object]] = {
+    "new author": lambda writer: author(str(writer.random.random())),
+    "far author": lambda writer: writer.far(Author, name="Far", city="x"),
+    "new post": lambda writer: post(writer.one(Author)),
+    "new posts": Writer.new_posts,
+    "new comment": lambda writer: comments(writer.one(Post), 1)[0].save(),
+    "new comments": Writer.new_comments,
+    "far comment": lambda writer: writer.far(Comment, post=writer.one(Post), name="n", body="b", rating=5),
+    "delete posts": lambda writer: writer.some(Post).delete(),
+    "delete comments": lambda writer: writer.some(Comment).delete(),
+    "delete an author": lambda writer: Author.objects.count() > 3 and writer.one(Author).delete(),
+    "delete a range": delete_range,
+    "move posts": lambda writer: writer.some(Post).update(author=writer.one(Author)),
+    "move comments": lambda writer: writer.some(Comment).update(post=writer.one(Post)),
+    "move and save comments": lambda writer: writer.move_comments(lambda rows: [row.save() for row in rows]),
+    "move comments in bulk": lambda writer: writer.move_comments(
+        lambda rows: Comment.objects.bulk_update(rows, ["post"])
+    ),
+    "save a stale author": lambda writer: writer.save_stale(Author),
+    "save a stale post": lambda writer: writer.save_stale(Post),
+    "roll back": Writer.roll_back,
+}
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.servers)])
 def test_random_writes_keep_every_page_equal_to_stock_pagination(site_database, seed: int):
     writer = Writer(seed)
     for _ in range(3):
-        writer.new_author()
+        WRITES["new author"](writer)
         writer.new_posts()
     Comment.objects.bulk_create(comments(writer.one(Post), 700))
     written = []
