@@ -5,7 +5,8 @@ A site installs `benchapp.caching`, names the active layers in CACHING_LAYERS, p
 The app imports nothing of the site.
 
 registry      every layer: its options, its middleware, and what it does when pages become stale
-invalidation  which pages are stale, sent to the active layers after the commit; `stale` watches models for it
+invalidation  which pages are stale, sent to the active layers after the commit
+watch         writes to models, each of which invalidates the pages of its row; `stale` has the rules of settings
 cacheability  which requests and responses a shared cache may serve and store; `reads`: what a page read of its visitor
 names         the name of a page, for all that stores, serves and invalidates it
 pages         middleware that stores whole pages, in Django's cache (`django_cache`) or for a server (`stores`)

@@ -46,11 +46,9 @@ class StalePages:
 
 def invalidate(stale: StalePages, using: str = DEFAULT_DB_ALIAS) -> None:
     """Invalidate pages after the current transaction commits, at once outside of one, never after a rollback."""
-    transaction.on_commit(partial(_send, stale), using=using, robust=True)
-
-
-def _send(stale: StalePages) -> None:
-    pages_invalidated.send_robust(sender=StalePages, stale=stale)
+    if stale:
+        send = partial(pages_invalidated.send_robust, sender=StalePages, stale=stale)
+        transaction.on_commit(send, using=using, robust=True)
 
 
 def all_pages() -> StalePages:

@@ -11,18 +11,18 @@ import contextlib
 import functools
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from django.apps import apps
 from django.conf import settings
 from django.conf.urls.i18n import is_language_prefix_patterns_used
 from django.core.exceptions import ImproperlyConfigured, ObjectDoesNotExist
 from django.db import models
-from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
 from django.utils import translation
 from django.utils.encoding import iri_to_uri
 
-from benchapp.caching.invalidation import StalePages, invalidate
+from benchapp.caching.invalidation import StalePages
+from benchapp.caching.watch import watch
 
 FIELD = re.compile(r"\{([\w.]+)\}")
 BELOW = "*"
@@ -49,7 +49,19 @@ def connect() -> None:
         # A proxy has the rows of another model.
         watched.setdefault(model._meta.concrete_model, {})[model] = pages
     for concrete, said in watched.items():
-        _Watch(concrete, said).connect()
+        watch(concrete, functools.partial(_pages_of, said), remembers=bool(FIELD.search(str(said.values()))))
+
+
+def _pages_of(said: Mapping[type[models.Model], Sequence[str]], instance: models.Model, change: str) -> StalePages:
+    """The pages of a row by the rules of its model, and of that model's proxies, whose methods are theirs alone."""
+    found = StalePages()
+    for model, pages in said.items():
+        row = instance
+        if not isinstance(instance, model):
+            row = model.__new__(model)
+            row.__dict__ = instance.__dict__
+        found |= stale_pages(row, pages)
+    return found
 
 
 def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
@@ -63,109 +75,6 @@ def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
         else:
             paths.add(path)
     return StalePages(frozenset(paths), frozenset(prefixes))
-
-
-def _harmless(receiver: Callable[..., None]) -> Callable[..., None]:
-    """The receiver; an error in it is logged and does not stop the write."""
-
-    @functools.wraps(receiver)
-    def safe(watch: _Watch, **kwargs: object) -> None:
-        try:
-            receiver(watch, **kwargs)
-        except Exception:
-            # Its own words for itself may be what failed.
-            logger.exception("%s: a row is not invalidated; it shows after the time to live", type(kwargs["instance"]))
-
-    return safe
-
-
-class _Watch:
-    """What hears of writes to a model and to those that inherit from it, and invalidates the pages of the rows."""
-
-    def __init__(self, watched: type[models.Model], pages: Mapping[type[models.Model], Sequence[str]]) -> None:
-        """`pages` of the model, and of its proxies, whose methods are theirs alone."""
-        self.watched, self.pages = watched, pages
-        # What a row remembers, too.
-        self.name = f"stale_before_save_of_{watched._meta.label}"
-
-    def connect(self) -> None:
-        """Connect to no other model: Django deletes the rows of one without receivers at once."""
-        receivers = [(post_save, self.changed), (post_delete, self.changed)]
-        if FIELD.search("".join(page for pages in self.pages.values() for page in pages)):
-            receivers.append((pre_save, self.remember))
-        for model in (it for it in apps.get_models() if issubclass(it, self.watched)):
-            for signal, receiver in receivers:
-                signal.connect(receiver, sender=model, weak=False, dispatch_uid=self.name)
-            for through in _relations(model):
-                m2m_changed.connect(self.related, sender=through, weak=False, dispatch_uid=self.name)
-
-    @_harmless
-    def remember(self, sender: type[models.Model], instance: models.Model, using: str, **kwargs: object) -> None:
-        # A changed row leaves the pages that it was on, too. `loaddata` saves new instances with the keys of old rows.
-        if instance.pk is not None:
-            for old in sender._base_manager.using(using).filter(pk=instance.pk):
-                instance.__dict__[self.name] = self._stale(old)
-
-    @_harmless
-    def changed(self, instance: models.Model, using: str, **kwargs: object) -> None:
-        self._invalidate(instance, using)
-
-    @_harmless
-    def related(
-        self,
-        sender: type[models.Model],
-        instance: models.Model,
-        action: str,
-        model: type[models.Model],
-        pk_set: set | None,
-        using: str,
-        **kwargs: object,
-    ) -> None:
-        if action == "pre_clear" and issubclass(model, self.watched):
-            # Afterwards nothing says which rows they were.
-            instance.__dict__[f"{self.name}_cleared"] = _related(sender, instance, model, using)
-        if not action.startswith("post_"):
-            return
-        if isinstance(instance, self.watched):
-            self._invalidate(instance, using)
-        if issubclass(model, self.watched):
-            keys = pk_set or instance.__dict__.pop(f"{self.name}_cleared", ())
-            for row in model._base_manager.using(using).filter(pk__in=keys):
-                self._invalidate(row, using)
-
-    def _invalidate(self, instance: models.Model, using: str) -> None:
-        before = instance.__dict__.pop(self.name, StalePages())
-        if stale := before | self._stale(instance):
-            invalidate(stale, using)
-
-    def _stale(self, instance: models.Model) -> StalePages:
-        found = StalePages()
-        for model, pages in self.pages.items():
-            row = instance
-            if not isinstance(instance, model):
-                row = model.__new__(model)
-                row.__dict__ = instance.__dict__
-            found |= stale_pages(row, pages)
-        return found
-
-
-def _relations(model: type[models.Model]) -> set[type[models.Model]]:
-    """The tables of relations of many rows to many, declared by the model or by another one."""
-    own = {field.remote_field.through for field in model._meta.many_to_many}
-    return own | {relation.through for relation in model._meta.related_objects if relation.many_to_many}
-
-
-def _related(through: type[models.Model], instance: models.Model, model: type[models.Model], using: str) -> set[object]:
-    """The keys of the rows of a model to which a table of relations joins an instance, in either direction."""
-    ends = [field for field in through._meta.fields if field.remote_field]
-    joined = [
-        (mine.attname, theirs.attname)
-        for mine in ends
-        for theirs in ends
-        if mine is not theirs and isinstance(instance, mine.related_model) and issubclass(model, theirs.related_model)
-    ]
-    rows = through._base_manager.using(using)
-    return {key for mine, theirs in joined for key in rows.filter(**{mine: instance.pk}).values_list(theirs, flat=True)}
 
 
 @functools.cache

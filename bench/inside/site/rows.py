@@ -25,6 +25,7 @@ from bench.inside.site import render_gate
 from benchapp import pagination
 from benchapp.caching.invalidation import StalePages, invalidate
 from benchapp.caching.rendering import public_page as page
+from benchapp.caching.watch import CHANGED
 from benchapp.invalidation import stale_after_write
 from benchapp.models import Author, Comment, Post
 
@@ -128,7 +129,7 @@ def _update(author: Author) -> None:
     post = author.posts.get()
     with transaction.atomic():
         Post.objects.filter(author=author).update(title=_random_text())
-        invalidate(stale_after_write(post, created=False, old_parent=None) | pages_of(author.pk))
+        invalidate(stale_after_write(post, CHANGED) | pages_of(author.pk))
 
 
 def _update_silently(author: Author) -> None:
