@@ -28,7 +28,7 @@ from django.http import HttpRequest, HttpResponse
 from benchapp.caching.cacheability import has_only_common_headers, may_answer, may_store, may_store_for
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served, digest, page_name
-from benchapp.caching.render_lock import wait_or_lock
+from benchapp.caching.render_lock import release, wait_or_lock
 
 GetResponse = Callable[..., HttpResponse]
 logger = logging.getLogger(__name__)
@@ -102,20 +102,25 @@ def cached_or_rendered(store: PageStore, request: HttpRequest, render: Callable[
         if page is None and stores:
             # The generation is part of the key: nobody waits for a rendering that began before a write.
             key = f"render-lock-{generation[:8]}-{digest(coding + name)}"
-            page, lock = wait_or_lock(store.locks, key, partial(store.get, name, coding))
+            page, has_lock = wait_or_lock(store.locks, key, partial(store.get, name, coding))
     except OSError as error:
         logger.warning("pages cannot be stored: %s", error)
         return render()
-    if page is not None or not stores:
-        return render() if page is None else page
+    if page is not None:
+        return page
+    if not stores:
+        return render()
     stored = False
     try:
         response = render()
         if may_store(request, response, coding):
-            stored = _put(store, name, coding, response, generation)
+            try:
+                stored = store.put(name, coding, response, generation)
+            except OSError as error:
+                logger.warning("page %s not stored: %s", name, error)
     finally:
-        if lock:
-            lock.release(cached=stored)
+        if has_lock:
+            release(store.locks, key, cached=stored)
     return response
 
 
@@ -127,11 +132,3 @@ def normalized_coding(request: HttpRequest, identity_only: bool) -> str:
     coding = "" if identity_only or "gzip" not in request.META.get("HTTP_ACCEPT_ENCODING", "") else "gzip"
     request.META["HTTP_ACCEPT_ENCODING"] = coding or "identity"
     return coding
-
-
-def _put(store: PageStore, name: str, coding: str, page: HttpResponse, generation: str) -> bool:
-    try:
-        return store.put(name, coding, page, generation)
-    except OSError as error:
-        logger.warning("page %s not stored: %s", name, error)
-        return False

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from django.core.cache.backends.base import BaseCache
@@ -29,26 +28,8 @@ RENDERING, UNCACHEABLE = "rendering", "uncacheable"
 Page = TypeVar("Page")
 
 
-@dataclass
-class RenderLock:
-    """The right to render a page while others wait; release it in any case."""
-
-    store: BaseCache
-    key: str
-
-    def release(self, cached: bool) -> None:
-        """Let the others continue: the page is cached for them, or it is not cacheable."""
-        with contextlib.suppress(OSError):
-            if cached:
-                self.store.delete(self.key)
-            else:
-                self.store.set(self.key, UNCACHEABLE, UNCACHEABLE_TTL_S)
-
-
-def wait_or_lock(
-    store: BaseCache, key: str, cached_page: Callable[[], Page | None]
-) -> tuple[Page | None, RenderLock | None]:
-    """The page that another request has rendered meanwhile, or the lock to render it.
+def wait_or_lock(store: BaseCache, key: str, cached_page: Callable[[], Page | None]) -> tuple[Page | None, bool]:
+    """The page that another request has rendered meanwhile, or the lock to render it, which `release` ends in any case.
 
     With neither, render it without a lock: it is not cacheable, took too long, or the store is down or full.
     `store` is a cache that all workers share, or what is like one; it may raise OSError. `cached_page` looks the page
@@ -59,20 +40,28 @@ def wait_or_lock(
     with contextlib.suppress(OSError):
         while time.monotonic() < deadline and misses <= MAX_MISSES:
             if store.add(key, RENDERING, LOCK_TTL_S):
-                lock = RenderLock(store, key)
                 # Another rendering may have ended between the caller's lookup and this lock.
                 if (page := cached_page()) is None:
-                    return None, lock
-                lock.release(cached=True)
-                return page, None
+                    return None, True
+                release(store, key, cached=True)
+                return page, False
             state = store.get(key)
             if state == UNCACHEABLE:
-                return None, None
+                return None, False
             if (page := cached_page()) is not None:
-                return page, None
+                return page, False
             # Neither added nor there, again and again: the store is down or full.
             misses += state is None
             # A lock that was just released is free now: try again at once.
             if state is not None:
                 time.sleep(POLL_S)
-    return None, None
+    return None, False
+
+
+def release(store: BaseCache, key: str, cached: bool) -> None:
+    """Let the others continue: the page is cached for them, or it is not cacheable."""
+    with contextlib.suppress(OSError):
+        if cached:
+            store.delete(key)
+        else:
+            store.set(key, UNCACHEABLE, UNCACHEABLE_TTL_S)

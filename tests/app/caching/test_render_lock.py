@@ -140,4 +140,4 @@ def test_requests_do_not_wait_when_the_lock_store_is_full(monkeypatch: pytest.Mo
             return None
 
     monkeypatch.setattr(render_lock.time, "sleep", lambda seconds: pytest.fail("waited for nothing"))
-    assert render_lock.wait_or_lock(Full(), "key", lambda: None) == (None, None)
+    assert render_lock.wait_or_lock(Full(), "key", lambda: None) == (None, False)
