@@ -218,21 +218,15 @@ def test_reading_the_settings_makes_nothing(tmp_path: Path):
 
 
 def test_what_systemd_hands_over_in_a_file_has_the_last_word(tmp_path: Path):
-    (tmp_path / "secrets.env").write_text("# made by hand\n\nSECRET_KEY=a=b$c\nDATABASE_URL=sqlite:////x\\\\y\n")
-    given = {"CREDENTIALS_DIRECTORY": str(tmp_path), "SECRET_KEY": "old", "DEBUG": "0"}
+    file, given = tmp_path / "secrets.env", {"CREDENTIALS_DIRECTORY": str(tmp_path), "SECRET_KEY": "old", "DEBUG": "0"}
+    assert environment.with_credentials(given) == given
+    file.write_text("# made by hand\n\nSECRET_KEY=a=b$c\nDATABASE_URL=sqlite:////x\\\\y\n")
+    assert environment.with_credentials({"SECRET_KEY": "x"}) == {"SECRET_KEY": "x"}
     expected = {"SECRET_KEY": "a=b$c", "DATABASE_URL": "sqlite:////x\\y"}
     assert environment.with_credentials(given) == {**given, **expected}
-
-
-def test_without_that_file_the_environment_is_all(tmp_path: Path):
-    for given in ({"SECRET_KEY": "x"}, {"SECRET_KEY": "x", "CREDENTIALS_DIRECTORY": str(tmp_path)}):
-        assert environment.with_credentials(given) == given
-
-
-def test_a_file_of_secrets_that_cannot_be_read_is_one_line(tmp_path: Path):
-    (tmp_path / "secrets.env").write_bytes(b"SECRET_KEY=\xff")
+    file.write_bytes(b"SECRET_KEY=\xff")
     with pytest.raises(ImproperlyConfigured, match=r"^.*/secrets.env cannot be read: .*$"):
-        environment.with_credentials({"CREDENTIALS_DIRECTORY": str(tmp_path)})
+        environment.with_credentials(given)
 
 
 def test_a_server_is_not_kept_waiting_and_a_command_is(settings_from: FromEnvironment):
