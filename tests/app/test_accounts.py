@@ -174,3 +174,11 @@ def test_a_session_key_of_another_shape_is_no_session(client: Client, rows: Rows
 def test_a_session_key_of_the_site_is_one(reader: Client, rows: Rows):
     assert re.fullmatch("[a-z0-9]{32}", reader.cookies["sessionid"].value)
     assert b"margaret</span>" in reader.get("/").content
+
+
+def test_a_page_of_a_session_is_private(reader: Client, rows: Rows):
+    assert {"private", "no-cache"} <= set(reader.get("/posts/")["Cache-Control"].split(", "))
+    forged = Client()
+    forged.cookies["sessionid"] = "forged"
+    for client in (Client(), forged):
+        assert "no-cache" not in client.get("/posts/").get("Cache-Control", "")
