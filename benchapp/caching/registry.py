@@ -19,80 +19,52 @@ from benchapp.caching.invalidation import StalePages
 logger = logging.getLogger(__name__)
 
 HERE = "benchapp.caching"
-MARK = f"{HERE}.outside.marks.MarkCacheable"
-# Inside of the layers, and innermost: what a page read of its visitor.
-MARK_PRIVATE, WATCH_HEADERS = f"{HERE}.reads.MarkPrivate", f"{HERE}.reads.watch_headers"
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One caching strategy.
+    """One caching strategy. Names of modules and middleware are below this package.
 
-    purge     dotted path of the function that drops stale pages
+    module    its `purge` drops stale pages
     outer     middleware outside of sessions and all else that sets cookies or Vary
     options   what the layer has to know: the kind of each option by its name
     optional  options that may be absent
     """
 
-    purge: str
+    module: str
     outer: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     optional: Mapping[str, str] = field(default_factory=dict)
 
 
+MARK = "outside.marks.MarkCacheable"
+OWN_COOKIES = "outside.marks.own_cookies"
 # The outermost first.
 LAYERS = {
-    "varnish": Layer(
-        purge=f"{HERE}.outside.http.purge",
-        outer=(MARK,),
-        options={"purge_url": "url", "generation_file": "file"},
-    ),
-    "nginx-microcache": Layer(
-        purge=f"{HERE}.outside.nginx_files.purge",
-        outer=(MARK,),
-        options={"directory": "directory", "generation_file": "file"},
-    ),
-    "apache-cache": Layer(
-        purge=f"{HERE}.outside.marks.purge",
-        outer=(f"{HERE}.outside.marks.own_cookies", MARK),
-        options={"generation_file": "file"},
-    ),
+    "varnish": Layer("outside.http", (MARK,), {"purge_url": "url", "generation_file": "file"}),
+    "nginx-microcache": Layer("outside.nginx_files", (MARK,), {"directory": "directory", "generation_file": "file"}),
+    "apache-cache": Layer("outside.marks", (OWN_COOKIES, MARK), {"generation_file": "file"}),
     "staticgenerator": Layer(
-        purge=f"{HERE}.stores.files.purge",
-        outer=(f"{HERE}.stores.files.middleware",),
-        options={"root": "directory"},
-        optional={"max_mb": "megabytes"},
+        "stores.files", ("stores.files.middleware",), {"root": "directory"}, optional={"max_mb": "megabytes"}
     ),
-    "nginx-memcached": Layer(
-        purge=f"{HERE}.stores.memcached.purge",
-        outer=(f"{HERE}.stores.memcached.middleware",),
-        options={"address": "memcached"},
-    ),
-    "uwsgi-cache": Layer(
-        purge=f"{HERE}.stores.uwsgi.purge",
-        outer=(f"{HERE}.stores.uwsgi.middleware",),
-    ),
-    "site-middleware": Layer(
-        purge=f"{HERE}.django_cache.purge",
-        outer=(f"{HERE}.django_cache.middleware",),
-    ),
-    "view-cache": Layer(purge=f"{HERE}.django_cache.purge"),
-    "fragments": Layer(
-        purge=f"{HERE}.fragments.purge",
-        outer=(f"{HERE}.fragments.report_stored_nonces",),
-    ),
+    "nginx-memcached": Layer("stores.memcached", ("stores.memcached.middleware",), {"address": "memcached"}),
+    "uwsgi-cache": Layer("stores.uwsgi", ("stores.uwsgi.middleware",)),
+    "site-middleware": Layer("django_cache", ("django_cache.middleware",)),
+    "view-cache": Layer("django_cache"),
+    "fragments": Layer("fragments", ("fragments.report_stored_nonces",)),
 }
 
 
 def outer_middleware(active: Collection[str]) -> list[str]:
     """The middleware of the active layers that goes outside of all that sets cookies or Vary, each once."""
-    found = [path for name, layer in LAYERS.items() if name in active for path in layer.outer]
-    return list(dict.fromkeys([*found, *([MARK_PRIVATE] if active else [])]))
+    found = [name for layer in LAYERS if layer in active for name in LAYERS[layer].outer]
+    # Inside of the layers, it marks what is not everybody's.
+    return [f"{HERE}.{name}" for name in dict.fromkeys([*found, *(["reads.MarkPrivate"] if active else [])])]
 
 
 def inner_middleware(active: Collection[str]) -> list[str]:
-    """The middleware of the active layers that goes inside of all else."""
-    return [WATCH_HEADERS] if active else []
+    """The middleware of the active layers that goes inside of all else: it watches what a page reads of its visitor."""
+    return [f"{HERE}.reads.watch_headers"] if active else []
 
 
 def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:
@@ -102,7 +74,7 @@ def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:
     """
     for name in filter(is_active, reversed(LAYERS)):
         try:
-            import_string(LAYERS[name].purge)(stale)
+            import_string(f"{HERE}.{LAYERS[name].module}.purge")(stale)
         except Exception:
             logger.exception("%s: %s not invalidated", name, stale)
 
