@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from inspect import isfunction
+from itertools import accumulate
 
 from django.db.models import Count, DateTimeField, Q, QuerySet, Subquery, Value
 from django.urls import reverse
@@ -90,7 +91,13 @@ class Home:
         ends = [None, *starts[:-1]]
         first, *others = map(_posts_between, starts, ends)
         counts = [row["posts"] for row in first.union(*others, all=True).order_by("-start")]
-        return list(_numbered(starts, counts))
+        # The list of posts is newest first: a month begins after the posts of all newer ones.
+        newer = accumulate(counts, initial=0)
+        return [
+            Month(start, count, page_url(reverse("posts"), before // PER_PAGE + 1))
+            for start, count, before in zip(starts, counts, newer, strict=False)
+            if count
+        ]
 
     def busiest_authors(self) -> QuerySet[Author]:
         return Author.objects.only("name", "city", "post_count").order_by("-post_count", "-id")[:6]
@@ -137,13 +144,3 @@ def _months_back(moment: datetime, count: int) -> Iterator[datetime]:
     for _ in range(count):
         yield start
         start = (start - timedelta(days=1)).replace(day=1)
-
-
-def _numbered(starts: list[datetime], counts: list[int]) -> Iterator[Month]:
-    """The months that have posts; as the list of posts is newest first, each begins after all newer ones."""
-    newer = 0
-    for start, count in zip(starts, counts, strict=True):
-        if count:
-            page = newer // PER_PAGE + 1
-            yield Month(start, count, page_url(reverse("posts"), page))
-        newer += count

@@ -42,7 +42,11 @@ def replaced(said, storages, folder):
     found = {name: TASKS_NOWHERE for name in BROKERS if said.get(name)}
     # Django 6.1 refuses the older setting beside the newer one.
     if "MAILERS" in said:
-        found["MAILERS"] = {alias: _mailer(mailer) for alias, mailer in said["MAILERS"].items()}
+        # One without a BACKEND is Django's, which sends.
+        found["MAILERS"] = {
+            alias: mailer if MAIL_HERE.search(mailer.get("BACKEND") or "") else {"BACKEND": SENDS_NOTHING}
+            for alias, mailer in said["MAILERS"].items()
+        }
     elif not MAIL_HERE.search(said.get("EMAIL_BACKEND") or ""):
         found["EMAIL_BACKEND"] = SENDS_NOTHING
     if said.get("CACHES"):
@@ -57,11 +61,6 @@ def replaced(said, storages, folder):
         else:
             found["STORAGES"] = {**found.get("STORAGES", said.get("STORAGES", {})), alias: {"BACKEND": plain}}
     return found
-
-
-def _mailer(mailer):
-    """One that sends nothing; without a BACKEND it is Django's, which sends."""
-    return mailer if MAIL_HERE.search(mailer.get("BACKEND") or "") else {"BACKEND": SENDS_NOTHING}
 
 
 def _sessions(engine, folder):
