@@ -77,7 +77,7 @@ def test_expirepages_sweeps_often_even_with_a_long_time_to_live(
 
     monkeypatch.setattr(expirepages.threading, "Event", Stop)
     monkeypatch.setattr(expirepages.signal, "signal", lambda *_: None)
-    expirepages.expire_until_stopped(pages, seconds)
+    expirepages.expire_until_stopped(pages, seconds, None)
     assert waited == [interval]
 
 

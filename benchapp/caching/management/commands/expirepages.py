@@ -35,23 +35,19 @@ class Command(BaseCommand):
         if not registry.is_active("staticgenerator"):
             raise CommandError("the layer is off: set CACHING_STATICGENERATOR_ROOT to the directory of its pages")
         pages = active_store()
+        max_bytes = registry.options("staticgenerator").get("max_mb", 0) * 1_048_576 or None
         if options["once"]:
-            removed, stay = pages.expire(settings.CACHING_SECONDS, max_bytes())
+            removed, stay = pages.expire(settings.CACHING_SECONDS, max_bytes)
             self.stdout.write(f"{removed} removed, {stay} stay in {pages.root}")
         else:
-            expire_until_stopped(pages, settings.CACHING_SECONDS)
+            expire_until_stopped(pages, settings.CACHING_SECONDS, max_bytes)
 
 
-def expire_until_stopped(pages: FileStore, seconds: int) -> None:
+def expire_until_stopped(pages: FileStore, seconds: int, max_bytes: int | None) -> None:
     """Sweep at least ten times within the time to live; each sweep removes what the next would find too old."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     interval = min(seconds / 10, MAX_INTERVAL_S)
     while not stop.wait(interval):
-        pages.expire(seconds - interval, max_bytes())
-
-
-def max_bytes() -> int | None:
-    """The limit of all pages together; None for no limit."""
-    return registry.options("staticgenerator").get("max_mb", 0) * 1_048_576 or None
+        pages.expire(seconds - interval, max_bytes)
