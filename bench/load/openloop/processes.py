@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
-import json
-import os
-import signal
+import multiprocessing
 import sys
 import time
+from multiprocessing.connection import Connection
 from typing import Any
 
 from bench.load.openloop.counts import together
@@ -21,14 +20,30 @@ FORK_S = 0.05
 
 def make(job: Job) -> dict[str, Any]:
     """Make the load; returns the sum of the counts of this machine's processes."""
-    numbers = job.numbers
+    numbers, fork = job.numbers, multiprocessing.get_context("fork")
     begins = time.monotonic() + FORK_S * len(numbers)
     if job.begins is not None:
         begins = time.monotonic() + job.begins - time.time()
     gc.disable()
     if len(numbers) == 1:
         return together([_part(job, numbers[0], begins)])
-    return together(_wait([_fork(job, number, begins) for number in numbers]))
+    children = []
+    for number in numbers:
+        read, write = fork.Pipe(duplex=False)
+        # Daemons are ended with this process when it is interrupted, or when one of them fails.
+        child = fork.Process(target=_send, args=(write, job, number, begins), daemon=True)
+        child.start()
+        write.close()
+        children.append((child, read))
+    parts = []
+    for child, read in children:
+        try:
+            parts.append(read.recv())
+        except EOFError:
+            sys.exit("a process of the load tool failed")
+        # Only the CPU time of a child that was waited for is known.
+        child.join()
+    return together(parts)
 
 
 def _part(job: Job, number: int, begins: float) -> dict[str, Any]:
@@ -38,38 +53,5 @@ def _part(job: Job, number: int, begins: float) -> dict[str, Any]:
     return loop.run().packed()
 
 
-def _fork(job: Job, number: int, begins: float) -> tuple[int, int]:
-    """A process that makes its part of the load: its id, and the pipe that its counts will come from."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(write)
-        return pid, read
-    os.close(read)
-    status = 1
-    try:
-        part = _part(job, number, begins)
-        with os.fdopen(write, "w") as file:
-            json.dump(part, file)
-        status = 0
-    finally:
-        os._exit(status)
-
-
-def _wait(children: list[tuple[int, int]]) -> list[dict[str, Any]]:
-    """The counts of all processes, which are killed when one fails or the load is interrupted."""
-    left = {pid for pid, _ in children}
-    parts = []
-    try:
-        for pid, read in children:
-            with os.fdopen(read) as file:
-                text = file.read()
-            left.discard(pid)
-            if os.waitpid(pid, 0)[1]:
-                sys.exit("a process of the load tool failed")
-            parts.append(json.loads(text))
-        return parts
-    finally:
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+def _send(pipe: Connection, job: Job, number: int, begins: float) -> None:
+    pipe.send(_part(job, number, begins))
