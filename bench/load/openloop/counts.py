@@ -6,9 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-SUMS = ("answers", "due", "dropped", "bytes", "connect", "read", "timeout", "resized", "opened")
-LISTS = ("thirds", "slice_answers", "slice_us")
 COUNTERS = ("statuses", "latency", "delay")
+LONGEST = ("seconds", "late_s")
 # Equal parts of the load in which latencies are added up.
 SLICES = 10
 
@@ -67,16 +66,18 @@ class Counts:
 
 def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """The sum of the packed counts of several processes."""
-    total: dict[str, Any] = {name: sum(part[name] for part in parts) for name in SUMS}
-    for name in LISTS:
-        total[name] = [sum(counts) for counts in zip(*(part[name] for part in parts), strict=True)]
-    for name in COUNTERS:
-        counter: Counter[str] = Counter()
-        for part in parts:
-            counter.update(part[name])
-        total[name] = dict(sorted(counter.items(), key=lambda item: int(item[0])))
-    return total | {
-        "seconds": max(part["seconds"] for part in parts),
-        "late_s": max(part["late_s"] for part in parts),
-        "visits": [visit for part in parts for visit in part["visits"]],
-    }
+    total: dict[str, Any] = {}
+    for name, first in parts[0].items():
+        found = [part[name] for part in parts]
+        if name in LONGEST:
+            total[name] = max(found)
+        elif name == "visits":
+            total[name] = [visit for visits in found for visit in visits]
+        elif name in COUNTERS:
+            keys = sorted({key for counter in found for key in counter}, key=int)
+            total[name] = {key: sum(counter.get(key, 0) for counter in found) for key in keys}
+        elif isinstance(first, list):
+            total[name] = [sum(counts) for counts in zip(*found, strict=True)]
+        else:
+            total[name] = sum(found)
+    return total
