@@ -30,11 +30,8 @@ class Connection:
         "unsent",
     )
 
-    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None, name: str, wanted: bool = False) -> None:
-        """Begin to connect; `name` is the host's for TLS, the bodies of answers are kept where they are `wanted`.
-
-        Raises OSError when the system refuses at once.
-        """
+    def __init__(self, tls: ssl.SSLContext | None, name: str, wanted: bool = False) -> None:
+        """`name` is the host's for TLS, the bodies of answers are kept where they are `wanted`."""
         self._name, self._tls, self._wanted = name, tls, wanted
         self.ready = False
         self.busy = False
@@ -45,7 +42,11 @@ class Connection:
         self.page = 0
         self.unsent = b""
         self.answer = Answer()
-        self.sock: socket.socket = socket.socket()
+        self.sock: socket.socket
+
+    def connect(self, address: tuple[str, int]) -> None:
+        """Begin to connect. Raises OSError when the system refuses at once."""
+        self.sock = socket.socket()
         try:
             self.sock.setblocking(False)
             self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -59,21 +59,18 @@ class Loop(ABC):
         """Count the failed request of a connection."""
         setattr(self.counts, kind, getattr(self.counts, kind) + 1)
 
-    def _refused(self, page: int, since: float, again: int) -> None:
-        """Count a request for which the system refused a connection at once."""
-        self.counts.connect += 1
-
     def _open(self, page: int, since: float, again: int = 0) -> None:
         """Send a request on a new connection, once it is open; `again` is how often it was sent before."""
+        connection = Connection(self._job.tls, self._name, bool(self._job.mark))
+        connection.begin(self._job.requests[page], page, since, again)
         try:
-            connection = Connection(self._job.address, self._job.tls, self._name, bool(self._job.mark))
+            connection.connect(self._job.address)
         except OSError:
-            self._refused(page, since, again)
+            self._failed(connection, "connect")
             return
         self._by_fd[connection.sock.fileno()] = connection
         self._epoll.register(connection.sock.fileno(), READ | WRITE)
         self.counts.opened += 1
-        connection.begin(self._job.requests[page], page, since, again)
 
     def _send(self, connection: Connection, page: int, since: float) -> None:
         """Send a request on a free connection."""

@@ -116,17 +116,14 @@ class OpenLoop(Loop):
         self._done += 1
         self._log(connection, time.monotonic(), kind)
 
-    def _refused(self, page: int, since: float, again: int) -> None:
-        super()._refused(page, since, again)
-        self._done += 1
-        self._log_unsent(page, since, time.monotonic(), "connect", again)
-
     def _drop(self, now: float) -> None:
         """Give up the request that has waited longest for a connection."""
         page, due = self._waiting.popleft()
         self.counts.dropped += 1
         self._done += 1
-        self._log_unsent(page, due, now, "dropped")
+        if self._mark:
+            end = round(now, 6)
+            self.counts.visits.append([round(due, 6), end, end, page, False, 0, 0, "dropped", 0, []])
 
     def _answered(self, connection: Connection, now: float) -> None:
         self._log(connection, now)
@@ -141,11 +138,6 @@ class OpenLoop(Loop):
         said = [group.decode("utf-8", "replace") for group in found.groups()] if found else []
         visit = [*(round(at, 6) for at in times), connection.page, not connection.fresh, connection.again]
         self.counts.visits.append([*visit, 0 if failure else answer.status, failure, answer.size, said])
-
-    def _log_unsent(self, page: int, due: float, now: float, failure: str, again: int = 0) -> None:
-        if self._mark:
-            now = round(now, 6)
-            self.counts.visits.append([round(due, 6), now, now, page, False, again, 0, failure, 0, []])
 
     def _give_up(self, now: float) -> None:
         super()._give_up(now)
