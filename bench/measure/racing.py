@@ -24,7 +24,7 @@ GIVEN_UP = f"it failed in {MAX_FAILED} rounds"
 Deployment = tuple[str, str]  # stack, layer
 
 
-@dataclass
+@dataclass(eq=False)
 class _Panel:
     """The trials of one workload.
 
@@ -107,8 +107,8 @@ class Racing:
                 questions.setdefault(key[1:], []).append(self._panels[key])
             self._panels[key].ids[_deployment(item.case)] = item.case.case_id
         # With one workload its race is that over all workloads.
-        self._own = {key: _Race([panel]) for key, panel in self._panels.items()}
-        self._overall = {key: _Race(panels) for key, panels in questions.items() if len(panels) > 1}
+        overall = [_Race(panels) for panels in questions.values() if len(panels) > 1]
+        self._races = [*(_Race([panel]) for panel in self._panels.values()), *overall]
 
     def add(self, trial: Trial) -> None:
         """Count a trial that is not repeated."""
@@ -129,24 +129,21 @@ class Racing:
 
     def goes_on(self, item: Measurement) -> bool:
         """Whether the measurement is still needed: for the best on its workload, or for the best over all of them."""
-        key, name = _key(item.case, item.level), _deployment(item.case)
-        if name in self._panels[key].given_up:
-            return False
-        races = filter(None, (self._own[key], self._overall.get(key[1:])))
+        panel, name = self._panels[_key(item.case, item.level)], _deployment(item.case)
+        races = () if name in panel.given_up else self._races_on(panel)
         return any(not race.is_decided and race.out(name) is None for race in races)
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
         """The cases that can be the best neither on their workload nor over all, in the order in which they went."""
         found = []
-        for key, race in self._own.items():
-            panel, overall = self._panels[key], self._overall.get(key[1:])
-            for name in panel.ids:
-                numbers = [race.out(name), overall.out(name) if overall else 0]
+        for panel in self._panels.values():
+            for name, case_id in panel.ids.items():
+                numbers = [race.out(name) for race in self._races_on(panel)]
                 if name in panel.given_up:
-                    found.append(Dropped(panel.ids[name], panel.level, panel.given_up[name], GIVEN_UP))
+                    found.append(Dropped(case_id, panel.level, panel.given_up[name], GIVEN_UP))
                 elif None not in numbers:
-                    found.append(Dropped(panel.ids[name], panel.level, max(filter(None, numbers)), CANNOT_BE_BEST))
+                    found.append(Dropped(case_id, panel.level, max(filter(None, numbers)), CANNOT_BE_BEST))
         return tuple(sorted(found, key=lambda item: item.round))
 
     @property
@@ -154,9 +151,9 @@ class Racing:
         """Whether every race is decided."""
         return all(race.is_decided for race in self._races)
 
-    @property
-    def _races(self) -> list[_Race]:
-        return [*self._own.values(), *self._overall.values()]
+    def _races_on(self, panel: _Panel) -> list[_Race]:
+        """The race on its workload, and the one over all workloads where there are several."""
+        return [race for race in self._races if panel in race.panels]
 
 
 def _key(case: Case | Trial, level: int) -> tuple[str, ...]:
