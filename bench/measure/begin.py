@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import load, programs
-from bench.catalog import catalog, sizes, values
+from bench.catalog import values
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.machine import facts, pin
@@ -86,7 +86,7 @@ def planned(request: Request, instrument: Instrument) -> PlannedRun:
     health.require_page(project, rows.of_project)
     pinned = pin.cores(pin.affinity())
     chosen = _load(plan, project, request.tool, pinned)
-    cases, skips = planning.cases(plan, resolver(plan, rows, instrument), catalog.read().size, sizes.problem)
+    cases, skips = planning.cases(plan, resolver(plan, rows, instrument))
     every = workload.workloads(project)
     recorded = [note for name in plan.workloads for note in every[name].notes]
     notes = (*_notes(chosen, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
@@ -116,7 +116,7 @@ def resumed(directory: Path, asked: str | None, instrument: Instrument, command:
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, project, run.environment.load_tool.name, pinned)
-    cases = planning.recorded(run.info.cases, resolver(plan, rows, instrument), catalog.read().size)
+    cases = planning.recorded(run.info.cases, resolver(plan, rows, instrument))
     made = (*run.trials, *run.latency)
     here = _environment(cases, plan, chosen, instrument, pinned)
     return PlannedRun(

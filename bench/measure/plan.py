@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from bench.catalog import catalog, values
-from bench.catalog.sizes import Size
+from bench.catalog import catalog, sizes, values
 from bench.errors import BenchError
 from bench.measure import guards, replay
 from bench.project import pythons, workload
@@ -135,8 +135,6 @@ class Batch:
 
 # The case of a stack and a layer without limits, or why it cannot run here.
 Resolve = Callable[[str, str], Case | CannotRun]
-# The size of a name; raises BenchError when there is none.
-SizeOf = Callable[[str], Size]
 
 
 # ------------------------------------------------------------------------------------- from request to plan
@@ -238,25 +236,22 @@ def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
 # ------------------------------------------------------------------------------------- from plan to cases
 
 
-def cases(
-    plan: Plan, resolve: Resolve, size_of: SizeOf, problem: Callable[[Size], str] = lambda size: ""
-) -> tuple[tuple[PlannedCase, ...], tuple[Skip, ...]]:
+def cases(plan: Plan, resolve: Resolve) -> tuple[tuple[PlannedCase, ...], tuple[Skip, ...]]:
     """The cases that can run here, and the skips with their reasons; each stack and layer is resolved once.
 
-    `problem` says why a size is not available here, or nothing. Raises BenchError when no case can run here.
+    Raises BenchError when no case can run here.
     """
     found: list[PlannedCase] = []
     skips: list[Skip] = []
-    sizes = [size_of(name) for name in plan.sizes]
-    problems = {size.name: problem(size) for size in sizes}
+    problems = {size: sizes.problem(size) for size in map(catalog.read().size, plan.sizes)}
     for stack in plan.stacks:
         for layer in plan.layers:
             case = resolve(stack, layer)
             if isinstance(case, CannotRun):
                 skips.append(Skip(stack, layer, None, case.reason))
                 continue
-            for size in sizes:
-                if why := problems[size.name]:
+            for size, why in problems.items():
+                if why:
                     skips.append(Skip(stack, layer, None, f"size {size.name} is not available here: {why}", size.name))
                     continue
                 served = replace(case, size=size)
@@ -284,18 +279,15 @@ def record(case: Case, workload: str) -> records.Case:
     )
 
 
-def recorded(found: Iterable[records.Case], resolve: Resolve, size_of: SizeOf) -> tuple[PlannedCase, ...]:
+def recorded(found: Iterable[records.Case], resolve: Resolve) -> tuple[PlannedCase, ...]:
     """The cases of a run that is resumed. Raises BenchError for a case that cannot run here any more."""
-    known: dict[tuple[str, str], Case] = {}
+    resolved = functools.cache(resolve)
     planned = []
     for item in found:
-        key = (item.stack, item.layer)
-        if key not in known:
-            case = resolve(*key)
-            if isinstance(case, CannotRun):
-                raise BenchError(f"{item.stack} with layer {item.layer} cannot run here now: {case.reason}")
-            known[key] = case
-        planned.append(PlannedCase(item, replace(known[key], size=size_of(item.size))))
+        case = resolved(item.stack, item.layer)
+        if isinstance(case, CannotRun):
+            raise BenchError(f"{item.stack} with layer {item.layer} cannot run here now: {case.reason}")
+        planned.append(PlannedCase(item, replace(case, size=catalog.read().size(item.size))))
     return tuple(planned)
 
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -18,9 +17,6 @@ from bench.catalog import catalog, sizes
 from bench.cli import main
 from bench.machine import cgroups, orphans
 from bench.machine.cgroups import Limits, Unavailable
-from bench.measure import plan
-from bench.records.records import Skip
-from tests.bench.measure.fake_instrument import fake_case
 
 MIB = 1024 * 1024
 LIMITS = Limits(64 * MIB, 96 * MIB, 0.2)
@@ -298,12 +294,3 @@ def test_without_permission_up_says_how_to_get_it_in_one_line(monkeypatch, capsy
     assert main.main(["list"]) == 0
     line = "bronze 128 MiB of memory guaranteed, 256 MiB at most, 1 CPU; not here: /sys/fs/cgroup: not writable"
     assert line in " ".join(capsys.readouterr().out.split())
-
-
-def test_without_permission_run_skips_the_size_and_measures_the_rest():
-    asked = {"stacks": ("one",), "layers": ("none",), "workloads": ("home",), "sizes": ("unlimited", "bronze")}
-    reasons = {"unlimited": "", "bronze": "run it as root"}
-    known = catalog.read().sizes
-    cases, skips = plan.cases(SimpleNamespace(**asked), fake_case, known.__getitem__, lambda size: reasons[size.name])
-    assert [case.record.size for case in cases] == ["unlimited"]
-    assert skips == (Skip("one", "none", None, "size bronze is not available here: run it as root", "bronze"),)

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.catalog import catalog
-from bench.catalog.sizes import Size
+from bench.catalog import sizes
 from bench.errors import BenchError
 from bench.measure import plan
 from bench.records import records
@@ -16,8 +15,6 @@ from bench.records.records import Case
 from bench.serve.case import CannotRun
 from tests.bench.measure.fake_instrument import fake_case
 from tests.bench.records.run_data import INFO
-
-SIZES = {name: Size(name, 1, 2, 1.0) for name in "sm"}
 
 
 def case(stack, layer="none", workload="home"):
@@ -48,7 +45,8 @@ def test_the_order_is_shuffled_in_each_round_by_the_seed():
     assert keys(7, 2) == keys(7, 2)
 
 
-def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it():
+def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it(monkeypatch):
+    monkeypatch.setattr(sizes, "problem", lambda size: "run it as root" if size.is_limited else "")
     asked_for = Counter()
 
     def resolve(stack, layer):
@@ -57,8 +55,9 @@ def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it():
             return CannotRun("no server of its chain serves files")
         return fake_case(stack, layer)
 
-    asked = replace(INFO.plan, stacks=("a", "b"), layers=("none", "x"), workloads=("home", "login"), sizes=("s", "m"))
-    cases, skips = plan.cases(asked, resolve, SIZES.__getitem__, lambda size: "no cgroups" if size.name == "m" else "")
+    asked = replace(INFO.plan, stacks=("a", "b"), layers=("none", "x"), workloads=("home", "login"))
+    asked = replace(asked, sizes=("unlimited", "bronze"))
+    cases, skips = plan.cases(asked, resolve)
     assert set(asked_for.values()) == {1}
     assert [(item.record.stack, item.record.layer, item.record.workload) for item in cases] == [
         *(("a", "none", "home"), ("a", "none", "login"), ("a", "x", "home"), ("a", "x", "login")),
@@ -66,16 +65,16 @@ def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it():
     ]
     assert {item.served.stack.name == item.record.stack for item in cases} == {True}
     assert records.Skip("b", "x", None, "no server of its chain serves files") in skips
-    assert records.Skip("a", "x", None, "size m is not available here: no cgroups", "m") in skips
-    again = plan.recorded([item.record for item in cases], resolve, SIZES.__getitem__)
+    assert records.Skip("a", "x", None, "size bronze is not available here: run it as root", "bronze") in skips
+    again = plan.recorded([item.record for item in cases], resolve)
     assert [item.record for item in again] == [item.record for item in cases]
 
 
 def test_a_case_that_cannot_run_any_more_is_refused():
     with pytest.raises(BenchError, match="a with layer none cannot run here now: program not installed: server"):
-        plan.recorded([case("a").record], lambda *_: CannotRun("program not installed: server"), SIZES.__getitem__)
+        plan.recorded([case("a").record], lambda *_: CannotRun("program not installed: server"))
 
 
 def test_a_size_that_is_gone_is_refused():
     with pytest.raises(BenchError, match="--size s: no such size"):
-        plan.recorded([replace(case("a").record, size="s")], fake_case, catalog.read().size)
+        plan.recorded([replace(case("a").record, size="s")], fake_case)
