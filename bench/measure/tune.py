@@ -10,7 +10,7 @@ from bench.catalog import catalog, values
 from bench.catalog.values import BENCH, PRODUCTION
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.measure import begin, plan, tuning
+from bench.measure import begin, plan
 from bench.measure.begin import PlannedRun
 from bench.measure.instrument import Instrument
 from bench.measure.ledger import Ledger
@@ -132,7 +132,7 @@ class Tuner:
 
     def _tried(self, settings: Settings) -> Tried:
         """All that is known of the settings."""
-        found = tuning.tried(settings, self._ledger.rounds_of(self._case(settings).record.case_id))
+        found = Tried(settings, self._ledger.rounds_of(self._case(settings).record.case_id))
         held = f"{rate_words(found.capacity)} in {found.memory}" if found.capacity else found.problem
         self._progress.printer.say(f"{settings.words}: {held}")
         return found

@@ -9,12 +9,13 @@ more. The answer is the simplest of those within the margin of the best, and wha
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from bench.records.capacity import Capacity, Climb, capacity
+from bench.records.trials import Trial
 from bench.words import plural
 
 PROCESSES, THREADS = "processes", "threads"
@@ -69,22 +70,45 @@ class Settings:
         return {PROCESSES: self.processes, THREADS: self.threads, **named}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tried:
-    """What was measured of some settings.
-
-    rounds       the staircases
-    memory_bytes peak of servers and services together at the highest rate, median of the rounds
-    connections  largest number of database connections; None where they were not counted
-    problem      why they are no answer, such as a process killed for want of memory
-    """
+    """Settings, and what the staircases of their rounds say of them."""
 
     settings: Settings
-    rounds: dict[int, Climb] = field(default_factory=dict, compare=False)
-    memory_bytes: float | None = None
-    connections: int | None = None
-    connections_limit: int | None = None
-    problem: str = ""
+    rounds: Mapping[int, Climb]
+
+    @property
+    def _trials(self) -> list[Trial]:
+        return [trial for climb in self.rounds.values() for trial in climb.trials.values()]
+
+    @property
+    def _held(self) -> list[Trial]:
+        """The trials at the highest rates."""
+        return [trial for climb in self.rounds.values() if (trial := climb.held)]
+
+    @cached_property
+    def problem(self) -> str:
+        """Why they are no answer, such as a process killed for want of memory; empty where they may be one."""
+        if killed := sum(trial.oom_kills or 0 for trial in self._held):
+            return f"{plural(killed, 'process', 'processes')} killed for want of memory"
+        failed = [trial.reason or "" for trial in self._trials if trial.status == "failed"]
+        return "" if self._held else [*failed, "no rate holds"][0]
+
+    @cached_property
+    def memory_bytes(self) -> float | None:
+        """Peak of servers and services together at the highest rate, median of the rounds."""
+        used = [sum(filter(None, it.memory_peak_bytes.values())) for it in self._held if it.memory_peak_bytes]
+        return statistics.median(used) if used else None
+
+    @cached_property
+    def connections(self) -> int | None:
+        """Largest number of database connections; None where they were not counted."""
+        return _highest(trial.database_connections_peak for trial in self._trials)
+
+    @cached_property
+    def connections_limit(self) -> int | None:
+        """How many the database allows."""
+        return _highest(trial.database_connections_limit for trial in self._trials)
 
     @cached_property
     def capacity(self) -> Capacity | None:
@@ -183,23 +207,6 @@ class Answer:
         }
 
 
-def tried(settings: Settings, rounds: dict[int, Climb]) -> Tried:
-    """What the staircases say of the settings."""
-    held = [trial for climb in rounds.values() if (trial := climb.held)]
-    made = [trial for climb in rounds.values() for trial in climb.trials.values()]
-    memory = [sum(filter(None, trial.memory_peak_bytes.values())) for trial in held if trial.memory_peak_bytes]
-    killed = sum(trial.oom_kills or 0 for trial in held)
-    problem = "" if held else next((trial.reason or "" for trial in made if trial.status == "failed"), "no rate holds")
-    return Tried(
-        settings=settings,
-        rounds=rounds,
-        memory_bytes=statistics.median(memory) if memory else None,
-        connections=_highest(trial.database_connections_peak for trial in made),
-        connections_limit=_highest(trial.database_connections_limit for trial in made),
-        problem=f"{plural(killed, 'process', 'processes')} killed for want of memory" if killed else problem,
-    )
-
-
 def _highest(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
@@ -232,6 +239,7 @@ class Search:
     memory_bytes  room for it, None where no limit is known; that for connections is learned from the trials
     others        stacks of other worker classes
     found         what was tried so far
+    too_large     settings that were not tried, and why they did not fit
     """
 
     own: Tunable
@@ -239,7 +247,7 @@ class Search:
     memory_bytes: int | None = None
     others: Sequence[Tunable] = ()
     found: dict[Settings, Tried] = field(default_factory=dict)
-    _left_out: list[Settings] = field(default_factory=list)
+    too_large: dict[Settings, str] = field(default_factory=dict)
 
     def steps(self, rounds: int, tried: Callable[[Settings], Tried]) -> Iterator[tuple[Settings, int, int]]:
         """Settings until the end of the search, then the finalists in more rounds: each with its round, and the rate
@@ -290,20 +298,10 @@ class Search:
             yield low
         return self.best([self.found[settings] for settings in made]).settings
 
-    def _fits(self, settings: Settings) -> bool:
-        if misfit := self._misfit(settings):
-            self._left_out.append(settings)
-        return not misfit
-
     @property
     def done(self) -> list[Tried]:
         """What was tried, in its order."""
         return list(self.found.values())
-
-    @property
-    def too_large(self) -> dict[Settings, str]:
-        """Settings that were not tried, and why they do not fit."""
-        return {settings: why for settings in self._left_out if (why := self._misfit(settings))}
 
     def of(self, settings: Settings) -> Tunable:
         """The stack that has the worker class of these settings."""
@@ -346,16 +344,19 @@ class Search:
             return "take these"
         return "no difference" if item in self.tied else f"holds {item.rate / best.rate:.2f} times as much"
 
-    def _misfit(self, settings: Settings) -> str:
-        """Why settings do not fit, or an empty string."""
+    def _fits(self, settings: Settings) -> bool:
+        """Whether they can be tried; why not is noted."""
         limit = _highest(item.connections_limit for item in self.done)
+        needed, memory = memory_needed(settings, self.done), self.memory_bytes
         # One is the instrument's own, which counts them.
         if limit is not None and settings.at_once > limit - 1:
-            return f"{settings.at_once} threads may each hold a database connection, and {limit - 1} are free"
-        needed, memory = memory_needed(settings, self.done), self.memory_bytes
-        if memory is not None and needed is not None and needed > memory:
-            return f"needs about {needed / 2**20:,.0f} MiB of {memory / 2**20:,.0f} MiB"
-        return ""
+            why = f"{settings.at_once} threads may each hold a database connection, and {limit - 1} are free"
+        elif memory is not None and needed is not None and needed > memory:
+            why = f"needs about {needed / 2**20:,.0f} MiB of {memory / 2**20:,.0f} MiB"
+        else:
+            return True
+        self.too_large[settings] = why
+        return False
 
 
 def memory_needed(settings: Settings, done: Sequence[Tried]) -> float | None:

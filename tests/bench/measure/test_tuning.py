@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.tuning import Answer, Search, Settings, Tried, Tunable, memory_needed, tried
+from bench.measure.tuning import Answer, Search, Settings, Tried, Tunable, memory_needed
 from bench.records.capacity import Climb
 from bench.stats.capacity import Limit, rate_near
 from tests.bench.records.run_data import at_rate, failed
@@ -35,7 +35,7 @@ def searched(search: Search, holds: Callable[[Settings], float], rounds: int = 1
     """
     known: dict[Settings, dict[int, Climb]] = {}
     log, chance = [], random.Random(5)
-    for settings, number, _ in search.steps(rounds, lambda settings: tried(settings, known[settings])):
+    for settings, number, _ in search.steps(rounds, lambda settings: Tried(settings, dict(known[settings]))):
         log.append((settings, number))
         more = {name: value(settings) if callable(value) else value for name, value in changes.items()}
         memory = {"app": (50 + 50 * settings.processes) * MIB}
@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_not_tried_and_named():
     search = plan(memory_bytes=370 * MIB)
     _, log = searched(search, lambda it: 200 * it.processes)
     assert (8, 1) not in first_round(log)
-    assert search.too_large[Settings(8, 1)] == "needs about 450 MiB of 370 MiB"
+    assert search.too_large[Settings(8, 1)] == "needs about 500 MiB of 370 MiB"
     search = plan(usual=Settings(2, 4))
     counted = {"database_connections_limit": 13, "database_connections_peak": 3}
     _, log = searched(search, lambda it: 200 * it.processes, **counted)
@@ -128,7 +128,7 @@ def test_settings_whose_processes_are_killed_are_no_answer():
 def test_a_stack_that_fails_ends_the_search_with_the_reason():
     broken = Climb(LIMIT, [failed(at_rate(50), answers_before_failure=None)])
     search = plan(usual=Settings(1, 1))
-    list(search.steps(3, lambda settings: tried(settings, {1: broken})))
+    list(search.steps(3, lambda settings: Tried(settings, {1: broken})))
     assert [item.problem for item in search.done] == ["503 answers"]
     assert search.verdict(search.done[0]) == "503 answers"
 
@@ -145,31 +145,36 @@ def test_a_stack_that_fails_ends_the_search_with_the_reason():
 )
 def test_rounds_that_overlap_make_no_difference(rates, processes):
     done = [
-        tried(Settings(number, 1), {turn: climb(rate, turn) for turn, rate in enumerate(found, 1)})
+        Tried(Settings(number, 1), {turn: climb(rate, turn) for turn, rate in enumerate(found, 1)})
         for number, found in enumerate(rates, 1)
     ]
     assert plan().best(done).settings.processes == processes
 
 
 def test_memory_is_taken_in_proportion_until_two_numbers_are_known():
-    one = Tried(Settings(1, 1), memory_bytes=100.0)
+    one, two = (
+        Tried(Settings(number, 1), {1: climb(50, memory_peak_bytes={"app": size})})
+        for number, size in ((1, 100), (2, 150))
+    )
     assert memory_needed(Settings(4, 1), []) is None
     assert memory_needed(Settings(4, 1), [one]) == 400
-    assert memory_needed(Settings(4, 1), [one, Tried(Settings(2, 1), memory_bytes=150.0)]) == 250
+    assert memory_needed(Settings(4, 1), [one, two]) == 250
 
 
 def test_the_answer_says_what_to_take_and_what_that_changes():
-    rounds = {
-        number: climb(rate, number, memory_peak_bytes={"app": 120 * MIB}) for number, rate in ((1, 450), (2, 475))
-    }
-    first, usual = tried(Settings(2, 4), rounds), tried(Settings(4, 4), {1: climb(400, 1)})
+    memory = {"memory_peak_bytes": {"app": 120 * MIB}}
+    first, counted = (
+        Tried(Settings(2, 4), {1: climb(450, 1, **memory, **more), 2: climb(475, 2, **memory, **more)})
+        for more in ({}, {"database_connections_peak": 7})
+    )
+    usual = Tried(Settings(4, 4), {1: climb(400, 1)})
     same = Answer("gunicorn", "none", LIMIT.words, first, (), first)
     assert same.sentence == (
         "gunicorn with layer none: take 2 processes with 4 threads each; they hold 462 requests/s (450 to 500 in 2 "
         "rounds) with p95 within 200 ms, in 120 MiB and with at most 8 database connections. "
         "That is what the stack has."
     )
-    changed = Answer("gunicorn", "none", LIMIT.words, replace(first, connections=7), (usual,), usual)
+    changed = Answer("gunicorn", "none", LIMIT.words, counted, (usual,), usual)
     assert "with 7 database connections. No difference to 4 processes with 4 threads each" in changed.sentence
     assert changed.change.startswith(
         "The stack has 4 processes with 4 threads each: the change holds 1.16 times as much"
