@@ -12,9 +12,10 @@ import contextlib
 import statistics
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -102,22 +103,27 @@ class Sampler:
         return time.thread_time() - began
 
 
-@dataclass(frozen=True)
-class _Times:
-    """Seconds of user and system time of a process: its own, and that of children it has waited for."""
+# Processes -> their times so far: their own, and those of the children they have waited for.
+_Times = dict[psutil.Process, Any]
 
-    own_s: float
-    of_children_s: float
 
-    @classmethod
-    def of(cls, found: Iterable[psutil.Process]) -> dict[psutil.Process, _Times]:
-        """Those of the processes that still live."""
-        times = {}
-        for process in found:
-            with contextlib.suppress(psutil.Error):
-                used = process.cpu_times()
-                times[process] = cls(used.user + used.system, used.children_user + used.children_system)
-        return times
+def _times(found: Iterable[psutil.Process]) -> _Times:
+    """Those of the processes that still live."""
+    times = {}
+    for process in found:
+        with contextlib.suppress(psutil.Error):
+            times[process] = process.cpu_times()
+    return times
+
+
+def _own_s(times: Any) -> float:
+    """Seconds of user and system time of a process, without its children."""
+    return float(times.user + times.system)
+
+
+def _total_s(times: _Times) -> float:
+    """Seconds of processes with the children that they have waited for."""
+    return sum(_own_s(it) + it.children_user + it.children_system for it in times.values())
 
 
 class _Tree:
@@ -130,9 +136,9 @@ class _Tree:
         self._root = root
         self._memory: list[tuple[float, int]] = []
         self._processes = 0
-        self._first: dict[psutil.Process, _Times] = {}
-        self._last: dict[psutil.Process, _Times] = {}
-        self._seen: dict[psutil.Process, _Times] = {}
+        self._first: _Times = {}
+        self._last: _Times = {}
+        self._seen: _Times = {}
 
     def sample(self, at_s: float, memory: bool) -> None:
         """Add what the tree uses now."""
@@ -140,40 +146,28 @@ class _Tree:
         found += [process for process in self._last.keys() - set(found) if process.is_running()]
         if memory and (size := _pss_bytes(found)) is not None:
             self._memory.append((round(at_s, 3), size))
-        self._last = _Times.of(found)
+        self._last = _times(found)
         self._first = self._first if self._seen else self._last
         self._seen |= self._last
         self._processes = max(self._processes, len(self._last))
 
     def usage(self) -> Usage:
         """What was used from the first sample to the last."""
-        ended, began = self._seen.keys() - self._last.keys(), self._seen.keys() - self._first.keys()
+        first, last, seen = self._first, self._last, self._seen
+        each = {it: _own_s(times) - (_own_s(first[it]) if it in first else 0.0) for it, times in seen.items()}
+        # Of two counts each can miss something. That of every process ever seen misses what it used after its last
+        # sample; that of the living ones, with the children they waited for, a process whose parent never waits.
+        inherited_s = _total_s(last) - _total_s(first) if last else 0.0
         return Usage(
             memory=thinned(self._memory),
             memory_peak_bytes=max((size for _, size in self._memory), default=None),
-            cpu_seconds=round(self._used_s(), 3) if self._seen else None,
+            cpu_seconds=round(max(inherited_s, sum(each.values())), 3) if seen else None,
             processes=self._processes or None,
             # One that ends for good, or an additional one, replaces none.
-            replaced=min(len(ended), len(began)) if self._seen else None,
+            replaced=min(len(seen.keys() - last.keys()), len(seen.keys() - first.keys())) if seen else None,
             memory_slope_bytes_per_s=slope(self._memory),
-            below=tuple(sorted(self._each_s(), reverse=True)),
+            below=tuple(sorted((round(s, 3) for it, s in each.items() if it.pid != self._root), reverse=True)),
         )
-
-    def _each_s(self) -> Iterator[float]:
-        for process, times in self._seen.items():
-            if process.pid != self._root:
-                before = self._first.get(process)
-                yield round(times.own_s - (before.own_s if before else 0.0), 3)
-
-    def _used_s(self) -> float:
-        """CPU seconds from the first sample to the last: the larger of two counts, each of which can miss something.
-
-        The times of living processes, with the children they waited for, miss a process whose parent never waits. The
-        times of every process ever seen miss the time that a process used after its last sample.
-        """
-        inherited = _total_s(self._last.values()) - _total_s(self._first.values()) if self._last else 0.0
-        followed = sum(it.own_s for it in self._seen.values()) - sum(it.own_s for it in self._first.values())
-        return max(inherited, followed)
 
 
 class Interference:
@@ -233,7 +227,7 @@ def _listed(folder: Path) -> list[Path]:
 
 def cpu_seconds(root: int) -> float:
     """User and system time of a process tree until now, with that of the children it has waited for."""
-    return _total_s(_Times.of(members(root)).values())
+    return _total_s(_times(members(root)))
 
 
 def memory_bytes(root: int) -> int | None:
@@ -264,10 +258,6 @@ def thinned(samples: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ..
         return tuple(samples)
     step = (len(samples) - 1) / (MAX_SAMPLES - 1)
     return tuple(samples[round(number * step)] for number in range(MAX_SAMPLES))
-
-
-def _total_s(times: Iterable[_Times]) -> float:
-    return sum(it.own_s + it.of_children_s for it in times)
 
 
 def _pss_bytes(found: Iterable[psutil.Process]) -> int | None:
