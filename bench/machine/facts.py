@@ -20,8 +20,7 @@ from bench.machine.pin import affinity
 from bench.records.records import Environment, LoadTool
 
 REQUIREMENTS = paths.PROJECT / "requirements.txt"
-
-
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 SYSCTL = Path("/proc/sys")
 # Limits of connections and queues, by their names in sysctl(8).
 KERNEL_LIMITS = (
@@ -49,12 +48,13 @@ def environment(
         kernel=f"{platform.system()} {platform.release()}",
         os=distribution(),
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        packages=packages(REQUIREMENTS),
+        packages=packages(),
         programs=programs,
         load_tool=load_tool,
         commit=commit,
         dirty=dirty,
-        governor=governor(),
+        # Unknown on most virtual machines.
+        governor=_read(GOVERNOR).strip() or None,
         limits=limits(),
         affinity=dict(affinity) if affinity else None,
     )
@@ -67,34 +67,23 @@ def cores() -> int:
 
 def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str | None:
     """The processor's name as the kernel reports it, or None."""
-    try:
-        text = path.read_text("utf-8", "replace")
-    except OSError:
-        return platform.processor() or None
-    match = re.search(r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", text, re.MULTILINE)
+    match = re.search(r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", _read(path), re.MULTILINE)
     return match[1].strip() if match else None
-
-
-def governor(path: Path = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")) -> str | None:
-    """The governor of the processor's frequency, or None where it is unknown, as on most virtual machines."""
-    try:
-        return path.read_text("utf-8").strip() or None
-    except OSError:
-        return None
 
 
 def limits() -> dict[str, str]:
     """Limits of this process and the kernel that bound load, those that can be read."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    found = {"open files (soft)": _limit(soft), "open files (hard)": _limit(hard)}
-    for name in KERNEL_LIMITS:
-        with contextlib.suppress(OSError):
-            found[name] = " ".join((SYSCTL / name.replace(".", "/")).read_text("utf-8").split())
-    return found
+    files = zip(("open files (soft)", "open files (hard)"), resource.getrlimit(resource.RLIMIT_NOFILE), strict=True)
+    found = {name: "unlimited" if value == resource.RLIM_INFINITY else str(value) for name, value in files}
+    kernel = {name: " ".join(_read(SYSCTL / name.replace(".", "/")).split()) for name in KERNEL_LIMITS}
+    return found | {name: value for name, value in kernel.items() if value}
 
 
-def _limit(value: int) -> str:
-    return "unlimited" if value == resource.RLIM_INFINITY else str(value)
+def _read(path: Path) -> str:
+    """The text of a file of the kernel; empty where it has no such file."""
+    with contextlib.suppress(OSError):
+        return path.read_text("utf-8", "replace")
+    return ""
 
 
 def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
@@ -116,21 +105,18 @@ def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
 
 def distribution() -> str | None:
     """The operating system's name for people, or None when it does not say."""
-    try:
+    with contextlib.suppress(OSError):
         return platform.freedesktop_os_release().get("PRETTY_NAME")
-    except OSError:
-        return None
+    return None
 
 
-def packages(requirements: Path) -> dict[str, str]:
-    """The installed version of every package that the requirements file names."""
+def packages() -> dict[str, str]:
+    """The installed version of every package that requirements.txt names."""
     found = {}
-    for line in requirements.read_text("utf-8").splitlines():
+    for line in REQUIREMENTS.read_text("utf-8").splitlines():
         if match := re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line):
-            try:
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 found[match[0]] = importlib.metadata.version(match[0])
-            except importlib.metadata.PackageNotFoundError:
-                continue
     return found
 
 
