@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -106,11 +107,10 @@ class Process:
 
     def _last_words(self) -> str:
         """The last line of its log if it wrote one just now; an older one is of something else."""
-        try:
-            recent = time.time() - self.log.stat().st_mtime < LAST_WORDS_S
-        except OSError:
-            return ""
-        return _last_line_from(self.log, self._log_begins) if recent else ""
+        with contextlib.suppress(OSError):
+            if time.time() - self.log.stat().st_mtime < LAST_WORDS_S:
+                return last_line(self.log, "", self._log_begins)
+        return ""
 
 
 def start(
@@ -155,11 +155,8 @@ def wait_accepting(process: Process, address: Address, timeout_s: float) -> None
 
 def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout_s: float) -> None:
     """Return once `argv` exits with 0; raises DeploymentError when the process ends or the time is up."""
-
-    def succeeds() -> bool:
-        return subprocess.run(argv, env=env, capture_output=True, stdin=subprocess.DEVNULL).returncode == 0
-
-    _wait([process], succeeds, lambda: f"did not answer {Path(argv[0]).name}", timeout_s)
+    probe = partial(subprocess.run, argv, env=env, capture_output=True, stdin=subprocess.DEVNULL)
+    _wait([process], lambda: probe().returncode == 0, lambda: f"did not answer {Path(argv[0]).name}", timeout_s)
 
 
 def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
@@ -202,14 +199,8 @@ def _wait(
 def _failed(processes: list[Process], how: str) -> DeploymentError:
     """The outermost program failed so; what the innermost, the application, has written may say why, if it has."""
     *_, last = processes
-    of = next((process for process in processes if _has_words(process.log)), last)
+    of = next((process for process in processes if last_line(process.log, "")), last)
     return DeploymentError(f"{last.name} {how}; last in {of.log.name}: {last_line(of.log)}", of.log)
-
-
-def _has_words(log: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return bool(_last_line_from(log, 0))
-    return False
 
 
 def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quiet_s: float, timeout_s: float) -> None:
@@ -309,17 +300,10 @@ def _group_lives(group: int) -> bool:
     return False
 
 
-def last_line(log: Path) -> str:
-    """The last line of text in `log`, for an error message."""
-    try:
-        return _last_line_from(log, 0) or "it wrote nothing"
-    except OSError:
-        return "no log"
-
-
-def _last_line_from(log: Path, begins: int) -> str:
-    """The last line of text after so many bytes of `log`; empty without one."""
-    with log.open("rb") as text:
+def last_line(log: Path, otherwise: str = "it wrote nothing", begins: int = 0) -> str:
+    """The last line of text after so many bytes of `log`, for an error message."""
+    with contextlib.suppress(OSError), log.open("rb") as text:
         text.seek(begins)
         lines = text.read().decode("utf-8", "replace").splitlines()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return next((line.strip() for line in reversed(lines) if line.strip()), otherwise)
+    return otherwise
