@@ -10,7 +10,7 @@ import pytest
 
 from bench.measure import plan, rounds
 from bench.measure.ledger import Ledger
-from bench.measure.pace import AROUND_TRIAL_S, UP_S, Pace
+from bench.measure.progress import AROUND_TRIAL_S, UP_S, Pace
 from bench.measure.racing import Racing
 from bench.measure.rounds import Rounds
 from bench.measure.rounds import latency as latency_of
