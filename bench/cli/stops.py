@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.errors import DISK_FULL, BenchError, GlobalFault, MachineBusy, is_disk_full
 from bench.interrupt import Interrupts, Stopped
-from bench.measure.journal import Journal
+from bench.measure.session import Journal
 from bench.records.folder import resume_command
 
 

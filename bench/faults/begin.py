@@ -18,11 +18,10 @@ from bench.load.openloop import VERSION
 from bench.machine import facts
 from bench.measure import plan as planning
 from bench.measure.begin import same_database
-from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger, Record
 from bench.measure.plan import Batch, Request
 from bench.measure.printer import Printer
-from bench.measure.session import Place, Planned, Session, now
+from bench.measure.session import Journal, Place, Planned, Session, now
 from bench.project import health
 from bench.project.under_test import UnderTest, recorded_project
 from bench.records.faults import FaultOutcome

@@ -10,10 +10,10 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from bench.measure.journal import Journal
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch, Measurement, PlannedCase
 from bench.measure.progress import RunProgress
+from bench.measure.session import Journal
 from bench.records.records import Case
 from bench.records.trials import Trial, rates_of
 from bench.stats import Table
