@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench.catalog import catalog
 from bench.errors import BenchError, GlobalFault
-from bench.machine import pin
+from bench.machine import http, pin
 from bench.measure.interference import MachineLoad, machine_load
-from bench.measure.queries import QueryCounter
 from bench.project import commands
 from bench.project.under_test import UnderTest
 from bench.records import records
@@ -23,6 +24,9 @@ from bench.serve.deployment import Running
 from bench.verify.suite import Progress, Selection
 from bench.verify.verifier import Verifier
 
+# What tells a page that was rendered from one that a cache had.
+HTML, RENDER_ID = "text/html", "X-Render-Id"
+
 
 class Instrument:
     """What a run needs of the other packages; tests replace it by a quick fake.
@@ -33,7 +37,8 @@ class Instrument:
     def __init__(self, project: UnderTest, thorough: bool = False) -> None:
         self.project = project
         self._verifier = Verifier(project, Selection(thorough=thorough))
-        self._queries = QueryCounter()
+        # What is known of queries: they are counted once for a layer, or for a stack with it.
+        self._queries: dict[tuple[object, ...], Any] = {}
 
     def resolve(
         self, stack: str, layer: str, rows: Database, changes: Mapping[str, Any], env: Mapping[str, str]
@@ -60,8 +65,24 @@ class Instrument:
         return self._verifier.verify(running, progress)
 
     def queries_per_request(self, running: Running, case: records.Case, addresses: tuple[str, ...]) -> float | None:
-        """Database queries of a request to these addresses, on average; None when they cannot be counted."""
-        return self._queries.per_request(running, case.stack, case.layer, addresses)
+        """Database queries of a request to these addresses, on average; None when they cannot be counted.
+
+        They are counted outside the requests that are measured.
+        """
+        project, known = running.case.project, self._queries
+        files = project.names["static_url"]
+        pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(files)))
+        of_layer, of_stack = (case.layer, pages), (case.stack, case.layer, pages)
+        if of_layer not in known:
+            known[of_layer] = count_queries(project, running.env, pages) if pages else {}
+        if of_stack not in known:
+            known[of_stack] = answered_by_a_cache(running.url, pages)
+        counts, cached = known[of_layer], known[of_stack]
+        if counts is None or cached is None:
+            return None
+        rendered = set(pages) - cached
+        total: int = sum(counts[page]["warm"] for page in addresses if page in rendered)
+        return round(total / len(addresses), 3)
 
     def static_names(self) -> dict[str, str]:
         """Collected names of the static files by their plain ones."""
@@ -91,3 +112,32 @@ class Instrument:
     def programs(self, cases: Iterable[Case], database_label: str) -> dict[str, str]:
         """Versions of the servers and services of these cases, and of the database, by name."""
         return survey.versions(cases, database_label)
+
+
+def count_queries(project: UnderTest, env: dict[str, str], pages: Iterable[str]) -> dict[str, dict[str, int]] | None:
+    """Page -> its queries with an empty cache (`cold`) and with a filled one (`warm`); None when the command fails.
+
+    The site's own command renders the pages in its own process, in this environment.
+    """
+    try:
+        printed = commands.manage(project, ["countqueries", *pages], env["DATABASE_URL"], project.worker(), env=env)
+        return msgspec.json.decode(printed, type=dict[str, dict[str, int]])
+    except (BenchError, msgspec.DecodeError, KeyError):
+        return None
+
+
+def answered_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
+    """The pages whose second answer came from a cache; None when one of them was not answered.
+
+    An answer with the render id of the one before, or with none, came from a cache and cost no query.
+    """
+    found = set()
+    for page in pages:
+        try:
+            first, second = (http.headers(url, page) for _ in range(2))
+        except http.VisitError:
+            return None
+        is_page, rendered = HTML in (second.get("Content-Type") or ""), second.get(RENDER_ID)
+        if is_page and rendered in (None, first.get(RENDER_ID)):
+            found.add(page)
+    return found
