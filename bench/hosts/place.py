@@ -22,10 +22,9 @@ from bench.load import Job
 from bench.load.engine import Engine
 from bench.measure.guards import Observed
 from bench.measure.here import TrialPlace
-from bench.measure.interference import Bodies
 from bench.measure.load_process import TrialError
 from bench.measure.plan import Batch, Item, Measurement
-from bench.measure.trial import Load
+from bench.measure.trial import Bodies, Load
 from bench.production.inventory import LOAD, Inventory, front_of
 from bench.project.under_test import UnderTest
 from bench.records.folder import write_json

@@ -9,6 +9,7 @@ second is enough, and less often where a sample takes longer than a hundredth of
 from __future__ import annotations
 
 import contextlib
+import os
 import statistics
 import threading
 import time
@@ -26,6 +27,10 @@ MAX_SHARE = 0.01
 CHILDREN = Path("/proc/thread-self/children")
 # With fewer samples there is no slope.
 MIN_SAMPLES_FOR_SLOPE = 4
+# Seconds for which the other processes of the machine are observed, and how many of them are named.
+LOOK_S = 1.0
+MAX_NAMED = 3
+MIN_NAMED = 0.02
 # Samples that are recorded of a tree: a trial of hours needs no more for its curve.
 MAX_SAMPLES = 600
 
@@ -123,7 +128,7 @@ def _own_s(times: Any) -> float:
 
 def _total_s(times: _Times) -> float:
     """Seconds of processes with the children that they have waited for."""
-    return sum(_own_s(it) + it.children_user + it.children_system for it in times.values())
+    return sum((_own_s(it) + it.children_user + it.children_system for it in times.values()), 0.0)
 
 
 class _Tree:
@@ -189,6 +194,47 @@ class Interference:
         if busy_s is None or self._busy_s is None or len(known) < len(ours_s) or not elapsed:
             return None
         return round(min(1.0, max(0.0, (busy_s - self._busy_s - sum(known)) / elapsed)), 4)
+
+
+@dataclass(frozen=True)
+class MachineLoad:
+    """What other processes take of the machine now.
+
+    share  of all cores; None when the machine does not report it
+    words  that share, and the busiest processes that can be seen
+    """
+
+    share: float | None
+    words: str
+
+    @classmethod
+    def of(cls, share: float | None, others: Mapping[tuple[int, str], float]) -> MachineLoad:
+        """From the share of all others, and that of every process that can be seen, by number and name."""
+        busiest = sorted(others.items(), key=lambda item: -item[1])[:MAX_NAMED]
+        named = [f"{name}, process {pid}: {part:.0%}" for (pid, name), part in busiest if part >= MIN_NAMED]
+        words = f"other processes take {share or 0:.0%} of this machine"
+        return cls(share, f"{words} ({'; '.join(named) or 'none that can be seen from here'})")
+
+
+def machine_load(seconds: float = LOOK_S) -> MachineLoad:
+    """Observe the processes of others, without this process and its children, for some seconds."""
+    interference, before, began = Interference(), _processes(), time.monotonic()
+    time.sleep(seconds)
+    after, elapsed = _processes(), time.monotonic() - began
+    ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+    taken = {key: after[key] - before[key] for key in after.keys() & before.keys()}
+    share = interference.share([sum(used for (pid, _), used in taken.items() if pid in ours)])
+    others = {key: used for key, used in taken.items() if key[0] not in ours}
+    return MachineLoad.of(share, {key: used / elapsed / (psutil.cpu_count() or 1) for key, used in others.items()})
+
+
+def _processes() -> dict[tuple[int, str], float]:
+    """CPU seconds of every process that can be seen, by number and name."""
+    found = {}
+    for process in psutil.process_iter(["name", "cpu_times"]):
+        if times := process.info["cpu_times"]:
+            found[process.pid, process.info["name"]] = times.user + times.system
+    return found
 
 
 def machine_busy_s() -> float | None:

@@ -19,14 +19,13 @@ from bench.machine.processes import Interference
 from bench.measure import guards, load_process
 from bench.measure.guards import Observed
 from bench.measure.instrument import Instrument
-from bench.measure.interference import Bodies
 from bench.measure.ledger import Ledger
 from bench.measure.load_process import TrialError, newest_log
 from bench.measure.plan import Batch, Item, Measurement
 from bench.measure.progress import RunProgress, show_check
 from bench.measure.resource_usage import Observer
 from bench.measure.session import Journal, Place
-from bench.measure.trial import Load, Loading, identity_of, measure
+from bench.measure.trial import Bodies, Load, Loading, identity_of, measure
 from bench.project import workload
 from bench.project.under_test import UnderTest
 from bench.records.trials import Condition, Costs, Trial

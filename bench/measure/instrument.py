@@ -12,7 +12,7 @@ import msgspec
 from bench.catalog import catalog
 from bench.errors import BenchError, GlobalFault
 from bench.machine import http, pin
-from bench.measure.interference import MachineLoad, machine_load
+from bench.machine.processes import MachineLoad, machine_load
 from bench.project import commands
 from bench.project.under_test import UnderTest
 from bench.records import records

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.measure.interference import MachineLoad
+from bench.machine.processes import MachineLoad
 from bench.measure.ledger import Ledger, Record
 from bench.measure.plan import Batch, Item, Measurement
 from bench.measure.printer import Printer

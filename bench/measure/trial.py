@@ -8,7 +8,9 @@ a `Loading`. A trial in which anything went wrong is failed, with the reason and
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import random
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +20,6 @@ from bench.load import Job, Tool
 from bench.machine import http
 from bench.measure import guards
 from bench.measure.guards import Observed
-from bench.measure.interference import Bodies, unlike
 from bench.measure.load_process import Live, TrialError
 from bench.measure.plan import MAX_CONNECTIONS, Measurement
 from bench.measure.replay import arrivals
@@ -31,6 +32,8 @@ from bench.records.trials import Condition, Costs, Errors, Evidence, Trial, Tria
 
 # Pages of the workload that are fetched and compared in a trial, at most one a second.
 PAGES_CHECKED = 10
+# A page with a token differs in at most so many bytes from request to request, and never in length.
+MAX_UNLIKE_BYTES = 256
 # Connections that an open loop may open at least: as many as requests can be waiting.
 MIN_CONNECTIONS = 100
 
@@ -79,6 +82,54 @@ class Load:
             return job
         connections = min(MAX_CONNECTIONS, max(MIN_CONNECTIONS, level * job.timeout_s))
         return replace(job, rate=level, connections=connections)
+
+
+class Bodies(threading.Thread):
+    """Fetches a page of the workload at intervals and compares it with the page before the load.
+
+    get      fetches the page at a path; raises VisitError
+    checked  pages fetched
+    wrong    the first thing that was wrong, or empty
+    """
+
+    def __init__(self, get: Callable[[str], bytes], expected: Mapping[str, bytes], interval_s: float):
+        super().__init__(name="bodies", daemon=True)
+        self._get = get
+        self._expected = dict(expected)
+        self._interval_s = interval_s
+        self._end = threading.Event()
+        self._order = random.Random(len(self._expected))
+        self.checked = 0
+        self.wrong = ""
+
+    def run(self) -> None:
+        """Check pages until `stop`."""
+        while not self._end.wait(self._interval_s):
+            self._look(self._order.choice(list(self._expected)))
+
+    def stop(self) -> None:
+        """Wait for the page under way and end."""
+        self._end.set()
+        if self.is_alive():
+            self.join()
+
+    def _look(self, path: str) -> None:
+        try:
+            found = self._get(path)
+        except http.VisitError as error:
+            self.wrong = self.wrong or str(error)
+            return
+        self.checked += 1
+        self.wrong = self.wrong or unlike(path, self._expected[path], found)
+
+
+def unlike(path: str, expected: bytes, found: bytes) -> str:
+    """What is wrong with a body, or empty when it is the page it was before."""
+    if len(found) != len(expected):
+        return f"GET {path}: {len(found):,} bytes, not {len(expected):,}"
+    if found == expected or sum(a != b for a, b in zip(found, expected, strict=True)) <= MAX_UNLIKE_BYTES:
+        return ""
+    return f"GET {path}: another page of the same size"
 
 
 class Loading(Protocol):

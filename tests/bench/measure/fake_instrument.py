@@ -18,9 +18,9 @@ from types import SimpleNamespace
 from bench import paths
 from bench.cli import run
 from bench.errors import BenchError, DeploymentError, GlobalFault
+from bench.machine.processes import MachineLoad
 from bench.measure import guards
 from bench.measure.instrument import Instrument
-from bench.measure.interference import MachineLoad
 from bench.records.records import Outcome
 from bench.serve.case import CannotRun, Case
 from bench.serve.database import Database

@@ -12,8 +12,7 @@ from bench.errors import BenchError
 from bench.load import Figures
 from bench.measure import guards
 from bench.measure.guards import BOUNDS, OK, Observed, look, voids
-from bench.measure.interference import unlike
-from bench.measure.trial import rush
+from bench.measure.trial import rush, unlike
 
 FIGURES = Figures(
     duration_s=10.0,

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from bench.machine.processes import MachineLoad
 from bench.measure import plan, progress
-from bench.measure.interference import MachineLoad
 from bench.measure.ledger import Ledger
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress

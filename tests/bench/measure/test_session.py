@@ -10,8 +10,8 @@ import pytest
 
 from bench import programs
 from bench.errors import BenchError
+from bench.machine.processes import MachineLoad
 from bench.measure import racing
-from bench.measure.interference import MachineLoad
 from bench.records import records
 from bench.records.folder import read_run
 from bench.stats import table
