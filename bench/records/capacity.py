@@ -17,8 +17,6 @@ OVERLOAD = {"drift", "lost"}
 # the site as often; then it counts as half a try.
 MAX_REPEATS = 2
 HOUR_S = 3600
-# Seconds that a visitor spends on a page.
-THINK_S = 10
 
 
 def latency_ms(trial: Trial, limit: Limit) -> float | None:
@@ -146,7 +144,7 @@ def capacity(rounds: Sequence[Climb]) -> Capacity | None:
 
 @dataclass(frozen=True)
 class Visits:
-    """What a visitor does: goes through a workload once, and thinks after each page.
+    """What a visitor does: goes through a workload once.
 
     requests  addresses of a visit
     pages     those of them that are pages: a file has an ending, such as .css
@@ -163,10 +161,6 @@ class Visits:
     def an_hour(self, rate: float) -> float:
         """Visitors an hour at a rate in requests a second."""
         return rate * HOUR_S / self.requests
-
-    def at_once(self, rate: float) -> float:
-        """Visitors on the site at once, by Little's law; the time of the answers is left out."""
-        return rate / self.requests * self.pages * THINK_S
 
 
 def visits(addresses: Mapping[str, Sequence[str]]) -> dict[str, Visits]:

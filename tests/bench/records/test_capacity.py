@@ -107,5 +107,3 @@ def test_visitors_follow_from_pages_and_files():
     found = visits({"session": ["/", "/static/a.css", "/posts/?page=2.5", "/static/b.js"], "files": ["/static/a.css"]})
     assert found == {"session": Visits(4, 2)}
     assert found["session"].an_hour(100) == 90_000
-    # 25 visits a second, each of 2 pages for 10 s.
-    assert found["session"].at_once(100) == 500
