@@ -20,9 +20,7 @@ Cores = Mapping[str, tuple[int, ...]]
 
 def affinity() -> tuple[int, ...]:
     """The numbers of the processor cores this process may use, which can be fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return tuple(sorted(os.sched_getaffinity(0)))
-    return tuple(range(os.cpu_count() or 1))
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def cores(available: Iterable[int]) -> dict[str, tuple[int, ...]] | None:

@@ -12,7 +12,7 @@ from bench.records import records
 def test_the_machine_is_described_without_its_name():
     about = facts.environment({"server": "1.0"}, records.LoadTool("wrk", "4.1.0", False))
     assert about.cores >= 1 and about.memory_bytes > 0
-    assert about.kernel.startswith(("Linux ", "Darwin "))
+    assert about.kernel.startswith("Linux ")
     assert about.packages["Django"].count(".") >= 1
     assert not hasattr(about, "hostname")
 
