@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -63,12 +63,15 @@ class Observer:
         if self._connections:
             self.note(database_connections_peak=self._connections.peak())
         lasted, self._own_s = time.monotonic() - self._began, time.process_time() - self._used
-        each: dict[str, Any] = {item.name: _each(usage, item.name) for item in fields(Costs) if item.name != WORKERS}
+        of_each = [item.name for item in fields(Costs) if item.name != WORKERS]
+        each: dict[str, Any] = {name: {of: getattr(used, name) for of, used in usage.items()} for name in of_each}
         self.costs = Costs(**each, worker_cpu_seconds=_workers(self._running.case, usage))
+        # A database starts and ends processes as requests come; a server's workers are there to stay.
+        replaced = [used.replaced for name, used in usage.items() if name in self._running.servers]
+        known = [count for count in replaced if count is not None]
         self.note(
             memory_idle_bytes=dict(self._running.memory_idle_bytes),
-            # A database starts and ends processes as requests come; a server's workers are there to stay.
-            restarts=_sum(used.replaced for name, used in usage.items() if name in self._running.servers),
+            restarts=sum(known) if known else None,
             observer_share=round(self._own_s / (lasted * (psutil.cpu_count() or 1)), 5),
         )
 
@@ -78,7 +81,9 @@ class Observer:
 
     def look_back(self) -> None:
         """Record the state that the load left behind; waits a moment until the deployment answers."""
-        came_back = until(self._running.answers, COME_BACK_S)
+        deadline = time.monotonic() + COME_BACK_S
+        while not (came_back := self._running.answers()) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
         if self._connections:
             with self._connections as counted:
                 left = counted.left(self._ended)
@@ -102,22 +107,3 @@ def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None
     used = alone or [seconds for of in instances for seconds in of.below]
     workers = sorted(used, reverse=True)[: int(case.settings["processes"])]
     return tuple(workers) if len(workers) > 1 else None
-
-
-def _each(usage: Mapping[str, Usage], name: str) -> dict[str, Any]:
-    return {server: getattr(used, name) for server, used in usage.items()}
-
-
-def _sum(numbers: Any) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
-
-
-def until(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether the condition came true in time."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(POLL_S)
-    return True

@@ -14,31 +14,38 @@ from bench.measure import resource_usage
 from tests.bench.measure.fake_instrument import fake_case
 
 
-def test_a_server_that_does_not_come_back_is_given_up_in_time():
-    began = time.monotonic()
-    assert resource_usage.until(lambda: False, 0.2) is False
-    assert 0.2 <= time.monotonic() - began < 10
-
-
-def test_a_database_that_ends_and_begins_processes_replaces_no_worker(monkeypatch):
-    usage = {"app": Usage((), None, 1.0, 2, replaced=1), "database": Usage((), None, 1.0, 9, replaced=7)}
-    monkeypatch.setattr(resource_usage.Sampler, "stop", lambda self: usage)
+@pytest.fixture
+def observer():
+    """Of a server and a database that do not answer any more."""
     running = SimpleNamespace(
         ready_s=0.1,
         pids={"app": os.getpid(), "database": os.getpid()},
         servers=("app",),
         memory_idle_bytes={},
         oom_kills=lambda: None,
-        answers=lambda: True,
+        answers=lambda: False,
         env={},
         case=fake_case("app", "none"),
     )
-    watching = resource_usage.Observer(running)
-    watching.start()
-    watching.stop()
-    assert watching.condition.restarts == 1
-    watching._sampler._stop.set()
-    watching._sampler._thread.join()
+    return resource_usage.Observer(running)
+
+
+def test_a_server_that_does_not_come_back_is_given_up_in_time(observer, monkeypatch):
+    monkeypatch.setattr(resource_usage, "COME_BACK_S", 0.2)
+    began = time.monotonic()
+    observer.look_back()
+    assert observer.condition.came_back is False
+    assert 0.2 <= time.monotonic() - began < 10
+
+
+def test_a_database_that_ends_and_begins_processes_replaces_no_worker(observer, monkeypatch):
+    usage = {"app": Usage((), None, 1.0, 2, replaced=1), "database": Usage((), None, 1.0, 9, replaced=7)}
+    monkeypatch.setattr(resource_usage.Sampler, "stop", lambda self: usage)
+    observer.start()
+    observer.stop()
+    assert observer.condition.restarts == 1
+    observer._sampler._stop.set()
+    observer._sampler._thread.join()
 
 
 @pytest.mark.parametrize(
