@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import urlsplit
@@ -43,10 +42,6 @@ class Front:
         if answer.status != 200:
             raise VisitError(f"GET {path}: status {answer.status}, not 200{self._advice(answer.status)}")
         return body
-
-    def all_of(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """The body of every different path, requested once. Raises VisitError at the first not answered with 200."""
-        return {path: self.get(path) for path in dict.fromkeys(paths)}
 
     @property
     def _headers(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -108,9 +108,6 @@ class HostsLoad:
 
     def get(self, path: str) -> bytes:
         return self.site.front.get(path)
-
-    def all_of(self, paths: Sequence[str]) -> dict[str, bytes]:
-        return self.site.front.all_of(paths)
 
     def warm_up(self, job: Job, load: Load) -> None:
         """Make unmeasured load from all load hosts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from bench.errors import BenchError
@@ -25,11 +25,6 @@ def get(base_url: str, path: str) -> bytes:
 def headers(base_url: str, path: str) -> http.client.HTTPMessage:
     """The headers of the answer at `path`. Raises VisitError like `get`."""
     return _get(base_url, path, CLOSE)[1].headers
-
-
-def all_of(base_url: str, paths: Iterable[str]) -> dict[str, bytes]:
-    """The body of every different path, requested once. Raises VisitError at the first not answered with 200."""
-    return {path: get(base_url, path) for path in dict.fromkeys(paths)}
 
 
 def connect(base_url: str, timeout_s: float = TIMEOUT_S) -> http.client.HTTPConnection:

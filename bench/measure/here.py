@@ -180,7 +180,6 @@ class HereLoad:
     def __init__(self, running: Running, directory: Path):
         self.url = running.url
         self.get = partial(http.get, running.url)
-        self.all_of = partial(http.all_of, running.url)
         self.judge = guards.look
         self._running, self._directory = running, directory
         self._observer = Observer(running)

@@ -105,22 +105,20 @@ class Bodies(threading.Thread):
     def run(self) -> None:
         """Check pages until `stop`."""
         while not self._end.wait(self._interval_s):
-            self._look(self._order.choice(list(self._expected)))
+            path = self._order.choice(list(self._expected))
+            try:
+                found = self._get(path)
+            except http.VisitError as error:
+                self.wrong = self.wrong or str(error)
+                continue
+            self.checked += 1
+            self.wrong = self.wrong or unlike(path, self._expected[path], found)
 
     def stop(self) -> None:
         """Wait for the page under way and end."""
         self._end.set()
         if self.is_alive():
             self.join()
-
-    def _look(self, path: str) -> None:
-        try:
-            found = self._get(path)
-        except http.VisitError as error:
-            self.wrong = self.wrong or str(error)
-            return
-        self.checked += 1
-        self.wrong = self.wrong or unlike(path, self._expected[path], found)
 
 
 def unlike(path: str, expected: bytes, found: bytes) -> str:
@@ -149,9 +147,6 @@ class Loading(Protocol):
 
     def get(self, path: str) -> bytes:
         """The body of a page; raises VisitError."""
-
-    def all_of(self, paths: Sequence[str]) -> dict[str, bytes]:
-        """The bodies of these pages; raises VisitError at the first that is not answered with 200."""
 
     def warm_up(self, job: Job, load: Load) -> None:
         """Make unmeasured load. Raises TrialError."""
@@ -219,8 +214,9 @@ def _judged(identity: TrialIdentity, seen: Observed, loading: Loading, load: Loa
 def _visit(
     when: str, loading: Loading, paths: tuple[str, ...], figures: load_tools.Figures | None = None
 ) -> dict[str, bytes]:
+    """The bodies of these pages. Raises TrialError at the first that is not answered with 200."""
     try:
-        return loading.all_of(paths)
+        return {path: loading.get(path) for path in dict.fromkeys(paths)}
     except http.VisitError as error:
         raise TrialError(f"{when}: {error}", loading.log(), figures) from None
 

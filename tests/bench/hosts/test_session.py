@@ -11,11 +11,12 @@ import pytest
 
 from bench.cli import main
 from bench.hosts import host_record, loaders
-from bench.hosts.front import Front
 from bench.hosts.loaders import LoadTarget
+from bench.hosts.place import HostsLoad
 from bench.load import Job
 from bench.load.engine import OpenLoopTool
 from bench.measure import guards
+from bench.measure.guards import Observed
 from bench.production import inventory
 from bench.production.hosts import Deployed
 from bench.production.inventory import Host, Inventory
@@ -225,13 +226,14 @@ def test_a_front_that_does_not_answer_is_refused(there, tmp_path, capsys):
 
 
 def test_a_front_that_has_gone_after_the_load_fails_the_trial(there, tmp_path, monkeypatch):
-    visits = []
+    timed = HostsLoad.timed
 
-    def all_of(front: Front, paths: tuple[str, ...]) -> dict[str, bytes]:
-        visits.append(replace(front, deployed=replace(front.deployed, port=9)) if visits else front)
-        return {path: visits[-1].get(path) for path in paths}
+    def gone(load: HostsLoad, *how: object) -> Observed:
+        seen, front = timed(load, *how), load.site.front
+        load.site = replace(load.site, front=replace(front, deployed=replace(front.deployed, port=9)))
+        return seen
 
-    monkeypatch.setattr(Front, "all_of", all_of)
+    monkeypatch.setattr(HostsLoad, "timed", gone)
     assert failure(tmp_path) == "after the load: GET /: [Errno 111] Connection refused"
 
 
