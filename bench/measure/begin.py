@@ -75,8 +75,9 @@ class PlannedRun(Planned):
         progress.announce(self.load.tool.name, directory)
         session.go(Rounds(self.cases, ledger, session.journal, progress), interrupts, keep_going)
         run = read_run(directory)
-        progress.summarize(run, ledger.failures, ledger.voided)
-        return 1 if ledger.failures or not run.is_measured else 0
+        failures = ledger.count("failed")
+        progress.summarize(run, failures, ledger.count("voided"))
+        return 1 if failures or not run.is_measured else 0
 
 
 def planned(request: Request, instrument: Instrument) -> PlannedRun:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from bench.measure.plan import Batch, Item, Measurement
 from bench.measure.racing import Racing
 from bench.measure.staircase import Staircases
-from bench.records.capacity import MAX_REPEATS, Climb, overloaded
+from bench.records.capacity import MAX_REPEATS, overloaded
 from bench.records.faults import FaultOutcome
 from bench.records.records import Outcome
 from bench.records.trials import Trial
@@ -29,6 +29,9 @@ Record = Trial | FaultOutcome
 class Ledger:
     """Keeps count of the records and checks of a run.
 
+    done      item -> its record that counts
+    attempts  item -> how often it was made
+
     schedule  what is to be made; a plan that finds its items as it goes has an empty one
     made      records of a run that is resumed; what they void is made again
     limit     of the latency in a capacity run: each measurement of the schedule is a staircase
@@ -47,12 +50,12 @@ class Ledger:
     ):
         made = tuple(made)
         self._max_repeats = max_repeats
-        self._attempts = Counter(record.key for record in made)
+        self.attempts = Counter(record.key for record in made)
         self._disturbed = 0
         self._wrong: dict[tuple[str, str], list[Outcome]] = {}
         latest = {record.key: record for record in made}
         # Attempts at voided items before do not count for how often one is repeated.
-        self._before = {key: self._attempts[key] for key, record in latest.items() if record.status == "voided"}
+        self._before = {key: self.attempts[key] for key, record in latest.items() if record.status == "voided"}
         self.done: dict[str, Record] = {}
         # An overloaded site voids the trial of a rate, too: that says what the rate is.
         steps = (it for it in made if isinstance(it, Trial) and (it.status != "voided" or overloaded(it)))
@@ -94,11 +97,11 @@ class Ledger:
 
     def add(self, record: Record) -> bool:
         """Count a record. True when other processes disturbed it and it is to be repeated."""
-        self._attempts[record.key] += 1
+        self.attempts[record.key] += 1
         self._disturbed = self._disturbed + 1 if record.is_disturbed else 0
         if self.staircases and isinstance(record, Trial):
             self.staircases.add(record)
-        if record.is_disturbed and self.attempts(record.key) - self._before.get(record.key, 0) <= self._max_repeats:
+        if record.is_disturbed and self.attempts[record.key] - self._before.get(record.key, 0) <= self._max_repeats:
             return True
         self._note([record])
         return False
@@ -129,28 +132,11 @@ class Ledger:
         while self.racing and self.racing.look(self.left):
             pass
 
-    def rounds_of(self, case_id: str) -> dict[int, Climb]:
-        """The staircases of a case by round."""
-        return dict(self.staircases.rounds_of(case_id)) if self.staircases else {}
-
-    @property
-    def failures(self) -> int:
-        """Failed items that are not repeated."""
-        return self._count_of("failed")
-
-    @property
-    def voided(self) -> int:
-        """Voided items that are not repeated."""
-        return self._count_of("voided")
-
-    def _count_of(self, status: str) -> int:
+    def count(self, status: str) -> int:
+        """How many items that are not repeated have this status, `failed` or `voided`."""
         # Of staircases a rate that was tried again counts once, and overload is no failure of the run.
         records = self.staircases.in_doubt if self.staircases else self.done.values()
         return sum(record.status == status for record in records)
-
-    def attempts(self, key: str) -> int:
-        """How often the item was made."""
-        return self._attempts[key]
 
     @property
     def is_disturbed(self) -> bool:

@@ -244,7 +244,7 @@ class Session(Generic[P]):
         """Make items one by one until none is due; returns early when the deployment must be brought up anew."""
         while left := self.ledger.due(batch.items):
             self.progress.begin(left[0], batch)
-            attempts = self.ledger.attempts(left[0].key)
+            attempts = self.ledger.attempts[left[0].key]
             self.journal.folder.set_aside(left[0].key, attempts)
             record = site.make(left[0], attempts + 1)
             interrupts.again()

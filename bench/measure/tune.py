@@ -91,7 +91,8 @@ class Tuner:
     def __init__(
         self, new: PlannedRun, to: Path | None, instrument: Instrument, database_asked: str | None, printer: Printer
     ):
-        plan, self._first, self._ledger = new.info.plan, new.cases[0], new.ledger
+        assert new.ledger.staircases
+        plan, self._first, self._staircases = new.info.plan, new.cases[0], new.ledger.staircases
         self.stack, self._rounds = plan.tunes, plan.rounds
         self.limit = parse_limit(plan.capacity, "--limit")
         self._resolve = begin.resolver(plan, database.parse(instrument.project, database_asked), instrument)
@@ -125,14 +126,14 @@ class Tuner:
     def _batches(self) -> Iterator[Batch]:
         for settings, number, near in self.search.steps(self._rounds, self._tried):
             case = self._case(settings)
-            if near and (staircases := self._ledger.staircases):
-                staircases.near[case.record.case_id] = near
+            if near:
+                self._staircases.near[case.record.case_id] = near
             self._progress.settings = settings
             yield Batch(case.served, number, (Measurement(case.record, 0, number),))
 
     def _tried(self, settings: Settings) -> Tried:
         """All that is known of the settings."""
-        found = Tried(settings, self._ledger.rounds_of(self._case(settings).record.case_id))
+        found = Tried(settings, dict(self._staircases.rounds_of(self._case(settings).record.case_id)))
         held = f"{rate_words(found.capacity)} in {found.memory}" if found.capacity else found.problem
         self._progress.printer.say(f"{settings.words}: {held}")
         return found

@@ -147,5 +147,5 @@ def test_resuming_repeats_what_interference_voided_and_not_what_an_overloaded_si
     voided = [replace(at_rate(rate, 20, 1, identity), status="voided", reason=busy) for rate in (50, 50, 50)]
     overloaded = [replace(at_rate(800, 20, 1, identity), status="voided", reason=lost)] * 2
     ledger = Ledger((), [*voided, at_rate(200, 20, 1, identity), *overloaded], limit=LIMIT)
-    steps = ledger.rounds_of(CASE.case_id)[1].steps
+    steps = ledger.staircases.rounds_of(CASE.case_id)[1].steps
     assert {rate: step.held for rate, step in steps.items()} == {200: True, 800: False}
