@@ -19,12 +19,12 @@ class VisitError(BenchError):
 
 def get(base_url: str, path: str) -> bytes:
     """The body at `path`. Raises VisitError unless the status is 200."""
-    return _get(base_url, path, CLOSE)[0]
+    return _get(base_url, path)[0]
 
 
 def headers(base_url: str, path: str) -> http.client.HTTPMessage:
     """The headers of the answer at `path`. Raises VisitError like `get`."""
-    return _get(base_url, path, CLOSE)[1].headers
+    return _get(base_url, path)[1].headers
 
 
 def connect(base_url: str, timeout_s: float = TIMEOUT_S) -> http.client.HTTPConnection:
@@ -57,8 +57,8 @@ def ask(
         raise VisitError(f"GET {path}: {error or type(error).__name__}") from None
 
 
-def _get(base_url: str, path: str, headers: dict[str, str]) -> tuple[bytes, http.client.HTTPResponse]:
-    body, answer = ask(lambda: connect(base_url), path, headers)
+def _get(base_url: str, path: str) -> tuple[bytes, http.client.HTTPResponse]:
+    body, answer = ask(lambda: connect(base_url), path, CLOSE)
     if answer.status != 200:
         raise VisitError(f"GET {path}: status {answer.status}, not 200")
     return body, answer

@@ -24,9 +24,9 @@ FORMAT = 4
 WARMUP_SHARE, MAX_WARMUP_S = 0.2, 2.0
 
 
-def options_of(layer: str, size: str = UNLIMITED) -> str:
-    """The options that name layer and size, such as ` --layer view-cache --size gold`; none for the defaults."""
-    return (f" --layer {layer}" if layer != NO_LAYER else "") + (f" --size {size}" if size != UNLIMITED else "")
+def options_of(layer: str) -> str:
+    """The option that names a layer, ` --layer view-cache`; empty without one."""
+    return f" --layer {layer}" if layer != NO_LAYER else ""
 
 
 class ResultsError(BenchError, ValueError):
@@ -162,11 +162,6 @@ class Plan:
     def size(self) -> str:
         """The resource limit of a plan that has one."""
         return self.sizes[0]
-
-    @property
-    def warmup_s(self) -> float:
-        """Seconds of unmeasured load before each trial."""
-        return warmup_s(self.duration_s)
 
 
 @dataclass(frozen=True)

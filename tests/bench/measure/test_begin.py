@@ -7,6 +7,7 @@ import pytest
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.measure import plan
+from bench.records.records import warmup_s
 from bench.serve import deployment
 from tests.bench.measure.fake_instrument import FakeInstrument
 from tests.cases import kit, resolved
@@ -82,5 +83,6 @@ def test_historic_stacks_are_measured_only_where_they_are_named():
 
 def test_the_defaults_are_those_of_the_contract():
     made = plan.make_plan(plan.Request(kit()))
-    assert (made.mode, made.levels, made.rounds, made.duration_s, made.warmup_s) == ("closed", (16,), 5, 10, 2)
-    assert plan.make_plan(plan.Request(kit(), capacity="p95=1s")).warmup_s == 1
+    assert (made.mode, made.levels, made.rounds, made.duration_s) == ("closed", (16,), 5, 10)
+    assert plan.make_plan(plan.Request(kit(), capacity="p95=1s")).duration_s == 5
+    assert (warmup_s(10), warmup_s(5)) == (2, 1)
