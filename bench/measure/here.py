@@ -28,7 +28,7 @@ from bench.measure.session import Journal, Place
 from bench.measure.trial import Bodies, Load, Loading, identity_of, measure
 from bench.project import workload
 from bench.project.under_test import UnderTest
-from bench.records.trials import Condition, Costs, Trial
+from bench.records.trials import Trial
 from bench.serve.database import Database
 from bench.serve.deployment import Running
 from bench.verify import table
@@ -174,23 +174,15 @@ class HereSite:
         return replace(trial, queries_per_request=queries)
 
 
-class HereLoad:
-    """The load of one trial by a load tool on this machine; see bench.measure.trial.Loading."""
+class HereLoad(Observer):
+    """The load of one trial by a load tool on this machine, and what it costs; see bench.measure.trial.Loading."""
 
     def __init__(self, running: Running, directory: Path):
+        super().__init__(running)
         self.url = running.url
         self.get = partial(http.get, running.url)
         self.judge = guards.look
-        self._running, self._directory = running, directory
-        self._observer = Observer(running)
-
-    @property
-    def costs(self) -> Costs | None:
-        return self._observer.costs
-
-    @property
-    def condition(self) -> Condition:
-        return self._observer.condition
+        self._directory = directory
 
     def log(self) -> Path | None:
         return newest_log(self._running.logs)
@@ -204,10 +196,9 @@ class HereLoad:
 
     def timed(self, job: Job, load: Load, bodies: Bodies) -> Observed:
         """Run the load tool, sample the deployment, and look back at the state that the load has left."""
-        observer = self._observer
         command = load.tool.command(load.program, job)
         limit_s = job.seconds + job.timeout_s + GRACE_S
-        observer.start()
+        self.start()
         interference, tool_before = Interference(), load_process.processor_seconds()
         bodies.start()
         try:
@@ -216,11 +207,11 @@ class HereLoad:
             finally:
                 tool_s = load_process.processor_seconds() - tool_before
                 bodies.stop()
-                observer.stop()
-            others = interference.share([tool_s, *observer.cpu_seconds()])
+                self.stop()
+            others = interference.share([tool_s, *self.cpu_seconds()])
             figures = parsed(load.tool, texts, self._directory).supported()
         finally:
-            observer.look_back()
+            self.look_back()
         tool_cpu = round(tool_s / (figures.duration_s * (load.tool.threads(job) or facts.cores())), 4)
         return Observed(figures, bytes_whole=load.tool.counts_bytes, tool_cpu=tool_cpu, others=others)
 
