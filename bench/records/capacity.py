@@ -87,11 +87,6 @@ class Climb:
         return bracket(self.steps)[0]
 
     @property
-    def holds_nothing(self) -> bool:
-        """Whether the site was seen not to hold even the lowest rate."""
-        return self.low is None and self.high == RATES[0]
-
-    @property
     def high(self) -> int | None:
         """The lowest rate that the site was seen not to hold; None when something else ended the staircase."""
         high = bracket(self.steps)[1]
@@ -134,7 +129,7 @@ class Capacity:
 
 def capacity(rounds: Sequence[Climb]) -> Capacity | None:
     """The capacity over the rounds; None when no rate held in any. One in which even the lowest did not counts as 0."""
-    ended = [climb for climb in rounds if climb.low is not None or climb.holds_nothing]
+    ended = [climb for climb in rounds if climb.low is not None or climb.high == RATES[0]]
     if not any(climb.low for climb in ended):
         return None
     lows, highs = [climb.low or 0 for climb in ended], [climb.high for climb in ended if climb.high is not None]
