@@ -64,7 +64,7 @@ def observed(tool: Engine, share: LoadShare, whole: Observed) -> Observed:
     """What was observed of one load host."""
     figures: Figures = share.figures(tool).supported()
     busy = round(share.cpu_s / (figures.duration_s * share.cores), 4)
-    return replace(whole, figures=figures, tool_cpu=busy)
+    return replace(whole, figures=figures, tool_cpu_share=busy)
 
 
 def _clock(share: LoadShare) -> str:

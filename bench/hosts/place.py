@@ -140,11 +140,11 @@ class HostsLoad:
             if problem := share.figures(tool).failure():
                 raise TrialError(f"{share.host.name}: {problem}", figures=figures)
         each = [loaders_guards.observed(tool, share, Observed(figures)) for share in self.shares]
-        return Observed(figures, tool_cpu=max(item.tool_cpu or 0.0 for item in each))
+        return Observed(figures, tool_cpu_share=max(item.tool_cpu_share or 0.0 for item in each))
 
     def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
         """What the guards found, that of the load tool on each load host."""
-        seen = replace(seen, tool_cpu=None)
+        seen = replace(seen, tool_cpu_share=None)
         return loaders_guards.look(engine(self.load), seen, self.shares, self.hosts or {}, bounds)
 
     def _made(self, job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:

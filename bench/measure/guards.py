@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from bench.errors import BenchError
 from bench.load import Figures
+from bench.records.trials import Evidence
 
 OK = "ok"
 NOT_MEASURED = "not measured"
@@ -46,18 +47,15 @@ FORMER: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Observed:
-    """Observations of a trial when its load is over. None: not observed.
+class Observed(Evidence):
+    """Observations of a trial when its load is over, beside the evidence that is recorded. None: not observed.
 
     figures       of the load tool
     connections   of a closed loop, None in an open one
     rush          requests that each connection may finish at once, mostly files, before a page first occupies it
     rate          requests due a second of an open loop, None in a closed one
-    body_bytes    mean size of the bodies visited before the load
     bytes_whole   whether the tool counts all bytes received
     wrong_bodies  the fault of a body seen during or after the load, or empty
-    tool_cpu      CPU time of the tool as a share of what its threads could use
-    others        share of the machine's CPU time that went to others
     unsteadiness  noise of a third of a load in this run, by `unsteadiness`; 0 where it is not known yet
     """
 
@@ -65,11 +63,8 @@ class Observed:
     connections: int | None = None
     rush: int = 1
     rate: int | None = None
-    body_bytes: float | None = None
     bytes_whole: bool = True
     wrong_bodies: str = ""
-    tool_cpu: float | None = None
-    others: float | None = None
     unsteadiness: float = 0.0
 
 
@@ -112,9 +107,14 @@ def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, f
 def look(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
     """Guard -> `ok`, `not measured: why`, `the stack's own: what`, or what it found that voids the trial."""
     found = {name: GUARDS[name](seen, bound) or OK for name, bound in bounds.items()}
-    if "interference" in found and seen.rate is None and seen.others is not None and _voids(found.get("drift", OK)):
+    if (
+        "interference" in found
+        and seen.rate is None
+        and seen.other_cpu_share is not None
+        and _voids(found.get("drift", OK))
+    ):
         # It may be over when the trial is made again. An overloaded site drifts in an open loop by itself.
-        found["interference"] = _took(seen.others)
+        found["interference"] = _took(seen.other_cpu_share)
     return found
 
 
@@ -134,11 +134,11 @@ def _not(why: str) -> str:
 
 def _tool(seen: Observed, bound: float) -> str | None:
     """The load tool was not at its own limit, or else it is the tool that was measured: by CPU time, or by delay."""
-    if seen.tool_cpu is not None and seen.tool_cpu > bound:
-        return f"the load tool used {seen.tool_cpu:.0%} of the CPU time it can use"
+    if seen.tool_cpu_share is not None and seen.tool_cpu_share > bound:
+        return f"the load tool used {seen.tool_cpu_share:.0%} of the CPU time it can use"
     if late := _late(seen.figures):
         return late
-    return _not("the load tool's CPU time is not known") if seen.tool_cpu is None else None
+    return _not("the load tool's CPU time is not known") if seen.tool_cpu_share is None else None
 
 
 def _late(figures: Figures) -> str:
@@ -178,13 +178,13 @@ def _drift(seen: Observed, bound: float) -> str | None:
     if abs(last - first) <= slack:
         return None
     drift = f"{first:,} requests in the first third, {last:,} in the last"
-    return f"{OWN}: {drift}" if seen.others is not None and seen.others < MIN_OTHERS else drift
+    return f"{OWN}: {drift}" if seen.other_cpu_share is not None and seen.other_cpu_share < MIN_OTHERS else drift
 
 
 def _interference(seen: Observed, bound: float) -> str | None:
-    if seen.others is None:
+    if seen.other_cpu_share is None:
         return _not("the CPU time of the machine or of the stack is not known")
-    return _took(seen.others) if seen.others > bound else None
+    return _took(seen.other_cpu_share) if seen.other_cpu_share > bound else None
 
 
 def _took(others: float) -> str:

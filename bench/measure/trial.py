@@ -28,7 +28,7 @@ from bench.project.under_test import UnderTest
 from bench.project.workload import workload
 from bench.records import records
 from bench.records.folder import Folder
-from bench.records.trials import Condition, Costs, Errors, Evidence, Trial, TrialIdentity
+from bench.records.trials import Condition, Costs, Errors, Trial, TrialIdentity
 
 # Pages of the workload that are fetched and compared in a trial, at most one a second.
 PAGES_CHECKED = 10
@@ -190,25 +190,14 @@ def measure(
         rush=rush(job.paths, project.names["static_url"]),
         rate=job.rate,
         body_bytes=round(sum(len(before[path]) for path in job.paths) / len(job.paths), 1),
+        bodies_checked=bodies.checked,
         wrong_bodies=bodies.wrong or next(filter(None, wrong), ""),
         unsteadiness=load.unsteadiness,
     )
-    return _judged(identity, seen, loading, load, bodies.checked)
-
-
-def _judged(identity: TrialIdentity, seen: Observed, loading: Loading, load: Load, checked: int) -> Trial:
-    """The record of a trial with figures, voided where the guards do not trust them."""
     found = loading.judge(seen, load.bounds)
     reason = guards.voids(found)
-    evidence = Evidence(
-        guards=found,
-        body_bytes=seen.body_bytes,
-        bodies_checked=checked,
-        tool_cpu_share=seen.tool_cpu,
-        other_cpu_share=seen.others,
-    )
-    parts = (seen.figures, loading.costs, loading.condition)
-    return Trial.of(identity, *parts, evidence, status="voided" if reason else "ok", reason=reason)
+    parts = (seen.figures, loading.costs, loading.condition, replace(seen, guards=found))
+    return Trial.of(identity, *parts, status="voided" if reason else "ok", reason=reason)
 
 
 def _visit(

@@ -28,7 +28,7 @@ FIGURES = Figures(
     responses_not_2xx=0,
     thirds=(3300, 3400, 3300),
 )
-CLOSED = Observed(FIGURES, connections=16, body_bytes=4800.0, tool_cpu=0.1, others=0.02)
+CLOSED = Observed(FIGURES, connections=16, body_bytes=4800.0, tool_cpu_share=0.1, other_cpu_share=0.02)
 OPEN = replace(CLOSED, figures=replace(FIGURES, requests_dropped=0, send_delay_p99_ms=1.0), connections=None, rate=1000)
 
 
@@ -48,13 +48,13 @@ def test_a_good_trial_stands():
     [
         ("bodies", replace(CLOSED, wrong_bodies="GET /: 3 bytes, not 9"), "GET /: 3 bytes, not 9"),
         ("bodies", of_figures(CLOSED, bytes_per_second=1e6), "1,000 bytes an answer, but the bodies have 4,800"),
-        ("tool", replace(CLOSED, tool_cpu=0.97), "the load tool used 97% of the CPU time it can use"),
+        ("tool", replace(CLOSED, tool_cpu_share=0.97), "the load tool used 97% of the CPU time it can use"),
         (
             "drift",
-            of_figures(replace(CLOSED, others=None), thirds=(4500, 3500, 2000)),
+            of_figures(replace(CLOSED, other_cpu_share=None), thirds=(4500, 3500, 2000)),
             "4,500 requests in the first third, 2,000 in the last",
         ),
-        ("interference", replace(CLOSED, others=0.6), "other processes took 60% of the machine"),
+        ("interference", replace(CLOSED, other_cpu_share=0.6), "other processes took 60% of the machine"),
         ("tool", of_figures(OPEN, send_delay_p99_ms=80.0), "1 in 100 requests left 80.0 ms late or more"),
         (
             "lost",
@@ -75,9 +75,9 @@ def test_what_is_not_to_be_trusted_is_void(guard, seen, found):
 @pytest.mark.parametrize(
     ("guard", "seen"),
     [
-        ("tool", replace(CLOSED, tool_cpu=None)),
+        ("tool", replace(CLOSED, tool_cpu_share=None)),
         ("drift", of_figures(CLOSED, thirds=None)),
-        ("interference", replace(CLOSED, others=None)),
+        ("interference", replace(CLOSED, other_cpu_share=None)),
         ("lost", of_figures(OPEN, requests_dropped=None)),
     ],
 )
@@ -155,7 +155,7 @@ def test_a_page_is_the_same_but_for_its_tokens():
 
 
 def test_drift_allows_for_the_noise_of_the_run():
-    drifting = of_figures(replace(CLOSED, others=None), thirds=(4000, 3300, 2600))
+    drifting = of_figures(replace(CLOSED, other_cpu_share=None), thirds=(4000, 3300, 2600))
     assert look(drifting, BOUNDS)["drift"] == "4,000 requests in the first third, 2,600 in the last"
     assert look(replace(drifting, unsteadiness=0.1), BOUNDS)["drift"] == OK
     assert look(replace(drifting, unsteadiness=0.01), BOUNDS)["drift"] != OK
@@ -163,14 +163,14 @@ def test_drift_allows_for_the_noise_of_the_run():
 
 def test_what_drifts_without_others_is_the_stacks_own_and_with_them_it_may_be_over_when_it_is_made_again():
     drifting = of_figures(CLOSED, thirds=(4000, 3300, 2600))
-    alone = look(replace(drifting, others=0.01), BOUNDS)
+    alone = look(replace(drifting, other_cpu_share=0.01), BOUNDS)
     assert alone["drift"] == "the stack's own: 4,000 requests in the first third, 2,600 in the last"
     assert guards.voids(alone) is None
-    disturbed = look(replace(drifting, others=0.10), BOUNDS)
+    disturbed = look(replace(drifting, other_cpu_share=0.10), BOUNDS)
     assert disturbed["interference"] == "other processes took 10% of the machine"
     assert guards.voids(disturbed).startswith("interference: ")
     # An overloaded site drifts by itself in an open loop, and making it again would find the same.
-    assert look(replace(drifting, others=0.10, rate=100), BOUNDS)["interference"] == OK
+    assert look(replace(drifting, other_cpu_share=0.10, rate=100), BOUNDS)["interference"] == OK
 
 
 def test_the_noise_of_a_run_is_neither_its_drift_nor_a_few_disturbed_loads():
