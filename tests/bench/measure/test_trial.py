@@ -118,20 +118,22 @@ def assert_failed(record, reason):
     assert [name for name in trials.FIGURES if getattr(record, name) is not None] == []
 
 
-def test_an_address_that_is_not_there_is_found_before_the_load(running, folder):
-    record = made(running, folder, "/", "/503")
-    assert_failed(record, "before the load: GET /503: status 503, not 200")
+@pytest.mark.parametrize(
+    ("paths", "reason"),
+    [
+        (("/", "/503"), "before the load: GET /503: status 503, not 200"),
+        # A redirect is not an answer.
+        (("/", "/302"), "before the load: GET /302: status 302, not 200"),
+        ((), "before the load: GET /: [Errno 111] Connection refused"),
+    ],
+)
+def test_what_is_not_there_is_found_before_the_load(running, folder, paths, reason):
+    if not paths:
+        running.url = "http://127.0.0.1:1"
+    record = made(running, folder, *paths)
+    assert_failed(record, reason)
     assert record.log == "raw/one~none~r1/logs/server.log"
-    assert running.site.requests["/"] == 1
-
-
-def test_a_redirect_is_not_an_answer(running, folder):
-    assert_failed(made(running, folder, "/302"), "before the load: GET /302: status 302, not 200")
-
-
-def test_a_site_that_is_not_there(running, folder):
-    running.url = "http://127.0.0.1:1"
-    assert_failed(made(running, folder), "before the load: GET /: [Errno 111] Connection refused")
+    assert running.site.requests["/"] == len(paths) // 2
 
 
 def test_wrong_answers_during_the_load_are_a_failure_with_counts(running, folder):
@@ -157,14 +159,17 @@ def test_answers_that_go_wrong_at_the_end_are_a_failure(running, folder, monkeyp
     assert_failed(made(running, folder), "after the load: GET /: status 503, not 200")
 
 
-def test_a_load_tool_that_fails_is_a_failure_with_its_log(running, folder):
-    record = made(running, folder, program="/bin/false")
-    assert_failed(record, "false exited with status 1; it said: nothing")
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("/bin/false", "false exited with status 1; it said: nothing"),
+        ("/bin/true", f"{TOOL.name} printed no figures; it said: nothing"),
+    ],
+)
+def test_a_load_tool_that_fails_or_says_nothing_is_a_failure_with_its_log(running, folder, program, reason):
+    record = made(running, folder, program=program)
+    assert_failed(record, reason)
     assert record.log == f"raw/{record.trial_id}/load.err"
-
-
-def test_a_load_tool_that_says_nothing_is_a_failure(running, folder):
-    assert_failed(made(running, folder, program="/bin/true"), f"{TOOL.name} printed no figures; it said: nothing")
 
 
 def test_a_load_tool_that_is_gone_would_fail_every_trial(running, folder):

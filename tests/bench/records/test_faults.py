@@ -49,16 +49,6 @@ def test_failed_requests_on_both_kinds_of_connection():
     assert replace(OUTCOME, failed_new=None).failed is None
 
 
-def test_a_torn_last_line_is_ignored_and_cut_off(folder):
-    folder.append(OUTCOME)
-    path = folder.directory / "faults.jsonl"
-    path.write_bytes(path.read_bytes() + b'{"fault_id": "b", ')
-    assert len(read_faults(folder.directory).outcomes) == 1
-    folder.repair()
-    folder.append(OUTCOME)
-    assert len(read_faults(folder.directory).outcomes) == 2
-
-
 def test_a_folder_says_which_command_goes_on_with_it(folder, tmp_path):
     assert read_run(folder.directory).resume_command() == f"python -m bench faults --resume {folder.directory}"
     folder.write(run_data.INFO)
