@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from bench import load, programs
-from bench.catalog import values
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.machine import facts, pin
@@ -87,7 +86,7 @@ def planned(request: Request, instrument: Instrument) -> PlannedRun:
     health.require_page(project, rows.of_project)
     pinned = pin.cores(pin.affinity())
     chosen = _load(plan, project, request.tool, pinned)
-    cases, skips = planning.cases(plan, resolver(plan, rows, instrument))
+    cases, skips = planning.cases(plan, instrument.resolver(plan, rows))
     every = workload.workloads(project)
     recorded = [note for name in plan.workloads for note in every[name].notes]
     notes = (*_notes(chosen, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
@@ -117,7 +116,7 @@ def resumed(directory: Path, asked: str | None, instrument: Instrument, command:
     if pinned and not set().union(*pinned.values()) <= set(pin.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, project, run.environment.load_tool.name, pinned)
-    cases = planning.recorded(run.info.cases, resolver(plan, rows, instrument))
+    cases = planning.recorded(run.info.cases, instrument.resolver(plan, rows))
     made = (*run.trials, *run.latency)
     here = _environment(cases, plan, chosen, instrument, pinned)
     return PlannedRun(
@@ -147,12 +146,6 @@ def ledger_of(
     items = [item for batch in schedule for item in batch.items if isinstance(item, planning.Measurement)]
     racing = Racing(items, plan.rounds, plan.margin) if plan.until else None
     return Ledger(schedule, trials, checks, limit, racing)
-
-
-def resolver(plan: Plan, rows: Database, instrument: Instrument) -> planning.Resolve:
-    """Resolves stacks and layers with the plan's values and environment."""
-    changes, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
-    return partial(instrument.resolve, rows=rows, changes=changes, env=env)
 
 
 def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: pin.Cores | None) -> Load:

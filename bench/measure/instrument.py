@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from bench.catalog import catalog
+from bench.catalog import catalog, values
 from bench.errors import BenchError, GlobalFault
 from bench.machine import http, pin
 from bench.machine.processes import MachineLoad, machine_load
+from bench.measure.plan import Resolve
 from bench.project import commands
 from bench.project.under_test import UnderTest
 from bench.records import records
-from bench.records.records import Outcome
+from bench.records.records import Outcome, Plan
 from bench.serve import database, deployment, survey
-from bench.serve.case import CannotRun, Case, resolve
+from bench.serve.case import Case, resolve
 from bench.serve.database import Database
 from bench.serve.deployment import Running
 from bench.verify.suite import Progress, Selection
@@ -40,11 +42,10 @@ class Instrument:
         # What is known of queries: they are counted once for a layer, or for a stack with it.
         self._queries: dict[tuple[object, ...], Any] = {}
 
-    def resolve(
-        self, stack: str, layer: str, rows: Database, changes: Mapping[str, Any], env: Mapping[str, str]
-    ) -> Case | CannotRun:
-        """The case without limits, or the reason; raises BenchError for a name that does not exist."""
-        return resolve(self.project, stack, layer, database=rows, changes=changes, env=env)
+    def resolver(self, plan: Plan, rows: Database) -> Resolve:
+        """Finds cases without limits, with the plan's values and environment; raises BenchError for unknown names."""
+        changes, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
+        return partial(resolve, self.project, database=rows, changes=changes, env=env)
 
     def database_alone(self, rows: Database) -> AbstractContextManager[None]:
         """The database of a run for this process alone, as long as the context lasts."""

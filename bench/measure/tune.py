@@ -95,7 +95,7 @@ class Tuner:
         plan, self._first, self._staircases = new.info.plan, new.cases[0], new.ledger.staircases
         self.stack, self._rounds = plan.tunes, plan.rounds
         self.limit = parse_limit(plan.capacity, "--limit")
-        self._resolve = begin.resolver(plan, database.parse(instrument.project, database_asked), instrument)
+        self._resolve = instrument.resolver(plan, database.parse(instrument.project, database_asked))
         layer, self.skipped = plan.layers[0], dict[str, str]()
         own = tunable(instrument.project, self.stack, layer, plan.changes)
         others = []

@@ -21,7 +21,8 @@ from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.machine.processes import MachineLoad
 from bench.measure import guards
 from bench.measure.instrument import Instrument
-from bench.records.records import Outcome
+from bench.measure.plan import Resolve
+from bench.records.records import Outcome, Plan
 from bench.serve.case import CannotRun, Case
 from bench.serve.database import Database
 from tests.bench.load.load_target import target
@@ -100,7 +101,10 @@ class FakeInstrument(Instrument):
             with self.file.open("a") as file:
                 file.write(words + "\n")
 
-    def resolve(self, stack: str, layer: str, rows=None, changes=None, env=None) -> Case | CannotRun:
+    def resolver(self, plan: Plan, rows: Database) -> Resolve:
+        return self.resolve
+
+    def resolve(self, stack: str, layer: str) -> Case | CannotRun:
         if (stack, layer) in self.misfits:
             return CannotRun(self.misfits[stack, layer])
         return replace(fake_case(stack, layer), notes=(f"{stack} is small",))
