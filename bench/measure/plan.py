@@ -291,22 +291,27 @@ def recorded(found: Iterable[records.Case], resolve: Resolve) -> tuple[PlannedCa
     return tuple(planned)
 
 
+def deployments(cases: Iterable[PlannedCase]) -> list[list[PlannedCase]]:
+    """The cases that are brought up together: a stack with a layer and a size under its workloads."""
+    found: dict[tuple[str, str, str], list[PlannedCase]] = {}
+    for case in cases:
+        found.setdefault((case.record.stack, case.record.layer, case.record.size), []).append(case)
+    return list(found.values())
+
+
 def schedule(cases: Sequence[PlannedCase], levels: Sequence[int], rounds: int, seed: int) -> list[Batch]:
     """Every batch of every round in the order in which they are brought up, the same for the same seed.
 
     The measurements of a batch are shuffled too. Machines warm up and drift: in a fixed order the same stack would
     always be measured first.
     """
-    deployments: dict[tuple[str, str, str], list[PlannedCase]] = {}
-    for case in cases:
-        deployments.setdefault((case.record.stack, case.record.layer, case.record.size), []).append(case)
     order = []
     for number in range(1, rounds + 1):
         draw = random.Random(f"{seed}/{number}")
-        keys = list(deployments)
-        draw.shuffle(keys)
-        for key in keys:
-            measurements = [Measurement(case.record, level, number) for case in deployments[key] for level in levels]
+        together = deployments(cases)
+        draw.shuffle(together)
+        for alike in together:
+            measurements = [Measurement(case.record, level, number) for case in alike for level in levels]
             draw.shuffle(measurements)
-            order.append(Batch(deployments[key][0].served, number, tuple(measurements)))
+            order.append(Batch(alike[0].served, number, tuple(measurements)))
     return order

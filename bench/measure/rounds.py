@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from bench.measure.ledger import Ledger
-from bench.measure.plan import Batch, Measurement, PlannedCase
+from bench.measure.plan import Batch, Measurement, PlannedCase, deployments
 from bench.measure.progress import RunProgress
 from bench.measure.session import Journal
 from bench.records.records import Case
@@ -93,17 +93,18 @@ def latency(cases: Sequence[PlannedCase], ledger: Ledger, margin: float) -> list
         # A run that is resumed goes on at the rate at which it began.
         begun = [trial.level for trial in trials if trial.mode == "open" and _place(trial) == place]
         rates[place] = begun[0] if begun else rate_for_all([it for it in closed if _place(it) == place], margin)
-    held: dict[tuple[str, str, str], float] = {}
-    items: dict[tuple[str, str, str], list[Measurement]] = {}
-    for case in cases:
-        rate, most = rates[_place(case.record)], statistics.median(answered.get(case.record.case_id, [0.0]))
-        if rate and most > rate:
-            key = (case.record.stack, case.record.layer, case.record.size)
-            seconds = max(1, min(LATENCY_MAX_S, math.ceil(LATENCY_REQUESTS / rate)))
-            items.setdefault(key, []).append(Measurement(case.record, rate, 1, rate=rate, seconds=seconds))
-            held[key] = max(most, held.get(key, 0.0))
-    served = {(case.record.stack, case.record.layer, case.record.size): case.served for case in cases}
-    return [Batch(served[key], 1, tuple(items[key])) for key in sorted(items, key=lambda key: -held[key])]
+    found: list[tuple[float, Batch]] = []
+    for alike in deployments(cases):
+        items, held = [], 0.0
+        for case in (it.record for it in alike):
+            rate, most = rates[_place(case)], statistics.median(answered.get(case.case_id, [0.0]))
+            if rate and most > rate:
+                seconds = max(1, min(LATENCY_MAX_S, math.ceil(LATENCY_REQUESTS / rate)))
+                items.append(Measurement(case, rate, 1, rate=rate, seconds=seconds))
+                held = max(most, held)
+        if items:
+            found.append((held, Batch(alike[0].served, 1, tuple(items))))
+    return [batch for _, batch in sorted(found, key=lambda it: -it[0])]
 
 
 def _place(case: Case | Trial) -> tuple[str, str, str]:
