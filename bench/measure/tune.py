@@ -13,40 +13,27 @@ from bench.interrupt import Interrupts
 from bench.measure import begin, plan
 from bench.measure.begin import PlannedRun
 from bench.measure.instrument import Instrument
-from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch, Measurement, PlannedCase, Request
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
 from bench.measure.staircase import rate_words
 from bench.measure.tuning import KNOBS, PROCESSES, Answer, Search, Settings, Tried, Tunable
 from bench.project.under_test import UnderTest
-from bench.records.records import RunInfo
 from bench.records.trials import Trial
 from bench.serve import database, render
 from bench.serve.case import CannotRun, for_files
-from bench.stats.capacity import Limit, parse_limit
+from bench.stats.capacity import parse_limit
 from bench.stats.columns import paragraph
 
 
 class TuneProgress(RunProgress):
     """Names trials by their settings; how many are left nobody knows."""
 
-    def __init__(self, printer: Printer, info: RunInfo, ledger: Ledger, limit: Limit):
-        super().__init__(printer, info, ledger)
-        self._case, self._words = info.cases[0], limit.words
-        self.settings: Settings | None = None
-
-    def announce(self, tool: str, folder: object = None) -> None:
-        """Print what is sought, and where the results go."""
-        case = self._case
-        name = case.stack.partition("@")[0]
-        self.printer.say(f"tune {name}, layer {case.layer}, {case.workload}: the highest rate with {self._words}")
-        self.printer.say(f"results go to {folder}")
-        self.printer.show("looking at the database and the machine")
+    settings: Settings
 
     def where(self, trial: Trial) -> str:
         """The settings and the round."""
-        return f"{self.settings.words if self.settings else ''}, round {trial.round}"
+        return f"{self.settings.words}, round {trial.round}"
 
     def left(self, trial: Trial) -> str:
         """Nothing: the search ends when it has found the knee."""
@@ -105,7 +92,7 @@ class Tuner:
                 self.skipped[name] = case.reason
             else:
                 others.append(tunable(instrument.project, name, layer, plan.changes))
-        self._progress = TuneProgress(printer, new.info, new.ledger, self.limit)
+        self._progress = TuneProgress(printer, new.info, new.ledger)
         self.session = new.session(to, self._progress)
         size = self._first.served.size
         machine = self.session.journal.environment
@@ -120,7 +107,10 @@ class Tuner:
 
     def go(self, interrupts: Interrupts) -> None:
         """Try settings until the end of the search."""
-        self._progress.announce("", self.directory)
+        case, printer = self._first.record, self._progress.printer
+        printer.say(f"tune {self.stack}, layer {case.layer}, {case.workload}: the highest rate with {self.limit.words}")
+        printer.say(f"results go to {self.directory}")
+        printer.show("looking at the database and the machine")
         self.session.go(self._batches(), interrupts)
 
     def _batches(self) -> Iterator[Batch]:
