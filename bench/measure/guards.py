@@ -27,7 +27,7 @@ MAX_LATE_MS = 20.0
 # As many trials show how unsteady the loads of a run are.
 MIN_TRIALS = 8
 # Noise of a third of a load beyond which `drift` allows for no more: it would find nothing any more.
-MAX_UNSTEADINESS = 0.15
+MAX_NOISE = 0.15
 
 # Guard -> its default bound, in the order of the report.
 BOUNDS: dict[str, float] = {
@@ -52,23 +52,23 @@ class Observed(Evidence):
 
     figures       of the load tool
     connections   of a closed loop, None in an open one
-    rush          requests that each connection may finish at once, mostly files, before a page first occupies it
+    burst         requests that each connection may finish at once, mostly files, before a page first occupies it
     rate          requests due a second of an open loop, None in a closed one
     bytes_whole   whether the tool counts all bytes received
     wrong_bodies  the fault of a body seen during or after the load, or empty
-    unsteadiness  noise of a third of a load in this run, by `unsteadiness`; 0 where it is not known yet
+    noise         of a third of a load in this run, by `noise_of`; 0 where it is not known yet
     """
 
     figures: Figures
     connections: int | None = None
-    rush: int = 1
+    burst: int = 1
     rate: int | None = None
     bytes_whole: bool = True
     wrong_bodies: str = ""
-    unsteadiness: float = 0.0
+    noise: float = 0.0
 
 
-def unsteadiness(thirds: Iterable[tuple[float, float, float]]) -> float:
+def noise_of(thirds: Iterable[tuple[float, float, float]]) -> float:
     """The noise of a third of a load, one standard deviation of its logarithm, from the loads of a run; at first 0.
 
     The middle third of a load without noise is the (geometric) mean of the others, however the load drifts. The median
@@ -79,7 +79,7 @@ def unsteadiness(thirds: Iterable[tuple[float, float, float]]) -> float:
         return 0.0
     bends = [abs(first - 2 * middle + last) for first, middle, last in logarithms]
     # A bend has six times the variance of a third; half of all normal values are within 0.6745 standard deviations.
-    return min(MAX_UNSTEADINESS, statistics.median(bends) / 0.6745 / math.sqrt(6))
+    return min(MAX_NOISE, statistics.median(bends) / 0.6745 / math.sqrt(6))
 
 
 def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
@@ -172,9 +172,9 @@ def _drift(seen: Observed, bound: float) -> str | None:
     if thirds is None:
         return _not("the load tool does not count the thirds of the load")
     first, last = thirds[0], thirds[2]
-    # Answers come in batches: up to one a connection, and up to `rush` before pages occupy the connections.
-    chance = 3 * math.sqrt(first + last + 2 * (seen.unsteadiness * first) ** 2)
-    slack = bound * first + chance + seen.rush * (seen.connections or 0)
+    # Answers come in batches: up to one a connection, and up to `burst` before pages occupy the connections.
+    chance = 3 * math.sqrt(first + last + 2 * (seen.noise * first) ** 2)
+    slack = bound * first + chance + seen.burst * (seen.connections or 0)
     if abs(last - first) <= slack:
         return None
     drift = f"{first:,} requests in the first third, {last:,} in the last"

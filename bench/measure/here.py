@@ -65,7 +65,7 @@ class TrialPlace(Place):
 
         loading  makes its load, with its files in a directory
         """
-        load, folder = replace(self.load, unsteadiness=guards.unsteadiness(self._thirds)).of(item), self.journal.folder
+        load, folder = replace(self.load, noise=guards.noise_of(self._thirds)).of(item), self.journal.folder
         directory = folder.raw / item.key
         directory.mkdir(parents=True, exist_ok=True)
         trial = measure(item, addresses, project, loading(load, directory), load, folder)

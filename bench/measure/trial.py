@@ -46,7 +46,7 @@ class Load:
     mode      closed: the level is connections; open: it is requests a second
     bounds    of the guards that are in force (bench.measure.guards)
     replay    how many times as fast as recorded the requests of a workload leave; 0 at the level's rate
-    unsteadiness  noise of a third of a load in the run so far, for the guard `drift`
+    noise     of a third of a load in the run so far, for the guard `drift`
     live      shows the progress of the load, where the load tool reports it
     at_rate   the tool and the program of trials at a rate after the rounds of a closed loop
     """
@@ -58,7 +58,7 @@ class Load:
     mode: str = "closed"
     replay: float = 0
     bounds: Mapping[str, float] = field(default_factory=dict)
-    unsteadiness: float = 0.0
+    noise: float = 0.0
     live: Live | None = None
     at_rate: tuple[Tool, str] | None = None
 
@@ -187,12 +187,12 @@ def measure(
     seen = replace(
         seen,
         connections=job.connections if job.rate is None else None,
-        rush=rush(job.paths, project.names["static_url"]),
+        burst=burst(job.paths, project.names["static_url"]),
         rate=job.rate,
         body_bytes=round(sum(len(before[path]) for path in job.paths) / len(job.paths), 1),
         bodies_checked=bodies.checked,
         wrong_bodies=bodies.wrong or next(filter(None, wrong), ""),
-        unsteadiness=load.unsteadiness,
+        noise=load.noise,
     )
     found = loading.judge(seen, load.bounds)
     reason = guards.voids(found)
@@ -210,7 +210,7 @@ def _visit(
         raise TrialError(f"{when}: {error}", loading.log(), figures) from None
 
 
-def rush(paths: Sequence[str], static_url: str) -> int:
+def burst(paths: Sequence[str], static_url: str) -> int:
     """The length of the longest sequence of files among these requests, with the page after it."""
     runs = itertools.groupby((*paths, *paths), lambda path: path.startswith(static_url))
     return 1 + min(max((len(list(run)) for files, run in runs if files), default=0), len(paths) - 1)
