@@ -87,5 +87,9 @@ def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) 
 
 def rate_words(found: Capacity) -> str:
     """`500 requests/s (475 to 530)`; of one round, it says so."""
-    reach = f"{found.low:,.0f} or more" if found.high is None else f"{found.low:,.0f} to {found.high:,.0f}"
-    return f"{found.rate:,.0f} requests/s ({reach}{'; one round' if found.rounds == 1 else ''})"
+    return f"{found.rate:,.0f} requests/s ({reach(found)}{'; one round' if found.rounds == 1 else ''})"
+
+
+def reach(found: Capacity) -> str:
+    """`475 to 530`, or `475 or more`."""
+    return f"{found.low:,.0f} or more" if found.high is None else f"{found.low:,.0f} to {found.high:,.0f}"

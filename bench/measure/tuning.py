@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from bench.measure.staircase import reach
 from bench.records.capacity import Capacity, Climb, capacity
 from bench.records.trials import Trial
 from bench.words import plural
@@ -127,13 +128,11 @@ class Tried:
 
     def cells(self, verdict: str) -> tuple[str, ...]:
         """A row of the table: settings, requests/s, interval, rounds, memory, connections, verdict."""
-        if not self.capacity:
+        if not (found := self.capacity):
             return (self.settings.words, *["-"] * 5, verdict)
-        low, high = f"{self.capacity.low:,.0f}", self.capacity.high
-        interval = f"{low} or more" if high is None else f"{low} to {high:,.0f}"
+        held = (f"{found.rate:,.0f}", reach(found), f"{found.rounds}")
         connections = "not counted" if self.connections is None else f"{self.connections}"
-        rounds = f"{self.capacity.rounds}"
-        return (self.settings.words, f"{self.rate:,.0f}", interval, rounds, self.memory, connections, verdict)
+        return (self.settings.words, *held, self.memory, connections, verdict)
 
     def record(self) -> dict[str, Any]:
         """The figures with their units, for JSON."""
@@ -172,25 +171,21 @@ class Answer:
         before, after = self.usual, self.chosen
         if before.settings == after.settings:
             return "That is what the stack has."
-        gain = (
-            f"holds {after.rate / before.rate:.2f} times as much" if before.rate else "holds the limit, as that did not"
-        )
-        return (
-            f"The stack has {before.settings.words}: the change {gain}, in {after.memory} instead of {before.memory}."
-        )
+        times = f"{after.rate / before.rate:.2f} times as much" if before.rate else "the limit, as that did not"
+        memory = f"{after.memory} instead of {before.memory}"
+        return f"The stack has {before.settings.words}: the change holds {times}, in {memory}."
 
     @property
     def sentence(self) -> str:
         """Settings, requests/s held within the limit with the interval, memory and connections."""
-        _, rate, interval, rounds, *_ = self.chosen.cells("")
-        counted = self.chosen.connections
-        number = self.chosen.settings.at_once if counted is None else counted
-        connections = plural(number, "database connection")
-        connections = f"at most {connections}" if counted is None else connections
+        chosen, found = self.chosen, self.chosen.capacity
+        assert found
+        at_most = f"at most {plural(chosen.settings.at_once, 'database connection')}"
+        counted = at_most if chosen.connections is None else plural(chosen.connections, "database connection")
         text = (
-            f"{self.stack} with layer {self.layer}: take {self.chosen.settings.words}; they hold {rate} requests/s "
-            f"({interval} in {plural(int(rounds), 'round')}) with {self.limit}, in {self.chosen.memory} and "
-            f"with {connections}."
+            f"{self.stack} with layer {self.layer}: take {chosen.settings.words}; they hold {found.rate:,.0f} "
+            f"requests/s ({reach(found)} in {plural(found.rounds, 'round')}) with {self.limit}, in {chosen.memory} and "
+            f"with {counted}."
         )
         if self.tied:
             names = " and ".join(item.settings.words for item in self.tied)
