@@ -18,7 +18,7 @@ import pytest
 from bench.catalog.sizes import Size
 from bench.machine import cgroups
 from bench.machine.cgroups import Unavailable
-from bench.measure import resource_usage
+from bench.measure import here
 from bench.serve import deployment
 from tests.cases import resolved
 from tests.deploy.running import Up, get, runnable
@@ -126,12 +126,12 @@ def load(url: str, connections: int) -> subprocess.Popen:
 
 def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkeypatch):
     runnable("lighttpd-flup")
-    monkeypatch.setattr(resource_usage, "COME_BACK_S", 0.5)
+    monkeypatch.setattr(here, "COME_BACK_S", 0.5)
     # Less than bronze, so that fewer threads, and less time, are enough.
     small = Size("small", 32, 56, 1)
     case = dataclasses.replace(resolved("lighttpd-flup", database_url=site_url), size=small)
     with deployment.deployed(case) as running:
-        observer = resource_usage.Observer(running)
+        observer = here.Observer(running)
         visitors = load(running.url, 100)
         try:
             observer.start()
@@ -153,7 +153,7 @@ def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkey
 def test_a_worker_that_has_a_master_is_replaced_and_the_site_comes_back(site_url):
     runnable("nginx-uwsgi")
     with deployment.deployed(resolved("nginx-uwsgi", database_url=site_url, size="bronze")) as running:
-        observer = resource_usage.Observer(running)
+        observer = here.Observer(running)
         observer.start()
         master = psutil.Process(running.pids["uwsgi"])
         worker, *others = master.children()

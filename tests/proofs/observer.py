@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from bench.cli.options import count
 from bench.load import Job
-from bench.measure.resource_usage import Observer
+from bench.measure.here import Observer
 from bench.measure.trial import Load
 from bench.project.under_test import open_project
 from bench.records.records import NO_LAYER

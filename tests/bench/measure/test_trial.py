@@ -10,7 +10,7 @@ import pytest
 
 from bench import load, programs
 from bench.errors import GlobalFault
-from bench.measure import resource_usage
+from bench.measure import here
 from bench.measure.here import HereLoad
 from bench.measure.plan import Measurement
 from bench.measure.trial import Load, measure
@@ -37,7 +37,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def running(folder, monkeypatch):
-    monkeypatch.setattr(resource_usage, "COME_BACK_S", 0.1)
+    monkeypatch.setattr(here, "COME_BACK_S", 0.1)
     with target(pause_s=0.01) as site:
         logs = folder.raw / "one~none~r1" / "logs"
         logs.mkdir(parents=True)

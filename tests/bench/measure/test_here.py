@@ -10,7 +10,7 @@ import pytest
 
 from bench.machine import processes
 from bench.machine.processes import Usage
-from bench.measure import resource_usage
+from bench.measure import here
 from tests.bench.measure.fake_instrument import fake_case
 
 
@@ -27,11 +27,11 @@ def observer():
         env={},
         case=fake_case("app", "none"),
     )
-    return resource_usage.Observer(running)
+    return here.Observer(running)
 
 
 def test_a_server_that_does_not_come_back_is_given_up_in_time(observer, monkeypatch):
-    monkeypatch.setattr(resource_usage, "COME_BACK_S", 0.2)
+    monkeypatch.setattr(here, "COME_BACK_S", 0.2)
     began = time.monotonic()
     observer.look_back()
     assert observer.condition.came_back is False
@@ -40,7 +40,7 @@ def test_a_server_that_does_not_come_back_is_given_up_in_time(observer, monkeypa
 
 def test_a_database_that_ends_and_begins_processes_replaces_no_worker(observer, monkeypatch):
     usage = {"app": Usage((), None, 1.0, 2, replaced=1), "database": Usage((), None, 1.0, 9, replaced=7)}
-    monkeypatch.setattr(resource_usage.Sampler, "stop", lambda self: usage)
+    monkeypatch.setattr(here.Sampler, "stop", lambda self: usage)
     observer.start()
     observer.stop()
     assert observer.condition.restarts == 1
@@ -61,7 +61,7 @@ def test_a_database_that_ends_and_begins_processes_replaces_no_worker(observer, 
 def test_workers_are_the_processes_of_the_application_server(usage, workers):
     case = fake_case("app", "none")
     assert case.settings["processes"] == 4
-    assert resource_usage._workers(case, usage) == workers
+    assert here._workers(case, usage) == workers
 
 
 def test_a_tree_has_used_its_processor_time():
