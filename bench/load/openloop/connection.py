@@ -1,4 +1,4 @@
-"""A connection that never blocks, and the request on it."""
+"""A connection that never blocks, the request on it, and its HTTP/1.1 answer, in whatever pieces that comes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,112 @@ import socket
 import ssl
 import time
 
-from bench.load.openloop.answer import Answer
-
 PIECE_BYTES = 65536
+HEAD, LENGTH, CHUNKED, TRAILER, UNTIL_END = range(5)
+# Answers that have no body, whatever length their head names (RFC 9112, 6.3).
+BODILESS = (204, 304)
+MAX_HEAD_BYTES = 65536
+
+
+class AnswerError(Exception):
+    """The bytes received are not an HTTP answer."""
+
+
+class Answer:
+    """Status and body size of one answer.
+
+    status  of the answer, 0 until its head has come
+    size    bytes of its body so far, as sent: without the frames of chunks
+    closes  whether the connection ends with it
+    pieces  of its body, where they are `wanted`; else None
+    """
+
+    __slots__ = ("_buffer", "_left", "_state", "closes", "pieces", "size", "status")
+
+    def __init__(self, wanted: bool = False) -> None:
+        self.status = 0
+        self.pieces: list[bytes] | None = [] if wanted else None
+        self.size = 0
+        self.closes = False
+        self._state = HEAD
+        self._buffer = b""
+        self._left = 0
+
+    def feed(self, data: bytes) -> bool:
+        """Read a piece; true when the answer is whole. Raises AnswerError for anything but an answer."""
+        while self._state == HEAD:
+            data = self._buffer + data
+            end = data.find(b"\r\n\r\n")
+            if end < 0:
+                if len(data) > MAX_HEAD_BYTES:
+                    raise AnswerError("no end of the head")
+                self._buffer = data
+                return False
+            self._read_head(data[:end])
+            self._buffer = b""
+            data = data[end + 4 :]
+        if self._state in (CHUNKED, TRAILER):
+            return self._feed_chunks(data)
+        self._add(data)
+        return self._state == LENGTH and self.size >= self._left
+
+    def ended(self) -> bool:
+        """Whether the answer is whole now that the connection has ended."""
+        return self._state == UNTIL_END
+
+    def _add(self, data: bytes) -> None:
+        self.size += len(data)
+        if self.pieces is not None:
+            self.pieces.append(data)
+
+    def _read_head(self, head: bytes) -> None:
+        if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
+            raise AnswerError(f"no HTTP answer: {head[:40]!r}")
+        status = int(head[9:12])
+        if 100 <= status < 200:
+            # Early hints and the like: the answer itself is still to come.
+            return
+        self.status = status
+        fields = head.lower()
+        self.closes = b"\r\nconnection: close" in fields or head.startswith(b"HTTP/1.0")
+        at = fields.find(b"\r\ncontent-length:")
+        if status in BODILESS:
+            self._state, self._left = LENGTH, 0
+        elif at >= 0:
+            self._state = LENGTH
+            self._left = int(fields[at + 17 :].split(b"\r\n", 1)[0])
+        elif b"\r\ntransfer-encoding: chunked" in fields:
+            self._state = CHUNKED
+            self._left = -1
+        else:
+            self._state, self.closes = UNTIL_END, True
+
+    def _feed_chunks(self, data: bytes) -> bool:
+        """Chunks: a line with the size, that many bytes, an empty line. The last has size 0 and no bytes; header fields
+        may follow it, and an empty line ends them. -1: a line is awaited.
+        """
+        data = self._buffer + data
+        while True:
+            if self._left < 0:
+                end = data.find(b"\r\n")
+                if end < 0:
+                    self._buffer = data
+                    return False
+                line, data = data[:end], data[end + 2 :]
+                if self._state == TRAILER:
+                    if not line:
+                        return True
+                    continue
+                self._left = int(line.split(b";")[0], 16)
+                if self._left == 0:
+                    self._state, self._left = TRAILER, -1
+                    continue
+            if len(data) < self._left + 2:
+                self._buffer = data
+                return False
+            self._add(data[: self._left])
+            data = data[self._left + 2 :]
+            self._left = -1
 
 
 class Connection:

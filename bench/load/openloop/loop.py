@@ -12,8 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Literal
 
-from bench.load.openloop.answer import AnswerError
-from bench.load.openloop.connection import Connection
+from bench.load.openloop.connection import AnswerError, Connection
 from bench.load.openloop.counts import Counts
 from bench.load.openloop.job import Job
 

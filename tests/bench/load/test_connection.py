@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.load.openloop.answer import Answer, AnswerError
+from bench.load.openloop.connection import Answer, AnswerError
 
 
 def read(*pieces):
