@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,14 +12,14 @@ import msgspec
 from bench.catalog import catalog, values
 from bench.errors import BenchError, GlobalFault
 from bench.machine import http, pin
-from bench.machine.processes import MachineLoad, machine_load
+from bench.machine.processes import machine_load
 from bench.measure.plan import Resolve
 from bench.project import commands
 from bench.project.under_test import UnderTest
 from bench.records import records
 from bench.records.records import Outcome, Plan
 from bench.serve import database, deployment, survey
-from bench.serve.case import Case, resolve
+from bench.serve.case import resolve
 from bench.serve.database import Database
 from bench.serve.deployment import Running
 from bench.verify.suite import Progress, Selection
@@ -36,6 +35,11 @@ class Instrument:
     thorough  whether deployments are verified with the checks that take seconds too
     """
 
+    # What other packages do for any project.
+    deployed = staticmethod(deployment.deployed)
+    machine_load = staticmethod(machine_load)
+    programs = staticmethod(survey.versions)
+
     def __init__(self, project: UnderTest, thorough: bool = False) -> None:
         self.project = project
         self._verifier = Verifier(project, Selection(thorough=thorough))
@@ -50,16 +54,6 @@ class Instrument:
     def database_alone(self, rows: Database) -> AbstractContextManager[None]:
         """The database of a run for this process alone, as long as the context lasts."""
         return database.in_use(self.project, rows, alone=True)
-
-    def machine_load(self) -> MachineLoad:
-        """What other processes take of the machine now; it takes a second to see."""
-        return machine_load()
-
-    def deployed(
-        self, case: Case, *, run_dir: Path, progress: Callable[[str], None]
-    ) -> AbstractContextManager[Running]:
-        """The case, up as long as the context lasts; `progress` is called with each step of bringing it up."""
-        return deployment.deployed(case, run_dir=run_dir, progress=progress)
 
     def verify(self, running: Running, progress: Progress | None = None) -> list[Outcome]:
         """Every check of the suite; those left out are named as such."""
@@ -109,10 +103,6 @@ class Instrument:
                 commands.check(project, rows.url, {}, project.worker(), again=True)
             except BenchError as error:
                 raise GlobalFault(f"the database cannot be used: {error}") from None
-
-    def programs(self, cases: Iterable[Case], database_label: str) -> dict[str, str]:
-        """Versions of the servers and services of these cases, and of the database, by name."""
-        return survey.versions(cases, database_label)
 
 
 def count_queries(project: UnderTest, env: dict[str, str], pages: Iterable[str]) -> dict[str, dict[str, int]] | None:
