@@ -71,17 +71,20 @@ ONE, MANY = [("/",)], [("/",), ("/", "/a")]
 
 
 @pytest.mark.parametrize(
-    "workloads, there, expected",
+    "workloads, there, wanted, expected",
     [
-        (MANY, ["wrk", "ab", "siege", "python3"], "wrk"),
-        (ONE, ["ab", "siege", "python3"], "ab"),
-        (MANY, ["ab", "siege", "python3"], "closedloop"),
-        (ONE, ["siege", "python3"], "closedloop"),
-        (ONE, ["python3"], "closedloop"),
+        (MANY, ["wrk", "ab", "siege", "python3"], None, "wrk"),
+        (ONE, ["ab", "siege", "python3"], None, "ab"),
+        (MANY, ["ab", "siege", "python3"], None, "closedloop"),
+        (ONE, ["siege", "python3"], None, "closedloop"),
+        (ONE, ["python3"], None, "closedloop"),
+        (ONE, ["wrk", "ab", "siege"], "siege", "siege"),
     ],
 )
-def test_the_best_tool_that_is_installed_and_fits_is_chosen(workloads, there, expected):
-    tool, program = load.choose(workloads, installed(*there))
+def test_the_best_tool_that_is_installed_and_fits_is_chosen_or_the_one_that_is_wanted(
+    workloads, there, wanted, expected
+):
+    tool, program = load.choose(workloads, installed(*there), wanted)
     assert (tool.name, program) == (expected, Path("/bin") / ("python3" if expected == "closedloop" else expected))
 
 
@@ -122,8 +125,3 @@ def test_the_open_loop_has_a_tool_of_its_own():
     assert load.choose(MANY, installed("wrk", "python3"), mode="open")[0].name == "openloop"
     with pytest.raises(BenchError, match="--tool wrk makes no open loop; leave it out"):
         load.choose(MANY, installed("wrk", "python3"), "wrk", "open")
-
-
-def test_a_tool_can_be_forced():
-    tool, _ = load.choose(ONE, installed("wrk", "ab", "siege"), "siege")
-    assert tool.name == "siege"
