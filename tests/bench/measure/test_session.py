@@ -70,14 +70,6 @@ def test_a_variant_of_two_values_is_brought_up_where_every_server_can_work(go):
 
 
 @pytest.mark.servers
-def test_logs_of_servers_are_saved_and_their_caches_are_not(go):
-    _, recorded = go("--stack", "one")
-    assert (recorded.directory / "configs" / "one~none" / "file").read_text() == "one none"
-    assert (recorded.directory / "raw" / "one~none~r1" / "logs" / "server.log").exists()
-    assert not (recorded.directory / "raw" / "one~none~r1" / "store").exists()
-
-
-@pytest.mark.servers
 def test_the_urls_of_the_session_are_looked_up_once_and_recorded(go):
     _, recorded = go("--stack", "one", "--workload", "session")
     addresses = json.loads((recorded.directory / "workloads.json").read_text())
@@ -355,8 +347,11 @@ def test_what_refuses_two_stacks_alike_stops_the_run(go, instrument, tmp_path):
 
 
 @pytest.mark.servers
-def test_configurations_are_hashed_without_paths_and_ports(go, tmp_path):
+def test_logs_and_configurations_are_saved_and_hashed_without_paths_and_ports_and_caches_are_not(go):
     _, first = go("--stack", "one")
+    raw = first.directory / "raw" / "one~none~r1"
+    assert (raw / "logs" / "server.log").exists() and not (raw / "store").exists()
+    assert (first.directory / "configs" / "one~none" / "file").read_text() == "one none"
     _, second = go("--stack", "one", to="again")
     assert first.environment.configs == second.environment.configs
     assert set(first.environment.configs) == {"one~none/file"}
