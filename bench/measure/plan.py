@@ -96,6 +96,7 @@ class Measurement:
 
     rate     requests due a second, in place of the level's connections: only after the rounds of a closed loop
     seconds  of its load, where they are not those of the plan
+    near     the rate that a staircase begins close to; 0 when none is known
     """
 
     case: records.Case
@@ -103,6 +104,7 @@ class Measurement:
     round: int
     rate: int | None = None
     seconds: int | None = None
+    near: int = 0
 
     @property
     def key(self) -> str:

@@ -18,15 +18,11 @@ LATER_TRIALS = 6
 
 
 class Staircases:
-    """Says which trial comes next, from the trials that were made.
-
-    near  case -> the rate that its first staircase begins close to
-    """
+    """Says which trial comes next, from the trials that were made."""
 
     def __init__(self, limit: Limit, trials: Iterable[Trial]):
         self._limit = limit
         self._climbs = climbs(trials, limit)
-        self.near: dict[str, int] = {}
 
     def add(self, trial: Trial) -> None:
         """The next trial."""
@@ -34,11 +30,12 @@ class Staircases:
 
     def next(self, item: Measurement) -> Measurement | None:
         """The next trial of the case in the round of `item`; None at the end of its staircase."""
-        climb = self.rounds_of(item.case.case_id).get(item.round) or Climb(self._limit)
-        before = self._before(item)
-        # A whole number of steps: the higher of the two middle ones.
-        first = rate_near(statistics.median_high(before)) if before else FIRST_RATE
-        rate = climb.next_rate(first, near=bool(before))
+        rounds = self.rounds_of(item.case.case_id)
+        # Later rounds begin where those before ended: the higher of the two middle ones, which is a whole step.
+        before = [climb.low for number, climb in rounds.items() if number < item.round and climb.low is not None]
+        near = statistics.median_high(before) if before else item.near
+        climb = rounds.get(item.round) or Climb(self._limit)
+        rate = climb.next_rate(rate_near(near) if near else FIRST_RATE, near=bool(near))
         return None if rate is None else replace(item, level=rate)
 
     @property
@@ -58,12 +55,6 @@ class Staircases:
     def rounds_of(self, case_id: str) -> dict[int, Climb]:
         """The staircases of a case by round."""
         return self._climbs.setdefault(case_id, {})
-
-    def _before(self, item: Measurement) -> list[int]:
-        """The rates at which the staircases of earlier rounds ended, or the one that the first is to begin near."""
-        rounds = self.rounds_of(item.case.case_id).items()
-        before = [climb.low for number, climb in rounds if number < item.round and climb.low is not None]
-        return before or [rate for case_id, rate in self.near.items() if case_id == item.case.case_id]
 
 
 def step_words(trial: Trial, limit: Limit) -> str:

@@ -116,10 +116,8 @@ class Tuner:
     def _batches(self) -> Iterator[Batch]:
         for settings, number, near in self.search.steps(self._rounds, self._tried):
             case = self._case(settings)
-            if near:
-                self._staircases.near[case.record.case_id] = near
             self._progress.settings = settings
-            yield Batch(case.served, number, (Measurement(case.record, 0, number),))
+            yield Batch(case.served, number, (Measurement(case.record, 0, number, near=near),))
 
     def _tried(self, settings: Settings) -> Tried:
         """All that is known of the settings."""
