@@ -56,16 +56,11 @@ def test_a_terminal_shows_the_rate_of_the_trial_under_way(terminal):
         assert last.endswith("\x1b[2Kround 1"), "the live line is erased before a line that stays"
 
 
-def test_a_live_line_is_cut_to_the_terminal(terminal):
+def test_a_live_line_is_cut_to_the_terminal_and_removed_at_the_end(terminal):
     with Printer(terminal, "prefix: ") as printer:
         printer.show("x" * 100)
         shown = terminal.getvalue().split("prefix: ")[1]
         assert shown == "x" * 51 + "…"
-
-
-def test_the_live_line_is_removed_at_the_end(terminal):
-    with Printer(terminal) as printer:
-        printer.show("something")
     assert terminal.getvalue().endswith("\x1b[2K")
 
 
