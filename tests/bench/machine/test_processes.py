@@ -39,6 +39,13 @@ def spawn():
         process.communicate()
 
 
+def step(process):
+    """Let the code of a process go on until it says so."""
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    process.stdout.readline()
+
+
 def sampled(roots, during, interval_s=0.05):
     sampler = processes.Sampler(roots, interval_s)
     sampler.start()
@@ -90,13 +97,8 @@ def test_processor_time_of_a_child_that_ended_counts(spawn):
         "print('done', flush=True); input()"
     )
 
-    def during():
-        parent.stdin.write(b"\n")
-        parent.stdin.flush()
-        parent.stdout.readline()
-
     # The interval is longer than the child lives, so that no sample ever sees it.
-    usage = sampled({"one": parent.pid}, during, interval_s=60)["one"]
+    usage = sampled({"one": parent.pid}, lambda: step(parent), interval_s=60)["one"]
     assert 0.25 < usage.cpu_seconds < 5
 
 
@@ -108,12 +110,7 @@ def test_processor_time_of_a_child_nobody_waits_for_counts(spawn):
         "print('done', flush=True); input()"
     )
 
-    def during():
-        parent.stdin.write(b"\n")
-        parent.stdin.flush()
-        parent.stdout.readline()
-
-    usage = sampled({"one": parent.pid}, during)["one"]
+    usage = sampled({"one": parent.pid}, lambda: step(parent))["one"]
     assert 0.6 < usage.cpu_seconds < 5
 
 
@@ -170,12 +167,7 @@ print('done', flush=True); input()
 def test_a_worker_that_ended_and_has_a_successor_is_replaced(spawn, again, replaced):
     master = spawn(MASTER.format(again=again))
 
-    def during():
-        master.stdin.write(b"\n")
-        master.stdin.flush()
-        master.stdout.readline()
-
-    assert sampled({"one": master.pid}, during, interval_s=60)["one"].replaced == replaced
+    assert sampled({"one": master.pid}, lambda: step(master), interval_s=60)["one"].replaced == replaced
 
 
 def test_the_slope_is_not_bent_by_one_sample():
