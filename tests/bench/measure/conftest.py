@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from bench.cli import run
 from bench.measure import rounds
 from bench.records.folder import read_run
-from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
+from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments, change
 
 
 @pytest.fixture(autouse=True)
@@ -44,12 +42,14 @@ def go(tmp_path, instrument):
 
 @pytest.fixture
 def unfinished(tmp_path, go):
-    """A run of these arguments that has not noted its end."""
+    """The folder of a run of these arguments that has not noted its end, and has so many of its trials."""
 
-    def made(*words):
+    def made(*words, trials=None):
         go("--stack", "one", *words)
-        path = tmp_path / "run" / "run.json"
-        path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
-        return tmp_path / "run"
+        folder = tmp_path / "run"
+        change(folder / "run.json", finished_at=None)
+        lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
+        (folder / "trials.jsonl").write_text("".join(lines[:trials]))
+        return folder
 
     return made

@@ -6,6 +6,7 @@ As a program it is `python -m bench run` on that instrument: python -m tests.ben
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import threading
@@ -188,6 +189,11 @@ class FakeInstrument(Instrument):
 
     def programs(self, cases, database_label: str) -> dict[str, str]:
         return {"server": "1.0"}
+
+
+def change(path: Path, **fields: object) -> None:
+    """Change fields of a record in JSON."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
 
 
 def arguments(words: list[str]) -> argparse.Namespace:

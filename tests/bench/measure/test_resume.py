@@ -15,18 +15,15 @@ from bench.cli import run
 from bench.errors import BenchError
 from bench.records.folder import Folder, read_run
 from bench.report import facts
-from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
+from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments, change
 from tests.waiting import until
 
 
 @pytest.mark.servers
-def test_a_run_goes_on_where_it_stopped_even_after_a_torn_line(go, instrument, tmp_path):
-    go("--stack", "one", "--stack", "two")
-    folder = tmp_path / "run"
+def test_a_run_goes_on_where_it_stopped_even_after_a_torn_line(go, instrument, unfinished):
+    folder = unfinished("--stack", "two")
     lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
     (folder / "trials.jsonl").write_text(lines[0] + lines[1][:40])
-    info = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps({**info, "finished_at": None}))
     instrument.log.clear()
 
     status, recorded = go("--resume", str(folder))
@@ -50,9 +47,8 @@ def test_a_complete_run_is_not_gone_on_with(go, tmp_path):
 def test_voided_trials_of_a_complete_run_are_made_again(go, tmp_path):
     go("--stack", "one", "--stack", "two", "--guard", "tool=0")
     folder = tmp_path / "run"
-    path = folder / "run.json"
-    info = json.loads(path.read_text())
-    path.write_text(json.dumps({**info, "plan": {**info["plan"], "guards": {}}}))
+    plan = json.loads((folder / "run.json").read_text())["plan"]
+    change(folder / "run.json", plan={**plan, "guards": {}})
     status, recorded = go("--resume", str(folder))
     assert status == 0
     assert [trial.status for trial in recorded.trials] == ["voided", "voided", "ok", "ok"]
@@ -73,13 +69,10 @@ def test_a_trial_torn_after_the_run_ended_is_named_and_made_again(go, tmp_path):
 
 
 @pytest.mark.servers
-def test_a_run_that_goes_on_in_another_environment_says_so(go, instrument, tmp_path):
-    go("--stack", "one")
-    path = tmp_path / "run" / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
-    path = tmp_path / "run" / "environment.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "Linux 1.0"}))
-    _, recorded = go("--resume", str(tmp_path / "run"))
+def test_a_run_that_goes_on_in_another_environment_says_so(go, unfinished):
+    folder = unfinished()
+    change(folder / "environment.json", kernel="Linux 1.0")
+    _, recorded = go("--resume", str(folder))
     assert recorded.info.notes[-1] == "resumed after a stop; since it began these have changed: kernel"
 
 
@@ -193,9 +186,7 @@ def test_resume_on_another_database_is_refused(unfinished):
 @pytest.mark.servers
 @pytest.mark.parametrize(("rows", "refused"), [((1240, 7), False), ((5000, 7), True), ((1234, 8), True)])
 def test_a_run_does_not_go_on_with_other_rows(unfinished, monkeypatch, rows, refused):
-    folder = unfinished("--rounds", "2")
-    path = folder / "trials.jsonl"
-    path.write_text(path.read_text().splitlines(keepends=True)[0])
+    folder = unfinished("--rounds", "2", trials=1)
     monkeypatch.setattr(FakeInstrument, "rows", lambda *_: rows)
     if refused:
         with pytest.raises(BenchError, match="this is another database: "):

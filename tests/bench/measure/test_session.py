@@ -290,15 +290,10 @@ def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, mo
 
 
 @pytest.mark.servers
-def test_killed_before_it_was_made_again_it_is_made_again_all_the_same(go, capsys, monkeypatch, tmp_path):
+def test_killed_before_it_was_made_again_it_is_made_again_all_the_same(go, capsys, monkeypatch, unfinished):
     found = iter([0.9, 0.1, 0.8, 0.1])
     monkeypatch.setattr("bench.measure.here.Interference.share", lambda *_: next(found))
-    go("--stack", "one", "--guard", "interference=0.25")
-    folder = tmp_path / "run"
-    path = folder / "trials.jsonl"
-    path.write_text(path.read_text().splitlines(keepends=True)[0])
-    path = folder / "run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
+    folder = unfinished("--guard", "interference=0.25", trials=1)
     capsys.readouterr()
     _, recorded = go("--resume", str(folder))
     assert [trial.status for trial in recorded.trials] == ["voided", "voided", "ok"]
