@@ -19,7 +19,7 @@ import psutil
 
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.load import Figures, Job, LoadError, Tool
+from bench.load import Job, LoadError
 from bench.machine import facts, http, pin
 from bench.machine.processes import Interference, Sampler, Usage
 from bench.measure import guards, load_process
@@ -304,16 +304,10 @@ class HereLoad(Observer):
                 bodies.stop()
                 self.stop()
             others = interference.share([tool_s, *self.cpu_seconds()])
-            figures = parsed(load.tool, texts, self._directory).supported()
+            figures = load.tool.parse(*texts).supported()
+        except LoadError as error:
+            raise TrialError(str(error), self._directory / "load.err") from None
         finally:
             self.look_back()
         tool_cpu = round(tool_s / (figures.duration_s * (load.tool.threads(job) or facts.cores())), 4)
         return Observed(figures, bytes_whole=load.tool.counts_bytes, tool_cpu_share=tool_cpu, other_cpu_share=others)
-
-
-def parsed(tool: Tool, texts: tuple[str, str], directory: Path) -> Figures:
-    """The figures in what a load tool printed. Raises TrialError when there are none."""
-    try:
-        return tool.parse(*texts)
-    except LoadError as error:
-        raise TrialError(str(error), directory / "load.err") from None
