@@ -64,6 +64,13 @@ def fake_case(stack: str, layer: str) -> Case:
     return bare(of_stack, of_layer, database=Database("sqlite", made=True))
 
 
+def fake_running(case: Case, **more: object) -> SimpleNamespace:
+    """A deployment whose server is this process."""
+    usual = {"pids": {"server": os.getpid()}, "servers": ("server",), "memory_idle_bytes": {"server": 4096}, "env": {}}
+    usual |= {"ready_s": 0.5, "oom_kills": lambda: None, "answers": lambda: True}
+    return SimpleNamespace(case=case, **usual | more)
+
+
 class FakeInstrument(Instrument):
     """Stacks `one`, `two`, ... on a tiny site. What shall go wrong is said before.
 
@@ -133,22 +140,14 @@ class FakeInstrument(Instrument):
                 self.dies[stack] -= 1
                 site.broken.set()
             try:
-                yield SimpleNamespace(
+                yield fake_running(
+                    case,
                     url=site.url,
-                    ready_s=0.25,
-                    pids={"server": os.getpid()},
-                    servers=("server",),
-                    memory_idle_bytes={"server": 1000},
-                    oom_kills=lambda: None,
-                    answers=lambda: True,
                     logs=logs,
                     notes=[f"{stack} is small", "the machine is odd"],
-                    env={},
                     site=site,
-                    case=case,
                     stack=stack,
                     layer=layer,
-                    how=how,
                     empty_layer=lambda: self.note(f"empty {stack} {layer}"),
                     died=lambda: (
                         DeploymentError("server was killed by SIGKILL", logs / "server.log") if dying else None

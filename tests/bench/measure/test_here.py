@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from types import SimpleNamespace
 
 import pytest
 
 from bench.machine import processes
 from bench.machine.processes import Usage
 from bench.measure import here
-from tests.bench.measure.fake_instrument import fake_case
+from tests.bench.measure.fake_instrument import fake_case, fake_running
 
 
 @pytest.fixture
 def observer():
     """Of a server and a database that do not answer any more."""
-    running = SimpleNamespace(
-        ready_s=0.1,
-        pids={"app": os.getpid(), "database": os.getpid()},
-        servers=("app",),
-        memory_idle_bytes={},
-        oom_kills=lambda: None,
-        answers=lambda: False,
-        env={},
-        case=fake_case("app", "none"),
-    )
-    return here.Observer(running)
+    pids = {"app": os.getpid(), "database": os.getpid()}
+    return here.Observer(fake_running(fake_case("app", "none"), pids=pids, servers=("app",), answers=lambda: False))
 
 
 def test_a_server_that_does_not_come_back_is_given_up_in_time(observer, monkeypatch):

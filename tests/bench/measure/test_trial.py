@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -18,7 +16,7 @@ from bench.records import trials
 from bench.records.folder import Folder, read_lines
 from bench.records.records import Case
 from tests.bench.load.load_target import target
-from tests.bench.measure.fake_instrument import fake_case
+from tests.bench.measure.fake_instrument import fake_case, fake_running
 from tests.bench.records.run_data import ENVIRONMENT, INFO
 from tests.cases import kit
 
@@ -43,18 +41,12 @@ def running(folder, monkeypatch):
         logs.mkdir(parents=True)
         (logs / "server.log").write_text("something happened\n")
         (logs / "silent.log").touch()
-        yield SimpleNamespace(
-            case=fake_case("one", "none"),
+        yield fake_running(
+            fake_case("one", "none"),
             url=site.url,
-            ready_s=0.5,
-            pids={"server": os.getpid()},
-            servers=("server",),
             logs=logs,
             site=site,
-            # Clients of tests before this one may have left some in this process.
-            memory_idle_bytes={"server": 4096},
             oom_kills=iter([1, 3]).__next__,
-            env={},
             answers=lambda: not site.broken.is_set(),
         )
 
