@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import ssl
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from urllib.parse import urlsplit
 
 from bench.errors import BenchError
@@ -27,21 +28,11 @@ def headers(base_url: str, path: str) -> http.client.HTTPMessage:
     return _get(base_url, path)[1].headers
 
 
-def connect(base_url: str, timeout_s: float = TIMEOUT_S) -> http.client.HTTPConnection:
-    """A connection for several requests; it opens with the first one, and again where the server has closed it."""
-    parts = urlsplit(base_url)
-    if parts.scheme == "https":
-        # The certificate is the deployment's own, signed by nobody.
-        context = ssl._create_unverified_context()
-        return http.client.HTTPSConnection(parts.netloc, timeout=timeout_s, context=context)
-    return http.client.HTTPConnection(parts.netloc, timeout=timeout_s)
-
-
 def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None:
     """The status of GET `path`, or None when there is no answer."""
     try:
-        return _exchange(connect(base_url, timeout_s), path, CLOSE)[1].status
-    except (OSError, http.client.HTTPException):
+        return ask(lambda: _connection(base_url, timeout_s), path, CLOSE)[1].status
+    except VisitError:
         return None
 
 
@@ -50,7 +41,10 @@ def ask(
 ) -> tuple[bytes, http.client.HTTPResponse]:
     """The body at `path` and its answer, over a connection of its own. Raises VisitError where none comes."""
     try:
-        return _exchange(connect(), path, headers)
+        with closing(connect()) as connection:
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            return answer.read(), answer
     except TimeoutError:
         raise VisitError(f"GET {path}: no answer in {TIMEOUT_S} s") from None
     except (OSError, http.client.HTTPException) as error:
@@ -58,18 +52,16 @@ def ask(
 
 
 def _get(base_url: str, path: str) -> tuple[bytes, http.client.HTTPResponse]:
-    body, answer = ask(lambda: connect(base_url), path, CLOSE)
+    body, answer = ask(lambda: _connection(base_url, TIMEOUT_S), path, CLOSE)
     if answer.status != 200:
         raise VisitError(f"GET {path}: status {answer.status}, not 200")
     return body, answer
 
 
-def _exchange(
-    connection: http.client.HTTPConnection, path: str, headers: Mapping[str, str]
-) -> tuple[bytes, http.client.HTTPResponse]:
-    try:
-        connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        return answer.read(), answer
-    finally:
-        connection.close()
+def _connection(base_url: str, timeout_s: float) -> http.client.HTTPConnection:
+    parts = urlsplit(base_url)
+    if parts.scheme == "https":
+        # The certificate is the deployment's own, signed by nobody.
+        context = ssl._create_unverified_context()
+        return http.client.HTTPSConnection(parts.netloc, timeout=timeout_s, context=context)
+    return http.client.HTTPConnection(parts.netloc, timeout=timeout_s)
