@@ -110,10 +110,14 @@ class Group:
         """Kill what is left in it and remove it with the groups in it, such as those of a systemd."""
         deadline = time.monotonic() + REMOVE_TIMEOUT_S
         for folder in self.folders:
-            while not _removed(folder) and time.monotonic() < deadline:
-                for pid in {pid for inner in _tree(folder) for pid in _words(inner / "cgroup.procs")}:
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.kill(int(pid), signal.SIGKILL)
+            while folder.exists() and time.monotonic() < deadline:
+                for inner in (Path(path) for path, _, _ in os.walk(folder, topdown=False)):
+                    for pid in _words(inner / "cgroup.procs"):
+                        with contextlib.suppress(ProcessLookupError, PermissionError):
+                            os.kill(int(pid), signal.SIGKILL)
+                    # Its processes take a moment to end.
+                    with contextlib.suppress(OSError):
+                        inner.rmdir()
                 time.sleep(POLL_S)
 
 
@@ -204,19 +208,3 @@ def _lines(path: Path) -> list[str]:
 
 def _words(path: Path) -> list[str]:
     return " ".join(_lines(path)).split()
-
-
-def _tree(folder: Path) -> list[Path]:
-    """The directories of a group and of the groups in it, the innermost first."""
-    return [Path(inner) for inner, _, _ in os.walk(folder, topdown=False)]
-
-
-def _removed(folder: Path) -> bool:
-    try:
-        for inner in _tree(folder):
-            inner.rmdir()
-    except FileNotFoundError:
-        return not folder.exists()
-    except OSError:
-        return False
-    return True
