@@ -218,23 +218,14 @@ class MachineLoad:
 
 def machine_load(seconds: float = LOOK_S) -> MachineLoad:
     """Observe the processes of others, without this process and its children, for some seconds."""
-    interference, before, began = Interference(), _processes(), time.monotonic()
+    interference, before, began = Interference(), _times(psutil.process_iter()), time.monotonic()
     time.sleep(seconds)
-    after, elapsed = _processes(), time.monotonic() - began
+    after, cores_s = _times(psutil.process_iter(["name"])), (time.monotonic() - began) * (psutil.cpu_count() or 1)
     ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
-    taken = {key: after[key] - before[key] for key in after.keys() & before.keys()}
-    share = interference.share([sum(used for (pid, _), used in taken.items() if pid in ours)])
-    others = {key: used for key, used in taken.items() if key[0] not in ours}
-    return MachineLoad.of(share, {key: used / elapsed / (psutil.cpu_count() or 1) for key, used in others.items()})
-
-
-def _processes() -> dict[tuple[int, str], float]:
-    """CPU seconds of every process that can be seen, by number and name."""
-    found = {}
-    for process in psutil.process_iter(["name", "cpu_times"]):
-        if times := process.info["cpu_times"]:
-            found[process.pid, process.info["name"]] = times.user + times.system
-    return found
+    taken = {it: _own_s(after[it]) - _own_s(before[it]) for it in after.keys() & before.keys()}
+    share = interference.share([sum(used for it, used in taken.items() if it.pid in ours)])
+    others = {(it.pid, it.info["name"]): used / cores_s for it, used in taken.items() if it.pid not in ours}
+    return MachineLoad.of(share, others)
 
 
 def machine_busy_s() -> float | None:
