@@ -39,17 +39,14 @@ def free_port() -> int:
     taken_by_clients = ephemeral()
     candidates = [port for port in range(MIN_PORT, MAX_PORT + 1) if port not in taken_by_clients]
     for port in random.sample(candidates, min(TRIES, len(candidates))):
-        reservation = _reserve(port)
-        if reservation is None:
-            continue
-        if not _is_free(port):
-            reservation.close()
-            continue
-        _reserved.append(reservation)
-        if len(_reserved) > MAX_RESERVED:
-            _reserved.popleft().close()
-        return port
-    return _any_port()
+        if reservation := _reserve(port):
+            _reserved.append(reservation)
+            if len(_reserved) > MAX_RESERVED:
+                _reserved.popleft().close()
+            return port
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return int(any_port.getsockname()[1])
 
 
 def ephemeral() -> range:
@@ -81,27 +78,14 @@ def sockets(state: str) -> Iterator[list[str]]:
 def _reserve(port: int) -> socket.socket | None:
     """A name that one process of the machine can have at a time and that ends with it: an abstract socket (unix(7)).
 
-    None when another process has it.
+    None when another process has it, or listens on the port.
     """
     reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         reservation.bind(f"\0benchapp-port-{port}")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
     except OSError:
         reservation.close()
         return None
     return reservation
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def _any_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
