@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,16 @@ import dotenv.parser
 import msgspec
 
 from bench.errors import BenchError, hint
-from bench.project import chosen_settings
+from bench.project import run_command
 
 FILE = "pyproject.toml"
 # Where a project's virtual environment usually is.
 ENVIRONMENTS = (".venv", "venv", "env")
+# Where the interpreter, `{}`, lacks a package.
+OTHER_PYTHON = (
+    f'install it there, or name the interpreter that has it: python = "..." in [tool.benchapp] of {FILE}; '
+    "{} was tried"
+)
 _APPLICATION = re.compile(r"[\w.]+[:.]\w+")
 
 
@@ -267,11 +273,30 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
     words, described = said(folder, describe)
     python = python or _python(folder, words, described)
     env = _variables(words, described)
-    found = {} if words.settings else chosen_settings.ask(folder, python, env)
+    found = {} if words.settings else _chosen(folder, python, env)
     settings = words.settings or found.pop("DJANGO_SETTINGS_MODULE")
     if "PYTHONPATH" not in {**env, **found} and (below := _folder_of(folder, settings)):
         found["PYTHONPATH"] = below
     return Project(folder, words, settings, python, {**found, **env}, described, found)
+
+
+def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
+    """The variables that manage.py sets: DJANGO_SETTINGS_MODULE, and what goes with it where it is set.
+
+    It is run to the point where Django takes over. Raises BenchError when it sets no settings or cannot be run.
+    """
+    name_them = f'write settings = "..." into [tool.benchapp] of {FILE}'
+    try:
+        answer, why = run_command.ask(python, "chosen_settings.py", [], folder, env)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BenchError(f"{folder / 'manage.py'}: {python} cannot run it: {error}; {name_them}") from None
+    found: dict[str, str] = msgspec.json.decode(answer or b"{}")
+    if "DJANGO_SETTINGS_MODULE" not in found:
+        remedy = name_them
+        if "django" in why.lower() and "Error" in why:
+            remedy = OTHER_PYTHON.format(python)
+        raise BenchError(f"{folder / 'manage.py'}: {why or 'it sets no DJANGO_SETTINGS_MODULE'}; {remedy}")
+    return {name: value for name, value in found.items() if value}
 
 
 def _folder_of(folder: Path, settings: str) -> str:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import tempfile
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 from msgspec import structs
 
-from bench import paths
 from bench.errors import BenchError
 from bench.project import run_command
-from bench.project.description import FILE, Project
-from bench.project.run_command import INHERITED
+from bench.project.description import FILE, OTHER_PYTHON, Project
 
-SCRIPT = paths.PROJECT / "bench" / "inside" / "inspect_project.py"
+SCRIPT = "inspect_project.py"
 # What Django calls them where a project sets no other names.
 SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"
 
@@ -154,16 +149,6 @@ class Facts(msgspec.Struct, frozen=True):
     postgresql: str = ""
 
 
-class _Problem(msgspec.Struct, frozen=True):
-    stage: str
-    error: str
-    where: str | None
-
-
-class _Failed(msgspec.Struct, frozen=True):
-    problem: _Problem
-
-
 def inspect(project: Project, patterns: int = 0, *, closely: bool = False, database: str = "") -> Facts:
     """Look at the project; nothing in its folder or its databases changes.
 
@@ -183,23 +168,21 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
         "closely": closely,
         "database": _settings_of(database) if database else None,
     }
-    with tempfile.TemporaryDirectory(prefix="benchapp-inspect-") as folder:
-        answer = Path(folder) / "facts.json"
-        argv = [str(project.python), str(SCRIPT), str(answer), json.dumps(question)]
-        try:
-            with run_command.announced(f"{project.settings} of {project.folder}", timeout_s):
-                done = _run(argv, project, timeout_s)
-        except subprocess.TimeoutExpired:
-            late = f"{project.folder}: {project.settings} and its pages are not ready within {timeout_s:g} s"
-            raise BenchError(f"{late}; see where ./manage.py check hangs") from None
-        if not answer.is_file():
-            last = run_command.problem(done.stderr) or f"exit status {done.returncode}"
-            remedy = f"mend its environment, or name another python in [tool.benchapp] of {FILE}"
-            raise BenchError(f"{project.folder}: {project.python} cannot look at it: {last}; {remedy}")
-        found: Facts | _Failed = _decode(answer.read_bytes())
-    if isinstance(found, _Failed):
-        raise BenchError(_words(project, found.problem))
-    return found
+    try:
+        with run_command.announced(f"{project.settings} of {project.folder}", timeout_s):
+            # As its servers have it: what its description names, and its settings.
+            env = {**project.env, "DJANGO_SETTINGS_MODULE": project.settings}
+            answer, why = run_command.ask(project.python, SCRIPT, [json.dumps(question)], project.folder, env)
+    except subprocess.TimeoutExpired:
+        late = f"{project.folder}: {project.settings} and its pages are not ready within {timeout_s:g} s"
+        raise BenchError(f"{late}; see where ./manage.py check hangs") from None
+    if not answer:
+        remedy = f"mend its environment, or name another python in [tool.benchapp] of {FILE}"
+        raise BenchError(f"{project.folder}: {project.python} cannot look at it: {why}; {remedy}")
+    found = msgspec.json.decode(answer)
+    if "problem" in found:
+        raise BenchError(_words(project, **found["problem"]))
+    return msgspec.convert(found, Facts)
 
 
 def _settings_of(database: str) -> dict[str, Any]:
@@ -217,64 +200,23 @@ def _settings_of(database: str) -> dict[str, Any]:
     }
 
 
-def _run(argv: list[str], project: Project, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        argv,
-        cwd=project.folder,
-        env=_environment(project),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-    )
-
-
-def _decode(text: bytes) -> Facts | _Failed:
-    if b'{"problem"' in text[:11]:
-        return msgspec.json.decode(text, type=_Failed)
-    return msgspec.json.decode(text, type=Facts)
-
-
-def _environment(project: Project) -> dict[str, str]:
-    """As its servers have it: what its description names, and nothing else of the caller's environment."""
-    return {
-        **{name: os.environ[name] for name in (*INHERITED, "HOME") if name in os.environ},
-        **project.env,
-        "DJANGO_SETTINGS_MODULE": project.settings,
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-
-
-_MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'")
-
-
-def _lacks_a_variable(error: str) -> bool:
-    """Whether a variable of the environment is missing; libraries that read them say so in words of their own."""
-    if error.startswith(("KeyError", "UndefinedValueError")):
-        return True
-    return error.startswith("ImproperlyConfigured") and ("environment" in error or "must not be empty" in error)
-
-
-def _lacks_a_package(project: Project, error: str) -> bool:
-    """Whether a module is missing that is no part of the project, so that another environment may have it."""
-    found = _MISSING.fullmatch(error)
+def _words(project: Project, stage: str, error: str, where: str | None) -> str:
+    """What cannot be imported, and what to do about it."""
+    what = f"settings {project.settings}" if stage == "settings" else stage
+    at = f" ({where})" if where else ""
     own = {path.stem for path in project.folder.iterdir()} | {project.settings.partition(".")[0]}
-    return bool(found and found[1] not in own)
-
-
-def _words(project: Project, problem: _Problem) -> str:
-    what = f"settings {project.settings}" if problem.stage == "settings" else problem.stage
-    at = f" ({problem.where})" if problem.where else ""
-    if _lacks_a_package(project, problem.error):
-        remedy = (
-            f'install it there, or name the interpreter that has it: python = "..." in [tool.benchapp] of {FILE}; '
-            f"{project.python} was tried"
-        )
-    elif _lacks_a_variable(problem.error):
+    missing = re.fullmatch(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", error)
+    # Libraries that read variables of the environment say in words of their own that one is missing.
+    says_variable = "environment" in error or "must not be empty" in error
+    if missing and missing[1] not in own:
+        remedy = OTHER_PYTHON.format(project.python)
+    elif error.startswith(("KeyError", "UndefinedValueError")) or (
+        error.startswith("ImproperlyConfigured") and says_variable
+    ):
         remedy = f'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of {FILE}'
     else:
         remedy = f"correct it, or {what.split()[0]} in [tool.benchapp] of {FILE}"
-    return f"{project.folder}: {what} cannot be imported: {problem.error}{at}; {remedy}"
+    return f"{project.folder}: {what} cannot be imported: {error}{at}; {remedy}"
 
 
 def require_environment(project: Project) -> None:

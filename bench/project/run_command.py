@@ -31,7 +31,7 @@ INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
 SILENT_S = 5.0
 # Longer than the settings of any project take on a busy machine: they hang.
 IMPORT_TIMEOUT_S = 120
-SCRIPT = paths.PROJECT / "bench" / "inside" / "run_commands.py"
+INSIDE = paths.PROJECT / "bench" / "inside"
 # In what Django's commands and Python write when they fail.
 ADVICE, CHECKS, TRACEBACK = "Type 'manage.py help", "ERRORS:", "Traceback (most recent call last):"
 # Variables that Python reads as it starts: a command with others has another process.
@@ -73,6 +73,29 @@ def run(
         text=True,
         timeout=timeout_s,
     )
+
+
+def ask(python: Path, script: str, words: Sequence[str], folder: Path, env: Mapping[str, str]) -> tuple[bytes, str]:
+    """What a script of bench/inside, run by a project's interpreter in its folder, writes to the file that is its first
+    word; and what it said when it failed. Both may be empty.
+
+    It has these variables and what every program needs, and nothing else of the caller's environment.
+    Raises OSError when it cannot be started, subprocess.TimeoutExpired when it hangs.
+    """
+    inherited = {name: os.environ[name] for name in (*INHERITED, "HOME") if name in os.environ}
+    with tempfile.TemporaryDirectory(prefix="benchapp-ask-") as scratch:
+        answer = Path(scratch) / "answer.json"
+        done = subprocess.run(
+            [str(python), str(INSIDE / script), str(answer), *words],
+            cwd=folder,
+            env={**inherited, **env, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=IMPORT_TIMEOUT_S,
+        )
+        failed = f"exit status {done.returncode}" if done.returncode else ""
+        return answer.read_bytes() if answer.is_file() else b"", problem(done.stderr) or failed
 
 
 def problem(errors: str) -> str:
@@ -126,7 +149,7 @@ class _Warm:
         with contextlib.ExitStack() as opened:
             self._questions, its = map(opened.enter_context, socket.socketpair())
             self._process = subprocess.Popen(
-                [*interpreter.prefix, str(interpreter.python), str(SCRIPT)],
+                [*interpreter.prefix, str(interpreter.python), str(INSIDE / "run_commands.py")],
                 env=_at_start(env),
                 cwd="/",
                 stdin=its.fileno(),
