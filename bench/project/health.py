@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import NoReturn
-
-import msgspec
 
 from bench.errors import BenchError
 from bench.machine.identity import Identity
 from bench.project import commands
 from bench.project.description import FILE
+from bench.project.inspection import Page
 from bench.project.under_test import UnderTest
 
 HOME = "/"
 # A page that raises an exception may lack rows or files alone.
 CORRECT = "correct it, make what it needs by a command (setup, build in [tool.benchapp])"
 OF_DATABASE = re.compile("OperationalError|ProgrammingError")
-
-
-class _Rendered(msgspec.Struct, frozen=True):
-    """What `renderpages` says of a page that matters here."""
-
-    status: int
-    location: str | None = None
-    error: str | None = None
-
-    @property
-    def words(self) -> str:
-        """`redirects to /en/`, or `is answered with status 500: KeyError: 'x' (shop/views.py:7)`."""
-        if self.location:
-            return f"redirects to {self.location}"
-        return f"is answered with status {self.status}" + (f": {self.error}" if self.error else "")
 
 
 def require_page(project: UnderTest, its_rows: bool) -> None:
@@ -42,7 +27,7 @@ def require_page(project: UnderTest, its_rows: bool) -> None:
     pages = project.facts.pages if project.overlaid else ()
     page = next((page for page in pages if page.path == project.health), None)
     if page and page.status != 200 and (page.location or its_rows):
-        _refuse(project, page.path, _Rendered(page.status, page.location, page.error))
+        _refuse(project, page)
 
 
 def require(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
@@ -65,20 +50,19 @@ def _require(project: UnderTest, url: str, env: dict[str, str], identity: Identi
     environment = {**commands.site_environment(project, url, project.var), **env}
     answer = commands.manage(project, asked, url, identity, env=environment)
     # What the project prints itself stands before.
-    pages = msgspec.json.decode(answer.strip().rpartition("\n")[2], type=dict[str, _Rendered])
-    for path in named:
-        page = pages[path]
-        if page.status >= 500 or (path == project.health and page.status != 200):
-            _refuse(project, path, page)
-    home = pages[HOME]
-    return (f"GET {HOME} {home.words}",) if home.status >= 500 else ()
+    rendered = json.loads(answer.strip().rpartition("\n")[2])
+    pages = [Page(path, it["status"], it.get("location"), error=it.get("error")) for path, it in rendered.items()]
+    for page in pages:
+        if page.path in named and (page.status >= 500 or (page.path == project.health and page.status != 200)):
+            _refuse(project, page)
+    return tuple(f"GET {page.path} {page.words}" for page in pages if page.path == HOME and page.status >= 500)
 
 
-def _refuse(project: UnderTest, path: str, page: _Rendered) -> NoReturn:
+def _refuse(project: UnderTest, page: Page) -> NoReturn:
     remedy = f'name a page that answers 200: health = "/..." in [tool.benchapp] of {FILE}'
     left = project.facts.migrations_left if project.overlaid and not project.description.generated else 0
     if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
         remedy = f"{left} migrations are not applied to its database: run ./manage.py migrate"
     elif page.error:
         remedy = f"{CORRECT}, or {remedy}"
-    raise BenchError(f"{project.folder}: GET {path} {page.words}; {remedy}")
+    raise BenchError(f"{project.folder}: GET {page.path} {page.words}; {remedy}")

@@ -36,13 +36,13 @@ class Page(msgspec.Struct, frozen=True):
 
     path: str
     status: int
-    location: str | None
-    vary: str | None
-    cache_control: str | None
-    cookies: tuple[str, ...]
-    session_read: bool
-    session_written: bool
-    queries: int
+    location: str | None = None
+    vary: str | None = None
+    cache_control: str | None = None
+    cookies: tuple[str, ...] = ()
+    session_read: bool = False
+    session_written: bool = False
+    queries: int = 0
     headers: dict[str, str] = {}
     causes: dict[str, str] = {}
     error: str | None = None
@@ -59,8 +59,10 @@ class Page(msgspec.Struct, frozen=True):
         return found[1] if found else ""
 
     @property
-    def status_words(self) -> str:
-        """`is answered with status 500: KeyError: 'x' (shop/views.py:7)`."""
+    def words(self) -> str:
+        """`redirects to /en/`, or `is answered with status 500: KeyError: 'x' (shop/views.py:7)`."""
+        if self.location:
+            return f"redirects to {self.location}"
         return f"is answered with status {self.status}" + (f": {self.error}" if self.error else "")
 
 

@@ -38,7 +38,7 @@ def of_pages(project: Project, facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 "blocks",
                 "public",
-                f"GET {page.path}, named as public, {page.status_words}" + ("" if page.error else ", not 200"),
+                f"GET {page.path}, named as public, {page.words}" + ("" if page.error else ", not 200"),
                 f"{CORRECT}, or {remedy}" if page.error else remedy,
                 f"{DOCS}/topics/http/urls/",
                 page.cause_of_error,
@@ -53,7 +53,6 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
     fitting = (url for url in facts.urls if HEALTH.search(url) and PARAMETER not in url and not OF_A_TOOL.search(url))
     unnamed = "" if HEALTH.search(project.description.health) else next(fitting, "")
     if health and health.status != 200:
-        ends = f" to {health.location}, not 200" if health.location else "" if health.error else ", not 200"
         path = unnamed or (health.location if PLAIN.fullmatch(health.location or "") else "") or "/..."
         remedy = f'name a path that answers 200: health = "{path}" in [tool.benchapp] of {FILE}'
         if health.path == "/" and (login := _login(facts)):
@@ -63,7 +62,7 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "blocks",
             "health",
-            f"GET {health.path} {health.status_words}{ends}",
+            f"GET {health.path} {health.words}" + ("" if health.error else ", not 200"),
             f"{CORRECT}, or {remedy}" if health.error else remedy,
             "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
             health.cause_of_error,

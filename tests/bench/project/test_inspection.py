@@ -234,7 +234,7 @@ def test_pages_are_asked_for_as_they_are_served(new_project):
     facts = inspection.inspect(description.read(folder))
     # Neither Django's page of congratulations nor an error over names of files that nobody has collected.
     assert [page.status for page in facts.pages] == [404, 200, 404, 500, 200]
-    assert re.fullmatch(r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", facts.pages[3].status_words)
+    assert re.fullmatch(r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", facts.pages[3].words)
     assert (facts.debug, facts.allowed_hosts, facts.static_hashed) == (True, (), True)
     assert facts.media_root == str(folder / "media")
     assert [(path.name, path.read_text()) for path in (folder / "media" / "old").iterdir()] == [("there", "x" * 200)]
