@@ -48,7 +48,7 @@ def site_environment(project: UnderTest, database_url: str, home: Path) -> dict[
 
 def interpreter(project: UnderTest, identity: Identity) -> Interpreter:
     """The one that runs the project's commands as this user."""
-    return Interpreter(identity.prefix, project.python, project.manage_py)
+    return Interpreter(identity.prefix, project.python, project.folder / "manage.py")
 
 
 def warm_up(project: UnderTest) -> None:

@@ -37,14 +37,13 @@ def require(project: UnderTest, url: str, env: dict[str, str], identity: Identit
     Each set of settings and database is asked once. Returns a note where its home page is an error that nobody has
     named. The kit's own site is not asked.
     """
+    if not project.recorded:
+        return ()
     question = ("health", url, tuple(sorted(env.items())))
-    if project.recorded and question not in project.memo:
-        project.memo[question] = _require(project, url, env, identity)
-    found: tuple[str, ...] = project.memo.get(question, ())
-    return found
+    return project.once(question, lambda: _note_on_home(project, url, env, identity))
 
 
-def _require(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
+def _note_on_home(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
     named = list(dict.fromkeys((project.health, project.ready, *project.description.public)))
     asked = ["renderpages", *dict.fromkeys((*named, HOME))]
     environment = {**commands.site_environment(project, url, project.var), **env}

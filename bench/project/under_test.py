@@ -6,9 +6,10 @@ import functools
 import hashlib
 import json
 import re
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from bench import paths, programs
@@ -21,6 +22,7 @@ from bench.project.description import FILE, Description, Project
 from bench.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
 from bench.project.layered import Layered, environment
 
+Found = TypeVar("Found")
 # Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
 OVERLAY = "benchapp.serving.settings"
 PROBED = "bench.inside.serving.settings"
@@ -49,19 +51,42 @@ OF_ONE_ANSWER = frozenset(
 
 
 @dataclass(frozen=True)
-class Interpreted:
-    """A project with the environment that its servers and commands run in."""
+class UnderTest:
+    """A project as the kit serves it.
+
+    layered   the environment of its servers; None where the kit's own serves
+    var       where the kit keeps what it makes for the project: static files, databases, logs
+    recorded  its folder as results have it, where --project named it: its databases are somebody's; else empty
+    memo      what has been found out about it already, by question; shared by all its Pythons
+    """
 
     project: Project
     layered: Layered | None
     var: Path
     recorded: str = ""
-    memo: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, question: Hashable, ask: Callable[[], Found]) -> Found:
+        """The answer to a question, which is asked once."""
+        if question not in self.memo:
+            self.memo[question] = ask()
+        found: Found = self.memo[question]
+        return found
 
     @property
     def folder(self) -> Path:
         """Where its manage.py is."""
         return self.project.folder
+
+    @property
+    def description(self) -> Description:
+        return self.project.description
+
+    @property
+    def described(self) -> str:
+        """The file of its description as results have it; empty where that is its own."""
+        file = self.project.described
+        return "" if file == self.folder / FILE else str(file)
 
     @property
     def has_environment(self) -> bool:
@@ -85,36 +110,11 @@ class Interpreted:
             return programs.OWN
         return tuple(dict.fromkeys((self.layered.venv, self.layered.kit)))
 
-    @property
-    def reads(self) -> tuple[Path, ...]:
-        """The folders that its servers must be able to read besides those of the kit."""
-        own = (self.folder,) if self.recorded else ()
-        return (*own, self.layered.base, *map(Path, self.layered.sites)) if self.layered and self.layered.sites else own
-
     def worker(self, folder: Path = paths.PROJECT) -> Identity:
-        """The user that its servers and commands run as, able to reach `folder`."""
-        return worker(folder, self.reads)
-
-
-@dataclass(frozen=True)
-class UnderTest(Interpreted):
-    """A project as the kit serves it.
-
-    layered   the environment of its servers; None where the kit's own serves
-    var       where the kit keeps what it makes for the project: static files, databases, logs
-    recorded  its folder as results have it, where --project named it: its databases are somebody's; else empty
-    memo      what has been found out about it already, such as settings that are right; shared by all its Pythons
-    """
-
-    @property
-    def described(self) -> str:
-        """The file of its description as results have it; empty where that is its own."""
-        file = self.project.described
-        return "" if file == self.folder / FILE else str(file)
-
-    @property
-    def description(self) -> Description:
-        return self.project.description
+        """The user that its servers and commands run as, able to reach `folder`, its own and those of its packages."""
+        own = (self.folder,) if self.recorded else ()
+        packages = (self.layered.base, *map(Path, self.layered.sites)) if self.layered and self.layered.sites else ()
+        return worker(folder, (*own, *packages))
 
     def served_by(self, version: str) -> UnderTest:
         """The project served by another Python; as it is where the version is empty.
@@ -133,10 +133,6 @@ class UnderTest(Interpreted):
     def by_the_instrument(self) -> UnderTest:
         """The project run by the instrument's own Python, unless it has an environment: one fills all databases."""
         return self if self.has_environment else replace(self, layered=None)
-
-    @property
-    def manage_py(self) -> Path:
-        return self.folder / "manage.py"
 
     @property
     def static_root(self) -> Path:
@@ -170,18 +166,7 @@ class UnderTest(Interpreted):
 
     @functools.cached_property
     def names(self) -> dict[str, Any]:
-        """What templates need to know of the project.
-
-        wsgi, asgi               module and name of each application, `module:name`; empty without one
-        wsgi_module, wsgi_name   the parts of `wsgi`; of `asgi` the same
-        wsgi_folder, wsgi_file   where the module is, relative to the project; of `asgi` the same
-        static_url, static_path  the path of static files, with a slash at the end and without
-        media_url                the path of uploaded files; empty without them
-        protected_url            the path of those that a view has the web server send; empty without them
-        session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
-        health_paths             the paths of health checks
-        health_re                a regular expression (PCRE) of them, without the slash before them
-        """
+        """What templates need to know of the project: see `_names`."""
         return _names(self)
 
     @property
@@ -233,43 +218,47 @@ class UnderTest(Interpreted):
             return f"the project has no {interface.upper()} application; name it as {interface} in [tool.benchapp]"
         return ""
 
-    @property
-    def page_headers(self) -> dict[str, str]:
-        """The headers that all its public pages have, and Vary: Cookie, for servers that answer with a stored body.
-
-        Those whose value a server's configuration might read as more than text are left out: no such page is stored.
-        """
-        return _page_headers(self)
-
 
 def _names(project: UnderTest) -> dict[str, Any]:
-    wsgi, asgi, static_url = _applications(project)
-    checks = health_paths(project)
+    """What templates need to know of a project.
+
+    wsgi, asgi               module and name of each application, `module:name`; empty without one
+    wsgi_module, wsgi_name   the parts of `wsgi`; of `asgi` the same
+    wsgi_folder, wsgi_file   where the module is, relative to the project; of `asgi` the same
+    static_url, static_path  the path of static files, with a slash at the end and without
+    media_url                the path of uploaded files; empty without them
+    protected_url            the path of those that a view has the web server send; empty without them
+    session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
+    health_paths             the paths of health checks
+    health_re                a regular expression (PCRE) of them, without the slash before them
+    """
+    said, checks = project.description, health_paths(project)
+    applications = {"wsgi": said.wsgi or "", "asgi": said.asgi or ""}
+    static_url, media_url, cookies = "/static/", "", (SESSION_COOKIE, CSRF_COOKIE)
+    if project.overlaid or not said.wsgi:
+        applications, static_url = project.facts.application, project.facts.static_url or static_url
+    if project.overlaid:
+        media_url, cookies = project.facts.media_url or "", (project.facts.session_cookie, project.facts.csrf_cookie)
+    if not re.fullmatch(r"(/[\w-]+)+/", static_url):
+        raise BenchError(
+            f"{project.folder}: STATIC_URL is {static_url!r}: only a path such as /static/ can be served here; set one "
+            "where it is measured, by a variable of env_file"
+        )
+    for name in cookies:
+        if not re.fullmatch(r"[\w-]+", name):
+            raise BenchError(f"{project.folder}: a cookie is called {name!r}: use letters, digits, hyphens and _ only")
     return {
-        **_parts(project.project, "wsgi", wsgi),
-        **_parts(project.project, "asgi", asgi),
+        **_parts(project.project, "wsgi", applications.get("wsgi", "")),
+        **_parts(project.project, "asgi", applications.get("asgi", "")),
         "static_url": static_url,
         "static_path": static_url[:-1],
-        "media_url": (project.facts.media_url or "") if project.overlaid else "",
-        "protected_url": project.description.protected,
-        **_cookies(project),
+        "media_url": media_url,
+        "protected_url": said.protected,
+        "session_cookie": cookies[0],
+        "csrf_cookie": cookies[1],
         "health_paths": checks,
         "health_re": "|".join(path[1:].replace(".", "[.]") for path in checks),
     }
-
-
-def _applications(project: UnderTest) -> tuple[str, str, str]:
-    said = project.description
-    if said.reads_environment and said.wsgi:
-        return said.wsgi, said.asgi or "", "/static/"
-    found = project.facts
-    url = found.static_url or "/static/"
-    if not re.fullmatch(r"(/[\w-]+)+/", url):
-        raise BenchError(
-            f"{project.folder}: STATIC_URL is {url!r}: only a path such as /static/ can be served here; set one where "
-            "it is measured, by a variable of env_file"
-        )
-    return found.application.get("wsgi", ""), found.application.get("asgi", ""), url
 
 
 def _parts(project: Project, interface: str, application: str) -> dict[str, str]:
@@ -287,16 +276,6 @@ def _parts(project: Project, interface: str, application: str) -> dict[str, str]
     }
 
 
-def _cookies(project: UnderTest) -> dict[str, str]:
-    if not project.overlaid:
-        return {"session_cookie": SESSION_COOKIE, "csrf_cookie": CSRF_COOKIE}
-    found = {"session_cookie": project.facts.session_cookie, "csrf_cookie": project.facts.csrf_cookie}
-    for name in found.values():
-        if not re.fullmatch(r"[\w-]+", name):
-            raise BenchError(f"{project.folder}: a cookie is called {name!r}: use letters, digits, hyphens and _ only")
-    return found
-
-
 def renamed(env: dict[str, str]) -> dict[str, str]:
     """The kit's variables under names that mean nothing in the settings of another project."""
     return {f"{PREFIX}{name}" if name in SHARED_NAMES else name: value for name, value in env.items()}
@@ -307,7 +286,11 @@ def health_paths(project: UnderTest) -> tuple[str, ...]:
     return tuple(filter(PLAIN.fullmatch, project.description.health_checks)) or NO_PAGES
 
 
-def _page_headers(project: UnderTest) -> dict[str, str]:
+def page_headers(project: UnderTest) -> dict[str, str]:
+    """The headers that all its public pages have, and Vary: Cookie, for servers that answer with a stored body.
+
+    Those whose value a server's configuration might read as more than text are left out: no such page is stored.
+    """
     checks, found = project.description.health_checks, project.facts.pages
     pages = [page for page in found if page.status == 200 and page.path not in checks and page.is_html]
     first = pages[0].headers if pages else {}
@@ -319,7 +302,7 @@ def _page_headers(project: UnderTest) -> dict[str, str]:
 
 def page_environment(project: UnderTest) -> dict[str, str]:
     """What the settings laid over a project read of its pages."""
-    headers = quote(json.dumps(project.page_headers, separators=(",", ":")))
+    headers = quote(json.dumps(page_headers(project), separators=(",", ":")))
     health = json.dumps(health_paths(project), separators=(",", ":"))
     return {"BENCHAPP_PAGE_HEADERS": headers, "BENCHAPP_HEALTH_PATHS": health, **project.description.environment}
 

@@ -71,10 +71,7 @@ def workloads(project: UnderTest) -> dict[str, Workload]:
 
     A source may be large: it is read once. Raises BenchError for one that cannot be read.
     """
-    if "workloads" not in project.memo:
-        project.memo["workloads"] = _read_all(project)
-    found: dict[str, Workload] = project.memo["workloads"]
-    return found
+    return project.once("workloads", lambda: _read_all(project))
 
 
 def workload(project: UnderTest, name: str) -> Workload:

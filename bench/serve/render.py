@@ -132,7 +132,7 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
         context |= {"bind": context["listen"].host, "port": context["listen"].port}
     context["bypass_re"] = under_test.bypass_re(case.project, context["probed"])
     if case.project.overlaid:
-        context["page_headers"] = case.project.page_headers
+        context["page_headers"] = under_test.page_headers(case.project)
     # Only layers can have put a server in front of it.
     context["outermost"] = server.name == case.stack.servers[-1].name
     if index + 1 < len(chain):

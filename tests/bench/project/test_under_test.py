@@ -9,7 +9,7 @@ import pytest
 
 from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.project.under_test import bypass_re, open_project, recorded_project
+from bench.project.under_test import bypass_re, open_project, page_headers, recorded_project
 from bench.serve.case import CannotRun, resolve
 
 pytestmark = pytest.mark.usefixtures("own_var")
@@ -35,9 +35,9 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert (found.names["wsgi_folder"], found.names["wsgi_file"]) == ("shop", "wsgi.py")
     assert (found.names["static_url"], found.names["static_path"]) == ("/assets/", "/assets")
     assert (found.names["session_cookie"], found.names["csrf_cookie"]) == ("shop_session", "csrftoken")
-    assert found.page_headers["X-Frame-Options"] == "DENY" and "Content-Type" not in found.page_headers
+    assert page_headers(found)["X-Frame-Options"] == "DENY" and "Content-Type" not in page_headers(found)
     # None of its pages has it, but a server that answers with a stored page looks at the cookie.
-    assert found.page_headers["Vary"] == "Cookie" and "Vary" not in found.facts.pages[0].headers
+    assert page_headers(found)["Vary"] == "Cookie" and "Vary" not in found.facts.pages[0].headers
     env = found.environment({"DATABASE_URL": "x", "CACHING_SITE_MIDDLEWARE": "1", "SECRET_KEY": "y"})
     assert env["BENCHAPP_DATABASE_URL"] == "x" and "DATABASE_URL" not in env and "SECRET_KEY" not in env
     assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == (
