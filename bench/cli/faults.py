@@ -16,7 +16,6 @@ from bench.cli.stops import made
 from bench.errors import BenchError
 from bench.faults import begin, judge, table
 from bench.faults.kinds import FAULTS
-from bench.measure.plan import Request
 from bench.measure.printer import Printer, say
 from bench.records.faults import GROUPS
 from bench.records.folder import read_faults
@@ -56,19 +55,33 @@ def main(args: argparse.Namespace) -> int:
         return options.print_names(faults, args.json)
     if not args.resume:
         options.check_write(args)
-    if args.dry_run:
-        return _print_plan(args)
-    printer = Printer(sys.stderr if args.json else None)
+    if args.dry_run and args.resume:
+        raise BenchError("--dry-run shows the plan of new faults; leave out --resume")
+    if args.dry_run and args.json:
+        raise BenchError("--dry-run prints lines for people; leave out --json")
+    project = options.project_of(args)
     if args.resume:
         asked.refuse_with_resume(args, *PLAN_ARGUMENTS)
-        planned = begin.resumed(args.resume, options.project_of(args), args.database)
+        planned = begin.resumed(args.resume, project, args.database)
     else:
-        planned = begin.planned(_request(args), _names(args))
-    session = planned.session(args.to, args.write, printer)
+        stacks = tuple(dict.fromkeys(args.stacks))
+        request = asked.request(args, project, stacks=stacks, pythons=options.one_python(args))
+        planned = begin.planned(request, tuple(dict.fromkeys(args.fault or ())))
+    if args.dry_run:
+        for line in planned.words:
+            say(line)
+        return 0
+    return carry_out(planned, args.to, args.write, args.json)
+
+
+def carry_out(planned: begin.PlannedFaults, to: Path | None, may_write: bool = False, as_json: bool = False) -> int:
+    """Make what was planned, and print the outcomes; returns the exit status of `faults`."""
+    printer = Printer(sys.stderr if as_json else None)
+    session = planned.session(to, may_write, printer)
     with printer:
-        also = " --write" if args.write else ""
+        also = " --write" if may_write else ""
         stopped = made("faults", session.journal, partial(planned.go, session), also)
-    return stopped or _show(session.journal.folder.directory, args.json)
+    return stopped or _show(session.journal.folder.directory, as_json)
 
 
 def _show(directory: Path, as_json: bool) -> int:
@@ -84,23 +97,3 @@ def _show(directory: Path, as_json: bool) -> int:
     for line in missing:
         print(f"bench faults: {line}", file=sys.stderr)
     return 1 if missing or any(outcome.status in ("failed", "voided") for outcome in outcomes) else 0
-
-
-def _print_plan(args: argparse.Namespace) -> int:
-    """Print what would be made, without starting or writing anything."""
-    if args.resume:
-        raise BenchError("--dry-run shows the plan of new faults; leave out --resume")
-    if args.json:
-        raise BenchError("--dry-run prints lines for people; leave out --json")
-    for line in begin.planned(_request(args), _names(args)).words:
-        say(line)
-    return 0
-
-
-def _request(args: argparse.Namespace) -> Request:
-    stacks = tuple(dict.fromkeys(args.stacks))
-    return asked.request(args, options.project_of(args), stacks=stacks, pythons=options.one_python(args))
-
-
-def _names(args: argparse.Namespace) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(args.fault or ()))

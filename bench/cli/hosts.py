@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from bench.cli import options
 from bench.hosts import reach
 from bench.hosts.reach import Found
 from bench.production import inventory
@@ -13,20 +13,8 @@ from bench.production import inventory
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hosts`."""
     verbs = parser.add_subparsers(title="what to do", required=True, metavar="WHAT", dest="what", prog=parser.prog)
-    add_inventory(verbs.add_parser("check", help="what the hosts of an inventory lack"), required=True)
-
-
-def add_inventory(
-    parser: argparse.ArgumentParser, what: str = "for the hosts of an Ansible inventory", required: bool = False
-) -> None:
-    """`--inventory`; the value is a path, or None."""
-    parser.add_argument(
-        "--inventory",
-        required=required,
-        type=Path,
-        metavar="FILE",
-        help=what,
-    )
+    check = verbs.add_parser("check", help="what the hosts of an inventory lack")
+    options.add_inventory(check, "for the hosts of an Ansible inventory", required=True)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -44,15 +44,8 @@ class OneScreen(argparse.HelpFormatter):
         self, usage: str | None, actions: Iterable[argparse.Action], groups: Any, prefix: str | None = None
     ) -> None:
         """As argparse's, with `[options]` for all that may be left out."""
-        named = [action for action in actions if not action.option_strings or action.required]
-        super().add_usage(f"{self._prog} [options] {self._format_usage_of(named)}".rstrip(), [], [], prefix)
-
-    def _format_usage_of(self, actions: list[argparse.Action]) -> str:
-        words = [self._format_args(action, str(action.metavar or action.dest)) for action in actions]
-        return " ".join(
-            f"{action.option_strings[0]} {text}" if action.option_strings else text
-            for action, text in zip(actions, words, strict=True)
-        )
+        self._prog += " [options]"
+        super().add_usage(usage, [item for item in actions if not item.option_strings or item.required], [], prefix)
 
 
 class Parser(argparse.ArgumentParser):

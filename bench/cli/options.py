@@ -68,10 +68,7 @@ def add_served(
 def add_project(parser: argparse._ActionsContainer) -> None:
     """`--project` and `--describe`; the values are a folder and a file, or None."""
     parser.add_argument(
-        "--project",
-        type=Path,
-        metavar="PATH",
-        help="folder of another project (default: the kit's site)",
+        "--project", type=Path, metavar="PATH", help="folder of another project (default: the kit's site)"
     )
     parser.add_argument(
         "--describe", type=Path, metavar="FILE", help="file with its [tool.benchapp], if not pyproject.toml"
@@ -92,14 +89,11 @@ def _add_database(group: argparse._ActionsContainer, default: str) -> None:
 
 
 def _add_values(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--env", action="append", default=[], metavar="K=V", help="a variable of the site (repeatable)")
-    group.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="N=V",
-        help="a value, such as processes=5 (repeatable)",
-    )
+    for option, metavar, what in (
+        ("--env", "K=V", "a variable of the site"),
+        ("--set", "N=V", "a value, such as processes=5"),
+    ):
+        group.add_argument(option, action="append", default=[], metavar=metavar, help=f"{what} (repeatable)")
 
 
 def project_of(args: argparse.Namespace) -> UnderTest:
@@ -139,33 +133,19 @@ def _add_named(
 
 
 def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
-    """`--workload`; help and completion name those of the project on the command line."""
-    names = _workloads_of_line(sys.argv[1:])
-    known = _few(names) or "a workload of the project"
-    repeatable = "repeatable; " if how else ""
-    action = parser.add_argument(
-        "--workload",
-        metavar="W",
-        help=f"{known} ({repeatable}default: {names[0] if names else 'the first'})",
-        **how,
-    )
-    completed(action, lambda given: _workloads(given.project, given.describe))
-
-
-def _few(names: list[str]) -> str:
-    """Names for a line of help: each also comes with a connection for each request."""
-    own = [name for name in names if not name.endswith(workload.CLOSE)]
-    return ", ".join(own) + (f"; also NAME{workload.CLOSE}" if len(own) < len(names) else "")
-
-
-def _workloads_of_line(words: list[str]) -> list[str]:
-    """The workloads of the project that a command line names, before it is parsed."""
+    """`--workload`; help and completion name those of the project on the command line, which is not parsed yet."""
     given = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     add_project(given)
+    names: list[str] = []
     with contextlib.suppress(argparse.ArgumentError):
-        found, _ = given.parse_known_args(words)
-        return _workloads(found.project, found.describe)
-    return []
+        found, _ = given.parse_known_args(sys.argv[1:])
+        names = _workloads(found.project, found.describe)
+    own = [name for name in names if not name.endswith(workload.CLOSE)]
+    # Each also comes with a connection for each request.
+    known = f"{', '.join(own)}; also NAME{workload.CLOSE}" if own else "a workload of the project"
+    default = f"{'repeatable; ' if how else ''}default: {own[0] if own else 'the first'}"
+    action = parser.add_argument("--workload", metavar="W", help=f"{known} ({default})", **how)
+    completed(action, lambda given: _workloads(given.project, given.describe))
 
 
 def _workloads(folder: Path | None, describe: Path | None) -> list[str]:
@@ -191,10 +171,7 @@ def add_guard(parser: argparse.ArgumentParser, usual: Mapping[str, float] = guar
     """`--guard`; the value is a list of NAME=BOUND, or None. `usual` are the guards that there are."""
     bounds = ", ".join(f"{name}={bound:g}" for name, bound in usual.items())
     parser.add_argument(
-        "--guard",
-        action="append",
-        metavar="G=BOUND",
-        help=f"bound of a guard, or off (repeatable): {bounds}",
+        "--guard", action="append", metavar="G=BOUND", help=f"bound of a guard, or off (repeatable): {bounds}"
     )
 
 
@@ -213,17 +190,18 @@ def print_names(found: list[dict[str, str]], as_json: bool) -> int:
     return 0
 
 
-def add_to(parser: argparse.ArgumentParser) -> None:
-    """`--to`: where the results go; a Path or None."""
-    parser.add_argument(
-        "--to", type=results_folder, metavar="DIR", help="folder of the results (default: results/DATE-TIME)"
-    )
-
-
 def add_folder(parser: argparse.ArgumentParser, what: str) -> None:
     """`--to` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None."""
-    add_to(parser)
-    parser.add_argument("--resume", type=results_folder, metavar="DIR", help=f"resume the {what} in that folder")
+    for option, words in (
+        ("--to", "folder of the results (default: results/DATE-TIME)"),
+        ("--resume", f"resume the {what} in that folder"),
+    ):
+        parser.add_argument(option, type=results_folder, metavar="DIR", help=words)
+
+
+def add_inventory(parser: argparse.ArgumentParser, what: str, required: bool = False) -> None:
+    """`--inventory`; the value is a path, or None."""
+    parser.add_argument("--inventory", required=required, type=Path, metavar="FILE", help=what)
 
 
 def results_folder(text: str) -> Path:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from bench.catalog import catalog, values
 from bench.cli import options
-from bench.cli.hosts import add_inventory
 from bench.errors import BenchError
 from bench.production import advice, containers, hosts, inventory
 from bench.production import host as one_host
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as", dest="form", choices=forms, metavar="F", help=f"{', '.join(forms)} (default: {SYSTEMD})"
     )
-    add_inventory(parser)
+    options.add_inventory(parser, "for the hosts of an Ansible inventory")
     parser.add_argument("--force", action="store_true", help="also a stack that nobody should deploy")
     options.add_served(parser)
 

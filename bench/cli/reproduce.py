@@ -8,20 +8,22 @@ import argparse
 import contextlib
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from bench import paths
 from bench.catalog import catalog, fit
 from bench.cli import asked, faults, options, run
 from bench.errors import BenchError
+from bench.faults import begin as begin_faults
 from bench.faults import judge
-from bench.measure import guards
+from bench.measure import begin, guards
 from bench.measure.instrument import Instrument
+from bench.measure.plan import Request
 from bench.measure.printer import Printer, say
 from bench.measure.session import new_folder, now
-from bench.project.under_test import open_project
+from bench.project.under_test import UnderTest, open_project
 from bench.records.folder import RUN_FILE, read_info, read_run
 from bench.reproduce import folder, page
 from bench.reproduce.conclusions import conclusions
@@ -133,20 +135,22 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
     begun = (at / RUN_FILE).exists()
     if begun and read_info(at).finished_at:
         return done, int(any(trial.status == "failed" for trial in read_run(at).trials))
+    instrument = instrument or Instrument(open_project(), thorough=part.thorough)
     try:
-        if begun:
-            words = ["--resume", str(at)]
-        else:
-            asked, notes = (FALLBACK, ()) if part.faults else _database(part)
-            done = replace(done, notes=notes)
-            words = [*words_of(part), "--database", asked, "--to", str(at), *_guards(record, part)]
+        rows, notes = (FALLBACK, ()) if part.faults else _database(part)
+        request = request_of(part, instrument.project, database=rows, guards=_guards(record, part))
+        done = done if begun else replace(done, notes=notes)
         if part.faults:
-            status = faults.main(_parsed(faults, words))
+            if begun:
+                planned = begin_faults.resumed(at, instrument.project, None)
+            else:
+                planned = begin_faults.planned(request, tuple(part.faults))
+            status = faults.carry_out(planned, at)
             return done, status if status > STOPPED else 0
+        new = begin.resumed(at, None, instrument) if begun else begin.planned(request, instrument)
         # Nobody watches: interference passes, and what it voids is made again or left out. A conclusion may be about a
         # check that `run` leaves out.
-        args = _parsed(run, [*words, "--keep-going"])
-        return done, run.main(args, instrument or Instrument(open_project(), thorough=part.thorough))
+        return done, run.carry_out(new, at, keep_going=True)
     except BenchError as error:
         if (at / RUN_FILE).exists():
             raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {directory}") from None
@@ -154,23 +158,27 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
         return replace(done, reason=NOTHING.sub("", str(error))), 0
 
 
-def _guards(record: Reproduction, part: Part) -> list[str]:
+def request_of(part: Part, project: UnderTest, **more: Any) -> Request:
+    """What a part asks for, database and guards apart."""
+    return Request(
+        project,
+        stacks=tuple(part.stacks),
+        layers=part.layers,
+        workloads=tuple(part.workloads),
+        levels=tuple(part.levels),
+        sizes=part.sizes,
+        changes=tuple(part.set),
+        rounds=part.rounds,
+        duration_s=part.duration_s or None,
+        command=asked.command_line(),
+        **more,
+    )
+
+
+def _guards(record: Reproduction, part: Part) -> tuple[str, ...]:
     """The guards of a reproduction that a part has."""
     known = judge.BOUNDS if part.faults else guards.BOUNDS
-    return _each("--guard", [guard for guard in record.guards if guard.partition("=")[0] in known])
-
-
-def words_of(part: Part) -> list[str]:
-    """The arguments of `run` or `faults` that make a part, database and folder apart."""
-    if part.faults:
-        return [*part.stacks, *_each("--fault", part.faults), "--rounds", str(part.rounds)]
-    several = ("stack", "layer", "workload", "level", "size")
-    words = [word for name in several for word in _each(f"--{name}", getattr(part, f"{name}s"))]
-    return [*words, *_each("--set", part.set), "--rounds", str(part.rounds), "--duration", str(part.duration_s)]
-
-
-def _each(option: str, values: Iterable[object]) -> list[str]:
-    return [word for value in values for word in (option, str(value))]
+    return tuple(guard for guard in record.guards if guard.partition("=")[0] in known)
 
 
 def _database(part: Part) -> tuple[str, tuple[str, ...]]:
@@ -184,9 +192,3 @@ def _database(part: Part) -> tuple[str, tuple[str, ...]]:
     if part.own_database:
         raise BenchError(f"{part.database} is not installed: {', '.join(missing)}")
     return FALLBACK, (f"{part.database} is not installed ({', '.join(missing)}): {FALLBACK} replaces it",)
-
-
-def _parsed(command: object, words: Iterable[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench reproduce")
-    command.add_arguments(parser)  # type: ignore[attr-defined]
-    return parser.parse_args(list(words))

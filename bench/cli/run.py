@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import ssl
 from pathlib import Path
 
 from bench import load
-from bench.cli import asked, options, run_inventory
+from bench.cli import asked, options
 from bench.cli.stops import made
 from bench.errors import BenchError
 from bench.hosts import begin as on_hosts
+from bench.hosts import host_record
+from bench.hosts.front import Front
+from bench.hosts.place import DeployedHosts
 from bench.interrupt import Interrupts
 from bench.measure import begin, plan, replay
 from bench.measure.begin import PlannedRun
 from bench.measure.instrument import Instrument
+from bench.measure.plan import Request
 from bench.measure.printer import say
 from bench.measure.progress import case_words
+from bench.production import inventory
 from bench.project.pythons import choose
 from bench.records.folder import read_run
 from bench.report import write
@@ -25,6 +31,11 @@ from bench.stats import MARGIN
 PLAN_ARGUMENTS = (
     *("--stack", "--layer", "--workload", "--level", "--rate", "--rounds", "--duration", "--size", "--tool", "--to"),
     *("--env", "--set", "--python", "--margin", "--guard", "--capacity", "--until", "--budget"),
+)
+# Options that have no say in what is deployed elsewhere.
+NOT_ON_HOSTS = (
+    *("--size", "--database", "--project", "--until", "--budget"),
+    *("--env", "--set", "--python", "--keep-going"),
 )
 
 
@@ -42,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"ignore smaller differences (default: {MARGIN})",
     )
     options.add_guard(parser)
-    run_inventory.add_arguments(parser)
+    options.add_inventory(parser, "what is deployed on the hosts of an Ansible inventory")
 
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
@@ -69,11 +80,7 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="requests a second instead (repeatable); x1: as recorded",
     )
-    parser.add_argument(
-        "--capacity",
-        metavar="LIMIT",
-        help="find the highest rate within a latency: p95=200ms",
-    )
+    parser.add_argument("--capacity", metavar="LIMIT", help="find the highest rate within a latency: p95=200ms")
     _add_rounds(parser)
     parser.add_argument(
         "--duration",
@@ -82,10 +89,7 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         help=f"of a trial (default: {plan.DURATION_S}; {plan.CAPACITY_DURATION_S} with --capacity)",
     )
     parser.add_argument(
-        "--tool",
-        choices=load.CHOICES,
-        metavar="T",
-        help="wrk, ab or siege (default: the best that is installed)",
+        "--tool", choices=load.CHOICES, metavar="T", help="wrk, ab or siege (default: the best that is installed)"
     )
 
 
@@ -97,16 +101,10 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
         help=f"trials of each case (default: {plan.ROUNDS}; until decided {plan.ROUNDS_UNTIL_DECIDED})",
     )
     parser.add_argument(
-        "--until",
-        choices=["decided"],
-        metavar="decided",
-        help="drop cases that cannot win, until one leads or all tie",
+        "--until", choices=["decided"], metavar="decided", help="drop cases that cannot win, until one leads or all tie"
     )
     parser.add_argument(
-        "--budget",
-        type=options.seconds,
-        metavar="TIME",
-        help="begin no round after it, such as 3m; two are made",
+        "--budget", type=options.seconds, metavar="TIME", help="begin no round after it, such as 3m; two are made"
     )
 
 
@@ -120,7 +118,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     pythons = choose(dict.fromkeys(args.python))
     request = asked.request(args, instrument.project, capacity=args.capacity or "", pythons=pythons)
     if args.inventory:
-        site = run_inventory.deployed(args, request)
+        site = _deployed(args, request)
         new = on_hosts.resumed(args.resume, site) if args.resume else on_hosts.planned(request, site)
     elif args.resume:
         new = begin.resumed(args.resume, args.database, instrument)
@@ -128,23 +126,48 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
         new = begin.planned(request, instrument)
     if args.dry_run:
         return _print_plan(new)
-    session = new.session(args.to)
+    return carry_out(new, args.to, args.keep_going)
+
+
+def _deployed(args: argparse.Namespace, request: Request) -> DeployedHosts:
+    """The hosts that are to be measured; raises BenchError for options that have no say, and for other deployments."""
+    asked.refuse(args, NOT_ON_HOSTS, "--inventory measures what is deployed on the hosts")
+    asked.refuse(args, ["--tool"], "--inventory has its own load tool")
+    hosts = inventory.read(args.inventory)
+    found, front = host_record.read(hosts), inventory.front_of(hosts)
+    site = DeployedHosts(request.project, hosts, Front(found, front.address, _trusted(front)))
+    host_record.must_be(found, request.stacks, request.layers)
+    return site
+
+
+def _trusted(front: inventory.Host) -> str:
+    """The certificates in the file that the inventory names for the front; raises BenchError when there are none."""
+    if front.trust is None:
+        return ""
+    try:
+        text = front.trust.read_text("utf-8")
+        ssl.create_default_context().load_verify_locations(cadata=text)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.filename else "no certificates in PEM"
+        where = f"{inventory.TRUST} of {front.name} is {front.trust}"
+        raise BenchError(f"{where}: {why}; name a file such as fullchain.pem") from None
+    return text
+
+
+def carry_out(new: PlannedRun, to: Path | None, keep_going: bool) -> int:
+    """Measure what was planned, and print what to pick, as the report says it; returns the exit status of `run`."""
+    session = new.session(to)
+    directory = session.journal.folder.directory
 
     def go(interrupts: Interrupts) -> int:
-        status = new.go(session, interrupts, args.keep_going)
-        _answer(session.journal.folder.directory)
+        status = new.go(session, interrupts, keep_going)
+        if read_run(directory).trials:
+            found, _ = write.document([directory], directory / write.NAME)
+            for line in found.answer:
+                say(line)
         return status
 
     return made("run", session.journal, go, busy="or now with --keep-going")
-
-
-def _answer(directory: Path) -> None:
-    """Print what to pick, as the report says it."""
-    run = read_run(directory)
-    if run.trials:
-        found, _ = write.document([directory], directory / write.NAME)
-        for line in found.answer:
-            say(line)
 
 
 def _print_plan(new: PlannedRun) -> int:

@@ -40,18 +40,11 @@ VALUES_FILE = "values.toml"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `tune`."""
     options.add_stacks(parser, "stack", nargs="?", metavar="STACK", help="a stack of `list`")
-    parser.add_argument(
-        "--limit",
-        metavar="LIMIT",
-        help="of the latency, such as p95=200ms or p99=1s",
-    )
+    parser.add_argument("--limit", metavar="LIMIT", help="of the latency, such as p95=200ms or p99=1s")
     options.add_workload(parser)
     options.add_served(parser)
     parser.add_argument(
-        "--duration",
-        type=options.count,
-        metavar="SEC",
-        help=f"seconds of a trial (default: {CAPACITY_DURATION_S})",
+        "--duration", type=options.count, metavar="SEC", help=f"seconds of a trial (default: {CAPACITY_DURATION_S})"
     )
     options.add_json(parser)
     options.add_folder(parser, "search")

@@ -28,11 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=options.port_number, metavar="P", help="the port on 127.0.0.1 (default: a free one)"
     )
-    parser.add_argument(
-        "--restart",
-        action="store_true",
-        help="start what dies again, as systemd does, and say so",
-    )
+    parser.add_argument("--restart", action="store_true", help="start what dies again, as systemd does, and say so")
     options.add_served(parser)
 
 

@@ -11,16 +11,18 @@ import time
 from itertools import product
 
 from bench.catalog import catalog, fit, values
-from bench.cli import options, verify_hosts
-from bench.cli.hosts import add_inventory
+from bench.cli import asked, options
 from bench.errors import BenchError, DeploymentError
+from bench.hosts import proofs
+from bench.hosts.deployed import reached
 from bench.measure.printer import Printer, say
 from bench.measure.progress import show_check
+from bench.production import inventory
 from bench.project import commands, pythons
 from bench.project.under_test import UnderTest
 from bench.records.records import GROUPS, NO_LAYER, Outcome, Skip
 from bench.serve import database, deployment
-from bench.serve.case import CannotRun, Case, resolve
+from bench.serve.case import CannotRun, Case, for_files, resolve
 from bench.serve.database import Database
 from bench.verify import table
 from bench.verify.context import Accounts, Context
@@ -34,6 +36,11 @@ UP = "up"
 # Outcomes, skips, and notes for those who read them.
 Found = tuple[list[Outcome], list[Skip], list[str]]
 NEEDS_LAYER = "these checks are made only where there is a layer"
+# Options of a deployment that `verify` itself brings up, or of its own checks.
+NOT_ON_HOSTS = (
+    *("--target", "--project", "--database", "--check", "--group", "--quick"),
+    *("--env", "--python", "--write", "--size"),
+)
 # How long many clients ask at once.
 LOAD_S = 2.5
 
@@ -58,12 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list-checks", action="store_true", help="print the checks, and what each proves")
     options.add_served(parser, layers=True, pythons=True)
     options.add_write(parser, "let checks write")
-    parser.add_argument(
-        "--target",
-        metavar="URL",
-        help="a site of this project that runs already, under --layer",
-    )
-    add_inventory(parser, "what is deployed on the hosts of an inventory")
+    parser.add_argument("--target", metavar="URL", help="a site of this project that runs already, under --layer")
+    options.add_inventory(parser, "what is deployed on the hosts of an inventory")
     options.add_json(parser)
 
 
@@ -80,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
     skips: list[Skip] = []
     notes: list[str] = []
     if args.inventory:
-        outcomes = verify_hosts.verify(args)
+        outcomes = _verify_hosts(args)
     else:
         outcomes, skips, notes = (
             _verify_target(args, selection) if args.target else _verify_deployments(args, selection)
@@ -93,6 +96,29 @@ def main(args: argparse.Namespace) -> int:
         print(f"bench verify: nothing to verify here: {'; '.join(table.by_reason(skips))}", file=sys.stderr)
         return 2
     return 0 if all(item.ok for item in outcomes) else 1
+
+
+def _verify_hosts(args: argparse.Namespace) -> list[Outcome]:
+    """Prove on deployed hosts what a layer promises with several of them.
+
+    Raises BenchError for an option that would do nothing, and for hosts that cannot be asked.
+    """
+    asked.refuse(args, NOT_ON_HOSTS, f"--inventory {args.inventory}: it verifies what is deployed")
+    layers = args.layer or []
+    if len(args.stacks) != 1 or len(layers) != 1:
+        raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
+    chosen = catalog.read().value_set(values.PRODUCTION).changed(values.parse_changes(args.set))
+    case = for_files(options.project_of(args), args.stacks[0], layers[0], chosen)
+    found = inventory.read(args.inventory)
+    started = time.monotonic()
+    with Printer(sys.stderr) as printer:
+        for promise in proofs.promises(case):
+            printer.say(f"promise of {promise}")
+        what = f"{args.stacks[0]} with layer {layers[0]}"
+        with reached(case, found) as deployed:
+            outcomes = proofs.prove(deployed, show_check(printer, f"{what}: "))
+        printer.say(f"{what} on {len(found.hosts)} hosts: {table.count(outcomes)} ({time.monotonic() - started:.1f} s)")
+    return outcomes
 
 
 def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
@@ -175,12 +201,7 @@ def _verify_all(cases: list[Case], verifier: Verifier) -> tuple[list[Outcome], l
     return outcomes, list(noted)
 
 
-def _verify_one(
-    verifier: Verifier,
-    case: Case,
-    printer: Printer,
-    noted: dict[str, None],
-) -> list[Outcome]:
+def _verify_one(verifier: Verifier, case: Case, printer: Printer, noted: dict[str, None]) -> list[Outcome]:
     stack, layer = case.stack.name, case.layer_name
     try:
         with deployment.deployed(case, progress=printer.show) as running:

@@ -66,10 +66,7 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
             ["render", "nginx-uwsgi", "--to", "/nowhere/x", "--layer", "staticgenerator+nginx-microcache"],
             "staticgenerator and nginx-microcache both bring the block http of nginx.conf",
         ),
-        (
-            ["up", "uwsgi", "--layer", "fragments", "--set", "cache=radis"],
-            "--set cache=radis: use memcached or redis",
-        ),
+        (["up", "uwsgi", "--layer", "fragments", "--set", "cache=radis"], "--set cache=radis: use memcached or redis"),
         (["frobnicate"], "python -m bench: argument COMMAND: invalid choice: 'frobnicate'"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 import pytest
 
@@ -31,15 +32,24 @@ def tiny(monkeypatch):
 class FakeFaults:
     """`bench faults`, which writes its folder and makes nothing."""
 
-    def __init__(self, *statuses: int):
+    def __init__(self, monkeypatch, *statuses: int):
         self.statuses, self.asked = list(statuses), []
+        monkeypatch.setattr(reproduce, "begin_faults", self)
+        monkeypatch.setattr(faults, "carry_out", self.carry_out)
 
-    def main(self, args: argparse.Namespace) -> int:
-        self.asked.append(args)
+    def planned(self, request, names):
+        self.asked.append((request, names))
+        return "planned"
+
+    def resumed(self, directory, project, database):
+        self.asked.append(directory)
+        return "resumed"
+
+    def carry_out(self, planned: str, to: Path) -> int:
         status = self.statuses.pop(0)
-        if not args.resume:
+        if planned == "planned":
             made = [outcome("one", "configuration", number) for number in (1, 2)]
-            fault_folder.make(args.to, made, finished=None if status > 128 else "2026-11-22T08:20:00+00:00")
+            fault_folder.make(to, made, finished=None if status > 128 else "2026-11-22T08:20:00+00:00")
         return status
 
 
@@ -55,14 +65,13 @@ def asked(tmp_path) -> argparse.Namespace:
     return arguments("tiny", "--quick", *unguarded, "--to", str(tmp_path / "again"))
 
 
-def refuses(args):
+def refuses(request, names):
     raise BenchError("nothing can be made here: one with layer none: program not installed: one")
 
 
 @pytest.mark.servers
 def test_parts_are_made_once_left_out_with_reasons_and_gone_on_with(tmp_path, monkeypatch, capsys):
-    fake, instrument = FakeFaults(130, 1), FakeInstrument()
-    monkeypatch.setattr(faults, "main", fake.main)
+    fake, instrument = FakeFaults(monkeypatch, 130, 1), FakeInstrument()
     instrument.misfits["two", "none"] = "program not installed: two"
     assert reproduce.main(asked(tmp_path), instrument) == 130
     again = tmp_path / "again"
@@ -76,11 +85,11 @@ def test_parts_are_made_once_left_out_with_reasons_and_gone_on_with(tmp_path, mo
     record = reproductions.read(again)
     assert record.finished_at
     assert [part.reason for part in record.parts] == [None, "two with layer none: program not installed: two", None]
-    first, second = fake.asked
-    assert (first.stacks, first.fault, first.rounds, first.database) == (["one"], ["configuration"], 2, "sqlite")
+    (first, names), second = fake.asked
+    assert (first.stacks, names, first.rounds, first.database) == (("one",), ("configuration",), 2, "sqlite")
     # Of the guards those that faults have.
-    assert first.guard == ["interference=off"]
-    assert second.resume == again / "restart"
+    assert first.guards == ("interference=off",)
+    assert second == again / "restart"
     assert capsys.readouterr().out.splitlines()[-1] == str(again / "conclusions.md")
     page = (again / "conclusions.md").read_text("utf-8")
     for line in ("| It restarts. | **holds** |", "| One is faster. | **not measured** | 2 |  | two", "| Gone | 5 |  |"):
@@ -91,7 +100,7 @@ def test_parts_are_made_once_left_out_with_reasons_and_gone_on_with(tmp_path, mo
 
 @pytest.mark.servers
 def test_a_part_that_was_cut_short_is_gone_on_with(tmp_path, monkeypatch):
-    monkeypatch.setattr(faults, "main", refuses)
+    monkeypatch.setattr(reproduce.begin_faults, "planned", refuses)
     instrument = FakeInstrument()
     reproduce.main(asked(tmp_path), instrument)
     again = tmp_path / "again"
@@ -108,20 +117,20 @@ def test_a_part_that_was_cut_short_is_gone_on_with(tmp_path, monkeypatch):
 
 @pytest.mark.servers
 def test_what_stops_a_run_stops_all_and_says_how_to_go_on(tmp_path, monkeypatch):
-    real = run.main
+    real = run.carry_out
 
-    def stopped(args, instrument=None):
-        real(args, instrument)
+    def stopped(*planned, **how):
+        real(*planned, **how)
         raise BenchError("stopped: the disk is full; fix it and resume with: python -m bench run --resume X")
 
-    monkeypatch.setattr(run, "main", stopped)
+    monkeypatch.setattr(run, "carry_out", stopped)
     with pytest.raises(BenchError, match="or all of it: python -m bench reproduce --resume"):
         reproduce.main(asked(tmp_path), FakeInstrument())
     assert reproductions.read(tmp_path / "again").finished_at is None
 
 
 def test_nothing_that_can_run_is_one_line_and_leaves_no_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(faults, "main", refuses)
+    monkeypatch.setattr(reproduce.begin_faults, "planned", refuses)
     instrument = FakeInstrument()
     instrument.misfits |= {("one", "none"): "not installed: one", ("two", "none"): "not installed: two"}
     with pytest.raises(BenchError, match="nothing of tiny can run here: one with layer none: not installed: one"):

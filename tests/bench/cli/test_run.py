@@ -72,13 +72,7 @@ def test_the_defaults_are_those_of_the_contract():
     unsaid = dict.fromkeys(
         (*(name[2:] for name in run.PLAN_ARGUMENTS), "database", "project", "describe", "resume", "inventory")
     )
-    assert vars(args) == unsaid | {
-        "env": [],
-        "set": [],
-        "python": [],
-        "keep_going": False,
-        "dry_run": False,
-    }
+    assert vars(args) == unsaid | {"env": [], "set": [], "python": [], "keep_going": False, "dry_run": False}
 
 
 def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_path, capsys):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.catalog import catalog
-from bench.cli import main, reproduce
+from bench.cli import reproduce
 from bench.faults import kinds
 from bench.project import workload
 from bench.records.trials import Trial
@@ -29,12 +29,12 @@ def test_every_part_is_of_what_exists_and_quick_is_shorter(benchmark, part):
     if whole.faults:
         assert kinds.named(tuple(whole.faults))
         return
-    asked = main.parser().parse_args(["run", *reproduce.words_of(whole)])
-    for layer in asked.layer:
+    request = reproduce.request_of(whole, kit())
+    for layer in request.layers:
         assert catalog.read().joined_layers(layer)
-    for name in asked.workload:
+    for name in request.workloads:
         assert workload.workload(kit(), name)
-    for size in asked.size:
+    for size in request.sizes:
         assert size == "unlimited" or catalog.read().size(size)
 
 
