@@ -128,8 +128,7 @@ def _check_something_ran(directory: Path, record: Reproduction) -> None:
 def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrument | None) -> tuple[PartRecord, int]:
     """Make or resume the run or the faults of a part; returns what became of it, and the exit status.
 
-    A part that cannot run here at all is left out with its reason, which is no failure; nor are faults that are not as
-    expected: those are findings.
+    A part that cannot run here at all is left out with its reason, which is no failure.
     """
     at, done = directory / part.name, replace(record.part(part.name), reason=None)
     begun = (at / RUN_FILE).exists()
@@ -137,25 +136,32 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
         return done, int(any(trial.status == "failed" for trial in read_run(at).trials))
     instrument = instrument or Instrument(open_project(), thorough=part.thorough)
     try:
+        if begun:
+            return done, _resume(at, part, instrument)
         rows, notes = (FALLBACK, ()) if part.faults else _database(part)
+        done = replace(done, notes=notes)
         request = request_of(part, instrument.project, database=rows, guards=_guards(record, part))
-        done = done if begun else replace(done, notes=notes)
         if part.faults:
-            if begun:
-                planned = begin_faults.resumed(at, instrument.project, None)
-            else:
-                planned = begin_faults.planned(request, tuple(part.faults))
-            status = faults.carry_out(planned, at)
-            return done, status if status > STOPPED else 0
-        new = begin.resumed(at, None, instrument) if begun else begin.planned(request, instrument)
-        # Nobody watches: interference passes, and what it voids is made again or left out. A conclusion may be about a
-        # check that `run` leaves out.
-        return done, run.carry_out(new, at, keep_going=True)
+            return done, _faults(begin_faults.planned(request, tuple(part.faults)), at)
+        return done, run.carry_out(begin.planned(request, instrument), at, keep_going=True)
     except BenchError as error:
         if (at / RUN_FILE).exists():
             raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {directory}") from None
         say(f"left out: {error}")
         return replace(done, reason=NOTHING.sub("", str(error))), 0
+
+
+def _resume(at: Path, part: Part, instrument: Instrument) -> int:
+    # Nobody watches: interference passes, and what it voids is made again or left out.
+    if part.faults:
+        return _faults(begin_faults.resumed(at, instrument.project, None), at)
+    return run.carry_out(begin.resumed(at, None, instrument), at, keep_going=True)
+
+
+def _faults(planned: begin_faults.PlannedFaults, at: Path) -> int:
+    """Make faults; those that are not as expected are findings, and no failure."""
+    status = faults.carry_out(planned, at)
+    return status if status > STOPPED else 0
 
 
 def request_of(part: Part, project: UnderTest, **more: Any) -> Request:

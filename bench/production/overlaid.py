@@ -199,8 +199,7 @@ def _wanted(case: Case) -> list[str]:
 
 
 def _brought(case: Case) -> list[str]:
-    layered = case.project.layered
-    there = layered.own_packages if layered else frozenset()
+    there = case.project.layered.own_packages
     return [name for name in _wanted(case) if canonicalize_name(name) in there]
 
 

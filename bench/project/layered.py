@@ -62,6 +62,16 @@ class Layered(msgspec.Struct, frozen=True):
     base: Path
 
     @property
+    def of_project(self) -> bool:
+        """Whether it has packages of a project, in front of the kit's."""
+        return self.venv != self.kit
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return paths.PYTHON if self.venv == paths.VENV else self.venv / "bin" / "python"
+
+    @property
     def own_packages(self) -> frozenset[str]:
         """The canonical names of the distributions that the project has itself."""
         sites = [site for site in self.sites if not Path(site).is_relative_to(self.kit)]
@@ -75,6 +85,10 @@ class Layered(msgspec.Struct, frozen=True):
         wanted = (Requirement(line) for line in _server_requirements(NOT_FOR_HOSTS))
         names = [canonicalize_name(each.name) for each in wanted if not each.marker or each.marker.evaluate()]
         return [line for name in names if name in found for line in _clashes_of(found[name], found)]
+
+
+# That of the instrument itself.
+KIT = Layered(paths.VENV, paths.VENV, (), Path(sys.base_prefix))
 
 
 def _clashes_of(distribution: Distribution, found: dict[str, Distribution]) -> list[str]:

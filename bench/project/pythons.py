@@ -9,7 +9,6 @@ import functools
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -95,7 +94,7 @@ def environment(version: str, python: Path | None = None) -> Layered:
     Raises BenchError when there is no such Python, or the servers cannot be installed for it.
     """
     if version == layered.VERSION:
-        return Layered(paths.VENV, paths.VENV, (), Path(sys.base_prefix))
+        return layered.KIT
     python = python or _by_word(version)
     if python is None:
         raise BenchError(f"python={version}: no python{version} runs on PATH; name one with --python PATH")
@@ -109,6 +108,6 @@ def environment(version: str, python: Path | None = None) -> Layered:
 
 def described(version: str) -> str:
     """The full version of a Python, and of the Django that it serves: `CPython 3.13.0, Django 6.1`."""
-    python = environment(version).venv / "bin" / "python"
+    python = environment(version).python
     done = subprocess.run([str(python), "-c", SAYS], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     return done.stdout.strip() or version

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from bench import paths, programs
+from bench import paths
 from bench.catalog import catalog
 from bench.catalog.manifest import Layer, Stack
 from bench.errors import BenchError
@@ -20,7 +20,7 @@ from bench.machine.identity import Identity, worker
 from bench.project import description, inspection, pythons
 from bench.project.description import FILE, Description, Project
 from bench.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
-from bench.project.layered import Layered, environment
+from bench.project.layered import KIT, Layered, environment
 
 Found = TypeVar("Found")
 # Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
@@ -54,14 +54,14 @@ OF_ONE_ANSWER = frozenset(
 class UnderTest:
     """A project as the kit serves it.
 
-    layered   the environment of its servers; None where the kit's own serves
+    layered   the environment of its servers
     var       where the kit keeps what it makes for the project: static files, databases, logs
     recorded  its folder as results have it, where --project named it: its databases are somebody's; else empty
     memo      what has been found out about it already, by question; shared by all its Pythons
     """
 
     project: Project
-    layered: Layered | None
+    layered: Layered
     var: Path
     recorded: str = ""
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -89,31 +89,24 @@ class UnderTest:
         return "" if file == self.folder / FILE else str(file)
 
     @property
-    def has_environment(self) -> bool:
-        """Whether its packages are in an environment of its own, in front of the kit's."""
-        return self.layered is not None and self.layered.venv != self.layered.kit
-
-    @property
     def venv(self) -> Path:
         """The virtual environment that its servers and commands run in."""
-        return self.layered.venv if self.layered else paths.VENV
+        return self.layered.venv
 
     @property
     def python(self) -> Path:
         """The interpreter of that environment."""
-        return self.layered.venv / "bin" / "python" if self.layered else paths.PYTHON
+        return self.layered.python
 
     @property
     def servers_in(self) -> tuple[Path, ...]:
         """The virtual environments in which its servers are looked for, the first first."""
-        if self.layered is None:
-            return programs.OWN
         return tuple(dict.fromkeys((self.layered.venv, self.layered.kit)))
 
     def worker(self, folder: Path = paths.PROJECT) -> Identity:
         """The user that its servers and commands run as, able to reach `folder`, its own and those of its packages."""
         own = (self.folder,) if self.recorded else ()
-        packages = (self.layered.base, *map(Path, self.layered.sites)) if self.layered and self.layered.sites else ()
+        packages = (self.layered.base, *map(Path, self.layered.sites)) if self.layered.sites else ()
         return worker(folder, (*own, *packages))
 
     def served_by(self, version: str) -> UnderTest:
@@ -123,7 +116,7 @@ class UnderTest:
         """
         if not version:
             return self
-        if self.has_environment:
+        if self.layered.of_project:
             raise BenchError(
                 f"python={version}: {self.folder} is served by the Python that has its packages; leave it out"
             )
@@ -132,7 +125,7 @@ class UnderTest:
     @property
     def by_the_instrument(self) -> UnderTest:
         """The project run by the instrument's own Python, unless it has an environment: one fills all databases."""
-        return self if self.has_environment else replace(self, layered=None)
+        return self if self.layered.of_project else replace(self, layered=KIT)
 
     @property
     def static_root(self) -> Path:
@@ -203,20 +196,10 @@ class UnderTest:
     @functools.cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results must know of its environment."""
-        if not self.layered or not self.has_environment:
+        if not self.layered.of_project:
             return ()
         debug = ["the project's DEBUG is on: it is served with DEBUG off"] if self.facts.debug else []
         return (*debug, *self.layered.clashes())
-
-    def refuses(self, stack: Stack, layers: tuple[Layer, ...]) -> str:
-        """Why it cannot be served by a stack with these layers, or an empty string when it can."""
-        for layer in layers:
-            if layer.in_site and layer.name not in self.description.layers:
-                return f"{layer.name}: {layer.in_site}"
-        interface = stack.servers[0].interface
-        if not self.names.get(interface):
-            return f"the project has no {interface.upper()} application; name it as {interface} in [tool.benchapp]"
-        return ""
 
 
 def _names(project: UnderTest) -> dict[str, Any]:
@@ -328,6 +311,17 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
     return f"{found}|(?!{'|'.join([*public, *([PROBES] if probed else [])])})"
 
 
+def refusal(project: UnderTest, stack: Stack, layers: tuple[Layer, ...]) -> str:
+    """Why a project cannot be served by a stack with these layers, or an empty string when it can."""
+    for layer in layers:
+        if layer.in_site and layer.name not in project.description.layers:
+            return f"{layer.name}: {layer.in_site}"
+    interface = stack.servers[0].interface
+    if not project.names.get(interface):
+        return f"the project has no {interface.upper()} application; name it as {interface} in [tool.benchapp]"
+    return ""
+
+
 def in_sites() -> list[str]:
     """The layers that a project has in its own code, or not at all."""
     return [name for name, layer in catalog.read().layers.items() if layer.in_site]
@@ -341,7 +335,7 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
     Its facts are read here, so that what cannot be imported is said before anything starts.
     """
     if folder is None or folder.resolve() == paths.PROJECT:
-        return UnderTest(description.read(paths.PROJECT, paths.PYTHON, describe), None, paths.VAR)
+        return UnderTest(description.read(paths.PROJECT, paths.PYTHON, describe), KIT, paths.VAR)
     project = description.read(folder, describe=describe)
     for name in PACKAGES:
         if (project.folder / name / "__init__.py").is_file():

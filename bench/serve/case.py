@@ -17,7 +17,7 @@ from bench.catalog.server import Server
 from bench.catalog.sizes import UNLIMITED, Size
 from bench.catalog.values import BENCH, Values
 from bench.errors import BenchError
-from bench.project.under_test import UnderTest
+from bench.project.under_test import UnderTest, refusal
 from bench.records.records import NO_LAYER
 from bench.serve.database import NO_DATABASE, Database, parse
 
@@ -148,7 +148,7 @@ def resolve(
     # Said here, before anything is planned: whatever is served, it is in these folders.
     paths.must_be_plain(project.folder, project.venv, project.var)
     chosen = known.values[BENCH].changed(changes or {})
-    if reason := fit.unfit(found, layers) or project.refuses(found, layers):
+    if reason := fit.unfit(found, layers) or refusal(project, found, layers):
         return CannotRun(reason)
     rows = database or parse(project, None)
     served = project.served_by(found.python)
@@ -177,7 +177,7 @@ def for_files(
     """
     known = catalog.read()
     found, layers = known.stack(stack), known.joined_layers(layer)
-    if reason := fit.unfit(found, layers) or project.refuses(found, layers):
+    if reason := fit.unfit(found, layers) or refusal(project, found, layers):
         raise BenchError(f"{stack} with layer {layer}: {reason}")
     asked = {**found.env, **{name: value for layer in layers for name, value in layer.env.items()}}
     case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env or {}, env=asked)

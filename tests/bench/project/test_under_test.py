@@ -9,7 +9,7 @@ import pytest
 
 from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.project.under_test import bypass_re, open_project, page_headers, recorded_project
+from bench.project.under_test import bypass_re, open_project, page_headers, recorded_project, refusal
 from bench.serve.case import CannotRun, resolve
 
 pytestmark = pytest.mark.usefixtures("own_var")
@@ -48,7 +48,7 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert json.loads(env["BENCHAPP_PUBLIC"]) == ["/"]
     assert json.loads(env["BENCHAPP_STALE"]) == {"auth.User": ["/", "/people/{username}/"]}
     known = catalog.read()
-    assert found.refuses(known.stack("uvicorn"), known.joined_layers("none")) == ""
+    assert refusal(found, known.stack("uvicorn"), known.joined_layers("none")) == ""
     skip = resolve(found, "uvicorn", "fragments")
     assert isinstance(skip, CannotRun) and skip.reason.startswith("fragments: it is written")
 
@@ -57,8 +57,8 @@ def test_a_layer_in_the_code_of_a_project_is_one_that_it_says_it_has(new_project
     known = catalog.read()
     found = open_project(new_project(said='[tool.benchapp]\nlayers = ["fragments"]\n'))
     stack = known.stack("gunicorn")
-    assert found.refuses(stack, known.joined_layers("fragments+varnish")) == ""
-    assert 'says layers = ["view-cache"]' in found.refuses(stack, known.joined_layers("view-cache"))
+    assert refusal(found, stack, known.joined_layers("fragments+varnish")) == ""
+    assert 'says layers = ["view-cache"]' in refusal(found, stack, known.joined_layers("view-cache"))
 
 
 def test_layers_that_any_project_can_have_are_not_said(new_project):
