@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -183,26 +184,23 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return {name: msgspec.json.encode(value).decode() for name, value in said.items() if value}
 
     def __post_init__(self) -> None:
-        login = (self.login.url, self.login.page) if self.login else ()
-        write = (self.write.page,) if self.write else ()
-        ready = (self.ready,) if self.ready else ()
-        for name, commands in (("setup", self.setup), ("build", self.build)):
-            for command in commands:
-                _require_words(name, command)
-        for name in ("check", "rows", "backup", "restore"):
-            _require_words(name, getattr(self, name) or "")
+        for name, command in self._commands():
+            try:
+                shlex.split(command)
+            except ValueError as error:
+                raise ValueError(f"{name} is {command!r}: {str(error).lower()}") from None
         if self.restore and not self.backup:
             raise ValueError("restore puts back what backup has written: name that, too")
         if outside := [name for name in self.image if not _INSIDE.fullmatch(name)]:
             raise ValueError(f"image names {outside[0]!r}: write names of files and folders in the project")
         if self.protected and not _FOLDERS.fullmatch(self.protected):
             raise ValueError(f"protected is {self.protected!r}: write a path such as /protected/")
-        if self.write:
-            _require_words("write.command", self.write.command)
         for name, application in (("wsgi", self.wsgi), ("asgi", self.asgi)):
             if application and not _APPLICATION.fullmatch(application):
                 raise ValueError(f'{name} is {application!r}: write it as "module:application"')
-        for path in (self.health, *ready, *self.public, *login, *write):
+        login = (self.login.url, self.login.page) if self.login else ()
+        write = (self.write.page,) if self.write else ()
+        for path in (self.health, self.ready or self.health, *self.public, *login, *write):
             if not path.startswith("/"):
                 raise ValueError(f"{path!r} is no path: it begins with /")
         for model, pages in self.stale.items():
@@ -215,12 +213,12 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if spoiled := [path for path in self.public if re.search(r'[\s"\\$]', path)]:
             raise ValueError(f"public: {spoiled[0]!r} is no path: percent-encode spaces, quotes, \\ and $")
 
-
-def _require_words(name: str, command: str) -> None:
-    try:
-        shlex.split(command)
-    except ValueError as error:
-        raise ValueError(f"{name} is {command!r}: {str(error).lower()}") from None
+    def _commands(self) -> Iterator[tuple[str, str]]:
+        """Every command of manage.py, with its key."""
+        yield from (("setup", command) for command in self.setup)
+        yield from (("build", command) for command in self.build)
+        yield from ((name, getattr(self, name) or "") for name in ("check", "rows", "backup", "restore"))
+        yield "write.command", self.write.command if self.write else ""
 
 
 class Project(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ from bench.machine.lock import exclusive
 
 # Packages of the kit that a project's processes import; a project may have some of these names itself.
 KIT_PACKAGES = ("benchapp", "bench")
-INSTALL_TIMEOUT_S = 600
+ASK_TIMEOUT_S, INSTALL_TIMEOUT_S = 30, 600
 # Of the Python that runs the instrument.
 VERSION = "{}.{}".format(*sys.version_info[:2])
 ADVICE = "name another as python in [tool.benchapp]"
@@ -108,19 +108,12 @@ def _clashes_of(distribution: Distribution, found: dict[str, Distribution]) -> l
 
 def ask(python: Path, advice: str = ADVICE) -> Interpreter:
     """What an interpreter says of itself; raises BenchError, with what to do instead, when it cannot be run."""
+    problem = f"{python}: cannot be run"
+    said = _run([str(python), "-c", _ASK], problem, advice, ASK_TIMEOUT_S)
     try:
-        done = subprocess.run(
-            [str(python), "-c", _ASK],
-            env=_clean(),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            stdin=subprocess.DEVNULL,
-        )
-        return msgspec.json.decode(done.stdout.strip().rpartition("\n")[2], type=Interpreter)
-    except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it does not say its version"
-        raise BenchError(f"{python}: cannot be run: {why}; {advice}") from None
+        return msgspec.json.decode(said.strip().rpartition("\n")[2], type=Interpreter)
+    except msgspec.DecodeError:
+        raise BenchError(f"{problem}: it does not say its version; {advice}") from None
 
 
 def environment(python: Path, folder: Path) -> Layered:
@@ -133,7 +126,8 @@ def environment(python: Path, folder: Path) -> Layered:
     with exclusive(folder / "lock", f"the environment {folder}"):
         servers = kit(found, python)
         venv, note = folder / "venv", folder / "environment.json"
-        there = msgspec.json.encode([found, str(servers), _kit_programs(servers)])
+        programs = sorted(path.name for path in (servers / "bin").iterdir())
+        there = msgspec.json.encode([found, str(servers), programs])
         if not note.is_file() or note.read_bytes() != there:
             shutil.rmtree(venv, ignore_errors=True)
             _make(venv, found, python, servers)
@@ -176,10 +170,6 @@ def _server_requirements(end: str = NOT_FOR_SERVERS) -> list[str]:
     return [line for line in lines if line]
 
 
-def _kit_programs(kit: Path) -> list[str]:
-    return sorted(path.name for path in (kit / "bin").iterdir())
-
-
 def _make(venv: Path, found: Interpreter, python: Path, kit: Path) -> None:
     _run([str(python), "-m", "venv", "--without-pip", str(venv)], f"{python} cannot make a virtual environment")
     site = next(venv.glob("lib/*/site-packages"))
@@ -191,35 +181,30 @@ def _make(venv: Path, found: Interpreter, python: Path, kit: Path) -> None:
     # addsitedir also reads the .pth files there, which packages installed for development have.
     lines = [f"import site; site.addsitedir({folder!r})" for folder in dict.fromkeys((*found.sites, *kit_sites))]
     (site / "layers.pth").write_text("\n".join([*lines, str(packages)]) + "\n", "utf-8")
-    python_line = f"#!{venv}/bin/python\n"
     for program in (kit / "bin").iterdir():
-        _copy_program(program, venv / "bin" / program.name, python_line)
+        target = venv / "bin" / program.name
+        # The environment's own programs stay.
+        if target.exists() or not program.is_file():
+            continue
+        first, _, rest = program.read_bytes().partition(b"\n")
+        if first.startswith(b"#!") and b"python" in first:
+            target.write_bytes(f"#!{venv}/bin/python\n".encode() + rest)
+            target.chmod(0o755)
 
 
-def _copy_program(source: Path, target: Path, python_line: str) -> None:
-    """A program of the kit with the layered interpreter; the environment's own programs stay."""
-    if target.exists() or not source.is_file():
-        return
-    content = source.read_bytes()
-    first, _, rest = content.partition(b"\n")
-    if first.startswith(b"#!") and b"python" in first:
-        target.write_bytes(python_line.encode() + rest)
-        target.chmod(0o755)
-
-
-def _run(argv: list[str], problem: str, advice: str = ADVICE) -> None:
+def _run(argv: list[str], problem: str, advice: str = ADVICE, timeout_s: float = INSTALL_TIMEOUT_S) -> str:
+    """What a program prints. Raises BenchError, which begins with `problem`, when it fails or does not end."""
+    # The project's own environment stays as it is.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    env["PYTHONDONTWRITEBYTECODE"] = "1"
     try:
         done = subprocess.run(
-            argv, env=_clean(), capture_output=True, text=True, timeout=INSTALL_TIMEOUT_S, stdin=subprocess.DEVNULL
+            argv, env=env, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BenchError(f"{problem}: {error}; {advice}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BenchError(f"{problem}: {why}; {advice}") from None
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]
         raise BenchError(f"{problem}: {said[-1]}; {advice}")
-
-
-def _clean() -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    # The project's own environment stays as it is.
-    return {**inherited, "PYTHONDONTWRITEBYTECODE": "1"}
+    return done.stdout

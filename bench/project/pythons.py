@@ -5,6 +5,7 @@ A stack served by one is a variant of it, `STACK@python=3.13`, in plans, results
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -58,7 +59,7 @@ def _by_word(word: str) -> Path | None:
         return Path(word).absolute() if Path(word).is_file() else None
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", word):
         return None
-    return next((python for python in _candidates(word) if _runs(python)), None)
+    return next((python for python in _candidates(word) if os.access(python, os.X_OK) and _runs(python)), None)
 
 
 def _candidates(version: str) -> Iterator[Path]:
@@ -72,12 +73,9 @@ def _candidates(version: str) -> Iterator[Path]:
 
 
 def _runs(python: Path) -> bool:
-    if not os.access(python, os.X_OK):
-        return False
-    try:
+    with contextlib.suppress(BenchError):
         return bool(layered.ask(python, ADVICE))
-    except BenchError:
-        return False
+    return False
 
 
 def variants(stacks: Sequence[str], versions: Sequence[str]) -> tuple[str, ...]:

@@ -83,8 +83,11 @@ def _read_all(project: UnderTest) -> dict[str, Workload]:
     said = project.description
     sources = said.workloads or {PUBLIC: Requests(urls=said.public or (said.health,), title="the public pages")}
     found = [_read(project, name, source) for name, source in sources.items()]
-    closing = (replace(each, name=each.name + CLOSE, title=f"{each.title}, each on a new connection") for each in found)
-    return {each.name: each for each in (*found, *(replace(each, keep_alive=False) for each in closing))}
+    closing = [
+        replace(each, name=each.name + CLOSE, title=f"{each.title}, each on a new connection", keep_alive=False)
+        for each in found
+    ]
+    return {each.name: each for each in (*found, *closing)}
 
 
 def _read(project: UnderTest, name: str, source: Requests) -> Workload:
@@ -97,14 +100,9 @@ def _read(project: UnderTest, name: str, source: Requests) -> Workload:
         return Workload(name, source.title or f"{len(source.urls)} addresses", source.urls)
     if source.file:
         return Workload(name, source.title or source.file, recordings.steps(folder / source.file))
-    if source.har:
-        recorded = recordings.har(folder / source.har)
-        return Workload(
-            name, source.title or source.har, recorded.paths, notes=recorded.notes, times_s=recorded.times_s
-        )
-    assert source.log
-    recorded = recordings.access_log(folder / source.log)
-    return Workload(name, source.title or source.log, recorded.paths, notes=recorded.notes, times_s=recorded.times_s)
+    file = source.har or source.log or ""
+    found = recordings.har(folder / file) if source.har else recordings.access_log(folder / file)
+    return Workload(name, source.title or file, found.paths, notes=found.notes, times_s=found.times_s)
 
 
 def resolve(
