@@ -42,6 +42,13 @@ CODE = {
     ),
 }
 MAX_FILES = 5000
+# The setting that a finding without a line of its own is about, where it has another name.
+SETTINGS_OF = {
+    **dict.fromkeys(("database", "SQLite", "CONN_MAX_AGE", "connections"), "DATABASES"),
+    "hosts": "INSTALLED_APPS",
+    "debug toolbar": "MIDDLEWARE",
+    "static files": "STORAGES",
+}
 
 
 def examine(
@@ -68,8 +75,11 @@ def examine(
         *_limits(project, servers),
         *_code(project),
     ]
-    placed = (it if it.where else structs.replace(it, where=facts.lines.get(it.name, "")) for it in found)
-    return sorted(placed, key=lambda finding: finding.level)
+
+    def line(it: Finding) -> str:
+        return it.where or facts.lines.get(SETTINGS_OF.get(it.name, it.name), "")
+
+    return sorted((structs.replace(it, where=line(it)) for it in found), key=lambda finding: finding.level)
 
 
 def _folder(project: Project) -> Iterator[Finding]:
@@ -203,7 +213,6 @@ def _database(facts: Facts, unfilled: bool) -> Iterator[Finding]:
             f"the database cannot be used: {facts.database_error}",
             _database_remedy(facts),
             f"{DOCS}/ref/databases/",
-            facts.lines.get("DATABASES", ""),
         )
     elif unfilled:
         yield hurts(

@@ -101,7 +101,6 @@ def _hosts(facts: Facts) -> Iterator[Finding]:
             f"{why} by the host name: one is served here, 127.0.0.1, and layers would give one site's pages to others",
             "make the one that is measured the default, or give it the host 127.0.0.1; for production render each",
             f"{DOCS}/ref/contrib/sites/",
-            facts.lines.get("INSTALLED_APPS", ""),
         )
     own = [name for name in facts.allowed_hosts if name not in ("*", "localhost", "127.0.0.1", "[::1]")]
     if len(own) > 1:
@@ -117,7 +116,6 @@ def _hosts(facts: Facts) -> Iterator[Finding]:
             f"{toolbar[0]} stays in every request, and shows nothing: DEBUG is off while the kit serves",
             "install it where DEBUG is on alone",
             "https://django-debug-toolbar.readthedocs.io/en/latest/installation.html",
-            facts.lines.get("MIDDLEWARE", ""),
         )
 
 
@@ -168,7 +166,6 @@ def _static(facts: Facts) -> Iterator[Finding]:
             "their names have no hash, so that no browser may keep them for long",
             "use ManifestStaticFilesStorage, or WhiteNoise's",
             f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage",
-            facts.lines.get("STORAGES", ""),
         )
     if facts.static_url and not facts.static_root:
         yield hurts(
@@ -179,7 +176,7 @@ def _static(facts: Facts) -> Iterator[Finding]:
 
 
 def _databases(facts: Facts, processes: int, threads: int, own_settings: bool) -> Iterator[Finding]:
-    where, workers = facts.lines.get("DATABASES", ""), processes * threads
+    workers = processes * threads
     for alias, (transactions, journal) in facts.sqlite_modes.items():
         if (transactions, journal) != ("IMMEDIATE", "WAL"):
             yield hurts(
@@ -188,7 +185,6 @@ def _databases(facts: Facts, processes: int, threads: int, own_settings: bool) -
                 "fail with 'database is locked'",
                 'OPTIONS = {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"} (Django 5.1)',
                 f"{DOCS}/ref/databases/#sqlite-notes",
-                where,
             )
     if not own_settings and "asgi" in facts.application and any(age != 0 for age in facts.conn_max_age.values()):
         yield hurts(
@@ -196,7 +192,6 @@ def _databases(facts: Facts, processes: int, threads: int, own_settings: bool) -
             "connections to the database persist: an ASGI server opens more and more of them",
             "set CONN_MAX_AGE = 0 where an ASGI server serves it, or use the driver's pool",
             f"{DOCS}/ref/databases/#persistent-database-connections",
-            where,
         )
     pool = facts.pools.get("default", 0)
     needed = processes * pool if pool else workers
@@ -207,7 +202,6 @@ def _databases(facts: Facts, processes: int, threads: int, own_settings: bool) -
             f"{each} may hold {needed} database connections, and it takes {facts.max_connections}",
             "serve with fewer threads or a smaller pool, or put a pooler in front of the database",
             f"{DOCS}/ref/databases/#connection-management",
-            where,
         )
 
 

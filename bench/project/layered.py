@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
@@ -74,14 +75,11 @@ class Layered(msgspec.Struct, frozen=True):
     @property
     def own_packages(self) -> frozenset[str]:
         """The canonical names of the distributions that the project has itself."""
-        sites = [site for site in self.sites if not Path(site).is_relative_to(self.kit)]
-        return frozenset(canonicalize_name(each.metadata["Name"]) for each in distributions(path=sites))
+        return frozenset(_installed(site for site in self.sites if not Path(site).is_relative_to(self.kit)))
 
     def clashes(self) -> list[str]:
         """A line for each server whose requirement the project's packages do not meet."""
-        found: dict[str, Distribution] = {}
-        for each in distributions(path=list(self.sites)):
-            found.setdefault(canonicalize_name(each.metadata["Name"]), each)
+        found = _installed(self.sites)
         wanted = (Requirement(line) for line in _server_requirements(NOT_FOR_HOSTS))
         names = [canonicalize_name(each.name) for each in wanted if not each.marker or each.marker.evaluate()]
         return [line for name in names if name in found for line in _clashes_of(found[name], found)]
@@ -89,6 +87,11 @@ class Layered(msgspec.Struct, frozen=True):
 
 # That of the instrument itself.
 KIT = Layered(paths.VENV, paths.VENV, (), Path(sys.base_prefix))
+
+
+def _installed(sites: Iterable[str]) -> dict[str, Distribution]:
+    """The distributions in these folders by their canonical names, of several the first."""
+    return {canonicalize_name(it.metadata["Name"]): it for it in reversed(list(distributions(path=list(sites))))}
 
 
 def _clashes_of(distribution: Distribution, found: dict[str, Distribution]) -> list[str]:

@@ -19,7 +19,6 @@ HEALTH = re.compile(
 OF_A_TOOL = re.compile(r"/([\w-]*admin|__debug__)/")
 PARAMETER = "<"
 LOGS_IN = re.compile(r"\b(log|sign)[-_]?in\b", re.I)
-VARIES = re.compile(r"(^|[ ,])cookie([ ,]|$)", re.I)
 # What a layer may store by: https://www.rfc-editor.org/rfc/rfc9110#name-vary
 # Requests with one of the last four bypass every layer.
 VARY_ALLOWED = {"cookie", "accept-encoding", "authorization", "hx-request", "origin", "x-requested-with"}
@@ -89,15 +88,12 @@ def _login(facts: Facts) -> str:
 def _cacheability(pages: Iterable[Page]) -> Iterator[Finding]:
     """Why a cache cannot share pages among anonymous visitors, once for all pages of one cause."""
     pages = [page for page in pages if page.status == 200]
-    setting: dict[tuple[str, ...], list[Page]] = {}
-    for page in pages:
-        if page.cookies:
-            setting.setdefault(page.cookies, []).append(page)
-    for cookies, alike in setting.items():
-        yield _uncacheable(
-            f"cookie {' and '.join(cookies)}, set by {_where(alike, *cookies, 'session')}: no cache may store that",
+    for cookies in dict.fromkeys(page.cookies for page in pages if page.cookies):
+        yield from _uncacheable(
+            [page for page in pages if page.cookies == cookies],
+            f"cookie {' and '.join(cookies)}, set by {{}}: no cache may store that",
             "leave forms with a CSRF token, messages and writes to the session out of pages for everybody",
-            _line(alike, *cookies, "session"),
+            (*cookies, "session"),
         )
     if writing := [page for page in pages if page.session_written]:
         yield hurts(
@@ -108,62 +104,62 @@ def _cacheability(pages: Iterable[Page]) -> Iterator[Finding]:
             _line(writing, "session"),
         )
     pages = [page for page in pages if not page.cookies]
-    yield from _by_cookies(pages)
-    yield from _by_headers(pages)
-
-
-def _uncacheable(what: str, remedy: str, where: str = "") -> Finding:
-    return hurts("cacheability", what, remedy, f"{DOCS}/topics/cache/#using-vary-headers", where)
-
-
-def _by_cookies(pages: list[Page]) -> Iterator[Finding]:
-    """Each cookie that pages read."""
     for cause in sorted({name for page in pages for name in page.causes if name.startswith("reads ")}):
-        reading = [page for page in pages if cause in page.causes]
-        yield _uncacheable(
-            f"the cookie {cause.removeprefix('reads ')} is read by {_where(reading, cause)}: no layer stores what "
-            "reads one, for none has cookies in its keys",
+        yield from _uncacheable(
+            [page for page in pages if cause in page.causes],
+            f"the cookie {cause.removeprefix('reads ')} is read by {{}}: no layer stores what reads one, for none has "
+            "cookies in its keys",
             "let a script in the browser read it on pages for everybody",
-            _line(reading, cause),
+            (cause,),
         )
+    yield from _by_headers(pages)
 
 
 def _by_headers(pages: list[Page]) -> Iterator[Finding]:
     """What headers of pages without cookies forbid or make of little use."""
-    if refusing := [page.path for page in pages if REFUSES.search(page.cache_control or "")]:
-        yield _uncacheable(
-            f"Cache-Control forbids caches to share {', '.join(refusing)}: private, no-store or no-cache",
-            "leave never_cache and cache_control(private=True) for pages of one visitor",
-        )
-    if varying := [page for page in pages if VARIES.search(page.vary or "") and not page.session_read]:
-        yield _uncacheable(
-            f"Vary: Cookie on {_where(varying, 'vary')}, which read no session: vary_on_cookie or middleware sets it",
-            "take it off pages that are the same for everybody",
-            _line(varying, "vary"),
-        )
-    if reading := [page for page in pages if page.session_read]:
-        yield _uncacheable(
-            f"Vary: Cookie on {_where(reading, 'session')}, which read the session (request.user does, too): "
-            "a cache that goes by it stores a page for each set of cookies, those of analytics included",
-            "leave the session out of pages for everybody, or take a layer that looks at the session cookie alone",
-            _line(reading, "session"),
-        )
-    others: dict[str, list[str]] = {}
-    for page in pages:
-        for name in sorted(set(re.split(r"[ ,]+", (page.vary or "").lower())) - VARY_ALLOWED - {""}):
-            others.setdefault(name, []).append(page.path)
-    for name, alike in others.items():
-        yield _uncacheable(
-            f"Vary: {name.title()} on {', '.join(alike)}: no layer helps these pages, for none has {name} in its keys",
+    yield from _uncacheable(
+        [page for page in pages if REFUSES.search(page.cache_control or "")],
+        "Cache-Control forbids caches to share {}: private, no-store or no-cache",
+        "leave never_cache and cache_control(private=True) for pages of one visitor",
+    )
+    yield from _uncacheable(
+        [page for page in pages if "cookie" in _varies_by(page) and not page.session_read],
+        "Vary: Cookie on {}, which read no session: vary_on_cookie or middleware sets it",
+        "take it off pages that are the same for everybody",
+        ("vary",),
+    )
+    yield from _uncacheable(
+        [page for page in pages if page.session_read],
+        "Vary: Cookie on {}, which read the session (request.user does, too): a cache that goes by it stores a page "
+        "for each set of cookies, those of analytics included",
+        "leave the session out of pages for everybody, or take a layer that looks at the session cookie alone",
+        ("session",),
+    )
+    for name in dict.fromkeys(name for page in pages for name in sorted(_varies_by(page) - VARY_ALLOWED)):
+        yield from _uncacheable(
+            [page for page in pages if name in _varies_by(page)],
+            f"Vary: {name.title()} on {{}}: no layer helps these pages, for none has {name} in its keys",
             "give each language a path (i18n_patterns) and take LocaleMiddleware off the others"
             if name == "accept-language"
             else "let only the URLs that need it have it",
         )
-    if nonces := [page.path for page in pages if NONCE in page.headers.get("Content-Security-Policy", "")]:
-        yield _uncacheable(
-            f"a nonce in the Content-Security-Policy of {', '.join(nonces)}: a cached page has the same for everybody",
-            "allow scripts by their hash on pages for everybody, or leave these out of public",
-        )
+    yield from _uncacheable(
+        [page for page in pages if NONCE in page.headers.get("Content-Security-Policy", "")],
+        "a nonce in the Content-Security-Policy of {}: a cached page has the same for everybody",
+        "allow scripts by their hash on pages for everybody, or leave these out of public",
+    )
+
+
+def _varies_by(page: Page) -> set[str]:
+    """The headers that it varies by, in small letters."""
+    return set(re.split(r"[ ,]+", (page.vary or "").lower())) - {""}
+
+
+def _uncacheable(pages: list[Page], what: str, remedy: str, causes: Iterable[str] = ()) -> Iterator[Finding]:
+    """Why no cache can share these pages, if there are some: `{}` in `what` stands for them."""
+    if pages:
+        link = f"{DOCS}/topics/cache/#using-vary-headers"
+        yield hurts("cacheability", what.replace("{}", _where(pages, *causes)), remedy, link, _line(pages, *causes))
 
 
 def _line(pages: Iterable[Page], *names: str) -> str:

@@ -27,8 +27,13 @@ def asked(monkeypatch, pages, migrations_left=0, **said):
     monkeypatch.setattr(commands, "site_environment", lambda *_: {})
     facts = SimpleNamespace(migrations_left=migrations_left)
     described = Description(**said)
-    paths = {"health": described.health, "ready": described.health, "description": described, "copied": {}}
-    project = SimpleNamespace(folder="/srv/shop", recorded="x", memo={}, overlaid=True, var=None, facts=facts, **paths)
+    paths = {
+        "health": described.health,
+        "ready": described.health,
+        "description": described,
+        "once": lambda _, ask: ask(),
+    }
+    project = SimpleNamespace(folder="/srv/shop", recorded="x", overlaid=True, var=None, facts=facts, **paths)
     return health.require(project, "sqlite:///x", {}, SimpleNamespace())
 
 

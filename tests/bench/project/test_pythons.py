@@ -58,7 +58,8 @@ def test_an_environment_of_other_requirements_is_made_anew_by_the_python_it_is_o
         calls.append(argv)
         bin_folder.mkdir(parents=True, exist_ok=True)
         (bin_folder / "python").unlink(missing_ok=True)
-        return (bin_folder / "python").symlink_to(there)
+        (bin_folder / "python").symlink_to(there)
+        return ""
 
     run([])
     monkeypatch.setattr(layered, "_run", run)
@@ -95,7 +96,7 @@ def silent(path: Path) -> Path:
 
 
 def test_an_interpreter_that_does_not_run_is_one_line(on_path):
-    with pytest.raises(BenchError, match="cannot be run: exit status 1; name another with --python$"):
+    with pytest.raises(BenchError, match=r"cannot be run: exit status 1; name another with --python$"):
         pythons.choose([str(silent(on_path / "python3.77"))])
 
 
