@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from bench import paths
-from bench.catalog import debian, manifest, sizes, values
-from bench.catalog.debian import Release
-from bench.catalog.manifest import HISTORIC, Layer, Service, Stack
+from bench.catalog import manifest, sizes, values
+from bench.catalog.manifest import HISTORIC, Layer, Release, Service, Stack
 from bench.catalog.sizes import Size
 from bench.catalog.values import Values
 from bench.errors import BenchError, hint
@@ -132,16 +131,20 @@ def read() -> Catalog:
 @functools.cache
 def read_folder(deploy: Path) -> Catalog:
     """The catalog of a folder like deploy/, read once; `read_folder.cache_clear()` forgets it."""
-    layers = {path.parent.name: manifest.read_layer(path) for path in sorted(deploy.glob("layers/*/layer.toml"))}
+    layers = _each(deploy, "layer", manifest.read_layer)
+    none = {NO_LAYER: layers[NO_LAYER]} if NO_LAYER in layers else {}
+    names = (values.BENCH, values.PRODUCTION)
     return Catalog(
-        MappingProxyType({p.parent.name: manifest.read_stack(p) for p in sorted(deploy.glob("stacks/*/stack.toml"))}),
-        MappingProxyType({NO_LAYER: layers[NO_LAYER], **layers} if NO_LAYER in layers else layers),
-        MappingProxyType(
-            {p.parent.name: manifest.read_service(p) for p in sorted(deploy.glob("services/*/service.toml"))}
-        ),
-        MappingProxyType(
-            {name: values.read(deploy / "values" / f"{name}.toml") for name in (values.BENCH, values.PRODUCTION)}
-        ),
-        MappingProxyType(sizes.read(deploy / "values" / sizes.FILE)),
-        MappingProxyType(debian.read(deploy / "values" / debian.FILE)),
+        _each(deploy, "stack", manifest.read_stack),
+        MappingProxyType({**none, **layers}),
+        _each(deploy, "service", manifest.read_service),
+        MappingProxyType({name: values.read(deploy / "values" / f"{name}.toml") for name in names}),
+        MappingProxyType(sizes.read(deploy / "values" / "sizes.toml")),
+        MappingProxyType(manifest.read_releases(deploy / "values" / "debian.toml")),
     )
+
+
+def _each(deploy: Path, kind: str, read: Callable[[Path], Entry]) -> Mapping[str, Entry]:
+    """What every manifest of a kind declares, by the name of its folder."""
+    found = sorted(deploy.glob(f"{kind}s/*/{kind}.toml"))
+    return MappingProxyType({path.parent.name: read(path) for path in found})

@@ -9,7 +9,7 @@ classes below, and those of `bench/catalog/server.py`, describe every key.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct, structs
@@ -19,10 +19,8 @@ from bench.catalog.toml import decode, read_toml
 from bench.errors import BenchError
 from bench.records.records import NO_LAYER
 
-FRONT = "front"
-SCOPES = ("app", "server", FRONT)
-KINDS = ("", "outer", "django", "templates")
-CACHED = ("nothing", "parts", "pages")  # the least first
+Cached = Literal["nothing", "parts", "pages"]
+CACHED = get_args(Cached)  # the least first
 HISTORIC = "historic"
 
 
@@ -70,13 +68,11 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
     production: str = ""
     python: str = ""
-    era: str = ""
+    era: Literal["", "historic"] = ""
     declares: tuple[Declaration, ...] = ()
     breaks: tuple[Break, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.era not in ("", HISTORIC):
-            raise ValueError(f"era is {self.era!r}; use {HISTORIC}, or leave it out")
         if not self.servers:
             raise ValueError("it has no [[server]]")
         if len({server.name for server in self.servers}) != len(self.servers):
@@ -117,7 +113,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     folder: Path
     title: str
-    scope: str
+    scope: Literal["app", "server", "front"]
     about: str
     services: tuple[str, ...] = ()
     env: dict[str, str] = {}
@@ -127,31 +123,25 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     modules: dict[str, dict[str, list[str]]] = {}
     packages: dict[str, list[str]] = {}
     bodies: bool = False
-    caches: str = "pages"
+    caches: Cached = "pages"
     invalidation: str = ""
     coalesces: str = ""
     same_user: str = ""
     several_hosts: str = ""
     one_host: str = ""
     hosts_expire: bool = False
-    kind: str = ""
+    kind: Literal["", "outer", "django", "templates"] = ""
     in_site: str = ""
     declares: tuple[Declaration, ...] = ()
     breaks: tuple[Break, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.scope not in SCOPES:
-            raise ValueError(f"scope is {self.scope!r}; use one of {', '.join(SCOPES)}")
-        if self.kind not in KINDS:
-            raise ValueError(f"kind is {self.kind!r}; use one of {', '.join(KINDS[1:])}")
-        if self.caches not in CACHED:
-            raise ValueError(f"caches is {self.caches!r}; use one of {', '.join(CACHED)}")
         if bool(self.several_hosts) == bool(self.one_host):
             raise ValueError(
                 "it needs several_hosts (what it promises of a write on one of several web hosts) "
                 "or one_host (why it cannot)"
             )
-        if bool(self.servers) != (self.scope == FRONT):
+        if bool(self.servers) != (self.scope == "front"):
             raise ValueError("a layer of scope front has a [[server]], and no other layer has")
 
     @property
@@ -219,6 +209,26 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
         return structs.replace(self, **structs.asdict(other)) if other else self
 
 
+class Release(Struct, frozen=True, forbid_unknown_fields=True):
+    """A release of Debian that production's files are written for: a table of deploy/values/debian.toml.
+
+    number    as the value `debian` names it
+    codename  such as bookworm
+    systemd   its version, as python is
+    packages  the versions of the packages that servers and services come in
+    """
+
+    number: int
+    codename: str
+    systemd: str
+    python: str
+    packages: dict[str, str]
+
+    @property
+    def title(self) -> str:
+        return f"Debian {self.number} ({self.codename})"
+
+
 # The type of each table inside a manifest, by its key.
 PARTS: dict[str, type[Struct]] = {
     "server": Server,
@@ -273,6 +283,12 @@ def read_layer(path: Path) -> Layer:
 def read_service(path: Path) -> Service:
     """The service that `path` (a service.toml) declares; raises BenchError naming the file when it is wrong."""
     return decode(read_toml(path), Service, path, PARTS, name=path.parent.name, folder=path.parent)
+
+
+def read_releases(path: Path) -> dict[int, Release]:
+    """Every release by its number; raises BenchError naming the file when it is wrong."""
+    tables = read_toml(path)
+    return {int(number): decode(table, Release, path, number=int(number)) for number, table in tables.items()}
 
 
 def _with_common(table: dict[str, Any]) -> dict[str, Any]:

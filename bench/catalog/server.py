@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
+from typing import Literal
 
 from msgspec import Struct
 
 from bench import paths
 
 SERVERS = paths.DEPLOY / "servers"
-LISTENS = ("tcp", "unix")
 Action = str | tuple[str, ...]
 
 
@@ -130,7 +130,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     certificate: str = ""
     host: tuple[str, ...] = ()
     host_modules: dict[str, str] = {}
-    listen: str = "tcp"
+    listen: Literal["tcp", "unix"] = "tcp"
     keepalive: bool = False
     upstream_modules: dict[str, str] = {}
     search: tuple[str, ...] = ()
@@ -158,8 +158,6 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     about: str = ""
 
     def __post_init__(self) -> None:
-        if self.listen not in LISTENS:
-            raise ValueError(f"server {self.name}: listen is {self.listen!r}; use one of {', '.join(LISTENS)}")
         if not self.programs or not self.start:
             raise ValueError(f"server {self.name}: programs and start must not be empty")
         _must_be_signal(self.graceful, f"server {self.name}: graceful")

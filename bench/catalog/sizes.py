@@ -13,7 +13,6 @@ from bench.machine import cgroups, pin
 from bench.machine.cgroups import Group, Limits, Unavailable
 from bench.records import records
 
-FILE = "sizes.toml"
 MIB = 1024 * 1024
 
 
@@ -67,7 +66,7 @@ def read(path: Path) -> dict[str, Size]:
     for name, entry in read_toml(path).items():
         if not isinstance(entry, dict) or name in found:
             raise BenchError(f"{path}: {name}: write each size as a table of its own, [bronze]; not {UNLIMITED.name}")
-        found[name] = decode(entry, Size, path, {}, name=name)
+        found[name] = decode(entry, Size, path, name=name)
     return found
 
 

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -35,7 +35,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BenchError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def decode(table: dict[str, Any], kind: type[Kind], path: Path, parts: Mapping[str, type[Struct]], **more: Any) -> Kind:
+NO_PARTS: Mapping[str, type[Struct]] = {}
+
+
+def decode(
+    table: dict[str, Any], kind: type[Kind], path: Path, parts: Mapping[str, type[Struct]] = NO_PARTS, **more: Any
+) -> Kind:
     """The `kind` that a table of the file `path` declares, with `more` keys; raises BenchError naming file and key.
 
     parts  the kinds of tables in it, by their keys
@@ -57,6 +62,11 @@ def _explained(message: str, kind: type[Struct], parts: Mapping[str, type[Struct
     if unknown := re.fullmatch(r"Object contains unknown field `(.+)`", message):
         known = ", ".join(kind.__struct_encode_fields__)
         return f"unknown key {unknown[1]!r}; known keys: {known}"
+    if odd := re.fullmatch(r"Invalid enum value '(.*)'", message):
+        choices = get_args(get_type_hints(kind)[keys[-1]])
+        known = ", ".join(filter(None, choices))
+        use = f"use {known}, or leave it out" if "" in choices else f"use one of {known}"
+        return f"{keys[-1]} is {odd[1]!r}; {use}"
     if other := re.fullmatch(r"Expected `(.+)`, got `(.+)`", message):
         wanted, given = (" or ".join(NAMES.get(word, word) for word in words.split(" | ")) for words in other.groups())
         return f"{'.'.join(keys)} must be {wanted}, not {given}"

@@ -14,8 +14,7 @@ from typing import Any
 
 from bench import paths
 from bench.catalog import catalog, fit
-from bench.catalog.debian import Release
-from bench.catalog.manifest import Layer, Service
+from bench.catalog.manifest import Layer, Release, Service
 from bench.catalog.server import Server
 from bench.catalog.values import Values
 from bench.errors import BenchError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.catalog.debian import Release
+from bench.catalog.manifest import Release
 from bench.production import overlaid
 from bench.project import under_test
 from bench.project.description import ENVIRONMENTS, FILE
