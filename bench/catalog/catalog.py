@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import structs
 
@@ -57,11 +57,12 @@ class Catalog:
         if not at:
             return found
         if not changes:
-            raise BenchError(
-                f"stack {name}: nothing follows the @; write {plain}, or {plain}@processes=5 for a variant"
-            )
+            variant = f"{plain}@processes=5"
+            raise BenchError(f"stack {name}: nothing follows the @; write {plain}, or {variant} for a variant")
         changed = values.parse_changes(changes.split(","), f"stack {name}:")
-        python = _version(name, changed.pop("python", ""))
+        python = str(changed.pop("python", ""))
+        if python and not re.fullmatch(r"[0-9]+\.[0-9]+", python):
+            raise BenchError(f"stack {name}: python={python}: write a version such as python=3.13")
         self.values[values.BENCH].changed(changed, f"stack {name}:")
         reason = "; ".join(filter(None, (found.reason, f"asked for with {changes}")))
         return structs.replace(found, name=name, values={**found.values, **changed}, python=python, reason=reason)
@@ -70,22 +71,12 @@ class Catalog:
         """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""
         parts = names.split("+")
         if "" in parts:
-            raise BenchError(
-                f"layer {names!r}: a name is missing; write one layer, or several as {self._joined_example()}"
-            )
+            raise BenchError(f"layer {names!r}: a name is missing; write one layer, or several with + between them")
         if len(set(parts)) != len(parts):
             raise BenchError(f"layer {names}: a layer is named twice; name each once")
         if len(parts) > 1 and NO_LAYER in parts:
             raise BenchError(f"layer {names}: {NO_LAYER} cannot be joined with another layer")
         return tuple(named(self.layers, part, "layer") for part in parts)
-
-    def _joined_example(self) -> str:
-        """The name of two layers that can be joined."""
-        inner, front = (
-            next(name for name, layer in self.layers.items() if layer.scope == scope and name != NO_LAYER)
-            for scope in ("app", "front")
-        )
-        return f"{inner}+{front}"
 
     def service(self, name: str) -> Service:
         """The service called `name`; raises BenchError with the nearest name when there is none."""
@@ -107,13 +98,6 @@ class Catalog:
         if name not in self.sizes:
             raise BenchError(f"--size {name}: no such size; {hint(name, self.sizes)}")
         return self.sizes[name]
-
-
-def _version(stack: str, text: Any) -> str:
-    """The version of Python that a variant names; raises BenchError for another text."""
-    if text != "" and not re.fullmatch(r"[0-9]+\.[0-9]+", str(text)):
-        raise BenchError(f"stack {stack}: python={text}: write a version such as python=3.13")
-    return str(text)
 
 
 def named(known: Mapping[str, Entry], name: str, kind: str) -> Entry:

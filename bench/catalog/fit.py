@@ -39,7 +39,8 @@ def misfit(stack: Stack, layer: Layer) -> str:
     """
     if layer.scope != "server" or any(map(layer.files, stack.servers)):
         return ""
-    return f"{layer.name} needs {layer_needs(layer)} in the chain: it has no file for another server"
+    there = sorted({path.parent.name for path in SERVERS.glob("*/*") if (layer.folder / path.name).is_file()})
+    return f"{layer.name} needs {' or '.join(there)} in the chain: it has no file for another server"
 
 
 def collision(stack: Stack, layers: Iterable[Layer]) -> str:
@@ -60,12 +61,6 @@ def collision(stack: Stack, layers: Iterable[Layer]) -> str:
     return ""
 
 
-def layer_needs(layer: Layer) -> str:
-    """The servers that the layer has files for, in words."""
-    found = {path.parent.name for path in SERVERS.glob("*/*") if (layer.folder / path.name).is_file()}
-    return " or ".join(sorted(found))
-
-
 def in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
     """The layer in the cache that CACHE_URL in the site's environment `env` names: it needs no service.
 
@@ -75,14 +70,10 @@ def in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
     if CACHE_URL not in env or CHOSEN_CACHE not in layer.services:
         return layer
     # With an empty CACHE_URL the site uses its default, a cache in the memory of each process.
-    kind = _scheme(env[CACHE_URL].strip()) or "locmemcache"
-    instead = [item for item in layer.without.values() if _scheme(item.get("env", {}).get(CACHE_URL, "")) == kind]
+    kind = env[CACHE_URL].strip().partition(":")[0] or "locmemcache"
+    instead = [it for it in layer.without.values() if it.get("env", {}).get(CACHE_URL, "").partition(":")[0] == kind]
     services = tuple(name for name in layer.services if name != CHOSEN_CACHE)
     return structs.replace(layer, services=services, **otherwise(instead[0] if instead else {}))
-
-
-def _scheme(url: str) -> str:
-    return url.partition(":")[0]
 
 
 def otherwise(instead: Mapping[str, Any]) -> dict[str, str]:

@@ -186,7 +186,7 @@ def test_unknown_names_come_with_the_nearest():
     with pytest.raises(BenchError, match="none cannot be joined with another layer"):
         catalog.read().joined_layers("none+fragments")
     for name in ("", "+", "fragments+", "+fragments", "fragments++varnish"):
-        says = f"layer {name!r}: a name is missing; write one layer, or several as fragments+varnish"
+        says = f"layer {name!r}: a name is missing; write one layer, or several with + between them"
         with pytest.raises(BenchError, match=re.escape(says)):
             catalog.read().joined_layers(name)
 
