@@ -63,11 +63,16 @@ CHOICES = {
     "io_cache": (0, 1),
     "debian": (12, 13),
 }
-MAY_BE_ZERO = ("max_requests", "upstream_keepalive", "hsts_seconds")
-# Below it a caching service does not start: it has no room for a page of the largest size.
-MINIMA = {"cache_memory_mb": 8}
-# Beyond them a machine has no memory left before its servers have started: some 50 MB a process.
-MAXIMA = {"processes": 512, "threads": 512, "web_processes": 512}
+MAX_PORT, MAX_NUMBER = 65535, 2**31 - 1
+# The least and the most of numbers that are not from 1 to MAX_NUMBER.
+BOUNDS = {
+    **dict.fromkeys(("max_requests", "upstream_keepalive", "hsts_seconds"), (0, MAX_NUMBER)),
+    # With less a caching service does not start: it has no room for a page of the largest size.
+    "cache_memory_mb": (8, MAX_NUMBER),
+    # With more a machine has no memory left before its servers have started: some 50 MB a process.
+    **dict.fromkeys(("processes", "threads", "web_processes"), (1, 512)),
+    "http_port": (1, MAX_PORT),
+}
 # A host name, every name below one (`*.example.org`), both (`.example.org`), or an IPv6 address in brackets.
 HOST_NAME = r"(?:\*?\.)?[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
 # One label of a host name with its dot, as every server's regular expressions understand it.
@@ -93,27 +98,24 @@ FORMS = {
     "acme_webroot": (rf"/{FILE_NAME}", "an absolute path of a directory without spaces and quotes"),
     "access_log": (FILE_NAME, "off, or a file name without spaces and quotes"),
 }
-MAX_PORT = 65535
-MAX_NUMBER = 2**31 - 1
 
 
 def _problem(name: str, value: Any, usual: Any) -> str:
     """What is wrong with a new value of a name that is usually `usual`, or an empty string."""
     if isinstance(usual, dict) and not isinstance(value, dict):
         return "it is a table; change it in the file"
-    if name in CHOICES and value not in CHOICES[name]:
-        return f"use {' or '.join(map(str, CHOICES[name]))}"
+    if name in CHOICES:
+        return "" if value in CHOICES[name] else f"use {' or '.join(map(str, CHOICES[name]))}"
     if name in FORMS and not re.fullmatch(FORMS[name][0], str(value)):
         return f"use {FORMS[name][1]}"
     if name == "trusted_proxies" and not _are_networks(str(value)):
         return "use one network or more, such as 10.0.0.0/8, with one space between two"
     if isinstance(usual, int):
-        smallest = 0 if name in MAY_BE_ZERO or name in CHOICES else MINIMA.get(name, 1)
-        if not isinstance(value, int) or value < smallest:
-            return f"use a whole number, {smallest} or more"
-        largest = MAX_PORT if name.endswith("_port") else MAXIMA.get(name, MAX_NUMBER)
-        if value > largest:
-            return f"use a whole number, {largest} at most"
+        least, most = BOUNDS.get(name, (1, MAX_NUMBER))
+        if not isinstance(value, int) or value < least:
+            return f"use a whole number, {least} or more"
+        if value > most:
+            return f"use a whole number, {most} at most"
     return ""
 
 

@@ -52,7 +52,8 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         # It may hold a password.
         facts = structs.replace(facts, postgresql="")
-        say(msgspec.json.encode({"project": _identity(project), "facts": facts, "advice": advice}).decode())
+        identity = {"folder": str(project.folder), "settings": project.settings, "python": str(project.python)}
+        say(msgspec.json.encode({"project": identity, "facts": facts, "advice": advice}).decode())
     else:
         _print(project, facts, advice)
     return 1 if any(item.level == "blocks" for item in advice) else 0
@@ -70,10 +71,6 @@ def _database(args: argparse.Namespace, printer: Printer) -> contextlib.Abstract
     if case is None:
         raise BenchError("--database: no stack can run here; see bench list")
     return deployment.database_alone(case, printer.show)
-
-
-def _identity(project: Project) -> dict[str, str]:
-    return {"folder": str(project.folder), "settings": project.settings, "python": str(project.python)}
 
 
 def _print(project: Project, facts: Facts, advice: list[Finding]) -> None:

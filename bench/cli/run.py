@@ -125,7 +125,10 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     else:
         new = begin.planned(request, instrument)
     if args.dry_run:
-        return _print_plan(new)
+        for case in new.info.cases:
+            say(f"case: {case_words(case)}")
+        new.progress().announce(new.load.tool.name)
+        return 0
     return carry_out(new, args.to, args.keep_going)
 
 
@@ -168,11 +171,3 @@ def carry_out(new: PlannedRun, to: Path | None, keep_going: bool) -> int:
         return status
 
     return made("run", session.journal, go, busy="or now with --keep-going")
-
-
-def _print_plan(new: PlannedRun) -> int:
-    """Print what a new run would do, without starting or writing anything."""
-    for case in new.info.cases:
-        say(f"case: {case_words(case)}")
-    new.progress().announce(new.load.tool.name)
-    return 0

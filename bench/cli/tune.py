@@ -54,7 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Print what was tried and the answer; returns 0, 1 when no settings hold the limit, 130 or 143 by a signal."""
     printer = Printer(sys.stderr if args.json else sys.stdout)
-    _check(args)
+    if args.resume:
+        asked.refuse_with_resume(args, *PLAN_ARGUMENTS)
+    elif not args.stack or not args.limit:
+        raise BenchError("name a STACK and the --limit of its latency, such as --limit p95=200ms; or --resume DIR")
     instrument = asked.instrument(args, instrument)
     if args.resume:
         tuner = tune.resumed(args.resume, args.database, instrument, printer)
@@ -68,13 +71,6 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
         return _show(tuner, args.json)
 
     return made("tune", tuner.session.journal, go)
-
-
-def _check(args: argparse.Namespace) -> None:
-    if args.resume:
-        asked.refuse_with_resume(args, *PLAN_ARGUMENTS)
-    elif not args.stack or not args.limit:
-        raise BenchError("name a STACK and the --limit of its latency, such as --limit p95=200ms; or --resume DIR")
 
 
 def _show(tuner: Tuner, as_json: bool) -> int:

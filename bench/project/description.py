@@ -177,12 +177,6 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether the layers know which pages a write makes stale."""
         return self.reads_environment or bool(self.stale)
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """What it says of its pages, for the settings laid over the project's: compact JSON, without spaces."""
-        said = {"BENCHAPP_PUBLIC": self.public, "BENCHAPP_STALE": self.stale}
-        return {name: msgspec.json.encode(value).decode() for name, value in said.items() if value}
-
     def __post_init__(self) -> None:
         for name, command in self._commands():
             try:

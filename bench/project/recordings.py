@@ -47,7 +47,6 @@ _STATUS_BEFORE = re.compile(r" (\d{3}) ")
 # `www.example.com:443 192.0.2.1 - - [...]`, as logs of several sites begin.
 _VIRTUAL_HOST = re.compile(r"(?:^|\s)(?=[^\s:]*[a-z])([a-z0-9.-]+)(?::\d+)? [\da-f]*[.:][\da-f.:]+ ", re.I)
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.))")
-_CLF = "%d/%b/%Y %H:%M:%S"
 # What lines of JSON call a value, in small letters, by several servers and what collects their logs.
 _NAMES = {
     "time": ("ts", "time_iso8601", "time_local", "msec", "startutc", "time", "timestamp", "@timestamp"),
@@ -160,10 +159,13 @@ def _of_json(entry: dict[str, Any]) -> _Request | None:
     return _Request(_time(found["time"]), found["method"], host, path, int(found["status"]))
 
 
+# Busy servers write many lines in a second.
+@functools.lru_cache
 def _time(text: str) -> float:
     """The seconds of a time in one of the usual forms, or a number of them."""
     if time := _TIME.search(text):
-        return _seconds(f"{time[1]} {time[2]}", time[4] or "+0000") + float(time[3] or 0)
+        begun = datetime.strptime(f"{time[1]} {time[2]} {time[4] or '+0000'}", "%d/%b/%Y %H:%M:%S %z")
+        return begun.timestamp() + float(time[3] or 0)
     if _CTIME.match(text):
         return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").timestamp()
     return datetime.fromisoformat(text).timestamp() if _ISO_TIME.match(text) else float(text)
@@ -189,11 +191,6 @@ def _of_text(line: str) -> _Request | None:
     return _Request(begun, request["method"], host, _path(url), int(status))
 
 
-@functools.lru_cache
-def _seconds(time: str, zone: str) -> float:
-    return datetime.strptime(f"{time} {zone}", f"{_CLF} %z").timestamp()
-
-
 def _target(text: str) -> SplitResult:
     """What a request line names: a path, which may begin with two slashes, or a whole address."""
     if not text.startswith("/"):
@@ -204,11 +201,9 @@ def _target(text: str) -> SplitResult:
 
 def _unescaped(text: str) -> str:
     r"""What servers write as `\x22` or `\"`; a byte that is no ASCII stays one (surrogateescape)."""
-
-    def plain(found: re.Match[str]) -> str:
-        return bytes([int(found[1], 16)]).decode("ascii", "surrogateescape") if found[1] else found[2]
-
-    return _ESCAPE.sub(plain, text)
+    return _ESCAPE.sub(
+        lambda found: bytes.fromhex(found[1]).decode("ascii", "surrogateescape") if found[1] else found[2], text
+    )
 
 
 def _host(url: SplitResult) -> str:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+import msgspec
+
 from bench import paths
 from bench.catalog import catalog
 from bench.catalog.manifest import Layer, Stack
@@ -20,7 +22,7 @@ from bench.machine.identity import Identity, worker
 from bench.project import description, inspection, pythons
 from bench.project.description import FILE, Description, Project
 from bench.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
-from bench.project.layered import KIT, Layered, environment
+from bench.project.layered import KIT, KIT_PACKAGES, Layered, environment
 
 Found = TypeVar("Found")
 # Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
@@ -33,8 +35,6 @@ PREFIX = "BENCHAPP_"
 FILES = "files"
 # A path that every server can have in its configuration, quoted or not.
 PLAIN = re.compile(r"(/[\w.-]+)+/?")
-# What a project's processes import of the kit.
-PACKAGES = ("benchapp", "bench")
 # Where a path ends, also in a request line and before a query string; or where it ends or goes on below.
 PATH_END, BELOW = "(?![^ |?])", "(?![^ |?/])"
 PROBES = "__probe__/"
@@ -285,9 +285,11 @@ def page_headers(project: UnderTest) -> dict[str, str]:
 
 def page_environment(project: UnderTest) -> dict[str, str]:
     """What the settings laid over a project read of its pages."""
-    headers = quote(json.dumps(page_headers(project), separators=(",", ":")))
-    health = json.dumps(health_paths(project), separators=(",", ":"))
-    return {"BENCHAPP_PAGE_HEADERS": headers, "BENCHAPP_HEALTH_PATHS": health, **project.description.environment}
+    said = {"BENCHAPP_PUBLIC": project.description.public, "BENCHAPP_STALE": project.description.stale}
+    found = {"BENCHAPP_HEALTH_PATHS": health_paths(project)} | {name: value for name, value in said.items() if value}
+    # Compact JSON, without spaces: it stands in files of production, too.
+    texts = {name: msgspec.json.encode(value).decode() for name, value in found.items()}
+    return {"BENCHAPP_PAGE_HEADERS": quote(msgspec.json.encode(page_headers(project))), **texts}
 
 
 def bypass_re(project: UnderTest, probed: bool) -> str:
@@ -322,11 +324,6 @@ def refusal(project: UnderTest, stack: Stack, layers: tuple[Layer, ...]) -> str:
     return ""
 
 
-def in_sites() -> list[str]:
-    """The layers that a project has in its own code, or not at all."""
-    return [name for name, layer in catalog.read().layers.items() if layer.in_site]
-
-
 def open_project(folder: Path | None = None, describe: Path | None = None) -> UnderTest:
     """The project in a folder, the kit's own without one; raises BenchError when it cannot be served.
 
@@ -337,7 +334,7 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
     if folder is None or folder.resolve() == paths.PROJECT:
         return UnderTest(description.read(paths.PROJECT, paths.PYTHON, describe), KIT, paths.VAR)
     project = description.read(folder, describe=describe)
-    for name in PACKAGES:
+    for name in KIT_PACKAGES:
         if (project.folder / name / "__init__.py").is_file():
             raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")
     digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
@@ -351,8 +348,10 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
     else:
         # What it says of them is read here, too: before a database is filled.
         _ = found.names
-    if unknown := [name for name in project.description.layers if name not in in_sites()]:
-        raise BenchError(f"{project.folder / FILE}: layers names {unknown[0]}; use {', '.join(in_sites())}")
+    # A project has them in its own code, or not at all.
+    in_sites = [name for name, layer in catalog.read().layers.items() if layer.in_site]
+    if unknown := [name for name in project.description.layers if name not in in_sites]:
+        raise BenchError(f"{project.folder / FILE}: layers names {unknown[0]}; use {', '.join(in_sites)}")
     if found.facts.stale_problem:
         raise BenchError(f"{project.folder / FILE}: [tool.benchapp.stale] {found.facts.stale_problem}; correct it")
     return found
