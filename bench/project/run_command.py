@@ -60,9 +60,9 @@ def run(
     With `show` what it prints goes to standard error at once, and is not in what is returned.
     Raises OSError when it cannot be started, subprocess.TimeoutExpired after `timeout_s`.
     """
-    with contextlib.suppress(_Gone):
-        if not show and (warm := _warm.get(_key(interpreter, env))):
-            return warm.run(interpreter.manage_py, words, env, timeout_s)
+    warm = None if show else _warm.get(_key(interpreter, env))
+    if warm and (done := warm.run(interpreter.manage_py, words, env, timeout_s)):
+        return done
     return subprocess.run(
         [*interpreter.prefix, str(interpreter.python), str(interpreter.manage_py), *words],
         env=env,
@@ -137,10 +137,6 @@ def warm_up(interpreter: Interpreter, env: Mapping[str, str]) -> None:
             _warm[key] = _Warm(interpreter, env)
 
 
-class _Gone(Exception):
-    """The warm process has ended before it began the command."""
-
-
 class _Warm:
     """A process that waits for commands, and ends when this one closes its socket or ends."""
 
@@ -168,8 +164,8 @@ class _Warm:
 
     def run(
         self, manage_py: Path, words: list[str], env: Mapping[str, str], timeout_s: float | None
-    ) -> subprocess.CompletedProcess[str]:
-        """The command's outcome. Raises _Gone where it was not begun."""
+    ) -> subprocess.CompletedProcess[str] | None:
+        """The command's outcome; None where the process has ended before it began the command."""
         argv = [str(manage_py), *words]
         with contextlib.ExitStack() as stack:
             files = [stack.enter_context(_scratch()) for _ in range(3)]
@@ -177,24 +173,26 @@ class _Warm:
             json.dump({"argv": argv, "cwd": str(manage_py.parent), "env": dict(env)}, question)
             question.seek(0)
             status = self._status(files, argv, timeout_s)
+            if status is None:
+                return None
             for file in (output, error):
                 file.seek(0)
             return subprocess.CompletedProcess(argv, status, output.read(), error.read())
 
-    def _status(self, files: Sequence[IO[str]], argv: list[str], timeout_s: float | None) -> int:
-        """Have it run the command in these files; how it ended, as subprocess says it."""
+    def _status(self, files: Sequence[IO[str]], argv: list[str], timeout_s: float | None) -> int | None:
+        """Have it run the command in these files; how it ended, as subprocess says it, or None."""
         ended, its = os.pipe()
         with os.fdopen(ended) as answer:
             try:
                 with self._lock:
                     socket.send_fds(self._questions, [b"."], [*(file.fileno() for file in files), its])
             except OSError:
-                raise _Gone from None
+                return None
             finally:
                 os.close(its)
             process = answer.readline()
             if not process:
-                raise _Gone
+                return None
             if not select.select([answer], [], [], timeout_s)[0]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(process), signal.SIGKILL)

@@ -37,14 +37,6 @@ LINKS = (
 )
 
 
-def test_addresses_stay_as_they_are():
-    assert steps("/", "/login/") == ("/", "/login/")
-
-
-def test_static_files_get_their_collected_names():
-    assert steps("/", "static:site.css") == ("/", "/static/site.abc.css")
-
-
 @pytest.mark.parametrize(
     "step, last, expected",
     [
@@ -61,17 +53,18 @@ def test_pages_of_lists_exist_however_long_the_list_is(step, last, expected):
     assert steps(step, page=site({"posts": last})) == (expected,)
 
 
-def test_links_are_those_of_the_page_before():
-    assert steps("/", "link:/posts/:1", "link:/posts/:2", "link:/authors/:1", page=site(links=LINKS)) == (
-        "/",
-        "/posts/31/",
-        "/posts/7/",
-        "/authors/5/",
-    )
-
-
-def test_links_are_counted_on_from_the_first_when_there_are_fewer():
-    assert steps("/", "link:/posts/:3", "link:/posts/:4", page=site(links=LINKS)) == ("/", "/posts/31/", "/posts/7/")
+@pytest.mark.parametrize(
+    "lines, expected",
+    [
+        (("/", "/login/"), ("/", "/login/")),
+        (("/", "static:site.css"), ("/", "/static/site.abc.css")),
+        # Links are those of the page before, counted on from the first when there are fewer.
+        (("/", "link:/posts/:1", "link:/posts/:2"), ("/", "/posts/31/", "/posts/7/")),
+        (("/", "link:/posts/:3", "link:/authors/:1"), ("/", "/posts/31/", "/authors/5/")),
+    ],
+)
+def test_steps_become_addresses(lines, expected):
+    assert steps(*lines, page=site(links=LINKS)) == expected
 
 
 def test_static_files_between_do_not_change_the_page():
