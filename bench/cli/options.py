@@ -110,6 +110,11 @@ def served_words(args: argparse.Namespace) -> list[str]:
     return [str(word) for pair in pairs for word in pair]
 
 
+def stack_of(args: argparse.Namespace) -> str:
+    """The one stack of the command line, as a variant of the Python that serves it. Raises BenchError for several."""
+    return pythons.variants([args.stack], one_python(args))[0]
+
+
 def one_python(args: argparse.Namespace) -> tuple[str, ...]:
     """The version of the Python that serves the site, or none. Raises BenchError for several."""
     versions = pythons.choose(args.python)

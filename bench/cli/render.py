@@ -13,7 +13,7 @@ from bench.cli import options
 from bench.errors import BenchError
 from bench.production import advice, containers, hosts, inventory
 from bench.production import host as one_host
-from bench.project import doctor, pythons
+from bench.project import doctor
 from bench.serve.case import Case, for_files
 
 SYSTEMD = "systemd"
@@ -46,9 +46,8 @@ def main(args: argparse.Namespace) -> int:
         raise BenchError("--database is for a site that runs: write DATABASE_URL on the host, as INSTALL.md says")
     if args.env and not chosen.places:
         raise BenchError("--env is in the files of a host alone: add --values production")
-    (stack,) = pythons.variants([args.stack], options.one_python(args))
     env = values.environment(args.env)
-    case = for_files(options.project_of(args), stack, args.layer, chosen, args.size, env)
+    case = for_files(options.project_of(args), options.stack_of(args), args.layer, chosen, args.size, env)
     if (refusal := case.stack.production) and chosen.places and not args.force:
         raise BenchError(f"{args.stack} for production: {refusal}; --force renders it all the same")
     if chosen.places:

@@ -29,6 +29,7 @@ from bench.reproduce import folder, page
 from bench.reproduce.conclusions import conclusions
 from bench.reproduce.folder import FILE, FORMAT, PartRecord, Reproduction
 from bench.reproduce.published import Part, publications
+from bench.serve.layout import fresh_directory
 from bench.stats.columns import columns
 
 PAGE = "conclusions.md"
@@ -49,7 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Make the runs and the page; returns 0, 1 when a case failed, 130 or 143 when stopped."""
-    directory, record = _resumed(args) if args.resume else _begun(args)
+    if args.resume:
+        asked.refuse_with_resume(args, "BENCHMARK", "--to", "--quick", "--guard")
+        directory, record = args.resume, folder.read(args.resume)
+        if record.finished_at:
+            raise BenchError(f"--resume {directory}: it is complete; next: python -m bench report {directory}")
+    else:
+        directory, record = _begun(args)
     statuses = []
     for number, part in enumerate(record.parts, 1):
         say(f"{record.benchmark}, part {number} of {len(record.parts)}: {part.name}")
@@ -85,14 +92,9 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
     directory = args.to or new_folder()
     if (directory / FILE).exists():
         raise BenchError(f"{directory}: already holds a reproduction; resume it with --resume {directory}")
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise BenchError(f"{directory}: not an empty directory; give --to a new one")
     paths.must_be_plain(directory)
     guards.bounds(args.guard or [])
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BenchError(f"{directory}: cannot be made: {error.strerror}") from None
+    fresh_directory(directory)
     record = Reproduction(
         format=FORMAT,
         benchmark=args.benchmark,
@@ -105,14 +107,6 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
     )
     folder.write(directory, record)
     return directory, record
-
-
-def _resumed(args: argparse.Namespace) -> tuple[Path, Reproduction]:
-    asked.refuse_with_resume(args, "BENCHMARK", "--to", "--quick", "--guard")
-    record = folder.read(args.resume)
-    if record.finished_at:
-        raise BenchError(f"--resume {args.resume}: it is complete; next: python -m bench report {args.resume}")
-    return args.resume, record
 
 
 def _check_something_ran(directory: Path, record: Reproduction) -> None:

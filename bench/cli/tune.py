@@ -23,7 +23,6 @@ from bench.measure.plan import CAPACITY_DURATION_S
 from bench.measure.printer import Printer
 from bench.measure.tune import Tuner, values_text
 from bench.measure.tuning import Answer
-from bench.project import pythons
 from bench.records.records import options_of
 from bench.stats.columns import columns, paragraph
 
@@ -62,7 +61,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     if args.resume:
         tuner = tune.resumed(args.resume, args.database, instrument, printer)
     else:
-        stacks = pythons.variants([args.stack], options.one_python(args))
+        stacks = (options.stack_of(args),)
         request = asked.request(args, instrument.project, stacks=stacks, rounds=ROUNDS, capacity=args.limit)
         tuner = tune.begun(request, instrument, printer)
 

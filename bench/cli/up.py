@@ -10,11 +10,9 @@ import threading
 from types import FrameType
 
 from bench.catalog import values
-from bench.catalog.values import environment
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.measure.printer import Printer
-from bench.project import pythons
 from bench.serve import database, deployment, reload
 from bench.serve.case import must_resolve
 from bench.serve.supervisor import Supervisor
@@ -43,12 +41,12 @@ def main(args: argparse.Namespace) -> int:
         project = options.project_of(args)
         case = must_resolve(
             project,
-            pythons.variants([args.stack], options.one_python(args))[0],
+            options.stack_of(args),
             args.layer,
             size=args.size,
             database=database.parse(project, args.database),
             changes=values.parse_changes(args.set),
-            env=environment(args.env),
+            env=values.environment(args.env),
         )
         with (
             Printer(sys.stderr) as printer,

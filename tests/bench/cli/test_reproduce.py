@@ -147,7 +147,7 @@ def test_wrong_arguments_are_refused_before_anything_begins(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main.parser().parse_args(["reproduce", "cachin"])
     (tmp_path / "file").touch()
-    with pytest.raises(BenchError, match="not an empty directory; give --to a new one"):
+    with pytest.raises(BenchError, match="not empty; name a new or empty directory"):
         reproduce.main(arguments("tiny", "--to", str(tmp_path)), FakeInstrument())
 
 
