@@ -55,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
         ):
             printer.clear()
             for note in running.notes:
-                print(f"note: {note}", file=sys.stderr)
+                printer.say(f"note: {note}")
             # Not SIGHUP, which a closed terminal sends.
             signal.signal(signal.SIGUSR1, lambda *_: asked.set())
             with reload.reachable(running) as served:

@@ -73,21 +73,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run the command; returns 1 when a check fails or a deployment does not come up, 2 with nothing to verify."""
     if args.list_checks:
-        checks = all_checks()
-        return options.print_names(
-            [{"check": it.name, "group": it.group, "proves": it.title} for it in checks], args.json
-        )
+        checks = [{"check": it.name, "group": it.group, "proves": it.title} for it in all_checks()]
+        return options.print_names(checks, args.json)
     options.check_write(args)
     selection = Selection(tuple(args.check), tuple(args.group), LOAD_S, thorough=not args.quick)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    skips: list[Skip] = []
-    notes: list[str] = []
-    if args.inventory:
-        outcomes = _verify_hosts(args)
-    else:
-        outcomes, skips, notes = (
-            _verify_target(args, selection) if args.target else _verify_deployments(args, selection)
-        )
+    verified = _verify_hosts if args.inventory else _verify_target if args.target else _verify_deployments
+    outcomes, skips, notes = verified(args, selection)
     if args.json:
         print(json.dumps(table.as_document(outcomes, skips, notes), indent=2))
     elif outcomes:
@@ -98,7 +90,7 @@ def main(args: argparse.Namespace) -> int:
     return 0 if all(item.ok for item in outcomes) else 1
 
 
-def _verify_hosts(args: argparse.Namespace) -> list[Outcome]:
+def _verify_hosts(args: argparse.Namespace, _: Selection) -> Found:
     """Prove on deployed hosts what a layer promises with several of them.
 
     Raises BenchError for an option that would do nothing, and for hosts that cannot be asked.
@@ -118,7 +110,7 @@ def _verify_hosts(args: argparse.Namespace) -> list[Outcome]:
         with reached(case, found) as deployed:
             outcomes = proofs.prove(deployed, show_check(printer, f"{what}: "))
         printer.say(f"{what} on {len(found.hosts)} hosts: {table.count(outcomes)} ({time.monotonic() - started:.1f} s)")
-    return outcomes
+    return outcomes, [], []
 
 
 def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
@@ -220,8 +212,7 @@ def _say_notes(notes: list[str], printer: Printer, noted: dict[str, None]) -> No
     """Say what has not been noted yet, and note it."""
     for note in notes:
         if note not in noted:
-            printer.clear()
-            print(f"note: {note}", file=sys.stderr, flush=True)
+            printer.say(f"note: {note}")
     noted.update(dict.fromkeys(notes))
 
 
