@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from msgspec import structs
@@ -112,9 +111,9 @@ def services_of(layer: Layer, names: dict[str, Any]) -> list[str]:
     return [_replaced(name, {CHOSEN_CACHE: str(names["cache"])}) for name in layer.services]
 
 
-def missing_programs(service: Service, venvs: tuple[Path, ...] = programs.OWN) -> list[str]:
+def missing_programs(service: Service) -> list[str]:
     """The programs of the service that are not installed."""
-    return [name for name in service.programs.values() if programs.find([name], service.search, venvs) is None]
+    return [name for name in service.programs.values() if programs.find([name], service.search) is None]
 
 
 def as_installed(service: Service) -> Service:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from bench.catalog.server import Server
 from bench.machine.identity import worker
 from bench.project.description import ENVIRONMENTS, FILE, Project
 from bench.project.findings import DOCS, Finding, hurts, of_settings
-from bench.project.inspection import Facts
+from bench.project.inspection import DeploymentCheck, Facts
 from bench.project.page_findings import of_pages
 
 LOCAL = {"localhost", "127.0.0.1", "[::1]", "*"}
@@ -282,20 +281,19 @@ def _checks(facts: Facts, own_settings: bool) -> Iterator[Finding]:
 
     own_settings  what concerns security comes from variables that a render for production sets
     """
-    said = [check for check in facts.checks if not (own_settings and check.id.startswith("security."))]
-    numbers = Counter(check.id for check in said)
-    first = {check.id: check for check in reversed(said)}
-    for name, check in sorted(first.items()):
+    said: dict[str, list[DeploymentCheck]] = {}
+    for check in facts.checks:
         # DEBUG has a finding of its own.
-        if name != "security.W018":
-            more = f", and {numbers[name] - 1} more" if numbers[name] > 1 else ""
-            yield hurts(
-                name,
-                check.text.splitlines()[0].split(". ")[0].rstrip(".") + more,
-                check.hint.splitlines()[0] if check.hint else "see ./manage.py check --deploy",
-                f"{DOCS}/ref/checks/",
-                check.where,
-            )
+        if check.id != "security.W018" and not (own_settings and check.id.startswith("security.")):
+            said.setdefault(check.id, []).append(check)
+    for name, (first, *others) in sorted(said.items()):
+        yield hurts(
+            name,
+            first.text.splitlines()[0].split(". ")[0].rstrip(".") + (f", and {len(others)} more" if others else ""),
+            first.hint.splitlines()[0] if first.hint else "see ./manage.py check --deploy",
+            f"{DOCS}/ref/checks/",
+            first.where,
+        )
 
 
 def _limits(project: Project, servers: Iterable[Server]) -> Iterator[Finding]:
