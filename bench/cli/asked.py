@@ -14,7 +14,7 @@ from bench.measure.instrument import Instrument
 from bench.measure.plan import Request
 from bench.project.under_test import UnderTest, recorded_project
 from bench.records.folder import read_run
-from bench.records.records import NO_LAYER, UNLIMITED
+from bench.records.records import UNLIMITED
 
 # Field of a request -> the argument that it comes from: one value or several, and those of which there is one.
 SEVERAL = {
@@ -33,8 +33,11 @@ ONE = {
     "duration_s": "duration",
     "budget_s": "budget",
 }
-# Arguments that have a value without being given, other than None, False or an empty list.
-USUAL = {"size": UNLIMITED, "layer": NO_LAYER}
+# What a folder does not store, or may be another when what it holds is resumed.
+WITH_RESUME = {
+    *("resume", "database", "project", "describe", "inventory", "write"),
+    *("dry_run", "keep_going", "json", "list_faults"),
+}
 
 
 def request(args: argparse.Namespace, project: UnderTest, **own: Any) -> Request:
@@ -72,15 +75,19 @@ def without_password(word: str) -> str:
 
 
 def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Raise BenchError, which begins with `why`, when one of these arguments was given: `--to`, or `STACK`."""
+    """Raise BenchError, which begins with `why`, when one of these options was given."""
     for name in names:
-        key = name.strip("-").replace("-", "_").lower()
-        value = getattr(args, key)
-        # A margin of 0 was given.
-        if value is not False and value not in (None, [], USUAL.get(key)):
+        value = getattr(args, name.strip("-").replace("-", "_"))
+        # The last is the usual size.
+        if value not in (None, False, [], UNLIMITED):
             raise BenchError(f"{why}; leave out {name}")
 
 
-def refuse_with_resume(args: argparse.Namespace, *names: str) -> None:
+def refuse_with_resume(args: argparse.Namespace) -> None:
     """Raise BenchError for an argument that --resume takes from its folder."""
-    refuse(args, names, f"--resume takes its plan from {args.resume}")
+    for action in args.parser._actions:
+        # A list of positional arguments is empty without one.
+        given = getattr(args, action.dest, None) not in (action.default, None, [])
+        if given and action.dest not in WITH_RESUME:
+            name = action.option_strings[0] if action.option_strings else action.metavar
+            raise BenchError(f"--resume takes its plan from {args.resume}; leave out {name}")

@@ -21,12 +21,6 @@ from bench.records.faults import GROUPS
 from bench.records.folder import read_faults
 from bench.records.records import NO_LAYER
 
-# Arguments that the folder stores and --resume may not change.
-PLAN_ARGUMENTS = (
-    *("STACKS", "--layer", "--fault", "--rounds", "--size"),
-    *("--env", "--set", "--python", "--to", "--guard"),
-)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `faults`."""
@@ -61,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
         raise BenchError("--dry-run prints lines for people; leave out --json")
     project = options.project_of(args)
     if args.resume:
-        asked.refuse_with_resume(args, *PLAN_ARGUMENTS)
+        asked.refuse_with_resume(args)
         planned = begin.resumed(args.resume, project, args.database)
     else:
         stacks = tuple(dict.fromkeys(args.stacks))

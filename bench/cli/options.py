@@ -196,7 +196,11 @@ def print_names(found: list[dict[str, str]], as_json: bool) -> int:
 
 
 def add_folder(parser: argparse.ArgumentParser, what: str) -> None:
-    """`--to` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None."""
+    """`--to` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None.
+
+    The parser is kept for `asked.refuse_with_resume`.
+    """
+    parser.set_defaults(parser=parser)
     for option, words in (
         ("--to", "folder of the results (default: results/DATE-TIME)"),
         ("--resume", f"resume the {what} in that folder"),

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Make the runs and the page; returns 0, 1 when a case failed, 130 or 143 when stopped."""
     if args.resume:
-        asked.refuse_with_resume(args, "BENCHMARK", "--to", "--quick", "--guard")
+        asked.refuse_with_resume(args)
         directory, record = args.resume, folder.read(args.resume)
         if record.finished_at:
             raise BenchError(f"--resume {directory}: it is complete; next: python -m bench report {directory}")

@@ -27,11 +27,6 @@ from bench.records.folder import read_run
 from bench.report import write
 from bench.stats import MARGIN
 
-# Arguments that a run stores and --resume may not change.
-PLAN_ARGUMENTS = (
-    *("--stack", "--layer", "--workload", "--level", "--rate", "--rounds", "--duration", "--size", "--tool", "--to"),
-    *("--env", "--set", "--python", "--margin", "--guard", "--capacity", "--until", "--budget"),
-)
 # Options that have no say in what is deployed elsewhere.
 NOT_ON_HOSTS = (
     *("--size", "--database", "--project", "--until", "--budget"),
@@ -111,7 +106,7 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
     if args.resume:
-        asked.refuse_with_resume(args, *PLAN_ARGUMENTS)
+        asked.refuse_with_resume(args)
     if args.dry_run and args.resume:
         raise BenchError("--dry-run shows the plan of a new run; leave out --resume")
     instrument = asked.instrument(args, instrument)

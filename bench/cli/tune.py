@@ -26,11 +26,6 @@ from bench.measure.tuning import Answer
 from bench.records.records import options_of
 from bench.stats.columns import columns, paragraph
 
-# Arguments that the folder stores and --resume may not change.
-PLAN_ARGUMENTS = (
-    *("STACK", "--limit", "--workload", "--duration", "--layer", "--size"),
-    *("--set", "--env", "--python", "--guard", "--to"),
-)
 # Of those settings that are near the best.
 ROUNDS = 3
 VALUES_FILE = "values.toml"
@@ -54,7 +49,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Print what was tried and the answer; returns 0, 1 when no settings hold the limit, 130 or 143 by a signal."""
     printer = Printer(sys.stderr if args.json else sys.stdout)
     if args.resume:
-        asked.refuse_with_resume(args, *PLAN_ARGUMENTS)
+        asked.refuse_with_resume(args)
     elif not args.stack or not args.limit:
         raise BenchError("name a STACK and the --limit of its latency, such as --limit p95=200ms; or --resume DIR")
     instrument = asked.instrument(args, instrument)

@@ -35,7 +35,7 @@ def test_the_faults_are_listed_with_what_happens(capsys):
         ),
         (["--write"], "--write allows writes to the database of a --project; name one, or leave out --write"),
         (["--resume", "{tmp}"], "{tmp}: it holds no faults; give a folder that `python -m bench faults` made"),
-        (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out STACKS"),
+        (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out STACK"),
         (["--python", "3.11", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out --python"),
         (["--guard", "interference=off", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out --guard"),
         (["gunicorn", "--guard", "drift=off"], "--guard drift=off: write it as NAME=BOUND or NAME=off; there are: int"),
