@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 from bench.cli import options
@@ -16,22 +17,11 @@ from bench.project.under_test import UnderTest, recorded_project
 from bench.records.folder import read_run
 from bench.records.records import UNLIMITED
 
-# Field of a request -> the argument that it comes from: one value or several, and those of which there is one.
-SEVERAL = {
-    "stacks": "stack",
-    "layers": "layer",
-    "sizes": "size",
-    "workloads": "workload",
-    "levels": "level",
-    "rates": "rate",
-    "env": "env",
+# Fields of a request -> the argument that they come from, where that is called otherwise.
+RENAMED = {
+    **{f"{name}s": name for name in ("stack", "layer", "size", "workload", "level", "rate", "guard")},
+    **{f"{name}_s": name for name in ("duration", "budget")},
     "changes": "set",
-    "guards": "guard",
-}
-ONE = {
-    **{name: name for name in ("rounds", "database", "tool", "margin", "until", "to")},
-    "duration_s": "duration",
-    "budget_s": "budget",
 }
 # What a folder does not store, or may be another when what it holds is resumed.
 WITH_RESUME = {
@@ -42,14 +32,15 @@ WITH_RESUME = {
 
 def request(args: argparse.Namespace, project: UnderTest, **own: Any) -> Request:
     """The request of a command line; `own` are the fields that the command calls otherwise, or has no argument for."""
-    several = {field: _several(getattr(args, name, None)) for field, name in SEVERAL.items()}
-    one = {field: getattr(args, name, None) for field, name in ONE.items()}
-    return Request(project, **{**several, **one, "command": command_line(), **own})
-
-
-def _several(value: Any) -> tuple[Any, ...]:
-    """The values of an argument in their order, each once."""
-    return tuple(dict.fromkeys(value if isinstance(value, list) else () if value is None else (value,)))
+    found: dict[str, Any] = {}
+    for field in fields(Request):
+        value = getattr(args, RENAMED.get(field.name, field.name), None)
+        if field.default == ():
+            # One value or several, in their order, each once.
+            found[field.name] = tuple(dict.fromkeys(value if isinstance(value, list) else filter(None, [value])))
+        elif value is not None:
+            found[field.name] = value
+    return Request(**found | {"project": project, "command": command_line()} | own)
 
 
 def instrument(args: argparse.Namespace, given: Instrument | None) -> Instrument:

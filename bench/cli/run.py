@@ -111,7 +111,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
         raise BenchError("--dry-run shows the plan of a new run; leave out --resume")
     instrument = asked.instrument(args, instrument)
     pythons = choose(dict.fromkeys(args.python))
-    request = asked.request(args, instrument.project, capacity=args.capacity or "", pythons=pythons)
+    request = asked.request(args, instrument.project, pythons=pythons)
     if args.inventory:
         site = _deployed(args, request)
         new = on_hosts.resumed(args.resume, site) if args.resume else on_hosts.planned(request, site)
