@@ -128,6 +128,7 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
     begun = (at / RUN_FILE).exists()
     if begun and read_info(at).finished_at:
         return done, int(any(trial.status == "failed" for trial in read_run(at).trials))
+    # A conclusion may be about a check that `run` leaves out.
     instrument = instrument or Instrument(open_project(), thorough=part.thorough)
     try:
         if begun:
@@ -137,6 +138,7 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
         request = request_of(part, instrument.project, database=rows, guards=_guards(record, part))
         if part.faults:
             return done, _faults(begin_faults.planned(request, tuple(part.faults)), at)
+        # Nobody watches: interference passes, and what it voids is made again or left out.
         return done, run.carry_out(begin.planned(request, instrument), at, keep_going=True)
     except BenchError as error:
         if (at / RUN_FILE).exists():
@@ -146,7 +148,6 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
 
 
 def _resume(at: Path, part: Part, instrument: Instrument) -> int:
-    # Nobody watches: interference passes, and what it voids is made again or left out.
     if part.faults:
         return _faults(begin_faults.resumed(at, instrument.project, None), at)
     return run.carry_out(begin.resumed(at, None, instrument), at, keep_going=True)
