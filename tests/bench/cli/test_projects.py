@@ -16,11 +16,6 @@ from tests.projects import tree
 # Each starts several programs.
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
 
-POSTED = {
-    "startedDateTime": "2026-11-22T12:00:00Z",
-    "request": {"method": "POST", "url": "https://shop.example/"},
-    "response": {"status": 302},
-}
 BROWSE = "[tool.benchapp.workloads.browse]\n"
 # Another version of Python: it makes a virtual environment, into which nothing can be installed.
 OTHER_PYTHON = """#!/bin/sh
@@ -66,14 +61,6 @@ def temporary(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
 
 
-def test_a_recording_without_requests(capsys, new_project, tmp_path):
-    folder = new_project(said=f'{BROWSE}log = "visits"\n')
-    (folder / "visits").write_text("")
-    says = "no GET that was answered with 200: name another recording"
-    assert refused(capsys, folder, *RUN, "--to", str(tmp_path / "run")) == f"{folder / 'visits'}: {says}"
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(
     "words",
     [UP, VERIFY, ("run", "--stack", "gunicorn"), ("faults", "gunicorn"), ("render", "gunicorn")],
@@ -92,18 +79,6 @@ def test_a_folder_that_not_every_server_can_work_in_is_a_finding_of_doctor(capsy
     assert command_line.main(["doctor", "--project", str(folder)]) == 1
     found = " ".join(capsys.readouterr().out.split())
     assert f"not every server can work in a folder with a space in its name: {folder}" in found
-
-
-@pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
-def test_a_variable_that_is_not_there(capsys, new_project, words):
-    folder = new_project("import os\nos.environ['SHOP_KEY']")
-    line = refused(capsys, folder, *words)
-    assert line.startswith(
-        f"{folder}: settings shop.settings cannot be imported: KeyError: 'SHOP_KEY' (shop/settings.py:"
-    )
-    assert line.endswith(
-        'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of pyproject.toml'
-    )
 
 
 @pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
