@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -225,11 +226,17 @@ def results_folder(text: str) -> Path:
     return path
 
 
-def count(text: str) -> int:
+def count(text: str, most: float = math.inf) -> int:
     """A whole number from 1, for argparse."""
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:
+        limit = f" to {most}" if most < math.inf else ""
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1{limit}")
     return int(text)
+
+
+def port_number(text: str) -> int:
+    """A TCP port, for argparse."""
+    return count(text, 65535)
 
 
 def seconds(text: str) -> int:
@@ -240,20 +247,9 @@ def seconds(text: str) -> int:
     return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
 
 
-def between(low: float, high: float, what: str) -> Callable[[str], float]:
-    """The type of a number from `low` to `high`, for argparse; `what` names it in the error."""
-
-    def number(text: str) -> float:
-        with contextlib.suppress(ValueError):
-            if low <= float(text) <= high:
-                return float(text)
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
-
-    return number
-
-
-def port_number(text: str) -> int:
-    """A TCP port from 1 to 65535, for argparse."""
-    if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; use a number from 1 to 65535")
-    return int(text)
+def share(text: str) -> float:
+    """A number from 0 to 0.99, for argparse."""
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) <= 0.99:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 0.05")

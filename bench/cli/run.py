@@ -42,10 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
     parser.add_argument("--keep-going", action="store_true", help="go on when other programs void trial after trial")
     parser.add_argument(
-        "--margin",
-        type=options.between(0, 0.99, "a share such as 0.05"),
-        metavar="SHARE",
-        help=f"ignore smaller differences (default: {MARGIN})",
+        "--margin", type=options.share, metavar="SHARE", help=f"ignore smaller differences (default: {MARGIN})"
     )
     options.add_guard(parser)
     options.add_inventory(parser, "what is deployed on the hosts of an Ansible inventory")

@@ -21,7 +21,7 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
         (["up", "nosuch"], "bench up: no stack called 'nosuch'; there are: "),
         (["up", "gunicorn", "--layer", "fragmets"], "bench up: no layer called 'fragmets'; did you mean fragments?"),
         (["up", "gunicorn", "--size", "goldd"], "bench up: --size goldd: no such size; did you mean gold?"),
-        (["up", "gunicorn", "--port", "0"], "argument --port: '0' is no port; use a number from 1 to 65535"),
+        (["up", "gunicorn", "--port", "0"], "argument --port: '0' is not a whole number from 1 to 65535"),
         (
             ["up", "gunicorn", "--set", "workers=3"],
             "bench up: --set workers: no such value; deploy/values/bench.toml has",
