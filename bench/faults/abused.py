@@ -9,12 +9,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 
-from bench.faults.fault import Expected, Fault, Run, fault
-from bench.faults.malformed import FORM, requests
-from bench.faults.scene import Scene, got
-from bench.faults.sender import CLOSED, SILENT, UNOPENED, send_all
+from bench.faults.fault import Expected, Fault, fault
+from bench.faults.malformed import CLOSED, FORM, SILENT, UNOPENED, requests, send_all
+from bench.faults.scene import Scene, Workers, got
 from bench.faults.visitors import PAGE
-from bench.faults.watch import Workers
 from bench.verify.wire import Connection, Target
 
 # So many slow clients at a time: fewer than most stacks have threads, then more.
@@ -58,8 +56,8 @@ BODIES = Slowness("slow bodies", f"POST {FORM} HTTP/1.1\r\nHost: {{}}\r\n{FORM_H
 READERS = Slowness("slow readers", f"GET {DOWNLOAD} HTTP/1.1\r\nHost: {{}}\r\n\r\n", at_once=4, buffer=2048)
 
 
-def slow(how: Slowness) -> Run:
-    """Open more and more slow clients until they stop the site, and note at how many they do."""
+def _slow(name: str, what: str, how: Slowness) -> Fault:
+    """More and more clients that `what`, until they stop the site; noted is at how many they do."""
 
     def run(scene: Scene) -> Generator[None]:
         yield
@@ -71,7 +69,9 @@ def slow(how: Slowness) -> Run:
                     scene.wrong.append(f"{count} {how.name} stop it: {problem}")
                     break
 
-    return run
+    title = f"Clients that {what}: {', '.join(map(str, STEPS))} of them, until others are not served within 1 s."
+    # Who comes while they hold all threads may be lost, and comes back as they go.
+    return Fault(name, "abused", title, run, Expected(lost=0, recovery_s=None))
 
 
 def _held_up(scene: Scene, how: Slowness, clients: ExitStack, more: int) -> str:
@@ -135,12 +135,6 @@ def malformed(scene: Scene) -> Generator[None]:
         scene.wrong.append(f"{workers.ended} worker processes ended")
     if without[UNOPENED]:
         scene.wrong.append(f"{without[UNOPENED]} connections were refused")
-
-
-def _slow(name: str, what: str, how: Slowness) -> Fault:
-    """A kind of slow clients. Who comes while they hold all threads may be lost, and comes back as they go."""
-    title = f"Clients that {what}: {', '.join(map(str, STEPS))} of them, until others are not served within 1 s."
-    return Fault(name, "abused", title, slow(how), Expected(lost=0, recovery_s=None))
 
 
 FAULTS = (

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.catalog import values
 from bench.errors import BenchError
 from bench.faults import kinds, stage, table
-from bench.faults.plan import Faults, Item, faults_of, make_plan, words
+from bench.faults.plan import Faults, Item, faults_of, make_plan
 from bench.faults.stage import Stage
 from bench.interrupt import Interrupts
 from bench.load.openloop import VERSION
@@ -26,14 +26,17 @@ from bench.project import health
 from bench.project.under_test import UnderTest, recorded_project
 from bench.records.faults import FaultOutcome
 from bench.records.folder import read_faults
-from bench.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
+from bench.records.records import FORMAT, NO_LAYER, Environment, LoadTool, Plan, RunInfo
 from bench.serve import database, survey
 from bench.serve.case import resolve
 from bench.serve.database import Database
+from bench.words import about, plural
 
 # A fault is made once more where other processes disturbed it, so that a table takes at most ten minutes a stack on a
 # busy machine, too; --resume makes again what was voided.
 REPEATS = 1
+# About how many seconds it takes to bring a deployment up and measure its capacity, and to make one fault.
+UP_S, FAULT_S = 8.0, 11.0
 
 
 @dataclass
@@ -99,8 +102,19 @@ class PlannedFaults(Planned):
 
     @property
     def words(self) -> list[str]:
-        """What is left, as lines for people."""
-        return words(self.faults, self.ledger)
+        """What is left, as lines for people: what is made, about how long that takes, what is skipped and why."""
+        left = self.ledger.left_of(self.faults.batches)
+        count, ups = sum(len(batch.items) for batch in left), len(left)
+        made = f"{plural(count, 'fault')} to make, {plural(ups, 'deployment')}"
+        skipped: dict[str, list[str]] = {}
+        for item in self.faults.skipped:
+            if item.round == 1 and item.key not in self.ledger.done:
+                where = item.stack if item.layer == NO_LAYER else f"{item.stack} with layer {item.layer}"
+                skipped.setdefault(f"{item.fault}: {item.reason}", []).append(where)
+        return [
+            f"{made}, in about {about(UP_S * ups + FAULT_S * count)}",
+            *(f"skipped: {reason} ({', '.join(where)})" for reason, where in skipped.items()),
+        ]
 
 
 def planned(request: Request, names: tuple[str, ...]) -> PlannedFaults:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench.faults.fault import ANY, fault, has_no_own_database, has_no_sqlite
+from bench.faults.fault import ANY, NO_OWN_DATABASE, NO_WRITE_LOCK, fault
 from bench.faults.scene import CannotFault, Scene
 from bench.verify import wire
 from bench.verify.finding import NEEDS_ROWS
@@ -36,7 +36,7 @@ END_OTHERS = (
 )
 
 
-@fault("database", "killed", ANY, has_no_own_database)
+@fault("database", "killed", ANY, NO_OWN_DATABASE)
 def database_dies(scene: Scene) -> Generator[None]:
     """The database is killed, and is back after 5 s."""
     name = scene.running.case.database.service
@@ -53,7 +53,7 @@ def database_dies(scene: Scene) -> Generator[None]:
         scene.running.services.wait_serving(name)
 
 
-@fault("database-hangs", "hung", ANY, has_no_own_database)
+@fault("database-hangs", "hung", ANY, NO_OWN_DATABASE)
 def database_hangs(scene: Scene) -> Generator[None]:
     """The database answers nothing for 5 s: pages fail, the health page does not."""
     yield
@@ -62,7 +62,7 @@ def database_hangs(scene: Scene) -> Generator[None]:
             _expect_page(scene, HUNG_LIMIT_S)
 
 
-@fault("database-connections", "hung", ANY, has_no_own_database)
+@fault("database-connections", "hung", ANY, NO_OWN_DATABASE)
 def database_connections(scene: Scene) -> Generator[None]:
     """Another program ends the site's connections to the database, and holds all that there are for 5 s."""
     yield
@@ -71,7 +71,7 @@ def database_connections(scene: Scene) -> Generator[None]:
         pass
 
 
-@fault("write-lock", "hung", misfit=has_no_sqlite)
+@fault("write-lock", "hung", misfit=NO_WRITE_LOCK)
 def write_lock(scene: Scene) -> Generator[None]:
     """Another program holds SQLite's write lock for 5 s, and as many visitors write as there are threads."""
     url = scene.running.env["DATABASE_URL"]

@@ -35,49 +35,27 @@ class Expected:
 ANY = Expected(lost=None)
 
 
-def fits(case: Case) -> str:
-    """Every case can have it."""
-    return ""
+def unless(holds: Callable[[Case], object], reason: str) -> Misfit:
+    """Why a case of which `holds` is false cannot have a fault; {app} and {front} name its servers."""
+
+    def misfit(case: Case) -> str:
+        return "" if holds(case) else reason.format(app=case.servers[0].name, front=case.servers[-1].name)
+
+    return misfit
 
 
-def is_alone(case: Case) -> str:
-    """A case without a server in front."""
-    return "" if len(case.servers) > 1 else "the application server is itself in front"
-
-
-def has_no_service(case: Case) -> str:
-    """A case without a caching service."""
-    return "" if case.services else "no layer here uses a caching service"
-
-
-def caches_no_pages(case: Case) -> str:
-    """A case whose layers cache no pages."""
-    return "" if case.caches == "pages" else "no layer here caches pages"
-
-
-def has_no_tls(case: Case) -> str:
-    """A case whose server in front has no TLS listener."""
-    return "" if case.servers[-1].tls else f"{case.servers[-1].name} has no TLS listener"
-
-
-def recycles_nothing(case: Case) -> str:
-    """A case whose application server does not replace its workers after so many requests."""
-    return "" if "max_requests" in render.names_used(case) else f"{case.servers[0].name} recycles no workers"
-
-
-def has_no_own_database(case: Case) -> str:
-    """A case whose database, if it is a server, may have other clients."""
-    return "" if case.database.service else "it needs a database of its own: give --database postgresql"
-
-
-def has_no_sqlite(case: Case) -> str:
-    """A case on a database without one lock for all writers."""
-    return "" if case.database.label in (SQLITE, AS_IS) else "only SQLite has one lock for all writers"
-
-
-def has_no_limit(case: Case) -> str:
-    """A case that may use all of the machine's memory."""
-    return "" if case.size.is_limited else "it needs a limit of memory: give --size bronze"
+NONE = unless(lambda case: True, "")
+NO_FRONT = unless(lambda case: len(case.servers) > 1, "the application server is itself in front")
+NO_SERVICE = unless(lambda case: case.services, "no layer here uses a caching service")
+NO_CACHED_PAGES = unless(lambda case: case.caches == "pages", "no layer here caches pages")
+NO_TLS = unless(lambda case: case.servers[-1].tls, "{front} has no TLS listener")
+NO_RECYCLING = unless(lambda case: "max_requests" in render.names_used(case), "{app} recycles no workers")
+# A server that a project uses itself may have other clients.
+NO_OWN_DATABASE = unless(
+    lambda case: case.database.service, "it needs a database of its own: give --database postgresql"
+)
+NO_WRITE_LOCK = unless(lambda case: case.database.label in (SQLITE, AS_IS), "only SQLite has one lock for all writers")
+NO_MEMORY_LIMIT = unless(lambda case: case.size.is_limited, "it needs a limit of memory: give --size bronze")
 
 
 @dataclass(frozen=True)
@@ -97,12 +75,12 @@ class Fault:
     title: str
     run: Run
     expected: Expected = Expected()
-    misfit: Misfit = fits
+    misfit: Misfit = NONE
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def fault(
-    name: str, group: str, expected: Expected = Expected(), misfit: Misfit = fits, **changes: object
+    name: str, group: str, expected: Expected = Expected(), misfit: Misfit = NONE, **changes: object
 ) -> Callable[[Run], Fault]:
     """Make a fault of what does it, whose docstring is its title; `changes` are values for its deployment."""
 

@@ -1,4 +1,4 @@
-"""Malformed requests, the same ones for the same seed.
+"""Malformed requests, the same ones for the same seed, and what sends them.
 
 A form is the bytes of a request with words in angle brackets, such as `<odd>`: each stands for one of its CHOICES,
 drawn anew wherever it is met.
@@ -6,10 +6,24 @@ drawn anew wherever it is met.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
-from collections.abc import Iterator
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+
+from bench.verify import wire
+from bench.verify.wire import BadAnswer, Connection, Target
+
+THREADS, POLL_S = 16, 0.1
+# A refusal takes milliseconds; on a busy machine it may wait its turn.
+PATIENCE_S = 2.0
+# What a request got that has no status: closed without an answer, none in time, a connection that cannot be opened.
+CLOSED, SILENT, UNOPENED = "closed", "silent", "unopened"
 
 FORM = "/__probe__/form/malformed/"
 HIDDEN = b"GET /hidden/in/a/request/ HTTP/1.1\r\n<host>\r\n"
@@ -190,3 +204,71 @@ def requests(seed: int, count: int, netloc: str) -> Iterator[Malformed]:
         kind, (around, forms) = choice.choice(list(KINDS.items()))
         form = around.replace(b"<form>", choice.choice(forms))
         yield Malformed(kind, filled(form.removesuffix(CUT)), form.endswith(CUT))
+
+
+def send(target: Target, request: Malformed) -> int | str:
+    """Send one on a connection of its own; the status it got, or CLOSED, SILENT or UNOPENED."""
+    try:
+        with Connection(target, timeout_s=PATIENCE_S) as connection:
+            connection.send_anyway(request.data)
+            if request.waits and target.scheme != "https":
+                with contextlib.suppress(OSError):
+                    connection.socket.shutdown(socket.SHUT_WR)
+            return connection.read().status
+    except ConnectionRefusedError:
+        return UNOPENED
+    except wire.Closed:
+        return CLOSED
+    except (BadAnswer, TimeoutError):
+        return SILENT
+    except OSError:
+        return CLOSED
+
+
+def _paced(
+    requests: Iterator[Malformed], per_second: float, limit_s: float, over: threading.Event
+) -> Iterator[Malformed]:
+    """Each request when it is due, until the limit or until it is over."""
+    begun = time.monotonic()
+    for number, request in enumerate(requests):
+        due = begun + number / per_second
+        if over.is_set() or max(due, time.monotonic()) > begun + limit_s:
+            return
+        time.sleep(max(0.0, due - time.monotonic()))
+        yield request
+
+
+def send_all(
+    target: Target,
+    requests: Iterator[Malformed],
+    per_second: float,
+    limit_s: float,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> list[tuple[str, int | str]]:
+    """Send the requests no faster than `per_second`, for `limit_s` at most; the kind of each, and what it got.
+
+    meanwhile  called again and again until all are sent, in the thread of the caller
+    """
+    answers: list[tuple[str, int | str]] = []
+    lock, over = threading.Lock(), threading.Event()
+    turns = _paced(requests, per_second, limit_s, over)
+
+    def work() -> None:
+        while True:
+            with lock:
+                request = next(turns, None)
+            if request is None:
+                return
+            answers.append((request.kind, send(target, request)))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        working = [pool.submit(work) for _ in range(THREADS)]
+        try:
+            while wait(working, POLL_S).not_done:
+                meanwhile()
+        finally:
+            # Also where a signal comes: nothing is sent after it.
+            over.set()
+    for each in working:
+        each.result()
+    return answers

@@ -12,15 +12,10 @@ from bench.faults import judge, kinds
 from bench.faults.fault import Fault
 from bench.measure import guards
 from bench.measure import plan as planning
-from bench.measure.ledger import Ledger
 from bench.measure.plan import Batch, Request, Resolve
 from bench.records.faults import FaultOutcome
 from bench.records.records import NO_LAYER, Plan
 from bench.serve.case import CannotRun, Case
-from bench.words import about, plural
-
-# About how many seconds it takes to bring a deployment up and measure its capacity, and to make one fault.
-UP_S, FAULT_S = 8.0, 11.0
 
 
 @dataclass(frozen=True)
@@ -90,18 +85,3 @@ def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> Faults:
             assert isinstance(changed, Case)
             batches.append(Batch(changed, number, tuple(its)))
     return Faults(tuple(batches), tuple(skipped))
-
-
-def words(found: Faults, ledger: Ledger) -> list[str]:
-    """What is left of a plan, as lines for people: what is made, about how long that takes, what is skipped and why."""
-    left = ledger.left_of(found.batches)
-    count, ups = sum(len(batch.items) for batch in left), len(left)
-    lines = [
-        f"{plural(count, 'fault')} to make, {plural(ups, 'deployment')}, in about {about(UP_S * ups + FAULT_S * count)}"
-    ]
-    skipped: dict[str, list[str]] = {}
-    for item in found.skipped:
-        if item.round == 1 and item.key not in ledger.done:
-            where = item.stack if item.layer == NO_LAYER else f"{item.stack} with layer {item.layer}"
-            skipped.setdefault(f"{item.fault}: {item.reason}", []).append(where)
-    return lines + [f"skipped: {reason} ({', '.join(where)})" for reason, where in skipped.items()]

@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.errors import DeploymentError
-from bench.faults.fault import Expected, caches_no_pages, fault, has_no_tls, recycles_nothing
-from bench.faults.scene import CannotFault, Scene, application, front
-from bench.faults.watch import Workers
+from bench.faults.fault import NO_CACHED_PAGES, NO_RECYCLING, NO_TLS, Expected, fault
+from bench.faults.scene import CannotFault, Scene, Workers, application, front
 from bench.serve import render
 from bench.serve.tls import make_certificate
 
@@ -46,7 +45,7 @@ cache_after_deploy = replace(
     deploy,
     name="cache-after-deploy",
     title="A new version is deployed under a warm cache: how long old pages come, and whether static files fit them.",
-    misfit=caches_no_pages,
+    misfit=NO_CACHED_PAGES,
 )
 
 
@@ -71,7 +70,7 @@ def _reload_unchecked(scene: Scene, folder: Path) -> None:
         scene.running.chain.restart(application(scene.running.case))
 
 
-@fault("certificate", "replaced", misfit=has_no_tls, listener="tls")
+@fault("certificate", "replaced", misfit=NO_TLS, listener="tls")
 def certificate(scene: Scene) -> Generator[None]:
     """The certificate of the TLS listener is replaced, and the server in front takes it over."""
     running, name = scene.running, front(scene.running.case)
@@ -86,7 +85,7 @@ def certificate(scene: Scene) -> Generator[None]:
         scene.wrong.append(f"{name} still serves the old certificate")
 
 
-@fault("recycled-workers", "replaced", misfit=recycles_nothing, max_requests=200)
+@fault("recycled-workers", "replaced", misfit=NO_RECYCLING, max_requests=200)
 def recycled_workers(scene: Scene) -> Generator[None]:
     """Each worker is replaced after 200 requests and up to 50 more, until two were."""
     yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -9,6 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 from bench.errors import BenchError
 from bench.project import commands
@@ -46,11 +49,6 @@ def application(case: Case) -> str:
 def front(case: Case) -> str:
     """The server that clients speak to."""
     return case.servers[-1].name
-
-
-def service(case: Case) -> str:
-    """The caching service."""
-    return case.services[0].name
 
 
 def got(target: Target, path: str, limit_s: float, headers: Mapping[str, str] = NONE) -> str:
@@ -105,6 +103,36 @@ class Versions:
         """Have that release served from the next reload on."""
         self._releases.switch(folder)
         self.served, self.word = folder, f"release-{folder.name}"
+
+
+class Workers:
+    """Counts the processes of the servers that have ended, beside their masters; `look` often enough."""
+
+    def __init__(self, running: Running):
+        self.ended = 0
+        self._running = running
+        self._seen = self._now()
+
+    def look(self) -> int:
+        """Count those that have ended since the last look; how many there are in all."""
+        now = self._now()
+        self.ended += len(self._seen - now)
+        self._seen = now
+        return self.ended
+
+    def _now(self) -> set[psutil.Process]:
+        found: set[psutil.Process] = set()
+        for server in self._running.chain.servers:
+            with contextlib.suppress(psutil.Error):
+                found.update(filter(_lives, psutil.Process(server.pid).children(recursive=True)))
+        return found
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.faults.fault import ANY, caches_no_pages, fault, has_no_limit
+from bench.faults.fault import ANY, NO_CACHED_PAGES, NO_MEMORY_LIMIT, fault
 from bench.faults.scene import CannotFault, Scene
 from bench.machine import http
 from bench.machine.small_disk import CannotMount, SmallDisk
@@ -18,7 +18,7 @@ TIMES = 2
 MEMORY_TIMEOUT_S = 10.0
 
 
-@fault("memory", "starved", ANY, has_no_limit)
+@fault("memory", "starved", ANY, NO_MEMORY_LIMIT)
 def memory(scene: Scene) -> Generator[None]:
     """Two requests need as much memory as the size has: the kernel kills processes at the limit."""
     megabytes, before = scene.running.case.size.burstable_mb * 2**20 // 10**6, scene.running.oom_kills() or 0
@@ -34,7 +34,7 @@ def memory(scene: Scene) -> Generator[None]:
         scene.wrong.append("no process was killed at the limit of memory")
 
 
-@fault("full-store", "starved", misfit=caches_no_pages)
+@fault("full-store", "starved", misfit=NO_CACHED_PAGES)
 def full_store(scene: Scene) -> Generator[None]:
     """The disk of stored pages is full for 3 s; then there is room again."""
     with _small_disk(scene, scene.running.store) as disk:

@@ -13,18 +13,8 @@ import signal
 from collections.abc import Generator
 from contextlib import ExitStack
 
-from bench.faults.fault import (
-    ANY,
-    Expected,
-    Fault,
-    Misfit,
-    Run,
-    fault,
-    fits,
-    has_no_service,
-    is_alone,
-)
-from bench.faults.scene import CannotFault, Scene, Which, application, front, service
+from bench.faults.fault import ANY, NO_FRONT, NO_SERVICE, NONE, Expected, Fault, Misfit, fault
+from bench.faults.scene import CannotFault, Scene, Which, application, front
 from bench.machine import http
 
 # Says which process answers.
@@ -48,46 +38,34 @@ def worker(scene: Scene) -> Generator[None]:
         os.kill(killed, signal.SIGKILL)
 
 
-def kill(which: Which) -> Run:
-    """Kill the main process of a server or service, and wait until the supervisor has started it again."""
+def _stopped(name: str, what: str, which: Which, expected: Expected = ANY, misfit: Misfit = NONE) -> tuple[Fault, ...]:
+    """Two faults of a server or service: its main process is killed, and all of its processes hang."""
 
-    def run(scene: Scene) -> Generator[None]:
+    def killed(scene: Scene) -> Generator[None]:
         yield
-        name = which(scene.running.case)
+        process = which(scene.running.case)
         with scene.cause():
-            scene.kill(name)
-        scene.wait_started(name)
+            scene.kill(process)
+        scene.wait_started(process)
 
-    return run
-
-
-def hang(which: Which) -> Run:
-    """Have all instances of a server, or a service, hang."""
-
-    def run(scene: Scene) -> Generator[None]:
+    def hangs(scene: Scene) -> Generator[None]:
         yield
-        name = which(scene.running.case)
-        names = [process.name for process in scene.running.processes if re.sub(r"-\d+$", "", process.name) == name]
+        instances = re.compile(rf"{which(scene.running.case)}(-\d+)?")
         with scene.cause(), ExitStack() as hanging:
-            for instance in names:
-                hanging.enter_context(scene.running.hung(instance))
+            for process in scene.running.processes:
+                if instances.fullmatch(process.name):
+                    hanging.enter_context(scene.running.hung(process.name))
             scene.wait(HANGS_S)
 
-    return run
-
-
-def _killed_or_hung(name: str, what: str, which: Which, expected: Expected, misfit: Misfit) -> tuple[Fault, Fault]:
-    killed, hangs = f"The main process of {what} is killed.", f"All processes of {what} answer nothing for 3 s."
     return (
-        Fault(name, "killed", killed, kill(which), expected, misfit),
-        Fault(f"{name}-hangs", "hung", hangs, hang(which), expected, misfit),
+        Fault(name, "killed", f"The main process of {what} is killed.", killed, expected, misfit),
+        Fault(f"{name}-hangs", "hung", f"All processes of {what} answer nothing for 3 s.", hangs, expected, misfit),
     )
 
 
-KILLED, HUNG = zip(
-    _killed_or_hung("application-server", "the application server", application, ANY, fits),
-    _killed_or_hung("front-server", "the server that clients speak to", front, ANY, is_alone),
-    _killed_or_hung("caching-service", "the caching service", service, Expected(), has_no_service),
-    strict=True,
+FAULTS = (
+    worker,
+    *_stopped("application-server", "the application server", application),
+    *_stopped("front-server", "the server that clients speak to", front, misfit=NO_FRONT),
+    *_stopped("caching-service", "the caching service", lambda case: case.services[0].name, Expected(), NO_SERVICE),
 )
-FAULTS = (worker, *KILLED, *HUNG)

@@ -11,7 +11,7 @@ import pytest
 
 from bench.faults import abused
 from bench.faults.abused import BODIES, HEADERS, READERS
-from bench.faults.sender import UNOPENED
+from bench.faults.malformed import UNOPENED
 from bench.verify.wire import Connection
 from tests.bench.faults.scenes import run, scene
 from tests.bench.faults.slow_server import THREADS, slow_server

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from bench import paths
-from bench.faults.scene import FILES, FIRST, OUTSIDE, CannotFault, Versions
+from bench.faults.scene import FILES, FIRST, OUTSIDE, CannotFault, Versions, Workers
 from bench.inside import visits
+from tests.waiting import until
 
 
 class FakeReleases:
@@ -60,3 +64,32 @@ def test_a_project_whose_code_is_elsewhere_has_no_new_version():
         "served"
     )
     assert visits.OUTSIDE == OUTSIDE
+
+
+MASTER = """
+import subprocess, sys
+for _ in range(2):
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def master():
+    with subprocess.Popen([sys.executable, "-c", MASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as popen:
+        popen.stdout.readline()
+        children = psutil.Process(popen.pid).children()
+        yield popen
+        for child in children:
+            child.kill()
+
+
+def test_a_worker_that_ends_is_counted_once(master):
+    running = SimpleNamespace(chain=SimpleNamespace(servers=[SimpleNamespace(pid=master.pid)]))
+    workers = Workers(running)
+    assert workers.look() == 0
+    psutil.Process(master.pid).children()[0].kill()
+    until(workers.look, "it is noticed")
+    assert workers.look() == 1
+    assert Workers(running).look() == 0
