@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from bench.reproduce.figures import ERRORS, Figures, name_of
 from bench.reproduce.published import Claim, Place, Publication
 from bench.words import plural
 
+Judge = Callable[[Claim, Place, Place, Figures], "Conclusion"]
 HOLDS, NOT, OPEN, NOT_MEASURED = "holds", "does not hold", "open", "not measured"
 
 
@@ -25,60 +26,47 @@ HOLDS, NOT, OPEN, NOT_MEASURED = "holds", "does not hold", "open", "not measured
 class Conclusion:
     """What the runs say of a published claim.
 
-    ratio, low, high  as measured here, with its 95 % interval; None for a claim that is about no ratio
-    bounds            within which the claim holds
     says              what was measured, or why nothing was
-    left_open         the publication asked it and did not answer
+    ratio, low, high  as measured here, with its 95 % interval; None for a claim that is about no ratio
     """
 
-    claim: str
+    claim: Claim
     verdict: str
     says: str = ""
-    published: float | None = None
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
-    bounds: str = ""
-    left_open: bool = False
 
 
 def conclusions(publication: Publication, figures: Figures) -> list[Conclusion]:
     """One for each claim, in their order."""
     found = []
     for claim in publication.claims:
-        judge = next(judge for is_of, judge in JUDGES if is_of(claim))
+        about = (judge for name, judge in JUDGES.items() if getattr(claim, name) not in (None, "", []))
         left, right = ({**publication.here, **place} for place in (claim.left, claim.right))
-        it = judge(claim, left, right, figures)
-        found.append(replace(it, claim=claim.claim, published=claim.published, left_open=claim.left_open))
+        found.append(next(about, _ratio)(claim, left, right, figures))
     return found
 
 
 def _untested(claim: Claim, _left: Place, _right: Place, _figures: Figures) -> Conclusion:
-    return _unknown(claim.untested)
-
-
-def _unknown(why: str) -> Conclusion:
-    return Conclusion("", NOT_MEASURED, why)
+    return Conclusion(claim, NOT_MEASURED, claim.untested)
 
 
 def _ratio(claim: Claim, left: Place, right: Place, figures: Figures) -> Conclusion:
     ratio, why = figures.ratio(left, right, claim.metric)
     if ratio is None:
-        return _unknown(why)
-    names = (_apart(one, other) for one, other in ((left, right), (right, left)))
-    return _judged(claim, ratio, " to ".join(names) + f", {claim.metric.replace('_', ' ')}")
-
-
-def _judged(claim: Claim, ratio: tuple[float, float, float], says: str) -> Conclusion:
+        return Conclusion(claim, NOT_MEASURED, why)
     estimate, low, high = ratio
+    says = f"{_apart(left, right)} to {_apart(right, left)}, {claim.metric.replace('_', ' ')}"
+    known = low > 0 and not math.isinf(high)
+    return Conclusion(claim, within(claim, low, high), says, estimate, low if known else None, high if known else None)
+
+
+def within(claim: Claim, low: float, high: float) -> str:
+    """The verdict on a claim about a ratio, of which this is the interval."""
     least = claim.at_least or 0.0
     most = math.inf if claim.at_most is None else claim.at_most
-    verdict = NOT if high < least or low > most else HOLDS if least <= low and high <= most else OPEN
-    words = [f"at least {claim.at_least:g}"] if claim.at_least is not None else []
-    words += [f"at most {claim.at_most:g}"] if claim.at_most is not None else []
-    known = low > 0 and not math.isinf(high)
-    bounds = " and ".join(words)
-    return Conclusion("", verdict, says, None, estimate, low if known else None, high if known else None, bounds)
+    return NOT if high < least or low > most else HOLDS if least <= low and high <= most else OPEN
 
 
 def _order(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
@@ -95,7 +83,7 @@ def _rating(claim: Claim, left: Place, _right: Place, figures: Figures) -> Concl
     found = figures.find(left)
     rating = stability.rate(found.trials)
     if rating.rating is None or not found.trials:
-        return _unknown(found.why or "no trial to judge by")
+        return Conclusion(claim, NOT_MEASURED, found.why or "no trial to judge by")
     holds = rating.rating == claim.rating
     says = f"{rating.rating}" + (f": {'; '.join(rating.reasons)}" if rating.reasons else "")
     unknown = [item.name for item in rating.criteria if item.rating is None]
@@ -109,34 +97,34 @@ def _rating(claim: Claim, left: Place, _right: Place, figures: Figures) -> Concl
         and longest < claim.began_at_request,
     }
     doubt = next((words for words, applies in doubts.items() if applies), "")
-    return Conclusion("", OPEN if doubt else HOLDS if holds else NOT, says + (f" ({doubt})" if doubt else ""))
+    return Conclusion(claim, OPEN if doubt else HOLDS if holds else NOT, says + (f" ({doubt})" if doubt else ""))
 
 
 def _fails(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
     found = figures.find(left)
     trials = [trial for trial in found.highest if trial.status in ("ok", "failed", "voided")]
     if not trials:
-        return _unknown(found.why)
+        return Conclusion(claim, NOT_MEASURED, found.why)
     # The figures of a voided trial are not to be trusted, but errors are errors.
     failed = sum(trial.status == "failed" for trial in trials)
     errors = sum(getattr(trial, name) or 0 for trial in trials for name in ERRORS)
     says = f"{failed} of {plural(len(trials), 'trial')} failed, {plural(errors, 'error')} at level {trials[0].level}"
-    return Conclusion("", HOLDS if bool(failed or errors) == claim.fails else NOT, says)
+    return Conclusion(claim, HOLDS if bool(failed or errors) == claim.fails else NOT, says)
 
 
 def _survives(claim: Claim, left: Place, right: Place, figures: Figures) -> Conclusion:
     """All trials of one side must get so many times as far as all of the other; one that did not fail might go on."""
-    sides = [figures.find(place) for place in (left, right)]
-    counts = [[count for trial in side.highest if (count := _answers(trial)) is not None] for side in sides]
-    for place, side, found in zip((left, right), sides, counts, strict=True):
-        if not found:
-            return _unknown(f"{name_of(place)}: {side.why}")
-    failed = [sum(trial.status == "failed" for trial in side.highest) for side in sides]
+    counts, failed, says = [], [], []
+    for place, other in ((left, right), (right, left)):
+        found = figures.find(place)
+        got = [count for trial in found.highest if (count := _answers(trial)) is not None]
+        if not got:
+            return Conclusion(claim, NOT_MEASURED, f"{name_of(place)}: {found.why}")
+        counts.append(got)
+        failed.append(sum(trial.status == "failed" for trial in found.highest))
+        answers = f"{statistics.median(got):,.0f} answers"
+        says.append(f"{_apart(place, other)}: {failed[-1]} of {plural(len(got), 'trial')} failed, {answers}")
     one, two = counts
-    says = "; ".join(
-        f"{_apart(place, other)}: {count} of {plural(len(got), 'trial')} failed, {statistics.median(got):,.0f} answers"
-        for place, other, count, got in zip((left, right), (right, left), failed, counts, strict=True)
-    )
     times = claim.survives or 1.0
     verdict = OPEN
     if failed[1] and min(len(one), len(two)) > 1:
@@ -144,7 +132,7 @@ def _survives(claim: Claim, left: Place, right: Place, figures: Figures) -> Conc
             verdict = HOLDS
         elif failed[0] == len(one) and max(one) < times * min(two):
             verdict = NOT
-    return Conclusion("", verdict, says)
+    return Conclusion(claim, verdict, "; ".join(says))
 
 
 def _answers(trial: Trial) -> int | None:
@@ -154,19 +142,19 @@ def _answers(trial: Trial) -> int | None:
 def _loses(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
     outcomes, why = figures.faults(left, claim.loses)
     if not outcomes:
-        return _unknown(why)
+        return Conclusion(claim, NOT_MEASURED, why)
     lost = sum(outcome.failed or 0 for outcome in outcomes)
     asked = sum((outcome.requests_new or 0) + (outcome.requests_kept or 0) for outcome in outcomes)
     says = f"{lost:,} of {plural(asked, 'request')} lost in {plural(len(outcomes), 'round')}"
-    return Conclusion("", NOT if lost else HOLDS if len(outcomes) > 1 else OPEN, says)
+    return Conclusion(claim, NOT if lost else HOLDS if len(outcomes) > 1 else OPEN, says)
 
 
 def _check(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
     outcome, why = figures.check(left, claim.check)
     if outcome is None:
-        return _unknown(why)
+        return Conclusion(claim, NOT_MEASURED, why)
     says = claim.says if outcome.ok else f"expected {outcome.expected}, got {outcome.got}"
-    return Conclusion("", HOLDS if outcome.ok else NOT, says)
+    return Conclusion(claim, HOLDS if outcome.ok else NOT, says)
 
 
 def _apart(place: Place, other: Place) -> str:
@@ -177,15 +165,13 @@ def _apart(place: Place, other: Place) -> str:
     return name_of(own)
 
 
-Judge = Callable[[Claim, Place, Place, Figures], Conclusion]
-# What a claim is about -> how it is judged.
-JUDGES: Sequence[tuple[Callable[[Claim], object], Judge]] = (
-    (lambda claim: claim.untested, _untested),
-    (lambda claim: claim.order, _order),
-    (lambda claim: claim.rating, _rating),
-    (lambda claim: claim.fails is not None, _fails),
-    (lambda claim: claim.survives, _survives),
-    (lambda claim: claim.loses, _loses),
-    (lambda claim: claim.check, _check),
-    (lambda claim: True, _ratio),
-)
+# What a claim is about -> how it is judged; one about none of these is about a ratio.
+JUDGES: dict[str, Judge] = {
+    "untested": _untested,
+    "order": _order,
+    "rating": _rating,
+    "fails": _fails,
+    "survives": _survives,
+    "loses": _loses,
+    "check": _check,
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.records.faults import FaultOutcome
@@ -31,11 +31,6 @@ class Found:
     why: str = ""
 
     @property
-    def counted(self) -> list[Trial]:
-        """Those with figures to trust."""
-        return [trial for trial in self.trials if trial.status == "ok"]
-
-    @property
     def highest(self) -> list[Trial]:
         """Those at the highest level."""
         level = max((trial.level for trial in self.trials), default=0)
@@ -56,12 +51,14 @@ class Figures:
         wanted = {**DEFAULTS, **place}
         for run in self.runs:
             trials = tuple(trial for trial in run.latest.values() if _is_at(trial, wanted))
-            if trials and any((it.stack, it.layer) == (trials[0].stack, trials[0].layer) for it in _wrong(run)):
+            if not trials:
+                continue
+            if any((it.stack, it.layer) == (trials[0].stack, trials[0].layer) for it in run.checks if not it.ok):
                 return Found(trials, run, "it gave wrong answers")
-            if trials:
-                reasons = [trial.reason for trial in trials if trial.reason and trial.status != "ok"]
-                ok = any(trial.status == "ok" for trial in trials)
-                return Found(trials, run, "" if ok else f"{trials[-1].status}: {reasons[-1] if reasons else ''}")
+            if any(trial.status == "ok" for trial in trials):
+                return Found(trials, run)
+            reasons = [trial.reason for trial in trials if trial.reason]
+            return Found(trials, run, f"{trials[-1].status}: {reasons[-1] if reasons else ''}")
         return Found(why=self._why_absent(wanted))
 
     def _why_absent(self, place: Place) -> str:
@@ -147,15 +144,8 @@ class Figures:
 
 
 def _is_at(trial: Trial, place: Place) -> bool:
-    wanted = (place["stack"], place["layer"], place["workload"], place["size"])
-    return (trial.stack, trial.layer, trial.workload, trial.size) == wanted and place.get("database") in (
-        None,
-        trial.database,
-    )
-
-
-def _wrong(run: Run) -> Iterable[Outcome]:
-    return (check for check in run.checks if not check.ok)
+    named = ("stack", "layer", "workload", "size", *(["database"] if place.get("database") else []))
+    return all(getattr(trial, name) == place[name] for name in named)
 
 
 def _level(place: Place) -> str:

@@ -19,7 +19,7 @@ NOTHING = ""
 
 def summary(found: Sequence[Conclusion]) -> str:
     """`8 published conclusions: holds 5, does not hold 1, open 2, not measured 0.`"""
-    published = [it for it in found if not it.left_open]
+    published = [it for it in found if not it.claim.left_open]
     counts = (
         f"{verdict} {sum(it.verdict == verdict for it in published)}" for verdict in (HOLDS, NOT, OPEN, NOT_MEASURED)
     )
@@ -28,7 +28,7 @@ def summary(found: Sequence[Conclusion]) -> str:
 
 def lines(found: Sequence[Conclusion]) -> list[tuple[str, ...]]:
     """A row of verdict, claim and what was measured for each conclusion, for the terminal."""
-    return [(it.verdict, it.claim, f"{here(it)} {it.says}".strip()) for it in found]
+    return [(it.verdict, it.claim.claim, f"{here(it)} {it.says}".strip()) for it in found]
 
 
 def here(it: Conclusion) -> str:
@@ -61,9 +61,11 @@ def page(publication: Publication, record: Reproduction, figures: Figures, found
 
 
 def _row(it: Conclusion) -> Sequence[str]:
-    claim = f"{it.claim}{' (left open by the publication)' if it.left_open else ''}"
-    bounds = f"holds with {it.bounds}; " if it.bounds and it.verdict != NOT_MEASURED else ""
-    return claim, f"**{it.verdict}**", "" if it.published is None else f"{it.published:g}", here(it), bounds + it.says
+    claim = it.claim
+    words = f"{claim.claim}{' (left open by the publication)' if claim.left_open else ''}"
+    bounds = f"holds with {claim.bounds}; " if it.ratio is not None and claim.bounds else ""
+    published = "" if claim.published is None else f"{claim.published:g}"
+    return words, f"**{it.verdict}**", published, here(it), bounds + it.says
 
 
 def _title(row: dict[str, Any]) -> str:

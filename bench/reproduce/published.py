@@ -82,6 +82,13 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     untested: str = ""
     left_open: bool = False
 
+    @property
+    def bounds(self) -> str:
+        """Within which a ratio holds, in words; empty for a claim that is about none."""
+        least = [f"at least {self.at_least:g}"] if self.at_least is not None else []
+        most = [f"at most {self.at_most:g}"] if self.at_most is not None else []
+        return " and ".join(least + most)
+
 
 class Column(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A figure of every row, under its `key` there: a `metric`, at the row's place with what stands here.
