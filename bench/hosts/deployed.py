@@ -12,7 +12,7 @@ from bench.hosts import host_record, host_site
 from bench.hosts.front import FORWARDED
 from bench.hosts.host_site import HostSite
 from bench.hosts.sampling import Sampler, sampling
-from bench.hosts.tunnels import tunnel
+from bench.hosts.ssh import tunnel
 from bench.machine.supervise import Address
 from bench.production import host as one_host
 from bench.production.hosts import Deployed

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from bench.errors import BenchError
 from bench.hosts import ssh
@@ -66,15 +66,14 @@ class HostSite(Site):
         assert self.host
         script = MANAGE.format(code=shlex.quote(WITH_PROBES.format(words=words)))
         said = ssh.run(self.host, script, TIMEOUT_S, f"manage.py {words[0]}")
-        return _json(self.host, words[0], said) if reads else None
-
-
-def _json(host: Host, name: str, said: str) -> dict[str, Any]:
-    # The shell of some versions of Django says first what it has imported.
-    try:
-        return cast(dict[str, Any], json.loads(said[said.index("{") :]))
-    except ValueError:
-        raise BenchError(f"{host.name}: manage.py {name}: printed {said[:80]!r}, not a JSON object") from None
+        if not reads:
+            return None
+        try:
+            # The shell of some versions of Django says first what it has imported.
+            return json.loads(said[said.index("{") :])
+        except ValueError:
+            why = f"printed {said[:80]!r}, not a JSON object"
+            raise BenchError(f"{self.host.name}: manage.py {words[0]}: {why}") from None
 
 
 def learn(host: Host, project: UnderTest) -> HostSite:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,15 @@ def make(
 
     `ready` is called when all hosts could begin, right before they do.
     """
-    seen = _Together(live)
+    requests: dict[str, int] = {}
+
+    def seen(name: str, seconds: float, count: int) -> None:
+        requests[name] = count
+        if live:
+            live(seconds, sum(requests.values()))
+
     with ThreadPoolExecutor(len(hosts)) as pool, ExitStack() as ends:
-        loaders = [ends.enter_context(Loader(host, seen.of(host))) for host in hosts]
+        loaders = [ends.enter_context(Loader(host, partial(seen, host.name))) for host in hosts]
         list(pool.map(Loader.greet, loaders))
         # As many on each host, so that their shares are alike.
         each = cores_used(job, min(loader.cores for loader in loaders), len(hosts))
@@ -179,19 +186,3 @@ def _modules() -> dict[str, str]:
             name = "" if path.stem == "__init__" else f".{path.stem}"
             found[f"bench.load.openloop{name}"] = path.read_text("utf-8")
     return found
-
-
-class _Together:
-    """Adds up the progress of several hosts for one display."""
-
-    def __init__(self, live: Live | None):
-        self._live = live
-        self._requests: dict[str, int] = {}
-
-    def of(self, host: Host) -> Callable[[float, int], None]:
-        def report(seconds: float, requests: int) -> None:
-            self._requests[host.name] = requests
-            if self._live:
-                self._live(seconds, sum(self._requests.values()))
-
-        return report

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -29,66 +29,32 @@ def sampling(inventory: Inventory, access_log: str = "", limit_s: float = LIMIT_
     access_log  the path of the front's access log, from which each web host's share of the requests comes
     limit_s     after which they end in any case
     """
+    front = front_of(inventory)
     with ExitStack() as cleanup:
-        asked = [_asked(inventory, host, access_log) | {"limit_s": limit_s} for host in inventory.hosts]
-        talks = [cleanup.enter_context(_Talk(host, words)) for host, words in zip(inventory.hosts, asked, strict=True)]
-        deadline = time.monotonic() + ANSWER_S
-        for talk in talks:
-            talk.read(deadline)
-        yield Sampler(inventory, talks)
-
-
-class Sampler:
-    """Samples the hosts from `start` to `stop`, as often as wanted. A host that is gone stops nothing."""
-
-    def __init__(self, inventory: Inventory, talks: list[_Talk]):
-        self._inventory = inventory
-        self._talks = talks
-
-    def start(self) -> None:
-        """Begin, right before the load: returns when all hosts are sampled."""
-        for talk in self._talks:
-            talk.send(b"start\n")
-        deadline = time.monotonic() + ANSWER_S
-        for talk in self._talks:
-            talk.read(deadline)
-
-    def stop(self) -> dict[str, HostCosts]:
-        """End, right after the load: what each host used since the last `start`, by its name."""
-        for talk in self._talks:
-            talk.send(b"stop\n")
-        deadline = time.monotonic() + ANSWER_S
-        found: dict[str, HostCosts] = {}
-        by_address: dict[str, int] | None = None
-        for talk in self._talks:
-            found[talk.host.name], addresses = talk.result(deadline)
-            by_address = addresses if addresses is not None else by_address
-        return self._shared(found, by_address)
-
-    def _shared(self, found: dict[str, HostCosts], by_address: dict[str, int] | None) -> dict[str, HostCosts]:
-        """The same with each web host's share of the requests, where the front counts them."""
-        web = self._inventory.of(WEB)
-        if by_address is None or not (every := sum(by_address.get(host.address, 0) for host in web)):
-            return found
-        for host in web:
-            requests = by_address.get(host.address, 0)
-            found[host.name] = replace(found[host.name], requests=requests, requests_share=round(requests / every, 4))
-        return found
+        sampler = Sampler(inventory, [cleanup.enter_context(_Talk(host)) for host in inventory.hosts])
+        for talk in sampler.talks:
+            host = talk.host
+            talk.tell(
+                {
+                    "address": host.address,
+                    "database": DB in host.groups,
+                    "access_log": access_log if host == front else "",
+                    "link_bits_per_second": host.link_mbit and host.link_mbit * 1e6,
+                    "cores": host.cores,
+                    "limit_s": limit_s,
+                }
+            )
+        sampler.answers()
+        yield sampler
 
 
 class _Talk(Program):
     """The connection to a host; `lost` says why there is none any more."""
 
-    def __init__(self, host: Host, asked: dict[str, Any]):
+    def __init__(self, host: Host):
         # Access logs and PostgreSQL need root.
         super().__init__(host, SCRIPT, as_root=True)
-        self._asked = asked
         self.lost = ""
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        self.tell(self._asked)
-        return self
 
     def read(self, deadline: float) -> bytes:
         """The next line of its answer; empty when the host is gone, or has not answered until then and is given up."""
@@ -99,25 +65,43 @@ class _Talk(Program):
             self.lost = self.why(ANSWER_S)
         return line
 
-    def result(self, deadline: float) -> tuple[HostCosts, dict[str, int] | None]:
-        """What it has sampled, and the requests that its access log has by the address that answered them."""
-        if line := self.read(deadline):
+
+class Sampler:
+    """Samples the hosts from `start` to `stop`, as often as wanted. A host that is gone stops nothing."""
+
+    def __init__(self, inventory: Inventory, talks: list[_Talk]):
+        self.talks = talks
+        self._inventory = inventory
+
+    def start(self) -> None:
+        """Begin, right before the load: returns when all hosts are sampled."""
+        self.answers(b"start\n")
+
+    def stop(self) -> dict[str, HostCosts]:
+        """End, right after the load: what each host used since the last `start`, by its name."""
+        found: dict[str, HostCosts] = {}
+        by_address: dict[str, int] = {}
+        for talk, line in zip(self.talks, self.answers(b"stop\n"), strict=True):
+            answer: dict[str, Any] = {"not_sampled": talk.lost}
             try:
-                answer = msgspec.json.decode(line, type=dict[str, Any])
-                addresses = answer.pop("by_address", None)
-                return msgspec.convert(answer, HostCosts), addresses
+                if line:
+                    answer = msgspec.json.decode(line, type=dict[str, Any])
+                by_address |= answer.pop("by_address", None) or {}
+                found[talk.host.name] = msgspec.convert(answer, HostCosts)
             except msgspec.DecodeError:
-                self.lost = f"its answer cannot be read: {line[:60].decode('utf-8', 'replace').strip()}"
-                self.kill()
-        return HostCosts(not_sampled=self.lost), None
+                talk.lost = f"its answer cannot be read: {line[:60].decode('utf-8', 'replace').strip()}"
+                talk.kill()
+                found[talk.host.name] = HostCosts(not_sampled=talk.lost)
+        # Each web host's share of the requests, where the front counts them.
+        requests = {host.name: by_address.get(host.address, 0) for host in self._inventory.of(WEB)}
+        for name, count in requests.items() if any(requests.values()) else ():
+            share = round(count / sum(requests.values()), 4)
+            found[name] = replace(found[name], requests=count, requests_share=share)
+        return found
 
-
-def _asked(inventory: Inventory, host: Host, access_log: str) -> dict[str, Any]:
-    """What the program on the host is to look at."""
-    return {
-        "address": host.address,
-        "database": DB in host.groups,
-        "access_log": access_log if host == front_of(inventory) else "",
-        "link_bits_per_second": host.link_mbit and host.link_mbit * 1e6,
-        "cores": host.cores,
-    }
+    def answers(self, word: bytes = b"") -> list[bytes]:
+        """Send a word to all hosts; the answer of each, empty of those that are gone."""
+        for talk in self.talks:
+            talk.send(word)
+        deadline = time.monotonic() + ANSWER_S
+        return [talk.read(deadline) for talk in self.talks]

@@ -6,11 +6,12 @@ import contextlib
 import json
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from bench.errors import BenchError
+from bench.machine.ports import free_port
 from bench.measure.load_process import Live, drain
 from bench.production.inventory import Host
 
@@ -23,6 +24,7 @@ BEGINS = "benchapp begins"
 # For what runs there to end when the connection does; longer than it takes to end its own processes.
 END_S = 8.0
 MAX_CHARACTERS = 200
+TUNNEL_S = 20.0
 
 
 def run(host: Host, script: str, limit_s: float, what: str) -> str:
@@ -164,3 +166,26 @@ class Program(Connection):
             with contextlib.suppress(ValueError):
                 return json.loads(line)
         raise BenchError(f"{self.host.name}: {failure}: {self.why(limit_s)}")
+
+
+@contextlib.contextmanager
+def tunnel(host: Host, address: str, port: int) -> Iterator[tuple[str, int]]:
+    """Where this machine reaches an address of the host while the block lasts, whatever firewall is before it.
+
+    Raises BenchError when it cannot.
+    """
+    if host.local:
+        yield address, port
+        return
+    here = free_port()
+    options = ("-o", "ExitOnForwardFailure=yes", "-L", f"127.0.0.1:{here}:{address}:{port}")
+    # `cat` answers once the tunnel stands, and ends with this process.
+    with Connection(host, "exec cat", options) as connection:
+        connection.send(b"\n")
+        if not connection.line(TUNNEL_S):
+            raise BenchError(f"{host.name}: no tunnel by ssh: {connection.why(TUNNEL_S)}")
+        try:
+            yield "127.0.0.1", here
+        finally:
+            # ssh would wait for the end of what goes through it.
+            connection.kill()

@@ -18,7 +18,7 @@ from bench.cli import main
 from bench.errors import BenchError
 from bench.hosts import host_site, proofs
 from bench.hosts.host_site import HostSite
-from bench.hosts.tunnels import tunnel
+from bench.hosts.ssh import tunnel
 from bench.machine import orphans
 from bench.production.inventory import Host
 from bench.records.hosts import HostCosts
