@@ -7,7 +7,6 @@ import json
 import re
 import shlex
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,15 +107,11 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
         read = "\n".join(path.read_text("utf-8") for path in written)
         written += overlaid.write(case, folder / "conf", image.drivers(case.project))
         context = _names(case, places, wiring, read)
-        context["json"] = partial(_json, form)
+        context["json"] = lambda value: json.dumps(value).replace(*FORMS[form])
         files = {f"containers/{source}": name for source, name in {**IMAGE, **FILES[form]}.items()}
         for source, name in {**files, "host/site.env": "site.env"}.items():
             written.append(templates.write(source, folder / name, context))
     return sorted(written)
-
-
-def _json(form: str, value: Any) -> str:
-    return json.dumps(value).replace(*FORMS[form])
 
 
 def _with_writable_files(case: Case, places: Places) -> Case:

@@ -141,23 +141,17 @@ def _wire(case: Case, places: Places) -> Wiring:
 
 def _with_host_programs(case: Case, places: Places) -> Case:
     """The case with programs and modules where the host has them, whatever is installed here."""
-    programs = {server.name: _host_program(server, places) for server in case.servers}
-    modules = {server.name: _host_modules(server, case, places) for server in case.servers}
+    programs: dict[str, Path] = {}
+    modules: dict[str, dict[str, str]] = {}
+    for server in case.servers:
+        # In the virtual environment, or where its Debian package puts it.
+        folder = f"{places.venv}/bin" if server.distribution or server.requirements else server.directory
+        programs[server.name] = Path(folder, server.programs[0])
+        found = {name: first for name, (first, *_) in fit.modules_of(server, case.layers).items()}
+        # Its own commands there build some of them.
+        texts = {**found, **server.host_modules}
+        modules[server.name] = {name: render.text(text, places.names, server.name) for name, text in texts.items()}
     return replace(case, programs=programs, modules=modules)
-
-
-def _host_program(server: Server, places: Places) -> Path:
-    """Where a server's program is on the host: in the virtual environment, or where its Debian package puts it."""
-    in_venv = server.distribution or server.requirements
-    return Path(places.venv, "bin") / server.programs[0] if in_venv else Path(server.directory) / server.programs[0]
-
-
-def _host_modules(server: Server, case: Case, places: Places) -> dict[str, str]:
-    """Where the modules of a server are on the host; its own commands there build some of them."""
-    globs = fit.modules_of(server, case.layers)
-    found = {name: render.text(first, places.names, server.name) for name, (first, *_) in globs.items()}
-    built = {name: render.text(text, places.names, server.name) for name, text in server.host_modules.items()}
-    return {**found, **built}
 
 
 def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -22,7 +22,7 @@ from bench.production.units import Unit
 from bench.records.records import UNLIMITED
 from bench.serve import render
 from bench.serve.case import Case
-from bench.serve.layout import LOOPBACK, Places
+from bench.serve.layout import LOOPBACK
 from bench.serve.render import Wiring
 
 # The playbook and the files of its tasks go as they are; the others below deploy/production/hosts are templates.
@@ -87,64 +87,71 @@ def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:
         return sorted(_Writing(split, folder).write())
 
 
-@dataclass(frozen=True)
 class _Writing:
-    split: Split
-    folder: Path
+    """Writes the files of all hosts; case, places and addresses of the servers are those that all of them share."""
+
+    def __init__(self, split: Split, folder: Path):
+        # The front asks for the site as it does on one host; its own address is of no interest to it.
+        case, places, self.wiring = one_host.in_production(split.case, LOOPBACK)
+        if places.port == one_host.PLAIN_PORT and split.split:
+            front = split.outer[-1].name
+            raise BenchError(f"{front} ends no TLS, and no server before it is on its host; use --set listener=behind")
+        if split.split:
+            # The web server and the application, of which a layer may want one user, are on two hosts.
+            case = replace(case, layers=tuple(structs.replace(layer, same_user="") for layer in case.layers))
+        self.split, self.folder, self.case, self.places = split, folder, case, split.places(places)
 
     def write(self) -> list[Path]:
-        # The front asks for the site as it does on one host; its own address is of no interest to it.
-        case, places, wiring = one_host.in_production(self.split.case, LOOPBACK)
-        if places.port == one_host.PLAIN_PORT and self.split.split:
-            front = self.split.outer[-1].name
-            raise BenchError(f"{front} ends no TLS, and no server before it is on its host; use --set listener=behind")
-        places = self.split.places(places)
-        if self.split.split:
-            # The web server and the application, of which a layer may want one user, are on two hosts.
-            layers = tuple(structs.replace(layer, same_user="") for layer in case.layers)
-            case = replace(case, layers=layers)
-        written = [path for share in self.split.shares for path in self._host(share, case, places, wiring)]
+        """All files."""
+        written = [path for share in self.split.shares for path in self._host(share)]
         if len(self.split.web) > 1:
-            written += [path for web in self.split.web for path in self._drained(web, case, places, wiring)]
+            written += [path for web in self.split.web for path in self._drained(web)]
         written += [self._write_variables(host, {"runs": False}) for host in self.split.idle]
         playbook = [shutil.copy(path, self.folder) for path in sorted((templates.FOLDER / "hosts").glob(PLAYBOOK))]
         return [*written, *map(Path, playbook)]
 
-    def _host(self, share: Share, case: Case, places: Places, wiring: Wiring) -> list[Path]:
+    def _host(self, share: Share) -> list[Path]:
         """The files of one host, and the variables of the playbook for it."""
-        seen = self.split.wiring(wiring, share.host)
+        seen = self.split.wiring(self.wiring, share.host)
         root = self.folder / HOSTS / share.host.name
-        target = _below(root, places.conf)
+        target = _below(root, self.places.conf)
         target.mkdir(parents=True)
-        every = units.units(case, places, seen)
-        names = unit_names(share, seen, case.sidecars)
+        every = units.units(self.case, self.places, seen)
+        names = unit_names(share, seen, self.case.sidecars)
         found = [unit for unit in every if unit.name in names]
-        context = self._context(share, case, places, seen, found)
-        context["users"] = list(dict.fromkeys(unit.user for unit in every))
+        context = self._context(share, seen, found) | {"users": list(dict.fromkeys(unit.user for unit in every))}
         left_out = [one_host.NOTE, *(() if share.application else OF_APPLICATION)]
-        own = [item for item in one_host.files(context) if item[1] not in left_out]
-        written = render.write_files(case, places, seen, target, share.servers)
-        written += [templates.write(f"host/{source}", _place(root, target, name), names) for source, name, names in own]
-        written += [
-            templates.write(f"hosts/{Path(name).name}", _place(root, target, name), context)
-            for name in self._own(context)
-        ]
+        files = [item for item in one_host.files(context) if item[1] not in left_out]
+        files = [(f"host/{source}", name, of_file) for source, name, of_file in files]
+        # What only one of several hosts has: its firewall, what sets up the database, what asks its servers.
+        own = [*(FIREWALL if context["reached"] else ()), *(DATABASE if share.host == self.split.database else ())]
+        own += [READY] if context["ready_at"] else []
+        files += [(f"hosts/{Path(name).name}", name, context) for name in own]
+        written = render.write_files(self.case, self.places, seen, target, share.servers)
+        written += [templates.write(source, _place(root, target, name), of_file) for source, name, of_file in files]
         digest = target / RENDERED
-        digest.write_text(_digest(written, root) + self._deployed(case, places).line, "utf-8")
+        digest.write_text(_digest(written, root) + self._deployed().line, "utf-8")
         variables = self._variables(share, context, found)
         variables["unit_files"] = sorted(path.name for path in written if path.is_relative_to(_below(root, UNITS)))
         return [*written, digest, self._write_variables(share.host, variables)]
 
     def _write_variables(self, host: Host, variables: dict[str, Any]) -> Path:
+        """What the playbook knows of a host, and how Ansible connects to it."""
+        connection = {
+            # Half of the time of a task otherwise goes into copying it.
+            "ansible_pipelining": True,
+            # A connection kept from an earlier run otherwise waits for minutes for a host that is gone.
+            ARGUMENTS[-1]: f"{host.extra} -o ServerAliveInterval={ALIVE_S}".strip(),
+        }
         path = self.folder / VARIABLES / f"{host.name}.json"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({**_connection(host), **variables}, indent=2) + "\n", "utf-8")
+        path.write_text(json.dumps({**connection, **variables}, indent=2) + "\n", "utf-8")
         return path
 
-    def _context(self, share: Share, case: Case, places: Places, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
+    def _context(self, share: Share, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
         """The names that the templates of a host's files can use, those of one host's among them."""
-        context = one_host.host_context(case, places, wiring, found)
-        hosts = self.split.reached(share, wiring, places)
+        context = one_host.host_context(self.case, self.places, wiring, found)
+        hosts = self.split.reached(share, wiring, self.places)
         context["ready_at"] = []
         if share.application and self.split.split:
             # Its own servers answer for it, not the front.
@@ -164,8 +171,9 @@ class _Writing:
             "web_addresses": [host.address for host in self.split.web],
         }
 
-    def _deployed(self, case: Case, places: Places) -> Deployed:
+    def _deployed(self) -> Deployed:
         """What is deployed, the same on all hosts."""
+        case, places = self.case, self.places
         ends_tls = render.ends_tls(case)
         https = case.values.env.get("BENCHAPP_HTTPS") == "1"
         return Deployed(
@@ -180,18 +188,12 @@ class _Writing:
             cache_seconds=case.settings["cache_seconds"],
         )
 
-    def _own(self, context: dict[str, Any]) -> list[str]:
-        """What only one of several hosts has: its firewall, what asks its servers, what sets up the database."""
-        names = [*FIREWALL] if context["reached"] else []
-        names += DATABASE if context["host"] == self.split.database else []
-        return names + ([READY] if context["ready_at"] else [])
-
-    def _drained(self, web: Host, case: Case, places: Places, wiring: Wiring) -> list[Path]:
+    def _drained(self, web: Host) -> list[Path]:
         """The files of the front that differ while it does not ask that web host."""
-        target = _below(self.folder / DRAINED / web.name, places.conf)
-        whole_front = _below(self.folder / HOSTS / self.split.front.name, places.conf)
-        seen = self.split.wiring(wiring, self.split.front, without=web)
-        written = render.write_files(case, places, seen, target, self.split.outer)
+        target = _below(self.folder / DRAINED / web.name, self.places.conf)
+        whole_front = _below(self.folder / HOSTS / self.split.front.name, self.places.conf)
+        seen = self.split.wiring(self.wiring, self.split.front, without=web)
+        written = render.write_files(self.case, self.places, seen, target, self.split.outer)
         same = [path for path in written if path.read_bytes() == (whole_front / path.name).read_bytes()]
         for path in same:
             path.unlink()
@@ -239,16 +241,6 @@ ELSEWHERE = {
     "logrotate.conf": "/etc/logrotate.d/benchapp",
     "sysctl.conf": "/etc/sysctl.d/benchapp.conf",
 }
-
-
-def _connection(host: Host) -> dict[str, Any]:
-    """How Ansible connects to a host."""
-    return {
-        # Half of the time of a task otherwise goes into copying it.
-        "ansible_pipelining": True,
-        # A connection kept from an earlier run otherwise waits for minutes for a host that is gone.
-        ARGUMENTS[-1]: f"{host.extra} -o ServerAliveInterval={ALIVE_S}".strip(),
-    }
 
 
 def _place(root: Path, conf: Path, name: str) -> Path:

@@ -163,7 +163,8 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
     """A host, validated; raises BenchError."""
     if not NAME.fullmatch(name):
         raise BenchError(f"{path}: {name!r} is no name of a host; use letters, digits and . _ - (not first)")
-    target = _word(path, name, variables, "ansible_host", name)
+    given = _Given(f"{path}: {name}", variables)
+    target = given.word("ansible_host", name)
     address = str(variables.get("address", target))
     try:
         ipaddress.IPv4Address(address)
@@ -175,50 +176,46 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
         address,
         groups,
         target,
-        port=_port(path, name, variables.get("ansible_port", SSH_PORT)),
-        user=_word(path, name, variables, "ansible_user"),
-        key=_word(path, name, variables, "ansible_ssh_private_key_file"),
-        arguments=_arguments(path, name, variables),
+        port=given.number("ansible_port", f"a port, such as {SSH_PORT}", int, 65_536) or SSH_PORT,
+        user=given.word("ansible_user"),
+        key=given.word("ansible_ssh_private_key_file"),
+        arguments=tuple(word for variable in ARGUMENTS for word in given.words(variable)),
         extra=str(variables.get(ARGUMENTS[-1], "")),
         local=variables.get("ansible_connection") == "local",
-        link_mbit=_positive(path, name, variables, "link_mbit", "the Mbit/s of its link, such as 1000"),
-        cores=_positive(path, name, variables, "cores", "the processor cores that it may use, such as 0.5"),
+        link_mbit=given.number("link_mbit", "the Mbit/s of its link, such as 1000"),
+        cores=given.number("cores", "the processor cores that it may use, such as 0.5"),
         # As Ansible takes paths of its configuration: a relative one begins at the file's folder.
         trust=path.parent / str(variables[TRUST]) if variables.get(TRUST) else None,
     )
 
 
-def _word(path: Path, name: str, variables: dict[str, Any], variable: str, otherwise: str = "") -> str:
-    """A word for ssh that it does not take for an option."""
-    given = str(variables.get(variable, otherwise))
-    if given.startswith("-"):
-        raise BenchError(f"{path}: {name}: {variable} is {given!r}; it cannot begin with -")
-    return given
+@dataclass(frozen=True)
+class _Given:
+    """The variables of a host, each validated when it is asked for."""
 
+    where: str
+    variables: dict[str, Any]
 
-def _port(path: Path, name: str, given: Any) -> int:
-    with contextlib.suppress(ValueError):
-        if 0 < (port := int(str(given))) < 65_536:
-            return port
-    raise BenchError(f"{path}: {name}: ansible_port is {given!r}; use a port, such as {SSH_PORT}")
+    def word(self, variable: str, otherwise: str = "") -> str:
+        """A word for ssh that it does not take for an option."""
+        given = str(self.variables.get(variable, otherwise))
+        if given.startswith("-"):
+            raise BenchError(f"{self.where}: {variable} is {given!r}; it cannot begin with -")
+        return given
 
-
-def _arguments(path: Path, name: str, variables: dict[str, Any]) -> tuple[str, ...]:
-    found: list[str] = []
-    for variable in ARGUMENTS:
+    def words(self, variable: str) -> list[str]:
+        """Several, as a shell would split them."""
         try:
-            found += shlex.split(str(variables.get(variable, "")))
+            return shlex.split(str(self.variables.get(variable, "")))
         except ValueError as error:
-            raise BenchError(f"{path}: {name}: {variable}: {str(error).lower()}; close what it opens") from None
-    return tuple(found)
+            raise BenchError(f"{self.where}: {variable}: {str(error).lower()}; close what it opens") from None
 
-
-def _positive(path: Path, name: str, variables: dict[str, Any], variable: str, what: str) -> float | None:
-    given = variables.get(variable)
-    try:
-        number = None if given is None else float(given)
-    except (TypeError, ValueError):
-        number = 0.0
-    if number is not None and not 0 < number < math.inf:
-        raise BenchError(f"{path}: {name}: {variable} is {given!r}; use {what}")
-    return number
+    def number(self, variable: str, what: str, kind: type = float, limit: float = math.inf) -> Any:
+        """A number between 0 and the limit; None when it is not given."""
+        given = self.variables.get(variable)
+        if given is None:
+            return None
+        with contextlib.suppress(ValueError):
+            if 0 < (number := kind(str(given))) < limit:
+                return number
+        raise BenchError(f"{self.where}: {variable} is {given!r}; use {what}")

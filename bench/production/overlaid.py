@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,10 @@ def names(case: Case, places: Places) -> dict[str, Any]:
         "application_module": application.partition(":")[0],
         "fail_level": _fail_level(case),
         "uploads": has_uploads(project),
-        **_commands(project, places),
+        "backup": project.description.backup or "",
+        "restore": project.description.restore or "",
+        "jobs": list(_each_day(project, places)),
+        "build": [shlex.join(shlex.split(command)) for command in project.description.build],
         "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, case) else "true",
         "python_env": with_path(case, {}, places),
         "locks": places.conf if project.overlaid else places.project,
@@ -113,35 +117,21 @@ def has_uploads(project: UnderTest) -> bool:
     return project.overlaid and project.facts.media_root is not None
 
 
-def _commands(project: UnderTest, places: Places) -> dict[str, Any]:
-    build = [shlex.join(shlex.split(command)) for command in project.description.build]
-    kept = {"backup": project.description.backup or "", "restore": project.description.restore or ""}
-    return {**kept, "jobs": _each_day(project, places), "build": build}
-
-
-def _each_day(project: UnderTest, places: Places) -> list[dict[str, str]]:
-    found = []
+def _each_day(project: UnderTest, places: Places) -> Iterator[dict[str, str]]:
     manage = f"{places.names['python']} {places.project}/manage.py"
     if backup := project.description.backup:
         # https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines
         words = shlex.join(shlex.split(backup)).replace("%", "%%").replace("$", "$$")
         about = "A backup of the database; copy it to another host"
-        found.append(
-            {
-                "unit": "benchapp-backup",
-                "about": about,
-                "command": f"{manage} {words} {places.data}/backups",
-                "copies": "",
-            }
-        )
+        command = f"{manage} {words} {places.data}/backups"
+        yield {"unit": "benchapp-backup", "about": about, "command": command, "copies": ""}
     if has_uploads(project):
         about = "Copies new uploads; one that is removed stays in the copy, for a backup of the database may name it"
         command = f"/bin/cp -r --update --preserve=timestamps -T {places.media_root} {places.data}/backups-media"
-        found.append({"unit": "benchapp-backup-media", "about": about, "command": command, "copies": "1"})
+        yield {"unit": "benchapp-backup-media", "about": about, "command": command, "copies": "1"}
     if SESSIONS in project.facts.commands:
         about = "Removes sessions that have ended, which Django leaves in the database"
-        found.append({"unit": f"benchapp-{SESSIONS}", "about": about, "command": f"{manage} {SESSIONS}", "copies": ""})
-    return found
+        yield {"unit": f"benchapp-{SESSIONS}", "about": about, "command": f"{manage} {SESSIONS}", "copies": ""}
 
 
 def with_path(case: Case, env: dict[str, str], places: Places) -> dict[str, str]:
