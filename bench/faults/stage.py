@@ -222,11 +222,15 @@ def _own_pages(running: Running) -> list[Page]:
         return []
     checks = under_test.health_paths(project)
     found = [page for page in project.facts.pages if page.status == 200 and page.path not in checks]
-    # Where a page does not say for how many seconds caches may have it, for none.
-    ages = [re.findall(r"\b(?:s-maxage|max-age)=(\d+)", page.cache_control or "") for page in found]
-    asked = [Page(page.path, ttl_s=float(max(map(int, age), default=0))) for page, age in zip(found, ages, strict=True)]
+    asked = [Page(page.path, ttl_s=_max_age(page.cache_control or "")) for page in found]
     said = [visitors.said(http.get(running.url, page.path).decode(errors="replace")) for page in asked]
     return [page for page, words in zip(asked, said, strict=True) if words][:MAX_OWN]
+
+
+def _max_age(cache_control: str) -> float:
+    """For how many seconds a page says that caches may have it; 0 where it does not say."""
+    ages = re.findall(r"\b(?:s-maxage|max-age)=(\d+)", cache_control)
+    return float(max(map(int, ages), default=0))
 
 
 @contextmanager

@@ -5,11 +5,11 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import urlsplit
 
-from bench.hosts.loaders import LoadTarget
+from bench.load import Job
 from bench.machine.http import CLOSE, TIMEOUT_S, VisitError, ask
 from bench.production.hosts import Deployed
 from bench.production.inventory import TRUST
@@ -30,27 +30,26 @@ class Front:
     address: str
     trust: str = ""
 
-    @property
-    def target(self) -> LoadTarget:
-        """Where the load goes."""
+    def job(self, job: Job) -> Job:
+        """The load, made at the front."""
         lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
-        return LoadTarget(f"{self.address}:{self.deployed.port}", self.trust, lines)
+        headers = tuple(f"{line}{lines}" for line in job.headers or ("",) * len(job.paths))
+        return replace(job, connect=f"{self.address}:{self.deployed.port}", trust=self.trust, headers=headers)
 
     def get(self, path: str) -> bytes:
         """The body at `path`. Raises VisitError unless the status is 200."""
         body, answer = ask(self._connection, path, {**self._headers, **CLOSE})
         if answer.status != 200:
-            raise VisitError(f"GET {path}: status {answer.status}, not 200{self._advice(answer.status)}")
+            advice = (
+                "; the front believes X-Forwarded-Proto of `trusted_proxies` alone: render with load hosts among them"
+            )
+            redirects = self.deployed.behind and answer.status in (301, 302, 307, 308)
+            raise VisitError(f"GET {path}: status {answer.status}, not 200{advice if redirects else ''}")
         return body
 
     @property
     def _headers(self) -> dict[str, str]:
         return FORWARDED if self.deployed.behind else {}
-
-    def _advice(self, status: int) -> str:
-        if not self.deployed.behind or status not in (301, 302, 307, 308):
-            return ""
-        return "; the front believes X-Forwarded-Proto of `trusted_proxies` alone: render with load hosts among them"
 
     def _connection(self) -> http.client.HTTPConnection:
         name = urlsplit(self.deployed.url).netloc

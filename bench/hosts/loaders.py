@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,25 +59,10 @@ class LoadShare:
         return figures(tool, [self])
 
 
-@dataclass(frozen=True)
-class LoadTarget:
-    """Where the load goes.
-
-    connect  HOST:PORT where connections go, instead of the name in the URL
-    trust    certificates (PEM) beside those of the load hosts to verify https by
-    headers  more lines of each request, each with its end
-    """
-
-    connect: str
-    trust: str = ""
-    headers: str = ""
-
-
 def make(
     hosts: Sequence[Host],
     tool: Engine,
     job: Job,
-    target: LoadTarget,
     live: Live | None = None,
     ready: Callable[[], None] = lambda: None,
 ) -> list[LoadShare]:
@@ -97,9 +82,8 @@ def make(
         list(pool.map(Loader.greet, loaders))
         # As many on each host, so that their shares are alike.
         each = cores_used(job, min(loader.cores for loader in loaders), len(hosts))
-        content = _content(tool, job, target) | {"threads": each * len(hosts)}
-        owns = [list(range(number, each * len(hosts), len(hosts))) for number in range(len(hosts))]
-        jobs = [content | {"own": own} for own in owns]
+        owns = [tuple(range(number, each * len(hosts), len(hosts))) for number in range(len(hosts))]
+        jobs = [tool.content(replace(job, threads=each * len(hosts), own=own)) for own in owns]
         list(pool.map(Loader.prepare, loaders, jobs))
         ready()
         begins = time.time() + LEAD_S + FORK_S * each
@@ -129,12 +113,6 @@ def require_connections(connections: int, hosts: int) -> None:
     if connections < hosts:
         few = f"{plural(connections, 'connection')} for {hosts} load hosts"
         raise BenchError(f"{few}; use at least one for each, or fewer load hosts")
-
-
-def _content(tool: Engine, job: Job, target: LoadTarget) -> dict[str, Any]:
-    lines = job.headers or ("",) * len(job.paths)
-    of_target = {"connect": target.connect, "trust": target.trust}
-    return tool.content(job) | of_target | {"headers": [f"{line}{target.headers}" for line in lines]}
 
 
 class Loader(Program):

@@ -148,9 +148,9 @@ class HostsLoad:
         return loaders_guards.look(engine(self.load), seen, self.shares, self.hosts or {}, bounds)
 
     def _made(self, job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
-        hosts, live = self.site.inventory.of(LOAD), self.load.live
+        hosts, job = self.site.inventory.of(LOAD), self.site.front.job(job)
         try:
-            return loaders.make(hosts, engine(self.load), job, self.site.front.target, live, ready)
+            return loaders.make(hosts, engine(self.load), job, self.load.live, ready)
         except BenchError as error:
             raise TrialError(str(error)) from None
 

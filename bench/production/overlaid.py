@@ -85,10 +85,7 @@ def names(case: Case, places: Places) -> dict[str, Any]:
         "application_module": application.partition(":")[0],
         "fail_level": _fail_level(case),
         "uploads": has_uploads(project),
-        "backup": project.description.backup or "",
-        "restore": project.description.restore or "",
-        "jobs": list(_each_day(project, places)),
-        "build": [shlex.join(shlex.split(command)) for command in project.description.build],
+        **_commands(project, places),
         "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, case) else "true",
         "python_env": with_path(case, {}, places),
         "locks": places.conf if project.overlaid else places.project,
@@ -115,6 +112,13 @@ def _can_be_emptied(project: UnderTest, case: Case) -> bool:
 def has_uploads(project: UnderTest) -> bool:
     """Whether the kit says where the project keeps files that visitors upload."""
     return project.overlaid and project.facts.media_root is not None
+
+
+def _commands(project: UnderTest, places: Places) -> dict[str, Any]:
+    said = project.description
+    build = [shlex.join(shlex.split(command)) for command in said.build]
+    jobs = list(_each_day(project, places))
+    return {"backup": said.backup or "", "restore": said.restore or "", "jobs": jobs, "build": build}
 
 
 def _each_day(project: UnderTest, places: Places) -> Iterator[dict[str, str]]:

@@ -11,7 +11,6 @@ import pytest
 
 from bench.cli import main
 from bench.hosts import host_record, loaders
-from bench.hosts.loaders import LoadTarget
 from bench.hosts.place import HostsLoad
 from bench.load import Job
 from bench.load.engine import OpenLoopTool
@@ -252,9 +251,8 @@ def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_p
         there(trusting(tmp_path / "tls/fullchain.pem"), url="https://localhost", port=site.server_port)
         assert run(*QUICK, "--rate", "20", "--to", str(tmp_path / "second")) == 0
         # The load hosts verify it, too.
-        front = LoadTarget(f"127.0.0.1:{site.server_port}")
-        job = Job("https://localhost", ("/",), 10, 1, rate=10)
-        (share,) = loaders.make(hosts().of("load")[:1], OpenLoopTool(), job, front)
+        job = Job("https://localhost", ("/",), 10, 1, rate=10, connect=f"127.0.0.1:{site.server_port}", trust="")
+        (share,) = loaders.make(hosts().of("load")[:1], OpenLoopTool(), job)
         assert (share.counts["answers"], share.counts["connect"]) == (0, 10)
     capsys.readouterr()
     (tmp_path / "x.pem").write_text("no certificate")

@@ -66,8 +66,7 @@ def test_a_full_link_is_named(known):
     argv = front.argv(f"exec python3 -c '{SITE}'")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as site, sampling(known) as sampler:
         assert site.stdout.readline() == "ready\n"
-        target = loaders.LoadTarget(f"{front.address}:8080")
-        (share,) = loaders.make((load,), tool, job, target, ready=sampler.start)
+        (share,) = loaders.make((load,), tool, job, ready=sampler.start)
         costs = sampler.stop()
         site.kill()
     seen = Observed(share.figures(tool))
