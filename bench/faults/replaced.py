@@ -9,9 +9,10 @@ from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
-from bench.errors import DeploymentError
+from bench.errors import BenchError, DeploymentError
 from bench.faults.fault import NO_CACHED_PAGES, NO_RECYCLING, NO_TLS, Expected, fault
 from bench.faults.scene import CannotFault, Scene, Workers, application, front
+from bench.project import commands
 from bench.serve import render
 from bench.serve.tls import make_certificate
 
@@ -35,10 +36,19 @@ def configuration(scene: Scene) -> Generator[None]:
 @fault("application", "replaced")
 def deploy(scene: Scene) -> Generator[None]:
     """A new version of code, templates and static files is deployed: beside the old one, switched to, reloaded."""
-    release = scene.versions.new()
+    case, env, release = scene.running.case, scene.running.env, scene.versions.new()
     yield
     with scene.cause():
-        scene.deploy(release)
+        scene.versions.switch(release)
+        try:
+            scene.reload((), only=application(case))
+            if case.caches == "pages":
+                worker = case.project.worker()
+                commands.manage(case.project, ["invalidatepages"], env["DATABASE_URL"], worker, env=env)
+        except BenchError:
+            scene.operator = "repair"
+            raise
+        scene.deployed = time.monotonic()
 
 
 cache_after_deploy = replace(

@@ -14,7 +14,6 @@ from pathlib import Path
 import psutil
 
 from bench.errors import BenchError
-from bench.project import commands
 from bench.serve.case import Case
 from bench.serve.deployment import Running
 from bench.serve.release import Releases
@@ -217,17 +216,3 @@ class Scene:
         """
         self.servers |= self.running.chain.reload(changed, only)
         self.operator = "reload"
-
-    def deploy(self, folder: Path) -> None:
-        """Have a release served: switch, reload, invalidate what is cached. Raises BenchError when that fails."""
-        env, case = self.running.env, self.running.case
-        self.versions.switch(folder)
-        try:
-            self.reload((), only=application(case))
-            if case.caches == "pages":
-                worker = case.project.worker()
-                commands.manage(case.project, ["invalidatepages"], env["DATABASE_URL"], worker, env=env)
-        except BenchError:
-            self.operator = "repair"
-            raise
-        self.deployed = time.monotonic()

@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from bench.hosts import ssh
-from bench.hosts.deployed import Reached
-from bench.hosts.host_site import TIMEOUT_S
+from bench.hosts.deployed import TIMEOUT_S, Reached
 from bench.production.inventory import Host
 from bench.records.records import Outcome
 from bench.serve.case import Case

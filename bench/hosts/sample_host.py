@@ -108,23 +108,21 @@ class Log:
         self.path = Path(path)
         self.first = self._state()
 
-    def _state(self) -> tuple[int, int] | None:
-        """Which file it is, and its size."""
+    def _state(self) -> os.stat_result | None:
         try:
-            found = self.path.stat()
+            return self.path.stat()
         except OSError:
             return None
-        return found.st_ino, found.st_size
 
     def by_address(self) -> dict[str, int] | None:
         """How many each address answered; None for a log that does not say so, or that was rotated meanwhile."""
-        state = self._state()
-        if not self.first or not state or state[0] != self.first[0] or state[1] < self.first[1]:
+        first, now = self.first, self._state()
+        if not first or not now or now.st_ino != first.st_ino or now.st_size < first.st_size:
             return None
         found: Counter[str] = Counter()
         names_addresses = False
         with self.path.open("rb") as log:
-            log.seek(self.first[1])
+            log.seek(first.st_size)
             for line in log:
                 field = UPSTREAM.search(line.rstrip())
                 names_addresses = names_addresses or field is not None
@@ -161,11 +159,8 @@ class Sampler:
         if not self.net:
             return 0, 0
         # Unlike /sys it is of the network that this program is in.
-        (counts,) = (line.partition(":")[2].split() for line in text(PROC / "net/dev").splitlines() if self._is(line))
+        counts = dict(re.findall(r"(?m)^ *(\S+):(.*)$", text(PROC / "net/dev")))[self.net].split()
         return int(counts[0]), int(counts[8])
-
-    def _is(self, line: str) -> bool:
-        return line.partition(":")[0].strip() == self.net
 
     def sample(self, whole: bool = False) -> None:
         """Count connections, and measure memory; that only as often as it is cheap, unless it is the first or last."""

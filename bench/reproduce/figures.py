@@ -89,10 +89,10 @@ class Figures:
         """All cases of a run at such a level."""
         cases: dict[Key, dict[int, dict[int, float]]] = {}
         planned = run.info.plan.levels
+        highest = str(max(planned, default=0))
         for trial in run.latest.values():
             figure = _figure(trial, metric) if trial.status == "ok" else None
-            at = level if level in ("min", "max") else str(max(planned, default=0)) if level == HIGHEST else level
-            if figure and at in ("min", "max", str(trial.level)):
+            if figure and (level in ("min", "max") or str(trial.level) == (highest if level == HIGHEST else level)):
                 cases.setdefault(_key(trial, level), {}).setdefault(trial.round, {})[trial.level] = figure
         choose = min if level == "min" else max
         # The lowest may be at a level that has no figure.

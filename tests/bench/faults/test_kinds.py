@@ -24,7 +24,7 @@ from tests.bench.faults.slow_server import slow_server
 def commands(monkeypatch):
     """The commands of the site that are run."""
     ran = []
-    monkeypatch.setattr("bench.faults.scene.commands.manage", lambda project, words, *_, **__: ran.extend(words))
+    monkeypatch.setattr(replaced.commands, "manage", lambda project, words, *_, **__: ran.extend(words))
     monkeypatch.setattr(replaced.render, "server_files", lambda server, case: {f"{server.name}.conf": None})
     return ran
 

@@ -16,8 +16,8 @@ import pytest
 from bench import programs
 from bench.cli import main
 from bench.errors import BenchError
-from bench.hosts import host_site, proofs
-from bench.hosts.host_site import HostSite
+from bench.hosts import proofs
+from bench.hosts.deployed import HostSite, learn
 from bench.hosts.ssh import tunnel
 from bench.machine import orphans
 from bench.production.inventory import Host
@@ -74,7 +74,7 @@ def test_a_command_that_fails_names_its_host_and_why(site):
 
 def test_a_host_without_the_site_is_named(monkeypatch, tmp_path):
     with pytest.raises(BenchError, match=r"^web1: manage\.py siteurls: exit status 127: .*benchapp-manage.*not found"):
-        host_site.learn(HERE, kit())
+        learn(HERE, kit())
 
 
 def test_a_tunnel_through_a_host_that_refuses_is_one_line():
