@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,6 @@ from bench.production.inventory import DB, LOAD, Inventory
 from bench.project.under_test import UnderTest
 from bench.records.folder import Run, read_run
 from bench.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
-from bench.records.trials import Trial
 from bench.serve.case import for_files
 from bench.serve.database import Database
 
@@ -53,37 +51,39 @@ def planned(request: Request, site: DeployedHosts) -> PlannedRun:
         loaders.require_connections(min(plan.levels), len(hosts))
     records, notes = tuple(case.record for case in cases_of(plan, site.project)), (*NOTES, *_notes(inventory))
     info = RunInfo(FORMAT, request.command, now(), None, plan, records, (), notes)
-    return _planned(site, info, lambda: _environment(plan, inventory))
+    return _planned(site, info)
 
 
 def resumed(directory: Path, site: DeployedHosts) -> PlannedRun:
     """What is left of the run in a folder; raises BenchError when the hosts are not as they were."""
     run = read_run(directory)
     _require_same(directory, run, site)
-    return _planned(site, run.info, lambda: run.environment, directory, (*run.trials, *run.latency))
+    return _planned(site, run.info, run)
 
 
-def _planned(
-    site: DeployedHosts,
-    info: RunInfo,
-    environment: Callable[[], Environment],
-    directory: Path | None = None,
-    done: tuple[Trial, ...] = (),
-) -> PlannedRun:
-    cases = cases_of(info.plan, site.project)
+def _planned(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> PlannedRun:
+    plan, cases = info.plan, cases_of(info.plan, site.project)
+    done = (*run.trials, *run.latency) if run else ()
+    # The load tool of this project, which needs only Python on its hosts.
+    tool = ClosedLoopTool() if plan.mode == "closed" else OpenLoopTool()
+    at_rate = (OpenLoopTool(), "") if plan.latency else None
+    load = Load(tool, "", int(plan.duration_s), 1, plan.mode, plan.replay, plan.guards or {}, at_rate=at_rate)
 
-    def looked_at() -> Environment:
+    def environment() -> Environment:
         # If the front does not answer, no trial can be made.
         site.front.get(site.project.ready)
-        return environment()
+        if run:
+            return run.environment
+        here = facts.environment({}, LoadTool(tool.name, VERSION, fallback=False))
+        return replace(here, hosts=_groups(site.inventory))
 
     return PlannedRun(
         info=info,
         ledger=begin.ledger_of(cases, info, done),
-        environment=looked_at,
-        directory=directory,
+        environment=environment,
+        directory=run.directory if run else None,
         cases=cases,
-        load=load_of(info.plan),
+        load=load,
         place=partial(Hosts, site=site),
         done=done,
     )
@@ -109,20 +109,8 @@ def cases_of(plan: Plan, project: UnderTest) -> tuple[PlannedCase, ...]:
     return tuple(PlannedCase(record(case, name), case) for name in plan.workloads)
 
 
-def load_of(plan: Plan) -> Load:
-    """How load is made in every trial: by the load tool of this project, which needs only Python on its hosts."""
-    tool = ClosedLoopTool() if plan.mode == "closed" else OpenLoopTool()
-    at_rate = (OpenLoopTool(), "") if plan.latency else None
-    return Load(tool, "", int(plan.duration_s), 1, plan.mode, plan.replay, plan.guards or {}, at_rate=at_rate)
-
-
 def _groups(inventory: Inventory) -> dict[str, tuple[str, ...]]:
     return {host.name: host.groups for host in inventory.hosts}
-
-
-def _environment(plan: Plan, inventory: Inventory) -> Environment:
-    tool = LoadTool(load_of(plan).tool.name, VERSION, fallback=False)
-    return replace(facts.environment({}, tool), hosts=_groups(inventory))
 
 
 def _notes(inventory: Inventory) -> list[str]:
