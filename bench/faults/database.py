@@ -48,7 +48,7 @@ def database_dies(scene: Scene) -> Generator[None]:
             _expect_page(scene, GONE_LIMIT_S)
             _expect_health(scene)
         # Its host starts it again: not the supervisor, which would after a second.
-        time.sleep(max(0.0, scene.struck + AWAY_S - time.monotonic()))
+        time.sleep(max(0.0, scene.moments.struck + AWAY_S - time.monotonic()))
         scene.wait_started(name)
         scene.running.services.wait_serving(name)
 

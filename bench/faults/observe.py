@@ -15,9 +15,9 @@ from bench.load.visits import Visit
 AGE_SLACK_S = 2.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Moments:
-    """When things happened, in seconds of the monotonic clock.
+    """When things happened, in seconds of the monotonic clock; a fault notes them as it goes.
 
     struck    the fault began
     over      its cause was over: what was killed had died, what hung was woken
@@ -27,8 +27,8 @@ class Moments:
     old, new  the versions before and after a deploy; the same without one
     """
 
-    struck: float
-    over: float
+    struck: float = 0.0
+    over: float = 0.0
     deployed: float | None = None
     wall_s: float = 0.0
     ttl_s: float = 0.0

@@ -48,7 +48,7 @@ def deploy(scene: Scene) -> Generator[None]:
         except BenchError:
             scene.operator = "repair"
             raise
-        scene.deployed = time.monotonic()
+        scene.moments.deployed = time.monotonic()
 
 
 cache_after_deploy = replace(

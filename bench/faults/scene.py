@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from bench.errors import BenchError
+from bench.faults.observe import Moments
 from bench.serve.case import Case
 from bench.serve.deployment import Running
 from bench.serve.release import Releases
@@ -141,8 +142,6 @@ class Scene:
     site          the project's URLs and commands
     rate          requests a second of the visitors
     round, rounds  which one this is, from 1, and how many there are
-    struck, over  when the fault began, and when its cause was over, by time.monotonic(); see `cause`
-    deployed      when a deploy was complete; None without one
     operator      what the operator had to do
     servers       what was done to each server, or what became of it
     figures       of this fault alone; the unit is in the name
@@ -156,9 +155,7 @@ class Scene:
     rate: int = 0
     round: int = 1
     rounds: int = 1
-    struck: float = 0.0
-    over: float = 0.0
-    deployed: float | None = None
+    moments: Moments = field(default_factory=Moments)
     operator: str = "nothing"
     servers: dict[str, str] = field(default_factory=dict)
     figures: dict[str, float | None] = field(default_factory=dict)
@@ -172,11 +169,11 @@ class Scene:
     @contextmanager
     def cause(self) -> Iterator[None]:
         """The fault, from the moment it begins; after it the site recovers."""
-        self.struck = time.monotonic()
+        self.moments.struck = time.monotonic()
         try:
             yield
         finally:
-            self.over = time.monotonic()
+            self.moments.over = time.monotonic()
 
     def wait(self, seconds: float, until: Callable[[], object] = lambda: False) -> bool:
         """Let the supervisor work for so long, or until it holds; returns whether it does."""
@@ -202,7 +199,7 @@ class Scene:
         """Wait until the supervisor has started again what died in this fault. Raises BenchError when it does not."""
 
         def started() -> bool:
-            since = (death for death in self.supervisor.deaths if death.at_s >= self.struck)
+            since = (death for death in self.supervisor.deaths if death.at_s >= self.moments.struck)
             return any(death.name == name and death.again_s for death in since)
 
         if not self.wait(BACK_S, started):

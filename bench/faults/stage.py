@@ -87,7 +87,15 @@ class Stage:
             capacity_per_second=round(self.capacity, 1),
             rate_per_second=float(rate),
         )
-        scene = Scene(self.running, self.supervisor, self.versions, self.site, rate, outcome.round, self.rounds)
+        case = self.running.case
+        moments = Moments(
+            wall_s=time.time() - time.monotonic(),
+            ttl_s=float(case.settings["cache_seconds"]) if case.caches == "pages" else 0.0,
+            old=self.versions.word,
+        )
+        scene = Scene(
+            self.running, self.supervisor, self.versions, self.site, rate, outcome.round, self.rounds, moments
+        )
         steps = fault.run(scene)
         try:
             next(steps, None)
@@ -103,7 +111,7 @@ class Stage:
         self, fault: Fault, steps: Generator[None], scene: Scene, name: str, outcome: FaultOutcome
     ) -> FaultOutcome:
         """Quiet seconds, the fault, some seconds more, and what visitors noticed of it."""
-        url, pages, old = self.running.url, self.pages(), self.versions.word
+        url, pages, moments = self.running.url, self.pages(), scene.moments
         interference = Interference()
         with (
             Sampler({OURS: os.getpid()}, SAMPLES_S, memory=False) as sampler,
@@ -117,13 +125,14 @@ class Stage:
                 # The visitors go on: what they notice of it matters all the more.
                 scene.wrong.append(str(error) or type(error).__name__)
             # Nothing was struck where it went wrong before.
-            scene.struck = scene.struck or time.monotonic()
-            scene.over = max(scene.over, scene.struck)
+            moments.struck = moments.struck or time.monotonic()
+            moments.over = max(moments.over, moments.struck)
             scene.wait(BACK_S, self.running.answers)
             scene.wait(AFTER_S)
         share = interference.share([sampler.stop()[OURS].cpu_seconds])
         next(steps, None)
-        found = noticed(seen, [*pages, *pages], _moments(scene, old))
+        moments.new = self.versions.word
+        found = noticed(seen, [*pages, *pages], moments)
         lacking = sum(missing) + sum(http.status(url, path) != 200 for path in found.named)
         outcome = replace(outcome, **found.figures, other_cpu_share=share, missing_static=lacking)
         return judged(fault, scene, found, outcome, self.bounds)
@@ -132,20 +141,6 @@ class Stage:
         """Pages of new names, which no layer has yet, and pages of the project."""
         token = secrets.token_hex(4)
         return visitors.pages(token, self.cookies, _first_said(self.running, token)[-1], self.own)
-
-
-def _moments(scene: Scene, old: str) -> Moments:
-    """When things happened; `old` is the version that was served before the fault."""
-    case = scene.running.case
-    return Moments(
-        struck=scene.struck,
-        over=scene.over,
-        deployed=scene.deployed,
-        wall_s=time.time() - time.monotonic(),
-        ttl_s=float(case.settings["cache_seconds"]) if case.caches == "pages" else 0.0,
-        old=old,
-        new=scene.versions.word,
-    )
 
 
 def judged(

@@ -91,5 +91,5 @@ def run(name: str, scene: Scene) -> list[str]:
     """All of a fault; what was done, with `|` where the visitors come, and where they have gone."""
     for _ in FAULTS[name].run(scene):
         scene.log.append("|")
-    assert scene.over >= scene.struck > 0
+    assert scene.moments.over >= scene.moments.struck > 0
     return scene.log

@@ -36,7 +36,9 @@ def made(monkeypatch):
     def kill(pid, number):
         made.log.append(f"kill {pid}")
         name = next((name for name, its in made.running.pids.items() if its == pid), "")
-        made.supervisor.deaths.append(SimpleNamespace(name=name, at_s=made.struck, again_s=made.struck + 1))
+        made.supervisor.deaths.append(
+            SimpleNamespace(name=name, at_s=made.moments.struck, again_s=made.moments.struck + 1)
+        )
 
     made = scene()
     monkeypatch.setattr(os, "kill", kill)
@@ -72,7 +74,7 @@ def test_what_is_done_before_visitors_come_while_they_ask_and_once_they_have_gon
 
 def test_a_deploy_invalidates_cached_pages(made, commands):
     run("application", made)
-    assert made.deployed >= made.struck and commands == ["invalidatepages"]
+    assert made.moments.deployed >= made.moments.struck and commands == ["invalidatepages"]
     made.running.case.caches = "nothing"
     run("application", made)
     assert commands == ["invalidatepages"]
@@ -156,12 +158,12 @@ def test_a_request_that_fails_as_connections_end_is_of_the_fault(monkeypatch):
 
     @contextmanager
     def connections(url):
-        struck.append(made.struck)
+        struck.append(made.moments.struck)
         yield 97
 
     monkeypatch.setattr(database, "all_connections", connections)
     run("database-connections", made)
-    assert 0 < struck[0] < made.over
+    assert 0 < struck[0] < made.moments.over
 
 
 @pytest.mark.parametrize(("kills", "wrong"), [([3, 5], []), ([3, 3], ["no process was killed at the limit of memory"])])

@@ -42,7 +42,7 @@ class Seen:
             yield seen
         finally:
             self.log.append("visitors stop")
-        later = self.scene.struck - 10
+        later = self.scene.moments.struck - 10
         seen += [replace(it, due=it.due + later, left=it.left + later, end=it.end + later) for it in self.visits]
 
 
