@@ -69,8 +69,8 @@ def observed(tool: Engine, share: LoadShare, whole: Observed) -> Observed:
 
 def _clock(share: LoadShare) -> str:
     clock, name = share.clock, share.host.name
-    if wrong := clock.wrong(MAX_OFFSET_MS):
-        return f"the clock of {name} is {wrong}"
+    if clock.wrong:
+        return f"the clock of {name} is {clock.wrong}"
     if clock.error_ms > MAX_OFFSET_MS:
         return f"the clock of {name} is known to within {clock.error_ms:.0f} ms alone: its link is slow"
     return ""

@@ -26,9 +26,10 @@ class Clock:
     ahead_ms: float
     error_ms: float
 
-    def wrong(self, bound_ms: float) -> str:
-        """`80 ms ahead` and what to do, when it differs by more than the bound; else empty."""
-        if abs(self.ahead_ms) <= bound_ms:
+    @property
+    def wrong(self) -> str:
+        """`80 ms ahead` and what to do, when it differs by more than MAX_OFFSET_MS; else empty."""
+        if abs(self.ahead_ms) <= MAX_OFFSET_MS:
             return ""
         return f"{abs(self.ahead_ms):.0f} ms {'ahead' if self.ahead_ms > 0 else 'behind'}: apt-get install chrony"
 
@@ -94,6 +95,5 @@ def _asked(host: Host, connection: Connection) -> tuple[Clock, tuple[str, ...]]:
     if host.groups != (LOAD,):
         lacks += [] if is_root else ["no root: connect as root, or allow sudo without a password"]
         lacks += [] if has_systemd else ["no systemd, which runs the units"]
-    if wrong := clock.wrong(MAX_OFFSET_MS):
-        lacks.append(f"its clock is {wrong}")
+    lacks += [f"its clock is {clock.wrong}"] if clock.wrong else []
     return clock, tuple(lacks)

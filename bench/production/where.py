@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bench.production import units
 from bench.serve import render
 from bench.serve.case import Case
 from bench.serve.layout import Places
@@ -39,7 +38,6 @@ def rows(case: Case, places: Places, wiring: Wiring) -> list[tuple[str, str, str
 def _lines(name: str, case: Case, places: Places, wiring: Wiring) -> Iterator[tuple[str, str]]:
     """Each line of a server's template that has the value, if it was rendered, and each word of its command."""
     uses = re.compile(r"([^{}]*)\{\{[^{}]*\b" + name + r"\b")
-    names = {unit.name.removeprefix("benchapp-"): unit.name for unit in units.units(case, places, wiring)}
     for server in case.servers:
         texts = render.texts(server, case, places, wiring)
         for file, templates in render.server_files(server, case).items():
@@ -48,9 +46,9 @@ def _lines(name: str, case: Case, places: Places, wiring: Wiring) -> Iterator[tu
                 if before in texts.get(file, "") and not before.lstrip().startswith(COMMENTS):
                     yield file, _directive(before)
         for index, word in enumerate(server.start):
-            if _before(uses, [word]) and server.name in names:
+            if _before(uses, [word]):
                 option = word.partition("{{")[0] or server.start[index - 1]
-                yield f"systemd/{names[server.name]}.service", _directive(option)
+                yield f"systemd/benchapp-{server.name}.service", _directive(option)
 
 
 def _before(uses: re.Pattern[str], lines: list[str]) -> list[str]:
