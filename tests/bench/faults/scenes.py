@@ -55,9 +55,8 @@ class Versions:
 def scene(**running) -> Scene:
     """A scene; `running` is of its deployment. `scene.log` is what was done."""
     log: list[str] = []
-    project = SimpleNamespace(worker=lambda *folder: SimpleNamespace(give_tree=lambda folder: None))
     case = SimpleNamespace(
-        project=project,
+        project=SimpleNamespace(worker=lambda *folder: SimpleNamespace(give_tree=lambda folder: None)),
         servers=(SimpleNamespace(name="app"), SimpleNamespace(name="front")),
         services=(SimpleNamespace(name="cache"),),
         database=SimpleNamespace(service="db", label="sqlite"),
@@ -73,13 +72,21 @@ def scene(**running) -> Scene:
         yield SimpleNamespace(fill=lambda: log.append("full"), free=lambda: log.append("room"))
         log.append(after)
 
-    processes = [SimpleNamespace(name=name) for name in ("app-1", "app-2", "front", "cache", "db")]
-    fields = {"url": "http://127.0.0.1:1", "case": case, "chain": Chain(log), "processes": processes, **running}
-    fields = {"hung": lambda name: until_the_end(f"{name} hangs", f"{name} goes on"), "logs": "logs", **fields}
-    fields = {"on_small_disk": lambda folder: until_the_end(f"small disk for {folder}", "disk"), **fields}
-    fields = {"layout": SimpleNamespace(tls="", run_dir=""), **fields}
-    fields = {"env": {"DATABASE_URL": "sqlite://"}, "services": SimpleNamespace(wait_serving=log.append), **fields}
-    fields = {"pids": {"app": 11, "front": 12, "cache": 13, "db": 14}, "answers": lambda: True, **fields}
+    fields = {
+        "url": "http://127.0.0.1:1",
+        "case": case,
+        "chain": Chain(log),
+        "processes": [SimpleNamespace(name=name) for name in ("app-1", "app-2", "front", "cache", "db")],
+        "pids": {"app": 11, "front": 12, "cache": 13, "db": 14},
+        "hung": lambda name: until_the_end(f"{name} hangs", f"{name} goes on"),
+        "on_small_disk": lambda folder: until_the_end(f"small disk for {folder}", "disk"),
+        "logs": "logs",
+        "layout": SimpleNamespace(tls="", run_dir=""),
+        "env": {"DATABASE_URL": "sqlite://"},
+        "services": SimpleNamespace(wait_serving=log.append),
+        "answers": lambda: True,
+        **running,
+    }
     supervisor = SimpleNamespace(deaths=[], step=lambda: None)
     supervisor.wait = lambda until, seconds: (log.append("wait"), until())[1]
     made = Scene(SimpleNamespace(**fields), supervisor, Versions(log), SITE, 200)

@@ -45,20 +45,8 @@ def test_what_the_layer_promises_is_proved(world, stack, layer, changes):
     there = world.with_layer(stack, layer, **changes)
     done = there.play()
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-    sets = [word for name, value in changes.items() for word in ("--set", f"{name}={value}")]
-    argv = [
-        sys.executable,
-        "-m",
-        "bench",
-        "verify",
-        "--inventory",
-        world.path,
-        stack,
-        "--layer",
-        layer,
-        *sets,
-        "--json",
-    ]
+    argv = [sys.executable, "-m", "bench", "verify", "--inventory", world.path, stack, "--layer", layer, "--json"]
+    argv += [word for name, value in changes.items() for word in ("--set", f"{name}={value}")]
     done = subprocess.run(argv, cwd=paths.PROJECT, capture_output=True, text=True)
     assert done.stdout, done.stderr
     outcomes = json.loads(done.stdout)["outcomes"]
