@@ -53,17 +53,17 @@ class Container:
     """A server's instance, a layer's sidecar or a service, as the templates read it.
 
     unit         what it is on a host; it opens its socket itself
+    wait_s       how long it may take to finish
     certificate  whether it reads that
     after        the containers that must be well before it starts
     reload       what has it read a new certificate: words after `docker compose`
     alive        exits with 0 while it is well; empty: nothing can be asked
     ready        exits with 0 while the site answers through it and can use its database; of the front server alone
     health       the healthcheck of Compose: as `alive`, or that the site answers through it
-    leaves       what a pod runs before it sends SIGTERM
     """
 
     unit: Unit
-    leaves: Words
+    wait_s: int
     certificate: bool = False
     after: tuple[str, ...] = ()
     reload: str = ""
@@ -81,6 +81,14 @@ class Container:
         if not self.unit.socket_file:
             return shlex.split(self.unit.start)
         return ["/bin/sh", "-c", f"rm -f {self.unit.socket_file} && exec {self.unit.start}"]
+
+    @property
+    def leaves(self) -> Words:
+        """What a pod runs before it sends SIGTERM: a signal that is not SIGTERM, and the wait for its end."""
+        steps = [f"sleep {DRAIN_S}"] if self.ready else []
+        if self.unit.stop_signal != "SIGTERM":
+            steps += [f"kill -{self.unit.stop_signal.removeprefix('SIG')} 1", f"sleep {self.wait_s}"]
+        return ["/bin/sh", "-c", "; ".join(steps)] if steps else []
 
     @property
     def variables(self) -> list[dict[str, str]]:
@@ -171,50 +179,40 @@ def _volumes(case: Case, cached: bool) -> dict[str, int]:
 def _containers(case: Case, places: Places, wiring: Wiring, found: dict[str, Unit], ends_tls: bool) -> list[Container]:
     """The container of every unit: services, then the chain from the inside out, then what runs beside it."""
     containers = []
+    wait_s = case.settings["stop_timeout_s"]
     for service in case.services:
         alive = _probe(Address(path=units.service_context(service, case, places)["socket"]))
-        containers.append(_container(case, found.pop(f"benchapp-{service.name}"), alive=alive, health=alive))
+        containers.append(Container(found.pop(f"benchapp-{service.name}"), wait_s, alive=alive, health=alive))
     before = tuple(container.name for container in containers)
-    for index, server in enumerate(case.servers):
-        chain = []
-        for number, address in enumerate(wiring.listens[server.name], 1):
-            unit = found.pop(f"benchapp-{instance_name(server.name, number)}")
-            of_server = _of_server(case, index, address, ends_tls)
-            chain.append(_container(case, unit, **of_server, after=before, reload=_reload(server, unit)))
-        containers += chain
+    for server in case.servers:
+        chain = [
+            _of_server(server, found.pop(f"benchapp-{instance_name(server.name, number)}"), case, address, ends_tls)
+            for number, address in enumerate(wiring.listens[server.name], 1)
+        ]
+        containers += [replace(container, after=before) for container in chain]
         before = tuple(container.name for container in chain)
-    return [*containers, *(_container(case, unit) for unit in found.values())]
+    return [*containers, *(Container(unit, wait_s) for unit in found.values())]
 
 
-def _of_server(case: Case, index: int, address: Address, ends_tls: bool) -> dict[str, Any]:
-    """The probes and the certificate of an instance of a server; those that ask speak HTTP to it."""
-    front = index == len(case.servers) - 1
+def _of_server(server: Server, unit: Unit, case: Case, address: Address, ends_tls: bool) -> Container:
+    """An instance of a server, with its probes; those that ask speak HTTP to it."""
+    front = server is case.servers[-1]
     url = f"{'https' if front and ends_tls else 'http'}://{case.settings['server_name']}"
-    application = index == 0 and case.servers[0].speaks == "http"
-    return {
-        "alive": _probe(address, url + case.project.health if application else ""),
-        "health": _probe(address, url + case.project.health if application or front else ""),
-        "ready": _probe(address, url + case.project.ready) if front else None,
-        "certificate": front and ends_tls,
-    }
-
-
-def _container(case: Case, unit: Unit, ready: Words | None = None, **more: Any) -> Container:
-    leaves = _leaves(unit.stop_signal, bool(ready), case.settings["stop_timeout_s"])
-    return Container(unit, leaves, ready=ready, **more)
+    application = server is case.servers[0] and server.speaks == "http"
+    return Container(
+        unit,
+        case.settings["stop_timeout_s"],
+        certificate=front and ends_tls,
+        reload=_reload(server, unit),
+        alive=_probe(address, url + case.project.health if application else ""),
+        ready=_probe(address, url + case.project.ready) if front else None,
+        health=_probe(address, url + case.project.health if application or front else ""),
+    )
 
 
 def _probe(address: Address, url: str = "") -> Words:
     at = address.path or f"{LOOPBACK}:{address.port}"
     return [PROBE, at, url] if url else [PROBE, at]
-
-
-def _leaves(stop_signal: str, front: bool, wait_s: int) -> Words:
-    """The command with which a pod has a server finish: a signal that is not SIGTERM, and the wait for its end."""
-    steps = [f"sleep {DRAIN_S}"] if front else []
-    if stop_signal != "SIGTERM":
-        steps += [f"kill -{stop_signal.removeprefix('SIG')} 1", f"sleep {wait_s}"]
-    return ["/bin/sh", "-c", "; ".join(steps)] if steps else []
 
 
 def _reload(server: Server, unit: Unit) -> str:
