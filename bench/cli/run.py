@@ -12,8 +12,7 @@ from bench.cli.stops import made
 from bench.errors import BenchError
 from bench.hosts import begin as on_hosts
 from bench.hosts import host_record
-from bench.hosts.front import Front
-from bench.hosts.place import DeployedHosts
+from bench.hosts.front import DeployedHosts
 from bench.interrupt import Interrupts
 from bench.measure import begin, plan, replay
 from bench.measure.begin import PlannedRun
@@ -129,8 +128,8 @@ def _deployed(args: argparse.Namespace, request: Request) -> DeployedHosts:
     asked.refuse(args, NOT_ON_HOSTS, "--inventory measures what is deployed on the hosts")
     asked.refuse(args, ["--tool"], "--inventory has its own load tool")
     hosts = inventory.read(args.inventory)
-    found, front = host_record.read(hosts), inventory.front_of(hosts)
-    site = DeployedHosts(request.project, hosts, Front(found, front.address, _trusted(front)))
+    found = host_record.read(hosts)
+    site = DeployedHosts(request.project, hosts, found, _trusted(inventory.front_of(hosts)))
     host_record.must_be(found, request.stacks, request.layers)
     return site
 

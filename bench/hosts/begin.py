@@ -9,8 +9,9 @@ from pathlib import Path
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.hosts import loaders
+from bench.hosts.front import DeployedHosts
 from bench.hosts.host_record import PRODUCTION
-from bench.hosts.place import DeployedHosts, Hosts
+from bench.hosts.place import Hosts
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.openloop import VERSION
 from bench.machine import facts
@@ -36,7 +37,7 @@ AS_DEPLOYED = "deployed"
 
 def planned(request: Request, site: DeployedHosts) -> PlannedRun:
     """A new run; raises BenchError for what the hosts cannot be asked."""
-    deployed, inventory = site.front.deployed, site.inventory
+    deployed, inventory = site.deployed, site.inventory
     plan = make_plan(replace(request, stacks=(deployed.stack,), layers=(deployed.layer,)))
     plan = replace(
         plan,
@@ -71,7 +72,7 @@ def _planned(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Plan
 
     def environment() -> Environment:
         # If the front does not answer, no trial can be made.
-        site.front.get(site.project.ready)
+        site.get(site.project.ready)
         if run:
             return run.environment
         here = facts.environment({}, LoadTool(tool.name, VERSION, fallback=False))
@@ -91,7 +92,7 @@ def _planned(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Plan
 
 def _require_same(directory: Path, run: Run, site: DeployedHosts) -> None:
     """Raise BenchError unless the run was made on these hosts with what is deployed there now."""
-    plan, deployed = run.info.plan, site.front.deployed
+    plan, deployed = run.info.plan, site.deployed
     if not plan.inventory:
         raise BenchError(f"--resume {directory}: it measured no hosts of an inventory; leave out --inventory")
     if (plan.stacks, plan.layers, plan.sizes) != ((deployed.stack,), (deployed.layer,), (deployed.size,)):

@@ -1,34 +1,54 @@
-"""The front of several hosts, as this machine and the load hosts speak to it: by its address, under the site's name."""
+"""Hosts with a site deployed on them: this machine and the load hosts ask their front, by its address, under the site's
+name."""
 
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import ssl
 from dataclasses import dataclass, replace
 from functools import cached_property
 from urllib.parse import urlsplit
 
+from bench.errors import BenchError
+from bench.hosts.host_record import file_of
 from bench.load import Job
 from bench.machine.http import CLOSE, TIMEOUT_S, VisitError, ask
 from bench.production.hosts import Deployed
-from bench.production.inventory import TRUST
+from bench.production.inventory import TRUST, Inventory, front_of
+from bench.project.under_test import UnderTest
 
 # What those who end TLS before a front say of a client.
 FORWARDED = {"X-Forwarded-Proto": "https"}
 
 
 @dataclass(frozen=True)
-class Front:
-    """Where the site answers.
+class DeployedHosts:
+    """The hosts, what is deployed on them, and how their front is asked.
 
-    address  of the front's host
-    trust    certificates (PEM) that are trusted beside those of each host
+    trust  certificates (PEM) that are trusted beside those of each host
     """
 
+    project: UnderTest
+    inventory: Inventory
     deployed: Deployed
-    address: str
     trust: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where the front is, as the other hosts reach it."""
+        return front_of(self.inventory).address
+
+    def static_names(self) -> dict[str, str]:
+        """The hashed name of every static file by its plain one, as the front has them."""
+        host, path = front_of(self.inventory), f"{self.deployed.static_root}/staticfiles.json"
+        (text,) = file_of(host, path)
+        try:
+            names: dict[str, str] = json.loads(text)["paths"]
+        except (ValueError, KeyError):
+            raise BenchError(f"{host.name}: {path} names no static files; run the playbook again") from None
+        return names
 
     def job(self, job: Job) -> Job:
         """The load, made at the front."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,8 +12,7 @@ from typing import Any
 
 from bench.errors import BenchError
 from bench.hosts import loaders, loaders_guards
-from bench.hosts.front import Front
-from bench.hosts.host_record import file_of
+from bench.hosts.front import DeployedHosts
 from bench.hosts.loaders import LoadShare
 from bench.hosts.sampling import sampling
 from bench.interrupt import Interrupts
@@ -25,23 +23,13 @@ from bench.measure.here import TrialPlace
 from bench.measure.load_process import TrialError
 from bench.measure.plan import Batch, Item, Measurement
 from bench.measure.trial import Bodies, Load
-from bench.production.inventory import LOAD, Inventory, front_of
-from bench.project.under_test import UnderTest
+from bench.production.inventory import LOAD
 from bench.records.folder import write_json
 from bench.records.hosts import HostCosts
 from bench.records.trials import Condition, Trial
 
 # For a trial's hosts to be greeted before its load and asked after it, in seconds.
 BESIDE_S = 300
-
-
-@dataclass(frozen=True)
-class DeployedHosts:
-    """The hosts, and where their front answers."""
-
-    project: UnderTest
-    inventory: Inventory
-    front: Front
 
 
 class Hosts(TrialPlace):
@@ -63,21 +51,10 @@ class Hosts(TrialPlace):
         assert isinstance(item, Measurement)
         site = self._site
         try:
-            addresses = self.addresses(site.project, item.case.workload, site.front.get, partial(static_names, site))
+            addresses = self.addresses(site.project, item.case.workload, site.get, site.static_names)
         except BenchError as error:
             return self.failed(item, str(error))
         return self.measured(item, addresses, site.project, partial(HostsLoad, site))
-
-
-def static_names(site: DeployedHosts) -> dict[str, str]:
-    """The hashed name of every static file by its plain one, as the front has them."""
-    host, path = front_of(site.inventory), f"{site.front.deployed.static_root}/staticfiles.json"
-    (text,) = file_of(host, path)
-    try:
-        names: dict[str, str] = json.loads(text)["paths"]
-    except (ValueError, KeyError):
-        raise BenchError(f"{host.name}: {path} names no static files; run the playbook again") from None
-    return names
 
 
 @dataclass
@@ -97,7 +74,7 @@ class HostsLoad:
 
     @property
     def url(self) -> str:
-        return self.site.front.deployed.url
+        return self.site.deployed.url
 
     @property
     def condition(self) -> Condition:
@@ -107,7 +84,7 @@ class HostsLoad:
         return None
 
     def get(self, path: str) -> bytes:
-        return self.site.front.get(path)
+        return self.site.get(path)
 
     def warm_up(self, job: Job, load: Load) -> None:
         """Make unmeasured load from all load hosts."""
@@ -119,7 +96,7 @@ class HostsLoad:
         Raises TrialError when one host alone had errors or no answer.
         """
         limit_s = job.seconds + job.timeout_s + BESIDE_S
-        with sampling(self.site.inventory, self.site.front.deployed.access_log, limit_s) as sampler:
+        with sampling(self.site.inventory, self.site.deployed.access_log, limit_s) as sampler:
 
             def ready() -> None:
                 sampler.start()
@@ -148,7 +125,7 @@ class HostsLoad:
         return loaders_guards.look(engine(self.load), seen, self.shares, self.hosts or {}, bounds)
 
     def _made(self, job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
-        hosts, job = self.site.inventory.of(LOAD), self.site.front.job(job)
+        hosts, job = self.site.inventory.of(LOAD), self.site.job(job)
         try:
             return loaders.make(hosts, engine(self.load), job, self.load.live, ready)
         except BenchError as error:
