@@ -88,12 +88,10 @@ KINDS: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
     "header soup": (
         b"GET / HTTP/1.1\r\n<a host><form>\r\n\r\n",
         (
-            *(
-                b"no colon here",
-                b": no name",
-                b"X-A : a space before the colon",
-                b" X-A: a line that is folded into none",
-            ),
+            b"no colon here",
+            b": no name",
+            b"X-A : a space before the colon",
+            b" X-A: a line that is folded into none",
             *(b"X-A: folded\r\n\tonce more", b"X-A: bare\nX-B: line feeds", b"X-A: a<odd or end of line>b"),
             *(b"X<odd or end of line>A: a", b"Host: other.example", b"Cookie: " + b"<odd or end of line>" * 9),
             b'Cookie: sessionid="abcdefgh\\000"; csrftoken=<odd or end of line>',
@@ -124,12 +122,10 @@ KINDS: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
     "chunks": (
         POST + b"Transfer-Encoding: chunked\r\n\r\n<form>",
         (
-            *(
-                b"zz\r\na=1\r\n0\r\n\r\n",
-                b"-3\r\na=1\r\n0\r\n\r\n",
-                b"0x3\r\na=1\r\n0\r\n\r\n",
-                b"\r\na=1\r\n0\r\n\r\n",
-            ),
+            b"zz\r\na=1\r\n0\r\n\r\n",
+            b"-3\r\na=1\r\n0\r\n\r\n",
+            b"0x3\r\na=1\r\n0\r\n\r\n",
+            b"\r\na=1\r\n0\r\n\r\n",
             *(b"3\na=1\n0\n\n" + CUT, b"3\r\na=12345\r\n0\r\n\r\n", b"f" * 20 + b"\r\na=1\r\n" + CUT),
             *(b"7fffffff\r\na=1\r\n" + CUT, b"3;" + b"x" * 20_000 + b"\r\na=1\r\n0\r\n\r\n"),
             *(b"3\r\na=1\r\n0\r\nX-Trailer\0: a\r\n\r\n", b"3\r\na=1\r\n" + CUT, b"3\0\r\na=1\r\n0\r\n\r\n"),

@@ -18,6 +18,7 @@ from typing import Any
 
 import jinja2
 import pytest
+import yaml
 
 from bench import paths, programs
 from bench.cli import main
@@ -34,7 +35,6 @@ PAGE = (paths.PROJECT / "docs" / "hosts.md").read_text("utf-8")
 
 def tasks(name: str = "playbook.yml") -> dict[str, dict[str, Any]]:
     """The playbook's tasks by their names."""
-    yaml = pytest.importorskip("yaml", reason="package not installed: PyYAML")
     read = yaml.safe_load((TEMPLATES / name).read_text("utf-8"))
     return {task.get("name", ""): task | {"vars": play.get("vars", {})} for play in read for task in play["tasks"]}
 
@@ -137,7 +137,6 @@ def test_neither_differences_nor_failures_show_a_secret():
     ],
 )
 def test_what_has_changed_is_restarted_and_the_rest_reloaded_or_left_alone(tmp_path, state, changed, done):
-    yaml = pytest.importorskip("yaml", reason="package not installed: PyYAML")
     (task,) = yaml.safe_load((TEMPLATES / "servers.yml").read_text("utf-8"))
     units = ["benchapp-nginx", "benchapp-memcached", "benchapp-uwsgi"]
     known = {"conf": str(tmp_path), "units": units, "reloads": units[::2], "applications": units[2:]}
@@ -156,7 +155,6 @@ def test_what_has_changed_is_restarted_and_the_rest_reloaded_or_left_alone(tmp_p
 
 
 def test_servers_of_an_earlier_deployment_are_stopped_and_removed(tmp_path):
-    yaml = pytest.importorskip("yaml", reason="package not installed: PyYAML")
     (task,) = yaml.safe_load((TEMPLATES / "earlier.yml").read_text("utf-8"))
     kept = ["benchapp-gunicorn.service", "benchapp-backup.timer", "benchapp-backup.service"]
     for name in (*kept, "benchapp-uwsgi.service", "benchapp-uwsgi.socket", "nginx.service"):
