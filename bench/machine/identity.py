@@ -98,7 +98,7 @@ def worker(folder: Path = paths.PROJECT, reads: tuple[Path, ...] = ()) -> Identi
     if not setpriv:
         raise BenchError("setpriv not found: it lets root start servers as an ordinary user; install util-linux")
     # The way in to the project reaches most folders, too; to find one costs two starts of Python.
-    if folder != paths.PROJECT and _reaches((usual := worker(reads=reads)).prefix, folder):
+    if folder != paths.PROJECT and _said(*(usual := worker(reads=reads)).prefix, "/bin/ls", "-d", str(folder)):
         return usual
     drop = (*guard, "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--clear-groups")
     closed = _closed_to((*drop, "--"), folder, reads)
@@ -153,21 +153,17 @@ def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -
     """
     python = Path(sys.base_prefix)
     listed = {paths.PROJECT / "bench": paths.PROJECT, **{path: path for path in reads}}
-    argv = (*prefix, str(paths.PYTHON), "-S", "-c", LOOK, *map(str, (*listed, folder)))
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)
-    except OSError:
-        return python
-    answer, *closed = done.stdout.splitlines() or [""]
-    if done.returncode or answer != repr((sys.version, sys.base_prefix)):
+    said = _said(*prefix, str(paths.PYTHON), "-S", "-c", LOOK, *map(str, (*listed, folder)))
+    answer, *closed = said.splitlines() or [""]
+    if answer != repr((sys.version, sys.base_prefix)):
         return python
     return listed.get(Path(closed[0]), folder) if closed else None
 
 
-def _reaches(prefix: tuple[str, ...], folder: Path) -> bool:
-    """Whether a worker started with `prefix` finds the folder."""
-    argv = (*prefix, "/bin/ls", "-d", str(folder))
+def _said(*argv: str) -> str:
+    """What a program prints; empty when it fails or cannot be started."""
     try:
-        return not subprocess.run(argv, capture_output=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL).returncode
+        done = subprocess.run(argv, capture_output=True, text=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)
     except OSError:
-        return False
+        return ""
+    return "" if done.returncode else done.stdout
