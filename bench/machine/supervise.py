@@ -229,8 +229,7 @@ def children(processes: Iterable[Process]) -> set[psutil.Process]:
 def finish(process: Process, graceful: str, timeout_s: float) -> None:
     """Have a process finish what it has begun and end: send the signal of that name once, and wait for its end for so
     long."""
-    with contextlib.suppress(ProcessLookupError):
-        process.popen.send_signal(getattr(signal, f"SIG{graceful}"))
+    process.popen.send_signal(getattr(signal, f"SIG{graceful}"))
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.popen.wait(timeout_s)
 
@@ -241,8 +240,7 @@ def stop(processes: list[Process], timeout_s: float = 5) -> None:
     A master that is killed leaves its workers behind, so what remains of a group after `timeout_s` is killed.
     """
     for process in reversed(processes):
-        with contextlib.suppress(ProcessLookupError):
-            process.popen.send_signal(process.stop_signal)
+        process.popen.send_signal(process.stop_signal)
     deadline = time.monotonic() + timeout_s
     for process in reversed(processes):
         while process.popen.poll() is None and (left := deadline - time.monotonic()) > 0:
