@@ -34,16 +34,17 @@ def require(project: UnderTest, url: str, env: dict[str, str], identity: Identit
     """Raise BenchError where the project's health page, rendered with the settings and the database that it will be
     served with, does not answer 200, or one of the pages that it names is an error.
 
-    Each set of settings and database is asked once. Returns a note where its home page is an error that nobody has
-    named. The kit's own site is not asked.
+    Each set of settings and database is asked once. Returns a note for each other page that a load may ask for in
+    vain: its home page where that is an error, and one that it names as public and does not have. The kit's own site is
+    not asked.
     """
     if not project.recorded:
         return ()
     question = ("health", url, tuple(sorted(env.items())))
-    return project.once(question, lambda: _note_on_home(project, url, env, identity))
+    return project.once(question, lambda: _notes_on_pages(project, url, env, identity))
 
 
-def _note_on_home(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
+def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
     named = list(dict.fromkeys((project.health, project.ready, *project.description.public)))
     asked = ["renderpages", *dict.fromkeys((*named, HOME))]
     environment = {**commands.site_environment(project, url, project.var), **env}
@@ -54,7 +55,8 @@ def _note_on_home(project: UnderTest, url: str, env: dict[str, str], identity: I
     for page in pages:
         if page.path in named and (page.status >= 500 or (page.path == project.health and page.status != 200)):
             _refuse(project, page)
-    return tuple(f"GET {page.path} {page.words}" for page in pages if page.path == HOME and page.status >= 500)
+    vain = [page for page in pages if page.status >= 500 or (page.path in named and page.status == 404)]
+    return tuple(f"GET {page.path} {page.words}" for page in vain)
 
 
 def _refuse(project: UnderTest, page: Page) -> NoReturn:

@@ -61,9 +61,15 @@ def test_it_is_said_in_one_line(monkeypatch, pages, more, said):
 
 
 def test_what_nobody_has_named_is_a_note(monkeypatch):
-    assert asked(monkeypatch, {"/a/": {**GOOD, "status": 404}}, public=("/a/",), health="/up/") == ()
     (note,) = asked(monkeypatch, {"/": BROKEN}, health="/up/")
     assert note == "GET / is answered with status 500: KeyError: 'x' (shop/views.py:7)"
+    assert asked(monkeypatch, {"/": {**GOOD, "status": 404}}, health="/up/") == ()
+
+
+def test_a_public_page_that_is_not_there_is_a_note(monkeypatch):
+    """Pages below it may be there."""
+    (note,) = asked(monkeypatch, {"/a/": {**GOOD, "status": 404}}, public=("/a/",), health="/up/")
+    assert note == "GET /a/ is answered with status 404"
 
 
 @pytest.mark.parametrize(
