@@ -38,15 +38,9 @@ def level(workload: Workload, factor: float, seconds: float) -> int:
 def arrivals(workload: Workload, factor: float, seconds: float) -> tuple[float, ...]:
     """When each request is due, in seconds from the start; a recording that is too short begins anew."""
     _require_times(workload, factor)
-    period_s = _period_s(workload)
-    found: list[float] = []
-    for cycle in itertools.count():
-        for time_s in workload.times_s:
-            due = (cycle * period_s + time_s) / factor
-            if due >= seconds:
-                return tuple(found)
-            found.append(due)
-    raise AssertionError("the recording has no end")
+    period_s, cycles = _period_s(workload), itertools.count()
+    due = ((cycle * period_s + time_s) / factor for cycle in cycles for time_s in workload.times_s)
+    return tuple(itertools.takewhile(lambda at: at < seconds, due))
 
 
 def _period_s(workload: Workload) -> float:

@@ -41,8 +41,7 @@ class Staircases:
     @property
     def in_doubt(self) -> list[Trial]:
         """The trials that say nothing about their sites."""
-        rounds = (climb for by_round in self._climbs.values() for climb in by_round.values())
-        return [trial for climb in rounds for trial in climb.in_doubt]
+        return [trial for rounds in self._climbs.values() for climb in rounds.values() for trial in climb.in_doubt]
 
     def expected(self, item: Measurement) -> int:
         """About how many trials the case still takes in the round of `item`."""
