@@ -85,7 +85,8 @@ class Run:
         """How many trials of the plan have no record; of a run until decided none is missing once it has ended."""
         if self.info.plan.until and self.info.finished_at:
             return 0
-        return self.info.trials_planned - len(self.latest)
+        plan = self.info.plan
+        return len(self.info.cases) * len(plan.levels) * plan.rounds - len(self.latest)
 
     def resume_command(self) -> str:
         """The command that makes the trials that are left, and the voided ones again."""

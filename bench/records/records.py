@@ -227,11 +227,6 @@ class RunInfo:
         means("Why a run until decided made no more rounds; null for others, and before the end."),
     ] = None
 
-    @property
-    def trials_planned(self) -> int:
-        """How many trials the plan has at most, repeated ones counted once."""
-        return len(self.cases) * len(self.plan.levels) * self.plan.rounds
-
 
 # Group of checks -> what passing it proves, in the order they are made and shown. `behaviour` holds for any site; the
 # others are about layers.
