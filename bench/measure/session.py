@@ -234,7 +234,9 @@ class Session(Generic[P]):
                 self.place.check()
                 return self._fail(batch, error.message, error.log or newest_log(directory / "logs"))
             except BenchError as error:
-                self._check_refusal(batch.stack, str(error))
+                # What refuses two stacks for the very same reason will refuse the others.
+                if (first := self._refused.setdefault(str(error), batch.stack)) != batch.stack:
+                    raise GlobalFault(f"neither {first} nor {batch.stack} can be brought up: {error}") from None
                 return self._fail(batch, str(error), newest_log(directory / "logs"))
             finally:
                 _tidy(directory, folder.configs / batch.name)
@@ -266,12 +268,6 @@ class Session(Generic[P]):
         """Record all that is due of the batch as failed for this reason."""
         for item in self.ledger.due(batch.items):
             self.add(self.place.failed(item, reason, log))
-
-    def _check_refusal(self, stack: str, reason: str) -> None:
-        """Raise GlobalFault when another stack could not be brought up for the very same reason."""
-        first = self._refused.setdefault(reason, stack)
-        if first != stack:
-            raise GlobalFault(f"neither {first} nor {stack} can be brought up: {reason}")
 
 
 def now() -> str:
