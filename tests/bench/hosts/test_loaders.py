@@ -190,17 +190,22 @@ def test_a_host_that_refuses_ssh_is_named():
     assert refused(ONE, refusing) == ("load2: cannot be reached: connect to host 127.0.0.1 port 1: Connection refused")
 
 
-def test_a_host_that_goes_during_the_load_is_named(site, standing_in):
-    script = """for last; do :; done
+def test_a_host_that_goes_during_the_load_is_named(site, standing_in, tmp_path):
+    under_way = tmp_path / "under-way"
+    script = f"""for last; do :; done
 exec 3<&0
 sh -c "$last" <&3 &
-sleep 1.8
+until [ -e {under_way} ]; do sleep 0.1; done
 kill -9 $!
 echo "Timeout, server load2 not responding." >&2"""
     standing_in("ssh", script)
     gone = Host("load2", "10.0.0.2", ("load",), "load2")
-    with pytest.raises(BenchError) as raised:
-        made((gone, ONE), site.url, rate=10, seconds=5)
+    with ThreadPoolExecutor(1) as pool:
+        load = pool.submit(made, (gone, ONE), site.url, ("/gone",), rate=10, seconds=5)
+        until(lambda: site.requests["/gone"] > 2, "the load is under way")
+        under_way.touch()
+        with pytest.raises(BenchError) as raised:
+            load.result()
     assert str(raised.value) == "load2: the load ended early: Timeout, server load2 not responding."
 
 
