@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 
 from bench.verify import wire
 from bench.verify.check import check as any_check
@@ -71,20 +72,22 @@ def keeps_pages(context: Context) -> Iterator[Finding]:
 def keeps_site(context: Context) -> Iterator[Finding]:
     """Home, a list and a detail page are soon hits, with the same bytes for everybody."""
     for path in context.site.main_paths:
-        if why := obstacle_here(context, context.get(path)):
+        answer = context.get(path)
+        if why := obstacle_here(context, answer):
             yield NotTried(f"{path} is not cached: {why}")
         else:
-            yield from _hit_as_rendered(context, path, partial(_ends, context, path))
+            yield from _hit_as_rendered(context, path, partial(_ends, context, path), answer)
 
 
-def _hit_as_rendered(context: Context, path: str, is_right: Callable[[Answer], bool]) -> Iterator[Finding]:
-    """What is wrong unless some answer is a hit with the bytes of its rendering.
+def _hit_as_rendered(
+    context: Context, path: str, is_right: Callable[[Answer], bool], *before: Answer
+) -> Iterator[Finding]:
+    """What is wrong unless some answer is a hit with the bytes of its rendering, which may have come `before`.
 
     Answers without an id are hits of an unknown rendering, so all of them must have the same bytes.
     """
     known: dict[str | None, bytes] = {}
-    for _ in range(MAX_TRIES):
-        answer = context.get(path)
+    for answer in chain(before, (context.get(path) for _ in range(MAX_TRIES))):
         if not is_right(answer):
             yield answer.wrong("status 200, a whole page", f"status {answer.status}, {len(answer.content)} bytes")
             return

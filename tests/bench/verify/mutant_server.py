@@ -331,6 +331,8 @@ class Handler(SiteHandler):
             self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunks else body)
         if self.request_version == "HTTP/1.0" and "open-after-1.0" in wrong:
             time.sleep(OPEN_S)
+        if self.request_version == "HTTP/1.0" and "more-after-1.0" in wrong:
+            self.wfile.write(b"more")
 
 
 class Server(ThreadingHTTPServer):

@@ -24,6 +24,7 @@ LISTED = "/posts/"
 PAGE = "/__probe__/page/"
 TOKEN = b'<form><input type="hidden" name="csrfmiddlewaretoken" value="%s"></form></body>'
 SIGNED_IN = re.compile(rb"verify-[0-9a-f]{16}")
+HASH = re.compile(rb"\.[0-9a-f]{12}(?=\.[a-z]+\b)")
 COMMENT = re.compile(rb"verified [0-9a-f]{16}")
 
 
@@ -181,6 +182,9 @@ AFTER: dict[str, After] = {
     "other-charset": on_pages(lambda _, a: a.having(Content_Type="text/html; charset=latin-1")),
     "token-on-pages": on_pages(lambda _, a: replace(a, body=a.body.replace(b"</body>", TOKEN % b"abc"))),
     "cookie-on-pages": on_pages(lambda _, a: a.having(Set_Cookie="seen=1; Path=/")),
+    "session-on-pages": on_pages(
+        lambda q, a: a if q.header("cookie") else a.having(Set_Cookie="sessionid=of-nobody; Path=/")
+    ),
     "no-render-id": headers(drop=("x-render-id",)),
     "same-render-id": headers(X_Render_Id="same"),
     "no-css": lambda _, q, a: replace(a, status=404) if q.path.endswith(".css") else None,
@@ -206,10 +210,11 @@ AFTER: dict[str, After] = {
     "plain-css": lambda _, q, a: a.without("content-encoding") if q.path.endswith(".css") else None,
     "short-lived": headers("/static/", Cache_Control="max-age=60"),
     "plain-immutable": headers("/static/", Cache_Control="public, max-age=315360000, immutable"),
-    "unhashed": body(b"/static/", b"/static/plain/"),
+    "unhashed": lambda _, q, a: replace(a, body=HASH.sub(b"", a.body)) if html(a) else None,
     "no-validator": headers("/static/", drop=("etag", "last-modified")),
     "serves-manifest": at("/static/staticfiles.json", 200),
     "no-ranges": lambda _, q, a: replace(a, status=200) if a.status == 206 else None,
+    "refuses-ranges": lambda _, q, a: replace(a, status=416) if q.header("range") else None,
     "wrong-total": lambda _, q, a: a.having(Content_Range="bytes 0-98/7") if a.status == 206 else None,
     "odd-range-fails": lambda _, q, a: replace(a, status=503) if "9-1" in q.header("range") else None,
     "escapes": lambda _, q, a: replace(a, body=b"root:x:0:0") if "passwd" in q.path else None,
@@ -300,6 +305,7 @@ def lasting(answer: Answer) -> Answer:
 RULES: dict[str, dict[str, Any]] = {
     "keeps-nothing": {"status": lambda *_: False},
     "kept-cut": {"hit": lambda answer: replace(answer, body=answer.body[:-20])},
+    "kept-other": {"hit": lambda answer: replace(answer, body=answer.body.replace(b"</html>", b" </html>"))},
     "keeps-nonces": {"nonce": yes},
     "keeps-pieces": {"script": yes},
     "keeps-statuses": {"status": yes, "kind": yes},

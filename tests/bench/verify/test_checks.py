@@ -25,7 +25,7 @@ NOTICED = {
     "render-id": "no-render-id same-render-id",
     "no-cookies": "cookie-on-pages token-on-pages",
     "references": "no-css octets no-picture",
-    "repeat": "same-render-id other-content",
+    "repeat": "same-render-id other-content kept-other",
     "hit": "keeps-nothing",
     "kept-headers": "kept-bare",
     "encodings": "gzip-not gzip-varies-not",
@@ -41,7 +41,7 @@ NOTICED = {
     "static-lifetime": "short-lived plain-immutable unhashed",
     "static-conditional": "no-validator never-304",
     "static-manifest": "serves-manifest",
-    "static-range": "no-ranges wrong-total odd-range-fails",
+    "static-range": "no-ranges refuses-ranges wrong-total odd-range-fails",
     "path-escapes": "escapes soft-404",
     "odd-paths": "odd-breaks odd-injects soft-404",
     "broken-escapes": "percent-dropped",
@@ -59,7 +59,7 @@ NOTICED = {
     "many-headers": "many-headers-close many-headers-break",
     "keep-alive": "forgets-after-first",
     "pipelining": "drops-pipelined forgets-after-first",
-    "http-1.0": "chunks-for-1.0 open-after-1.0",
+    "http-1.0": "chunks-for-1.0 open-after-1.0 more-after-1.0",
     "slow-request": "impatient",
     "slow-reader": "cuts-large",
     "protocol-word": "repeats-protocol",
@@ -70,7 +70,7 @@ NOTICED = {
     "post-without-token": "no-csrf",
     "login": "login-fails cookie-for-scripts login-elsewhere",
     "own-name": "nameless varies-not",
-    "no-foreign-name": "leaks anonymous-for-all first-for-all",
+    "no-foreign-name": "leaks anonymous-for-all first-for-all session-on-pages",
     "comment": "comment-lost late-for-others no-form",
     "comment-needs-login": "anonymous-comments",
     "comment-without-token": "no-csrf",
@@ -105,8 +105,8 @@ NOTICED = {
     "service-stops": "breaks-without-service no-hits-after",
     "service-hangs": "breaks-without-service no-hits-after waits-for-service forgets-what-it-was-not-told",
     "restarts": "restart-brings-back",
-    "keeps-pages": "keeps-nothing kept-cut",
-    "keeps-site": "keeps-nothing kept-cut",
+    "keeps-pages": "keeps-nothing kept-cut kept-other",
+    "keeps-site": "keeps-nothing kept-cut kept-other",
     "other-statuses": "keeps-statuses",
     "cache-control": "keeps-private keeps-spelt",
     "own-lifetime": "keeps-early",
@@ -120,7 +120,7 @@ NOTICED = {
     "streaming": "keeps-streams",
     "broken-off": "keeps-broken",
     "shared-cache": "keeps-nothing not-told",
-    "orders": "keeps-sessions leaks nameless",
+    "orders": "keeps-sessions leaks nameless session-on-pages",
     "cold-pages": "keeps-private+keeps-sessions+keeps-cookies",
     "signed-in-not-kept": "keeps-sessions answers-signed-in first-cookie-only",
     "forged-internal": "believes-internal+keeps-private",
@@ -134,10 +134,10 @@ NOTICED = {
     "public-pages": "keeps-nothing cookie-variants keeps-cookies+cookie-on-pages",
     "codings": "gzip-not gzip-varies-not kept-coded",
     "head-first": "keeps-heads head-other-length",
-    "ranges": "keeps-parts other-parts",
+    "ranges": "keeps-parts other-parts refuses-ranges",
     "conditions": "keeps-unmodified always-304",
     "headers-kept": "loses-headers adds-age kept-as-html",
-    "large-page": "cuts-large-pages",
+    "large-page": "cuts-large-pages kept-other",
     "odd-names": "joins-slashes lower-keys odd-breaks",
     "long-names": "short-keys",
     "raw-names": "cuts-raw raw-names-break",
@@ -223,7 +223,7 @@ def test_a_right_layer_passes_every_check_and_no_row_is_left(mutant, site):
 def test_a_mutation_is_noticed_by_its_check(mutant, site, monkeypatch, name, wrong):
     values(monkeypatch, SHORTER)
     (group,) = (item.group for item in all_checks() if item.name == name)
-    caches = group != BEHAVIOUR or name in ("hit", "kept-headers")
+    caches = group != BEHAVIOUR or name in ("hit", "kept-headers") or wrong in mutations.RULES
     mutant.reset(*wrong.split("+"), caches=caches)
     told = None if wrong == "commands-not-told" else site.told
     item = found(mutant, replace(site, told=told), [name], KEPT if caches else "none")[name]
