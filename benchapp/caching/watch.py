@@ -50,8 +50,8 @@ def _harmless(receiver: Callable[..., None]) -> Callable[..., None]:
 class _Watch:
     def __init__(self, model: type[models.Model], pages_of: PagesOf, covering: Models) -> None:
         self.model, self.pages_of, self.covering = model, pages_of, covering
-        # Under which a row remembers the pages that it was on.
-        self.name = f"_stale_before_save_{id(self)}"
+        # An application can get ready twice. Under this name a row remembers the pages that it was on, too.
+        self.name = f"stale_{model._meta.label}_{getattr(pages_of, '__name__', 'by_settings')}"
 
     def connect(self, remembers: bool) -> None:
         """Connect to no other model: Django deletes the rows of one without receivers at once."""
@@ -62,7 +62,7 @@ class _Watch:
         }
         for model in (it for it in apps.get_models() if issubclass(it, self.model)):
             for signal, receiver in receivers.items():
-                signal.connect(receiver, sender=model, weak=False)
+                signal.connect(receiver, sender=model, weak=False, dispatch_uid=self.name)
             for through in _relations(model):
                 m2m_changed.connect(self.related, sender=through, weak=False, dispatch_uid=self.name)
 
