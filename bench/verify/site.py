@@ -260,13 +260,18 @@ def learn(project: UnderTest, chosen: Database, url: str, write: bool, env: Mapp
         project.static_root,
         project.names["static_url"],
         commands.interpreter(project, project.worker()),
-        project.environment({**commands.site_environment(project, url, project.var), **(env or {})}),
+        command_env(project, url, env),
         project.description,
         may_write=write or ours,
         is_copy=ours,
         media_url=project.names["media_url"],
     )
     return with_urls(site)
+
+
+def command_env(project: UnderTest, url: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of the project's commands, with the database at `url`."""
+    return project.environment({**commands.site_environment(project, url, project.var), **(more or {})})
 
 
 def with_urls(site: Site) -> Site:

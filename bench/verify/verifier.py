@@ -14,7 +14,7 @@ from bench.records.records import Outcome
 from bench.serve.deployment import Running
 from bench.serve.render import names_used
 from bench.verify.context import Accounts, Context
-from bench.verify.site import DatabaseChanged, Site, described_accounts, learn, prepare
+from bench.verify.site import DatabaseChanged, Site, command_env, described_accounts, learn, prepare
 from bench.verify.suite import Progress, Selection, run_suite
 from bench.verify.wire import Target
 
@@ -63,11 +63,16 @@ class Verifier:
     def _context(self, running: Running) -> Context:
         case = running.case
         project = case.project
+        url = running.env["DATABASE_URL"]
         if project.python not in self._sites:
             commands.warm_up(project)
-            site = learn(project, case.database, running.env["DATABASE_URL"], self.write)
-            self._sites[project.python] = prepare(site)
-        site = replace(self._sites[project.python], sends_uploads="media_url" in names_used(case))
+            self._sites[project.python] = prepare(learn(project, case.database, url, self.write))
+        # The same database is at the socket of each deployment in turn.
+        site = replace(
+            self._sites[project.python],
+            env=command_env(project, url),
+            sends_uploads="media_url" in names_used(case),
+        )
         env = project.environment(running.env)
         return Context(
             Target.parse(running.url),

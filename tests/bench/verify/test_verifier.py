@@ -14,25 +14,43 @@ from bench.project import commands
 from bench.project.description import Write
 from bench.serve.database import Database
 from bench.verify import verifier
+from bench.verify.context import Context
 from bench.verify.site import Site
 from bench.verify.suite import Selection
 from bench.verify.target_site import NO_COMMANDS
 from tests.cases import bare, kit
 
 
+@pytest.fixture
+def verified(monkeypatch):
+    """The function that verifies deployments of the kit's site, which are not there, with that description and these
+    addresses of their database; returns how often pages were asked for, and each Context."""
+
+    def verify(write: Write | None, *urls: str) -> tuple[int, list[Context]]:
+        project, asked, contexts = kit(), [], []
+        said = structs.replace(project.description, write=write)
+        project = replace(project, project=structs.replace(project.project, description=said))
+        monkeypatch.setattr(commands, "warm_up", lambda project: None)
+        monkeypatch.setattr(verifier, "learn", lambda *words, **more: Site({}, {}, Path(), "/static/", NO_COMMANDS))
+        monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
+        monkeypatch.setattr(verifier, "run_suite", lambda context, *more: contexts.append(context) or [])
+        known = catalog.read()
+        case = bare(known.stack("gunicorn"), known.layers["none"], project=project, database=Database("sqlite"))
+        one = verifier.Verifier(project, Selection(("status",)))
+        for url in urls:
+            one.verify(SimpleNamespace(env={"DATABASE_URL": url}, url="http://127.0.0.1:1/", case=case))
+        return len(asked), contexts
+
+    return verify
+
+
 @pytest.mark.parametrize(("write", "times"), [(None, 1), (Write("shell", "/"), 2)])
-def test_a_described_write_stays_so_that_the_next_deployment_has_other_pages(monkeypatch, write, times):
-    project, asked = kit(), []
-    said = structs.replace(project.description, write=write)
-    project = replace(project, project=structs.replace(project.project, description=said))
-    monkeypatch.setattr(commands, "warm_up", lambda project: None)
-    monkeypatch.setattr(verifier, "learn", lambda *words, **more: Site({}, {}, Path(), "/static/", NO_COMMANDS))
-    monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
-    monkeypatch.setattr(verifier, "run_suite", lambda context, selection, progress: [])
-    known = catalog.read()
-    case = bare(known.stack("gunicorn"), known.layers["none"], project=project, database=Database("sqlite"))
-    running = SimpleNamespace(env={"DATABASE_URL": "x"}, url="http://127.0.0.1:1/", case=case)
-    one = verifier.Verifier(project, Selection(("status",)))
-    for _ in range(2):
-        one.verify(running)
-    assert len(asked) == times
+def test_a_described_write_stays_so_that_the_next_deployment_has_other_pages(verified, write, times):
+    assert verified(write, "x", "x")[0] == times
+
+
+def test_commands_ask_the_database_where_the_deployment_has_it(verified):
+    """A private cluster listens on a socket of each deployment in turn."""
+    urls = ["postgresql:///site?host=/a", "postgresql:///site?host=/b"]
+    contexts = verified(None, *urls)[1]
+    assert [context.site.env["DATABASE_URL"] for context in contexts] == urls
