@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -188,6 +189,8 @@ class Bar:
 
 
 WIDTH, MARGIN, NAME, FIGURE = 860, 24, 300, 84
+# Characters of a line of the heading, which a picture alone does not wrap by itself, and its height.
+HEADING_CHARACTERS, HEADING_LINE = 70, 25
 STYLE = """text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-serif;fill:#1b1f24}
 .heading{font-size:19px;font-weight:650}.dim,.tick{fill:#59636e}.tick{font-size:11px;text-anchor:middle}
 .tick.first{text-anchor:start}.tick.last,.figure{text-anchor:end}.card{fill:#fff;stroke:#d1d9e0}
@@ -201,8 +204,12 @@ def picture(heading: str, below: str, groups: Mapping[str, Sequence[Bar]], foot:
     `groups`: workload -> its cases.
     """
     inner = WIDTH - 2 * MARGIN - NAME - FIGURE
-    top, parts = 84.0, [tag("text", heading, x=MARGIN, y=36, cls="heading")]
-    parts.append(tag("text", below, x=MARGIN, y=58, cls="dim"))
+    lines = textwrap.wrap(heading, HEADING_CHARACTERS)
+    parts = [
+        tag("text", line, x=MARGIN, y=36 + count * HEADING_LINE, cls="heading") for count, line in enumerate(lines)
+    ]
+    top = 59.0 + len(lines) * HEADING_LINE
+    parts.append(tag("text", below, x=MARGIN, y=top - 26, cls="dim"))
     for workload, bars in groups.items():
         axis = Axis.of(rate for bar in bars for rate in bar.rates)
         parts.append(tag("text", f"{workload}, requests/s", x=MARGIN, y=top + 11, font_weight="650"))

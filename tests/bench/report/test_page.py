@@ -118,7 +118,9 @@ def test_the_picture_alone_is_an_image_with_every_case(plain):
     write.write([plain])
     drawing = ElementTree.fromstring((plain / "report.svg").read_text("utf-8"))
     texts = ["".join(each.itertext()) for each in drawing.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts[0] == Page(shown(plain)).texts("h1")[0]
+    lines = ["".join(each.itertext()) for each in drawing if each.get("class") == "heading"]
+    assert " ".join(lines) == Page(shown(plain)).texts("h1")[0]
+    assert max(map(len, lines)) < 74, "it does not fit the card"
     assert texts.count("nginx-uwsgi with staticgenerator") == 2
 
 
