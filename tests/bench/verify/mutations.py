@@ -96,6 +96,13 @@ def first_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
     return mutant.kept.setdefault((asked.path, asked.query), answer) if page(asked, answer) else None
 
 
+def connections_run_out(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+    """Every twentieth answer is an error, however many are made at once."""
+    return (
+        replace(answer, status=500) if next(mutant.kept.setdefault("answers", itertools.count())) % 20 == 19 else None
+    )
+
+
 def first_for_all_of_a_process(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
     """The same where each of eight processes, which answer in turn, has a cache of its own."""
     if not page(asked, answer):
@@ -255,7 +262,7 @@ AFTER: dict[str, After] = {
     "upload-breaks": lambda _, q, a: replace(a, status=500) if len(q.body) > 500_000 else None,
     "breaks-on-upgrade": lambda _, q, a: replace(a, status=502) if q.header("upgrade") == "websocket" else None,
     "refuses-uploads": lambda _, q, a: replace(a, status=413) if len(q.body) > 2_000_000 else None,
-    "connections-run-out": lambda m, q, a: replace(a, status=500 if m.requests % 20 == 0 else a.status),
+    "connections-run-out": connections_run_out,
     "kept-bare": lambda _, q, a: None if q.query else a.without("x-frame-options"),
     # Answers of caches.
     "breaks": at("/__probe__/slow/", 500),
