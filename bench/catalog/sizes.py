@@ -53,7 +53,7 @@ class Size(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def limits(self) -> Limits:
-        """What the kernel is told; of a size that is limited alone."""
+        """The limits of its control group; only a limited size has them."""
         return Limits(self.guaranteed_mb * MIB, self.burstable_mb * MIB, self.cpus)
 
 

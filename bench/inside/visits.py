@@ -40,7 +40,7 @@ def visit(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def marked(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware by which a project's own pages end with the same line, whoever asks for them.
+    """Middleware by which a project's own pages end with the same line for every visitor.
 
     Innermost of all middleware, so that a cached page keeps its line. It does not ask who is signed in: that would make
     every page vary with the cookie.

@@ -175,7 +175,7 @@ def make_plan(request: Request) -> Plan:
         capacity=request.capacity,
         until=request.until,
         budget_s=None if request.budget_s is None else float(request.budget_s),
-        # Whoever names a load tool compares with what that one printed elsewhere.
+        # A load tool that is named is for a comparison with what it printed elsewhere.
         latency=mode == "closed" and not request.tool,
         tunes=request.tunes,
     )

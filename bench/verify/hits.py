@@ -179,7 +179,7 @@ def caches_pages(context: Context) -> bool:
 def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
     """The status, cookie or header that stops caches from storing the answer so long; None when nothing does.
 
-    It is told from the answer alone: the layers have a rule of their own, which this one proves.
+    It follows from the answer alone: the layers have a rule of their own, which this one proves.
     """
     control = answer.header("Cache-Control") or ""
     if answer.status != 200:

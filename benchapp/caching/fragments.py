@@ -64,7 +64,7 @@ def cached_value(name: str, generation: str, compute: Callable[[], Any]) -> Any:
 def report_stored_nonces(get_response: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Middleware of the layer: log a page with a nonce of an earlier page, which a fragment has stored.
 
-    A browser refuses its scripts, and whoever has seen the earlier page knows the nonce.
+    A browser refuses its scripts, and everybody who has seen the earlier page knows the nonce.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:

@@ -145,7 +145,7 @@ class MarkPrivate:
         if has_several_hosts():
             watch_host(request)
         response = self.get_response(request)
-        # Caches ignore the second word; it says why to whoever asks why a page is not cached.
+        # Caches ignore the second word; it says to a developer why a page is not cached.
         if cookie := read_cookie(request):
             patch_cache_control(response, private=True, reads_cookie=cookie)
         elif header := read_header(request, response):
