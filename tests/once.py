@@ -1,11 +1,10 @@
-"""What all processes of a test run share: files that are made once, and what only one may use at a time."""
+"""What all processes of a test run share: files that are made once."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,6 @@ def made(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Pa
             make(beside)
             beside.rename(path)
     return path
-
-
-@contextmanager
-def alone(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[None]:
-    """No other test of the run is in such a block of that name."""
-    with (_shared(tmp_path_factory) / f"alone-{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _shared(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -16,7 +16,6 @@ from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.guards import Observed
 from bench.production import inventory
 from bench.production.inventory import Host, Inventory
-from tests import once
 from tests.bench.hosts.world import members, require_possible, standing
 from tests.waiting import until
 
@@ -42,7 +41,7 @@ server.serve_forever()
 @pytest.fixture(scope="module")
 def known(tmp_path_factory) -> Inventory:
     require_possible()
-    with once.alone(tmp_path_factory, "world"), standing(HOSTS, 10) as world:
+    with standing(HOSTS, 10) as world:
         path = tmp_path_factory.mktemp("world") / "hosts.ini"
         path.write_text(world.inventory)
         yield inventory.read(path)

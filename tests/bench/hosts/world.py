@@ -4,6 +4,7 @@ a limited rate. One stands at a time; all of its programs end with whoever build
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -107,6 +108,8 @@ def require_possible(*needed: str) -> None:
 def standing(hosts: Sequence[Member], mbit: int) -> Iterator[World]:
     """The world while the block lasts; `mbit` is the rate of each host's link in each direction, in Mbit/s."""
     with ExitStack() as cleanup:
+        # Another test, of another checkout too, waits until this world is gone.
+        fcntl.flock(cleanup.enter_context(ROOT.with_suffix(".lock").open("w")), fcntl.LOCK_EX)
         remove()
         cleanup.callback(remove)
         (ROOT / "memory").mkdir(parents=True, mode=0o700)
