@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import time
@@ -11,6 +12,8 @@ HEAD, LENGTH, CHUNKED, TRAILER, UNTIL_END = range(5)
 # Answers that have no body, whatever length their head names (RFC 9112, 6.3).
 BODILESS = (204, 304)
 MAX_HEAD_BYTES = 65536
+# The fields of a head that say where its answer ends.
+FIELDS = re.compile(rb"\r\n(connection|content-length|transfer-encoding):[ \t]*([^\r]*)", re.IGNORECASE)
 
 
 class AnswerError(Exception):
@@ -72,17 +75,18 @@ class Answer:
             # Early hints and the like: the answer itself is still to come.
             return
         self.status = status
-        fields = head.lower()
-        self.closes = b"\r\nconnection: close" in fields or head.startswith(b"HTTP/1.0")
-        at = fields.find(b"\r\ncontent-length:")
+        fields = {name.lower(): value.lower() for name, value in FIELDS.findall(head)}
+        asked, length = fields.get(b"connection", b""), fields.get(b"content-length")
+        self.closes = b"close" in asked or (head.startswith(b"HTTP/1.0") and b"keep-alive" not in asked)
         if status in BODILESS:
             self._state, self._left = LENGTH, 0
-        elif at >= 0:
-            self._state = LENGTH
-            self._left = int(fields[at + 17 :].split(b"\r\n", 1)[0])
-        elif b"\r\ntransfer-encoding: chunked" in fields:
+        elif b"chunked" in fields.get(b"transfer-encoding", b""):
+            # They count where a length is named as well (RFC 9112, 6.3).
             self._state = CHUNKED
             self._left = -1
+        elif length is not None:
+            self._state = LENGTH
+            self._left = _size(length, 10)
         else:
             self._state, self.closes = UNTIL_END, True
 
@@ -102,7 +106,7 @@ class Answer:
                     if not line:
                         return True
                     continue
-                self._left = int(line.split(b";")[0], 16)
+                self._left = _size(line.split(b";")[0], 16)
                 if self._left == 0:
                     self._state, self._left = TRAILER, -1
                     continue
@@ -112,6 +116,13 @@ class Answer:
             self._add(data[: self._left])
             data = data[self._left + 2 :]
             self._left = -1
+
+
+def _size(text: bytes, base: int) -> int:
+    """A number of bytes. Raises ValueError for what is none."""
+    if (size := int(text, base)) < 0:
+        raise ValueError(f"a negative size: {text!r}")
+    return size
 
 
 class Connection:
@@ -189,7 +200,10 @@ class Connection:
         self.unsent = self.unsent[sent:]
 
     def receive(self) -> bytes | None:
-        """The bytes received; empty when the connection has ended, None when there are none."""
+        """The bytes received; empty when the connection has ended, None when there are none.
+
+        Raises OSError when it broke: the end of an answer that names no length is not its end then.
+        """
         sock = self.sock
         try:
             data = sock.recv(PIECE_BYTES)
@@ -199,5 +213,3 @@ class Connection:
             return data
         except (BlockingIOError, ssl.SSLWantReadError):
             return None
-        except OSError:
-            return b""

@@ -121,19 +121,19 @@ class Loop(ABC):
             self._epoll.modify(connection.sock.fileno(), wanted)
 
     def _read(self, connection: Connection) -> None:
-        data = connection.receive()
-        if data is None:
-            return
+        answer = connection.answer
+        try:
+            data = connection.receive()
+            if data is None:
+                return
+            self.counts.bytes += len(data)
+            whole = connection.busy and (answer.feed(data) if data else answer.ended())
+        except (AnswerError, ValueError, OSError):
+            whole, data = False, b""
         if not connection.busy:
             # The server has ended an idle connection.
             self._close(connection)
             return
-        answer = connection.answer
-        self.counts.bytes += len(data)
-        try:
-            whole = answer.feed(data) if data else answer.ended()
-        except (AnswerError, ValueError):
-            whole, data = False, b""
         if whole:
             self._answered(connection, time.monotonic())
         elif not data:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import threading
+import time
+
 import pytest
 
+from bench.load import Job
 from bench.load.openloop.connection import Answer, AnswerError
+from bench.load.openloop.loop import ClosedLoop
 
 
 def read(*pieces):
@@ -49,6 +56,57 @@ def test_an_answer_without_a_length_ends_with_its_connection():
     assert not answer.ended() and answer.closes
 
 
+@pytest.mark.parametrize("reset", [False, True])
+def test_an_answer_without_a_length_is_not_whole_where_its_connection_is_reset(reset):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            while True:
+                try:
+                    client, _ = server.accept()
+                except OSError:
+                    return
+                client.recv(4096)
+                client.sendall(b"HTTP/1.1 200 OK\r\n\r\nhello")
+                time.sleep(0.05)
+                if reset:
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                client.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        job = Job(f"http://127.0.0.1:{server.getsockname()[1]}", ("/",), connections=1, seconds=1)
+        counts = ClosedLoop(job, 0, time.monotonic()).run()
+        server.shutdown(socket.SHUT_RDWR)
+    assert (counts.answers > 0, counts.read > 0) == (not reset, reset)
+
+
 def test_what_is_no_answer():
     with pytest.raises(AnswerError, match="no HTTP answer"):
         read(b"SSH-2.0-OpenSSH\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("head", "closes"),
+    [
+        (b"HTTP/1.1 200 OK\r\nConnection:close\r\nContent-Length:5", True),
+        (b"HTTP/1.1 200 OK\r\ncontent-length:\t5 \r\nCONNECTION: Keep-Alive, Close", True),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 5", True),
+        (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5", False),
+        (b"HTTP/1.1 200 OK\r\nX-Folded: a\r\n connection: close\r\nContent-Length: 5", False),
+    ],
+)
+def test_fields_are_read_as_they_may_be_written(head, closes):
+    answer, done = read(head + b"\r\n\r\nhello")
+    assert (done, answer.size, answer.closes) == ([True], 5, closes)
+
+
+def test_chunks_count_where_a_length_is_named_as_well():
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding:chunked\r\n\r\n"
+    answer, done = read(head + b"5\r\nhel", b"lo\r\n0\r\n\r\n")
+    assert (done, answer.size) == ([False, True], 5)
+
+
+@pytest.mark.parametrize("length", [b"Content-Length: -5\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n-5\r\nhello"])
+def test_no_size_is_negative(length):
+    with pytest.raises(ValueError, match="negative"):
+        read(b"HTTP/1.1 200 OK\r\n" + length)
