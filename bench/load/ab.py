@@ -43,7 +43,7 @@ class Ab(Tool):
             raise ValueError("no summary")
         received = number(r"^Total transferred:\s+(\d+)", stdout)
         lengths = int(number(r"Length: (\d+)", stdout) or 0)
-        exceptions = int(number(r"Exceptions: (\d+)", stdout) or 0)
+        broken = ("Receive: ", "Exceptions: ", "^Write errors: +")  # ab leaves the last out of its failed requests
         return Figures(
             duration_s=seconds,
             requests_total=int(done),
@@ -51,7 +51,7 @@ class Ab(Tool):
             bytes_per_second=None if received is None else received / seconds,
             latency_max_ms=number(r"^\s+100%\s+(\d+)", stdout) or None,
             errors_connect=int(number(r"\(Connect: (\d+)", stdout) or 0),
-            errors_read=int(number(r"Receive: (\d+)", stdout) or 0) + exceptions,
+            errors_read=sum(int(number(rf"{name}(\d+)", stdout) or 0) for name in broken),
             responses_not_2xx=int(number(r"^Non-2xx responses:\s+(\d+)", stdout) or 0),
             problem=_problem(lengths, received),
         )
