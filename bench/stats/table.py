@@ -5,7 +5,7 @@ slow round slows all cases, so that two cases are compared by their differences 
 say little about the noise of one case, but much about that of all cases together: the noise is pooled. A case that is
 plainly noisier than the others (an F test) is judged by its own. Intervals are those of Student's t.
 
-Rounds may be missing, as those of a voided trial. A rate that is not above zero counts as missing.
+Rounds may be missing, as those of a voided trial. A rate that is no number above zero counts as missing.
 """
 
 from __future__ import annotations
@@ -98,8 +98,11 @@ class Cases(ABC, Generic[Name]):
     def ratio(self, case: Name, other: Name, confidence: float = CONFIDENCE) -> Ratio:
         """How many times the rate of `other` that of `case` is: estimate, low and high end of the interval.
 
-        The ends are 0 and infinity when the rounds say nothing about noise. Raises KeyError for a case without a rate.
+        The ends are 0 and infinity when the rounds say nothing about noise. Raises KeyError for a case without a rate,
+        ValueError for a confidence that is no share.
         """
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence {confidence}: use a share, such as {CONFIDENCE}")
         return self.difference(case, other).ratio(confidence)
 
     def decide(self, margin: float = MARGIN, look: int | None = None, dropped: Collection[Name] = ()) -> Decision[Name]:
@@ -108,7 +111,11 @@ class Cases(ABC, Generic[Name]):
         margin   share by which rates must differ to count as different
         look     1, 2, ...: the decision is the so-manieth of a race, and all of them together err in 5 %
         dropped  the cases that earlier looks have found to be slower
+
+        Raises ValueError for a margin that is no share, or a look before the first.
         """
+        if not 0 <= margin < math.inf or (look is not None and look < 1):
+            raise ValueError(f"margin {margin}, look {look}: a margin is a share, the first look is 1")
         left = sorted((name for name in self.names if name not in dropped), key=self.rate, reverse=True)
         out = tuple(name for name in self.names if name in dropped)
         if not left:
@@ -147,7 +154,7 @@ class Table(Cases[Name]):
 
     def __init__(self, rates: Mapping[Name, Mapping[int, float]], steps: Mapping[Name, float] | None = None):
         self._steps = {name: math.log(times) for name, times in (steps or {}).items()}
-        logs = {name: {n: math.log(rate) for n, rate in rounds.items() if rate > 0} for name, rounds in rates.items()}
+        logs = {name: {n: math.log(rate) for n, rate in rounds.items() if 0 < rate < math.inf} for name, rounds in rates.items()}
         self._logs: dict[Name, Logs] = {name: rounds for name, rounds in logs.items() if rounds}
 
     @property

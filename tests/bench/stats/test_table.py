@@ -97,11 +97,21 @@ def test_cases_without_a_round_in_common_are_compared_by_others_and_stay_open():
     assert found.decide().verdict == OPEN
 
 
-def test_rates_of_zero_count_as_missing():
-    found = table((0.0, 0.0), (10.0, 0.0), (10.0, 11.0))
+@pytest.mark.parametrize("wrong", [0.0, -5.0, math.nan, math.inf])
+def test_what_is_no_rate_counts_as_missing(wrong):
+    found = table((wrong, wrong), (wrong, 10.0, 11.0), (5.0, 5.0, 5.4))
     assert found.names == [1, 2]
+    assert found.ratio(1, 2)[0] == pytest.approx(2, rel=0.05)
     with pytest.raises(KeyError):
         found.ratio(0, 1)
+
+
+@pytest.mark.parametrize("ask", [{"margin": -0.1}, {"margin": math.nan}, {"look": 0}, {"look": -1}])
+def test_a_question_that_is_none_is_refused(ask):
+    with pytest.raises(ValueError, match="margin"):
+        table(*NEAR).decide(**ask)
+    with pytest.raises(ValueError, match="confidence 95"):
+        table(*NEAR).ratio(0, 1, confidence=95)
 
 
 @pytest.mark.parametrize("rates", [{}, {"a": {}}, {"a": {1: 0.0}}])
