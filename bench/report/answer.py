@@ -68,7 +68,7 @@ def _headline(board: Board) -> str:
     if board.verdict == TIES:
         memory = f"; it needs {_mib(row)}" if row.memory_peak_bytes else ""
         return f"{name(row)} ties with {_together(alike)} within {100 * board.margin:g} %{memory}."
-    if board.rounds < 2:
+    if board.rounds < 2 or not alike:
         return f"Open: {name(row)} has the highest {what}, but one round proves no difference."
     return f"Open between {_together([row, *alike])}: {plural(board.rounds, 'round')} decide nothing yet."
 

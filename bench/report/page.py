@@ -155,11 +155,11 @@ def cell(row: CaseRow, column: str) -> str:
 
 
 def ratio_words(ratio: Ratio) -> str:
-    """`1.9 (1.8 to 2.1)`; of one round the figure alone."""
+    """`1.9 (1.8 to 2.1)`; the figure alone where the rounds say nothing about noise."""
     if ratio.low == ratio.high == 1:
         return "1\N{MULTIPLICATION SIGN}"
     if ratio.low is None:
-        return f"{words.number(ratio.estimate)}\N{MULTIPLICATION SIGN} (one round)"
+        return f"{words.number(ratio.estimate)}\N{MULTIPLICATION SIGN} (no interval)"
     return f"{words.number(ratio.estimate)}\N{MULTIPLICATION SIGN} ({words.reach(ratio.low, ratio.high)})"
 
 

@@ -154,7 +154,10 @@ class Table(Cases[Name]):
 
     def __init__(self, rates: Mapping[Name, Mapping[int, float]], steps: Mapping[Name, float] | None = None):
         self._steps = {name: math.log(times) for name, times in (steps or {}).items()}
-        logs = {name: {n: math.log(rate) for n, rate in rounds.items() if 0 < rate < math.inf} for name, rounds in rates.items()}
+        logs = {
+            name: {n: math.log(rate) for n, rate in rounds.items() if 0 < rate < math.inf}
+            for name, rounds in rates.items()
+        }
         self._logs: dict[Name, Logs] = {name: rounds for name, rounds in logs.items() if rounds}
 
     @property

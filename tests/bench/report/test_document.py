@@ -31,19 +31,19 @@ def read(*folders: Path) -> Document:
     return write.document(folders, folders[0] / write.NAME)[0]
 
 
-def rates(found: dict[tuple[str, str], list[float]]):
+def rates(found: dict[tuple[str, str], list[float | None]]):
     """Only these stacks with layers, with these requests/s round by round."""
 
     def change(trial):
         values = found.get((trial.stack, trial.layer))
-        if values is None or trial.status == "failed":
+        if values is None or values[trial.round - 1] is None or trial.status == "failed":
             return None
         return replace(trial, requests_per_second=values[trial.round - 1])
 
     return change
 
 
-def raced(tmp_path: Path, found: dict[tuple[str, str], list[float]], rounds: int = 5) -> Board:
+def raced(tmp_path: Path, found: dict[tuple[str, str], list[float | None]], rounds: int = 5) -> Board:
     """The only board of a run on `home` with these requests/s."""
     folder = report_folder.make(tmp_path / "run", rounds=rounds, workloads=("home",), change=rates(found))
     return read(folder).boards[0]
@@ -123,6 +123,20 @@ def test_what_the_rounds_do_not_tell_is_open(tmp_path):
 def test_one_round_decides_nothing_and_bounds_nothing(tmp_path):
     board = raced(tmp_path, {("uwsgi", "none"): [200.0], ("gunicorn", "none"): [100.0]}, rounds=1)
     assert board.verdict == "open" and row(board, "gunicorn").ratio.high is None
+
+
+def test_the_best_with_a_single_round_is_open_against_nobody(tmp_path):
+    slower = {("gunicorn", "none"): EVEN, ("nginx-gunicorn", "none"): times(0.9)}
+    board = raced(tmp_path, {("uwsgi", "none"): [300.0, None, None, None, None], **slower})
+    assert (board.verdict, row(board, "gunicorn").verdict) == ("open", "")
+    assert "one round proves no difference" in board.answer[0]
+
+
+def test_cases_without_a_round_in_common_have_no_interval(tmp_path):
+    board = raced(
+        tmp_path, {("uwsgi", "none"): [200.0, 201.0, *[None] * 3], ("gunicorn", "none"): [*[None] * 2, *EVEN[:3]]}
+    )
+    assert page.ratio_words(row(board, "gunicorn").ratio) == "2.01\N{MULTIPLICATION SIGN} (no interval)"
 
 
 def test_wrong_answers_failed_trials_and_skips_have_no_figure(plain):
