@@ -236,13 +236,18 @@ class Folder:
         self.raw = directory / "raw"
 
     def create(self, info: RunInfo, environment: Environment) -> None:
-        """Make the folder with its first records. Raises ResultsError, and leaves no folder, when that cannot be."""
+        """Make the folder with its first records, over what a kill has left of them.
+
+        Raises ResultsError, and leaves no folder, when that cannot be.
+        """
         if (self.directory / RUN_FILE).exists():
             raise ResultsError(
                 f"{self.directory}: already holds a run; continue it with --resume {self.directory}, "
                 "or give --to another folder"
             )
-        if self.directory.is_dir() and any(self.directory.iterdir()):
+        begun = [self.directory / name for name in ("configs", "raw", *WHOLE.values())]
+        begun += [path.with_name(f"{path.name}.new") for path in begun]
+        if self.directory.is_dir() and any(path not in begun for path in self.directory.rglob("*")):
             raise ResultsError(f"{self.directory}: not empty, and not a run; give --to a new folder")
         try:
             self.configs.mkdir(parents=True, exist_ok=True)

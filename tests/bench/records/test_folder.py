@@ -134,6 +134,14 @@ def test_a_folder_is_not_used_twice(folder):
         folder.create(INFO, ENVIRONMENT)
 
 
+def test_a_folder_whose_making_was_killed_is_made_again(folder):
+    for name in ("run.json", "trials.jsonl", "verify.jsonl"):
+        (folder.directory / name).unlink()
+    (folder.directory / "run.json.new").write_text("{")
+    folder.create(INFO, ENVIRONMENT)
+    assert read_run(folder.directory).info == INFO
+
+
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(ResultsError, match="not empty, and not a run; give --to a new folder"):
