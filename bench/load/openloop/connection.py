@@ -41,7 +41,10 @@ class Answer:
         self._left = 0
 
     def feed(self, data: bytes) -> bool:
-        """Read a piece; true when the answer is whole. Raises AnswerError for anything but an answer."""
+        """Read a piece; true when the answer is whole.
+
+        Raises AnswerError for anything but an answer, and for more than one: no other was asked for yet.
+        """
         while self._state == HEAD:
             data = self._buffer + data
             end = data.find(b"\r\n\r\n")
@@ -56,7 +59,9 @@ class Answer:
         if self._state in (CHUNKED, TRAILER):
             return self._feed_chunks(data)
         self._add(data)
-        return self._state == LENGTH and self.size >= self._left
+        if self._state == LENGTH and self.size > self._left:
+            raise AnswerError("more than one answer")
+        return self._state == LENGTH and self.size == self._left
 
     def ended(self) -> bool:
         """Whether the answer is whole now that the connection has ended."""
@@ -103,9 +108,11 @@ class Answer:
                     return False
                 line, data = data[:end], data[end + 2 :]
                 if self._state == TRAILER:
-                    if not line:
-                        return True
-                    continue
+                    if line:
+                        continue
+                    if data:
+                        raise AnswerError("more than one answer")
+                    return True
                 self._left = _size(line.split(b";")[0], 16)
                 if self._left == 0:
                     self._state, self._left = TRAILER, -1

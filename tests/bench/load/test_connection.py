@@ -80,6 +80,20 @@ def test_an_answer_without_a_length_is_not_whole_where_its_connection_is_reset(r
     assert (counts.answers > 0, counts.read > 0) == (not reset, reset)
 
 
+@pytest.mark.parametrize(
+    "whole",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+    ],
+)
+def test_more_than_the_answer_is_none(whole):
+    for more in (b"x", whole):
+        with pytest.raises(AnswerError, match="more than one"):
+            read(whole + more)
+
+
 def test_what_is_no_answer():
     with pytest.raises(AnswerError, match="no HTTP answer"):
         read(b"SSH-2.0-OpenSSH\r\n\r\n")
