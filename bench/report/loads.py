@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from bench.records.capacity import Climb, Visits, latency_ms
+from bench.records.capacity import Climb, Visits, capacity, latency_ms
 from bench.records.records import Case, Dropped
 from bench.records.trials import Trial
 from bench.report.document import CaseLoad, Latency, Point
@@ -83,16 +83,14 @@ def at_capacity(found: Found, limit: Limit, visit: Visits | None) -> CaseLoad:
     for rate in sorted({rate for climb in found.climbs.values() for rate in climb.trials}):
         trials = [climb.trials[rate] for climb in found.climbs.values() if rate in climb.trials]
         points.append(Point(rate, middle(latency_ms(trial, limit) for trial in trials if trial.status == "ok")))
-    highs = [climb.high for climb in found.climbs.values()]
-    lows = [climb.low or 0 for climb in found.climbs.values()]
     load = _load(found, held, why if not found.wrong else reason(found, ()), None, points, None)
-    if not held:
+    reached = capacity(list(found.climbs.values()))
+    if reached is None:
         return load
-    high = None if None in highs else max(each for each in highs if each is not None)
     return replace(
         load,
-        capacity_low=float(min(lows)),
-        capacity_high=None if high is None else float(high),
+        capacity_low=reached.low,
+        capacity_high=reached.high,
         visitors_per_hour=visit.an_hour(load.requests_per_second) if visit and load.requests_per_second else None,
     )
 

@@ -20,6 +20,7 @@ from bench.records.records import FORMAT, Dropped
 from bench.report import page, write
 from bench.report.document import Board, CaseRow, Document
 from bench.stats import histogram
+from tests.bench.records.run_data import failed
 from tests.bench.report import report_folder
 from tests.bench.report.faults import fault_folder
 
@@ -258,6 +259,15 @@ def test_a_capacity_has_the_rates_that_held_and_an_open_end_is_null(capacity_run
 
     (board,) = read(capacity_run(limited)).boards
     assert row(board, "gunicorn", "site-middleware").loads["home"].capacity_high is None
+
+
+def test_a_round_that_says_nothing_of_a_capacity_does_not_lower_it(capacity_run):
+    def lost(trial):
+        return failed(trial, answers_before_failure=None) if trial.round == 2 else trial
+
+    (board,) = read(capacity_run(lost)).boards
+    load = row(board, "gunicorn", "site-middleware").loads["home"]
+    assert (load.capacity_low, load.capacity_high) == (500, 561)
 
 
 def test_sizes_are_boards_of_their_own(capacity_run):
