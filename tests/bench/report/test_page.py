@@ -28,7 +28,7 @@ def eight(tmp_path_factory) -> str:
     """Eight cases on two workloads, with faults: what the limits of the page are about."""
 
     def few(trial):
-        return trial if trial.layer in ("none", "site-middleware") else None
+        return replace(trial, database_connections_peak=16) if trial.layer in ("none", "site-middleware") else None
 
     folder = report_folder.make(tmp_path_factory.mktemp("eight") / "run", change=few)
     info = read_info(folder)
@@ -130,3 +130,14 @@ def test_the_picture_alone_is_an_image_with_every_case(plain):
 def test_a_browser_shows_it_without_complaint(request, tmp_path, name):
     path: Path = write.write([request.getfixturevalue(name)])[0]
     assert not [line for line in browsed(path, tmp_path / "profile").stderr.splitlines() if "CONSOLE" in line]
+
+
+@pytest.mark.servers
+@pytest.mark.skipif(CHROMIUM is None, reason="program not installed: chromium")
+def test_no_column_is_cut_off(eight, tmp_path):
+    """The table of eight cases with every column, in a window of 1280 pixels."""
+    measure = "[...document.querySelectorAll('.scroll')].filter(it => it.scrollWidth > it.clientWidth).length"
+    text = re.sub(r"<meta http-equiv=[^>]*>", "", eight)
+    (tmp_path / "wide.html").write_text(text.replace("</body>", f"<script>document.title = {measure}</script></body>"))
+    assert "checks passed" in text and "database connections" in text
+    assert "<title>0</title>" in browsed(tmp_path / "wide.html", tmp_path / "profile").stdout
