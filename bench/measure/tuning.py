@@ -9,14 +9,14 @@ more. The answer is the simplest of those within the margin of the best, and wha
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from bench.measure.staircase import reach
 from bench.records.capacity import Capacity, Climb, capacity
-from bench.records.trials import Trial
+from bench.records.trials import Trial, largest, total
 from bench.words import plural
 
 PROCESSES, THREADS = "processes", "threads"
@@ -98,18 +98,18 @@ class Tried:
     @cached_property
     def memory_bytes(self) -> float | None:
         """Peak of servers and services together at the highest rate, median of the rounds."""
-        used = [sum(filter(None, it.memory_peak_bytes.values())) for it in self._held if it.memory_peak_bytes]
+        used = [used for trial in self._held if (used := total(trial.memory_peak_bytes))]
         return statistics.median(used) if used else None
 
     @cached_property
     def connections(self) -> int | None:
         """Largest number of database connections; None where they were not counted."""
-        return _highest(trial.database_connections_peak for trial in self._trials)
+        return largest(trial.database_connections_peak for trial in self._trials)
 
     @cached_property
     def connections_limit(self) -> int | None:
         """How many the database allows."""
-        return _highest(trial.database_connections_limit for trial in self._trials)
+        return largest(trial.database_connections_limit for trial in self._trials)
 
     @cached_property
     def capacity(self) -> Capacity | None:
@@ -200,10 +200,6 @@ class Answer:
             "instead_of": self.usual.record(),
             "no_difference": [item.settings.record() for item in self.tied],
         }
-
-
-def _highest(values: Iterable[int | None]) -> int | None:
-    return max((value for value in values if value is not None), default=None)
 
 
 @dataclass(frozen=True)
@@ -341,7 +337,7 @@ class Search:
 
     def _fits(self, settings: Settings) -> bool:
         """Whether they can be tried; why not is noted."""
-        limit = _highest(item.connections_limit for item in self.done)
+        limit = largest(item.connections_limit for item in self.done)
         needed, memory = memory_needed(settings, self.done), self.memory_bytes
         # One is the instrument's own, which counts them.
         if limit is not None and settings.at_once > limit - 1:

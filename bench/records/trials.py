@@ -6,9 +6,9 @@ and the reason why they are not to be trusted: no median, interval or ratio may 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from bench.records.hosts import HostCosts
 from bench.records.records import ResultsError, means
@@ -18,6 +18,7 @@ INTERFERENCE = "interference"
 # From so many times the mean of the workers on, the load was spread unevenly.
 UNEVEN = 1.3
 Samples = tuple[tuple[float, int], ...]
+Count = TypeVar("Count", int, float)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,6 +227,12 @@ class Trial(Evidence, Condition, Costs, Errors, TrialFigures, TrialIdentity):
         return self.status == "voided" and any(name == INTERFERENCE for name, _ in voided_by(self))
 
     @property
+    def errors(self) -> int:
+        """Requests without a right answer, as far as they were counted."""
+        broken = (self.errors_connect, self.errors_read, self.errors_timeout)
+        return sum(count or 0 for count in (*broken, self.responses_not_2xx))
+
+    @property
     def imbalance(self) -> float | None:
         """How many times the mean of the workers the busiest one did; None where there are not several."""
         used: tuple[float, ...] = self.worker_cpu_seconds or ()
@@ -256,6 +263,17 @@ class Trial(Evidence, Condition, Costs, Errors, TrialFigures, TrialIdentity):
             raise ResultsError(f"trial {self.trial_id}: status is {self.status} without a reason")
         if self.status == "failed" and (found := [name for name in FIGURES if getattr(self, name) is not None]):
             raise ResultsError(f"trial {self.trial_id}: status is failed and yet it has {found[0]}")
+
+
+def total(values: Mapping[str, float | None] | None) -> float | None:
+    """The sum over servers and services; None without any, or when one of them was not measured."""
+    known = [value for value in (values or {}).values() if value is not None]
+    return sum(known) if values and len(known) == len(values) else None
+
+
+def largest(values: Iterable[Count | None]) -> Count | None:
+    """The largest of those that were measured; None without one."""
+    return max((value for value in values if value is not None), default=None)
 
 
 def voided_by(trial: Trial) -> list[tuple[str, str]]:

@@ -151,6 +151,12 @@ def test_rounds_that_overlap_make_no_difference(rates, processes):
     assert plan().best(done).settings.processes == processes
 
 
+def test_memory_that_was_measured_of_some_servers_is_not_measured():
+    some = {"app": 50 * MIB, "nginx": None}
+    tried = Tried(USUAL, {number: climb(50, memory_peak_bytes=some) for number in (1, 2)})
+    assert (tried.memory_bytes, tried.memory) == (None, "memory not measured")
+
+
 def test_memory_is_taken_in_proportion_until_two_numbers_are_known():
     one, two = (
         Tried(Settings(number, 1), {1: climb(50, memory_peak_bytes={"app": size})})
