@@ -11,7 +11,7 @@ from statistics import fmean
 from bench.records.capacity import climbs, visits
 from bench.records.folder import Run
 from bench.records.records import NO_LAYER, Case
-from bench.records.trials import Trial
+from bench.records.trials import Trial, largest
 from bench.report import loads
 from bench.report.document import Board, CaseLoad, CaseRow, Checks, Ratio
 from bench.report.loads import Found
@@ -256,7 +256,7 @@ def _row(place: Place, where: Where, by_load: Mapping[str, Judged], visitors: Vi
         cpu_seconds_per_1000_requests=fmean(each for each in costs if each is not None)
         if costs and None not in costs
         else None,
-        database_connections_peak=loads.largest(load.database_connections_peak for load in own.values()),
+        database_connections_peak=largest(load.database_connections_peak for load in own.values()),
         slow_clients=seen.slow_clients,
         slow_clients_tried=seen.slow_clients_tried,
         deploy_lost=seen.deploy_lost,

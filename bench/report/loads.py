@@ -9,13 +9,11 @@ from statistics import median
 
 from bench.records.capacity import Climb, Visits, capacity, latency_ms
 from bench.records.records import Case, Dropped
-from bench.records.trials import Trial
+from bench.records.trials import Trial, largest, total
 from bench.report.document import CaseLoad, Latency, Point
 from bench.stats import histogram
 from bench.stats.capacity import Limit
 from bench.words import plural
-
-ERRORS = ("errors_connect", "errors_read", "errors_timeout", "responses_not_2xx")
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ def _load(
         database_connections_peak=largest(trial.database_connections_peak for trial in every),
         queries_per_request=middle(trial.queries_per_request for trial in every),
         imbalance=middle(trial.imbalance for trial in every),
-        errors=sum(getattr(trial, field) or 0 for trial in every for field in ERRORS),
+        errors=sum(trial.errors for trial in every),
         requests=sum(trial.requests_total or 0 for trial in every),
         log=next((trial.log for trial in found.failed if trial.log), None) if why else None,
         trials=tuple(trial.trial_id for trial in every),
@@ -164,17 +162,6 @@ def middle(values: Iterable[float | None]) -> float | None:
     """The median of those that were measured; None without one."""
     known = [value for value in values if value is not None]
     return float(median(known)) if known else None
-
-
-def largest(values: Iterable[int | None]) -> int | None:
-    """The largest of those that were measured; None without one."""
-    return max((value for value in values if value is not None), default=None)
-
-
-def total(values: Mapping[str, float | None] | None) -> float | None:
-    """The sum over servers and services; None without any, or when one of them was not measured."""
-    known = [value for value in (values or {}).values() if value is not None]
-    return sum(known) if values and len(known) == len(values) else None
 
 
 def cpu_per_1000(trial: Trial) -> float | None:

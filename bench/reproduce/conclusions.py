@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from bench.records.trials import Trial
 from bench.reproduce import stability
-from bench.reproduce.figures import ERRORS, Figures, name_of
+from bench.reproduce.figures import Figures, name_of
 from bench.reproduce.published import Claim, Place, Publication
 from bench.words import plural
 
@@ -107,7 +107,7 @@ def _fails(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
         return Conclusion(claim, NOT_MEASURED, found.why)
     # The figures of a voided trial are not to be trusted, but errors are errors.
     failed = sum(trial.status == "failed" for trial in trials)
-    errors = sum(getattr(trial, name) or 0 for trial in trials for name in ERRORS)
+    errors = sum(trial.errors for trial in trials)
     says = f"{failed} of {plural(len(trials), 'trial')} failed, {plural(errors, 'error')} at level {trials[0].level}"
     return Conclusion(claim, HOLDS if bool(failed or errors) == claim.fails else NOT, says)
 

@@ -9,17 +9,15 @@ from dataclasses import dataclass, field
 from bench.records.faults import FaultOutcome
 from bench.records.folder import Run
 from bench.records.records import NO_LAYER, UNLIMITED, Outcome
-from bench.records.trials import Trial
+from bench.records.trials import Trial, total
 from bench.reproduce.published import Part, Place
 from bench.stats import Runs, Table
+from bench.stats.table import Ratio
 
-Ratio = tuple[float, float, float]  # estimate, low, high
 Key = tuple[str, ...]  # stack, layer, workload, size, level
-Rates = Mapping[Key, Mapping[int, float]]  # case -> round -> figure
 
 DEFAULTS = {"layer": NO_LAYER, "size": UNLIMITED}
 HIGHEST = "highest"
-ERRORS = ("errors_connect", "errors_read", "errors_timeout", "responses_not_2xx")
 
 
 @dataclass(frozen=True)
@@ -156,15 +154,9 @@ def _key(trial: Trial, level: str) -> Key:
     return (trial.stack, trial.layer, trial.workload, trial.size, level)
 
 
-def _total(values: Mapping[str, float | None] | None) -> float | None:
-    """The sum over servers; None when one of them was not measured."""
-    known = [value for value in (values or {}).values() if value is not None]
-    return sum(known) if values and len(known) == len(values) else None
-
-
 def _added(trial: Trial) -> float | None:
     """Memory that the load added to idle memory, in bytes; None when it added none."""
-    peak, idle = _total(trial.memory_peak_bytes), _total(trial.memory_idle_bytes)
+    peak, idle = total(trial.memory_peak_bytes), total(trial.memory_idle_bytes)
     return None if peak is None or idle is None or peak <= idle else peak - idle
 
 
@@ -174,8 +166,8 @@ METRICS: dict[str, Callable[[Trial], float | None]] = {
     "latency_mean_ms": lambda trial: (
         1000 * trial.level / trial.requests_per_second if trial.requests_per_second else None
     ),
-    "memory_total": lambda trial: _total(trial.memory_peak_bytes),
-    "memory_idle": lambda trial: _total(trial.memory_idle_bytes),
+    "memory_total": lambda trial: total(trial.memory_peak_bytes),
+    "memory_idle": lambda trial: total(trial.memory_idle_bytes),
     "memory_added": _added,
 }
 

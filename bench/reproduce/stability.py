@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.records.trials import Trial
+from bench.records.trials import Trial, largest
 
 HIGH, MEDIUM, LOW = "HIGH", "MEDIUM", "LOW"
 ORDER = (HIGH, MEDIUM, LOW)
@@ -63,18 +63,18 @@ def _worst(criteria: Iterable[Criterion]) -> str | None:
 
 def _errors(trials: Sequence[Trial]) -> float | None:
     """Largest share of failed requests in any trial."""
-    return _highest(_error_share(trial) for trial in trials)
+    return largest(_error_share(trial) for trial in trials)
 
 
 def _error_share(trial: Trial) -> float | None:
     if trial.status == "failed" and trial.came_back is None:
         # It failed before its load, from wrong answers or a failed start: no evidence about stability.
         return None
-    broken = sum(count or 0 for count in (trial.errors_connect, trial.errors_read, trial.errors_timeout))
+    bad = trial.errors
     # A load that failed has no total, and not every tool counts statuses: the good and the bad answers are one, though.
     counted = (trial.answers_before_failure or 0) + (trial.responses_not_2xx or 0)
     answers = trial.requests_total or sum((trial.statuses or {}).values()) or counted
-    bad = broken + (trial.responses_not_2xx or 0)
+    broken = bad - (trial.responses_not_2xx or 0)
     if trial.status == "failed" and not bad:
         return 1.0
     return bad / (answers + broken) if answers + broken else None
@@ -83,12 +83,12 @@ def _error_share(trial: Trial) -> float | None:
 def _spread(trials: Sequence[Trial]) -> float | None:
     """(Highest - lowest) / median of the rounds' requests/s, at the level where it is largest."""
     levels = _by_level(trials, lambda trial: trial.requests_per_second if trial.status == "ok" else None)
-    return _highest((max(rates) - min(rates)) / statistics.median(rates) for rates in levels if len(rates) > 1)
+    return largest((max(rates) - min(rates)) / statistics.median(rates) for rates in levels if len(rates) > 1)
 
 
 def _growth(trials: Sequence[Trial]) -> float | None:
     """Memory that all servers gained in a trial as a share of its start; median of the rounds, at the worst level."""
-    return _highest(map(statistics.median, _by_level(trials, _memory_gained)))
+    return largest(map(statistics.median, _by_level(trials, _memory_gained)))
 
 
 def _memory_gained(trial: Trial) -> float | None:
@@ -107,10 +107,6 @@ def _by_level(trials: Sequence[Trial], value: Callable[[Trial], float | None]) -
     return list(found.values())
 
 
-def _highest(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
-
-
 def _sum(values: Iterable[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
@@ -122,7 +118,7 @@ CRITERIA: dict[str, tuple[Callable[[Sequence[Trial]], float | None], float, floa
     SPREAD: (_spread, 0.25, 0.5, "requests/s varied by {:.0%} between rounds"),
     "growth": (_growth, 0.1, 0.5, "memory grew by {:.0%} during a trial"),
     "kills": (lambda trials: _sum(it.oom_kills for it in trials), 0, 0, "{:g} processes killed for lack of memory"),
-    "restarts": (lambda trials: _highest(it.restarts for it in trials), 0, 3, "{:g} workers replaced during one trial"),
+    "restarts": (lambda trials: largest(it.restarts for it in trials), 0, 3, "{:g} workers replaced during one trial"),
     "absence": (
         lambda trials: _sum(None if it.came_back is None else int(not it.came_back) for it in trials),
         0,
