@@ -62,7 +62,8 @@ def shown(folder: Path) -> str:
 def browsed(path: Path, profile: Path, fragment: str = "") -> subprocess.CompletedProcess:
     """Chromium's own view of a page after its scripts have run, and what it complained about."""
     argv = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-    argv += ["--window-size=1280,800", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    argv += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    argv += ["--window-size=1280,800"]
     argv += [f"--user-data-dir={profile}", "--enable-logging=stderr", "--dump-dom", path.as_uri() + fragment]
     return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
 
