@@ -81,18 +81,19 @@ def _order(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
 def _rating(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
     """Rounds may vary because of the machine, so the verdict must be the same without the spread between them."""
     found = figures.find(left)
-    rating = stability.rate(found.trials)
-    if rating.rating is None or not found.trials:
+    rated = stability.rate(found.trials)
+    rating, reasons = stability.worst(rated), stability.reasons(rated)
+    if rating is None or not found.trials:
         return Conclusion(claim, NOT_MEASURED, found.why or "no trial to judge by")
-    holds = rating.rating == claim.rating
-    says = f"{rating.rating}" + (f": {'; '.join(rating.reasons)}" if rating.reasons else "")
-    unknown = [item.name for item in rating.criteria if item.rating is None]
-    reasons = {item.name for item in rating.criteria if item.rating == claim.rating}
+    holds = rating == claim.rating
+    says = rating + (f": {'; '.join(reasons)}" if reasons else "")
+    same = {name for name, (own, _) in rated.items() if own == claim.rating}
+    without_spread = stability.worst(rated, without=stability.SPREAD)
     longest = max(trial.requests_total or 0 for trial in found.trials)
     doubts = {
-        "one round has no spread": stability.SPREAD in unknown and rating.rating != stability.LOW,
-        "the spread between rounds may be the machine's": (rating.without(stability.SPREAD) == claim.rating) != holds,
-        "the published reason is another": holds and bool(claim.because) and not reasons & set(claim.because),
+        "one round has no spread": rated[stability.SPREAD][0] is None and rating != stability.LOW,
+        "the spread between rounds may be the machine's": (without_spread == claim.rating) != holds,
+        "the published reason is another": holds and bool(claim.because) and not same & set(claim.because),
         f"its longest trial made {plural(longest, 'request')}, fewer than those after which trouble began": not holds
         and longest < claim.began_at_request,
     }

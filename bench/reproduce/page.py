@@ -89,7 +89,7 @@ def _ours(row: dict[str, Any], column: Column, publication: Publication, figures
     if column.variant:
         place["stack"] += ("," if "@" in place["stack"] else "@") + column.variant
     if column.metric == "stability":
-        return stability.rate(figures.find(place).trials).rating or NOTHING
+        return stability.worst(stability.rate(figures.find(place).trials)) or NOTHING
     found = figures.median(place, column.metric)
     return NOTHING if found is None else _number(found / MIB if column.metric.startswith("memory") else found)
 

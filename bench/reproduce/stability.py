@@ -6,8 +6,7 @@ Each criterion has its own rating, and the worst one is that of the case. One wi
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bench.records.trials import Trial, largest
 
@@ -16,49 +15,32 @@ ORDER = (HIGH, MEDIUM, LOW)
 SPREAD = "spread"
 
 
-@dataclass(frozen=True)
-class Criterion:
-    """One criterion of a case; value and rating are None when it was not measured."""
-
-    name: str
-    value: float | None
-    rating: str | None
-    text: str
+# Criterion -> its rating, None where it was not measured, and its value in words.
+Rated = Mapping[str, tuple[str | None, str]]
 
 
-@dataclass(frozen=True)
-class Rating:
-    """The rating of a case, None without a trial to judge by, and the criteria behind it."""
-
-    rating: str | None
-    criteria: tuple[Criterion, ...]
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Why the rating is below HIGH, worst reason first."""
-        below = [item for item in self.criteria if item.rating in (MEDIUM, LOW)]
-        return tuple(item.text for item in sorted(below, key=lambda item: item.rating != LOW))
-
-    def without(self, name: str) -> str | None:
-        """The rating without one of the criteria."""
-        return _worst(item for item in self.criteria if item.name != name)
-
-
-def rate(trials: Iterable[Trial]) -> Rating:
+def rate(trials: Iterable[Trial]) -> Rated:
     """Rate the trials of one case, all rounds and levels together. One without a valid trial can only be LOW."""
     trials = tuple(trials)
     if not any(trial.status == "ok" for trial in trials):
         trials = tuple(trial for trial in trials if trial.status == "failed")
-    criteria = []
+    found: dict[str, tuple[str | None, str]] = {}
     for name, (measure, high, medium, text) in CRITERIA.items():
         value = measure(trials)
         rating = None if value is None else HIGH if value <= high else MEDIUM if value <= medium else LOW
-        criteria.append(Criterion(name, value, rating, "" if value is None else text.format(value)))
-    return Rating(_worst(criteria), tuple(criteria))
+        found[name] = rating, "" if value is None else text.format(value)
+    return found
 
 
-def _worst(criteria: Iterable[Criterion]) -> str | None:
-    return max((item.rating for item in criteria if item.rating), key=ORDER.index, default=None)
+def worst(rated: Rated, without: str = "") -> str | None:
+    """The rating of the case, without one of the criteria; None without a trial to judge by."""
+    ratings = (rating for name, (rating, _) in rated.items() if rating and name != without)
+    return max(ratings, key=ORDER.index, default=None)
+
+
+def reasons(rated: Rated) -> list[str]:
+    """Why the rating is below HIGH, worst reason first."""
+    return [text for level in (LOW, MEDIUM) for rating, text in rated.values() if rating == level]
 
 
 def _errors(trials: Sequence[Trial]) -> float | None:
