@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from bench.records.capacity import climbs
 from bench.records.folder import Run
 from bench.records.records import Environment, Plan
 from bench.records.trials import Trial, voided_by
 from bench.report import redact
+from bench.stats import histogram
 from bench.stats.capacity import parse_limit
 from bench.words import case_name, duration, joined, one_line, plural, size, some
 
@@ -132,7 +134,7 @@ def notes(run: Run) -> tuple[str, ...]:
     if plan.until and info.ended_by:
         dropped = f" {plural(len(info.dropped), 'case')} that cannot win dropped on the way." if info.dropped else ""
         found.append(f"{ENDED[info.ended_by]}{dropped}")
-    found += _trials(run)
+    found += [*_trials(run), *_few_requests(run)]
     if not run.checks:
         found.append("The site was not verified.")
     if not info.notes and environment.cores < FEW_CORES:
@@ -156,6 +158,18 @@ def _trials(run: Run) -> Iterable[str]:
         yield f"{plural(len(voided), 'trial')} voided ({', '.join(names)}): not used; {run.resume_command()}."
     if again := run.repeated:
         yield f"{plural(again, 'trial')} made again because of interference of other processes."
+
+
+def _few_requests(run: Run) -> Iterable[str]:
+    """Capacities whose percentile rests on too few requests."""
+    if not run.info.plan.capacity:
+        return
+    limit = parse_limit(run.info.plan.capacity, "capacity")
+    held = [climb.held for rounds in climbs(run.trials, limit).values() for climb in rounds.values() if climb.held]
+    few = sum(not histogram.enough(trial.requests_total or 0, limit.percent) for trial in held)
+    if few:
+        needed = f"{limit.percentile} needs {histogram.needed(limit.percent):,} requests"
+        yield f"{needed}: {few:,} of {plural(len(held), 'rate')} that held had fewer; give a longer --duration."
 
 
 def _why(trial: Trial) -> str:

@@ -6,6 +6,7 @@ their merged histogram: the mean of two 99th percentiles is not a 99th percentil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from hdrh.histogram import HdrHistogram
@@ -46,6 +47,11 @@ def merged(encoded: Iterable[str | None]) -> HdrHistogram | None:
     return total
 
 
+def needed(percent: float) -> int:
+    """How many requests have MIN_SAMPLES_BEYOND beyond the percentile: 1,000 for the 99th."""
+    return math.ceil(round(MIN_SAMPLES_BEYOND * 100 / (100 - percent), 6))
+
+
 def enough(count: int, percent: float) -> bool:
     """Whether at least MIN_SAMPLES_BEYOND of `count` requests lie beyond the percentile."""
-    return round(count * (100 - percent) / 100, 6) >= MIN_SAMPLES_BEYOND
+    return count >= needed(percent)
