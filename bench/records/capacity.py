@@ -103,6 +103,11 @@ class Climb:
         """The trial at the highest rate that held."""
         return self.trials.get(self.low or 0)
 
+    @property
+    def achieved(self) -> float:
+        """Requests/s in that trial, which ends with its last answer; 0 when no rate held."""
+        return (self.held.requests_per_second or 0.0) if self.held else 0.0
+
 
 def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Climb]]:
     """Case -> round -> its staircase."""
@@ -114,7 +119,7 @@ def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Climb]]
 
 @dataclass(frozen=True)
 class Capacity:
-    """The highest rate that a case held, over its rounds.
+    """The highest rate that a case held, over its rounds, as achieved.
 
     rate   median of the rounds, in requests a second
     low    the capacity is at least this, with 95 % confidence; with up to eight rounds that of the lowest round
@@ -132,7 +137,7 @@ def capacity(rounds: Sequence[Climb]) -> Capacity | None:
     ended = [climb for climb in rounds if climb.low is not None or climb.high == RATES[0]]
     if not any(climb.low for climb in ended):
         return None
-    lows, highs = [climb.low or 0 for climb in ended], [climb.high for climb in ended if climb.high is not None]
+    lows, highs = [climb.achieved for climb in ended], [climb.high for climb in ended if climb.high is not None]
     above = ends(highs)[1] if len(highs) == len(ended) else None
     return Capacity(statistics.median(lows), ends(lows)[0], above, len(ended))
 

@@ -75,6 +75,12 @@ def test_a_trial_without_a_load_ends_the_round():
     assert (climb.next_rate(50, near=False), climb.low) == (None, None)
 
 
+def test_a_capacity_is_the_rate_as_achieved():
+    """The load of 500 requests/s ended with an answer that came after its time."""
+    climb = Climb(LIMIT, [at_rate(500, requests_per_second=481.0), at_rate(530, 900)])
+    assert capacity([climb]) == Capacity(481.0, 481.0, 530, 1)
+
+
 def test_the_interval_goes_from_the_lowest_that_held_to_the_highest_that_did_not():
     rounds = [round_of((475, 20), (500, 900)), round_of((500, 20), (530, 900)), round_of((530, 20), (560, 900))]
     assert capacity(rounds) == Capacity(500, 475, 560, 3)
