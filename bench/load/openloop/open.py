@@ -60,7 +60,8 @@ class OpenLoop(Loop):
         while self._waiting:
             self._drop(time.monotonic())
         self.counts.due = self._total
-        length = self._job.seconds if self._job.times else min(self._job.seconds, self._total / self._rate)
+        job = self._job
+        length = job.seconds if job.times else min(job.seconds, self._total * job.processes / self._rate)
         return self._finish(max(length, self._last - self._begins))
 
     def _end_early(self) -> None:

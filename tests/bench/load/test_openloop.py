@@ -95,6 +95,12 @@ def test_several_processes_share_the_schedule(site, tmp_path):
     assert [site.requests[path] for path in ("/p1", "/p2")] == [100, 100]
 
 
+def test_the_load_of_several_processes_lasts_its_time(site, tmp_path):
+    """The last request leaves before the end: the pause after it belongs to the load, or its rate would be too high."""
+    figures = made(site.url, tmp_path / "load", rate=10, threads=2)
+    assert (figures.requests_total, figures.duration_s >= 1) == (10, True)
+
+
 def test_requests_that_find_no_connection_count_as_dropped(site, tmp_path):
     figures = made(site.url, tmp_path / "load", ("/hang",), rate=20, connections=1, timeout_s=1)
     assert figures.requests_dropped > 0
