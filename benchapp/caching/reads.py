@@ -23,6 +23,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.request import HttpHeaders
 from django.utils.cache import patch_cache_control
+from django.utils.functional import SimpleLazyObject
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -178,16 +179,16 @@ def watch_headers(get_response: GetResponse) -> GetResponse:
 
     def middleware(request: HttpRequest) -> HttpResponse:
         request.headers_read = set()
-        meta, headers = request.META, request.headers
-        request.headers = WatchedHeaders(meta, request.headers_read)
-        watched = WatchedMeta(meta, request.headers_read)
-        # The same by two names, the second under WSGI alone.
-        names = [name for name in ("META", "environ") if hasattr(request, name)]
-        vars(request).update(dict.fromkeys(names, watched))
+        # META has a second name under WSGI; headers are made of it when they are read, which few pages do.
+        before = {name: value for name, value in vars(request).items() if name in ("META", "environ", "headers")}
+        meta = request.META
+        vars(request).update(dict.fromkeys(before, WatchedMeta(meta, request.headers_read)))
+        request.headers = SimpleLazyObject(lambda: WatchedHeaders(meta, request.headers_read))
         try:
             return get_response(request)
         finally:
-            vars(request).update({**dict.fromkeys(names, meta), "headers": headers})
+            del request.headers
+            vars(request).update(before)
 
     return middleware
 
