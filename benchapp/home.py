@@ -63,8 +63,7 @@ class Home:
     @cached_property
     def latest_comment_time(self) -> datetime | None:
         """When the newest comment was written; None on an empty site."""
-        newest = Comment.objects.order_by("-id").values_list("created", flat=True)
-        return cached_value("latest_comment_time", self.generation, newest.first)
+        return cached_value("latest_comment_time", self.generation, _newest_comment_time)
 
     # -- ten lists ---------------------------------------------------------------------------------
 
@@ -124,6 +123,10 @@ class Home:
 # The {% cache %} tags of templates/home.html and the cached values, which are fetched at once.
 FRAGMENTS = [name for name, part in vars(Home).items() if isfunction(part)]
 VALUES = [name for name, part in vars(Home).items() if isinstance(part, cached_property) and name != "generation"]
+
+
+def _newest_comment_time() -> datetime | None:
+    return Comment.objects.order_by("-id").values_list("created", flat=True).first()
 
 
 def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:
