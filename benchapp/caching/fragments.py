@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -31,20 +31,33 @@ NONCES = re.compile(rb"<[a-z]+\s[^>]*?\bnonce\s*=\s*[\"']?([^\"'\s>]+)", re.IGNO
 logger = logging.getLogger(__name__)
 
 
-def page_generation(path: str, fragments: Iterable[str] = (), values: Iterable[str] = ()) -> str:
+# The last generation of the pages that have these parts.
+_last: dict[tuple[str, ...], str] = {}
+
+
+def page_generation(path: str, fragments: Sequence[str] = (), values: Sequence[str] = ()) -> str:
     """The generation of a page, for the keys of its parts; empty while the layer is off.
 
-    The named fragments and values are fetched at once, where the cache can do that.
+    The named fragments and values are fetched in the same request, where the cache can do that: under the generation
+    that was the last one, which it mostly still is, and once more if it is another.
     """
     if not registry.is_active("fragments"):
         return ""
-    cache = caches[ALIAS]
-    current, _ = generation(cache, page_name(path))
-    if hasattr(cache, "fetch_ahead"):
-        keys = [make_template_fragment_key(name, [current]) for name in fragments]
-        keys += [_key(name, current) for name in values]
-        if keys:
-            cache.fetch_ahead(keys)
+    cache, parts = caches[ALIAS], (*fragments, *values)
+    if not (parts and hasattr(cache, "answer_ahead")):
+        return generation(cache, page_name(path))[0]
+
+    def keys_under(generation: str) -> list[str]:
+        of_fragments = [make_template_fragment_key(name, [generation]) for name in fragments]
+        return of_fragments + [_key(name, generation) for name in values]
+
+    keys = keys_under(last := _last.get(parts, ""))
+    current, found = generation(cache, page_name(path), keys)
+    if current != last:
+        keys = keys_under(current)
+        found = cache.get_many(keys)
+        _last[parts] = current
+    cache.answer_ahead(keys, found)
     return current
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,12 @@ logger = logging.getLogger(__name__)
 
 
 class FetchAhead:
-    """Fetches many keys in one request to the cache; the next `get` of each is answered from that."""
+    """Answers the next `get` of each of many keys that were fetched in one request to the cache."""
 
     _ahead: dict[str, Any] = {}
 
-    def fetch_ahead(self, keys: list[str]) -> None:
-        """Fetch these keys now, for the next `get` of each; forgotten at the end of the request."""
-        found = self.get_many(keys)
+    def answer_ahead(self, keys: Iterable[str], found: Mapping[str, Any]) -> None:
+        """Answer the next `get` of these keys with what was found of them; forgotten at the end of the request."""
         self._ahead = {key: found.get(key, _ABSENT) for key in keys}
 
     def get(self, key: str, default: Any = None, version: int | None = None) -> Any:

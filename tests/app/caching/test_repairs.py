@@ -74,6 +74,7 @@ def test_fragments_are_cached_and_invalidated_in_every_cache(rows: Rows, site_wi
         Comment.objects.create(post=rows.post, name="Zed", body="Brand new.", rating=2)
         assert queries_of_rows() == 14
         assert b"61 comments" in Client().get("/").content
+        assert queries_of_rows() == 0
 
 
 @pytest.mark.parametrize("kind", SERVICES)
