@@ -57,8 +57,8 @@ class TablePaginator(CountedPaginator):
     def rows_from(self, first: int) -> QuerySet[Any]:
         place = self.blocks.place(first)
         if place is None:
-            # Nothing is there, or nothing was counted.
-            return self.object_list
+            # Nothing is there, nothing was counted, or rows have gone since the index was first asked.
+            return self.object_list[first:]
         # The id alone is looked for past the newer rows, then whole rows are read from there.
         ids = self.object_list.model._default_manager.order_by("-id").filter(id__lte=place.last_id).values("id")
         return self.object_list.filter(id__lte=Subquery(ids[place.newer : place.newer + 1]))

@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from benchapp import page_index, pagination
 from benchapp.models import Author, Comment, Post
+from benchapp.pagination import TablePaginator
 
 from .pages import PER_PAGE, TABLES, children_page, constant, every_page, keys_of, stock_page, table_page
 
@@ -87,6 +88,15 @@ def test_the_last_page_goes_when_its_only_row_does(site_database):
     Author.objects.order_by("id").first().delete()
     with pytest.raises(EmptyPage):
         table_page(Author, 3)
+
+
+def test_rows_that_go_between_two_looks_at_the_index_bring_no_other_page(site_database):
+    Author.objects.bulk_create([Author(name=str(n), city="x") for n in range(100)])
+    pages = TablePaginator(Author.objects.order_by("-id"), PER_PAGE)
+    assert pages.count == 100
+    Author.objects.filter(id__gt=40).delete()
+    with pytest.raises(EmptyPage):
+        pages.page(3)
 
 
 def test_children_need_no_count(small_site):
