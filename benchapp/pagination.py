@@ -55,13 +55,13 @@ class TablePaginator(CountedPaginator):
         return self.blocks.total
 
     def rows_from(self, first: int) -> QuerySet[Any]:
-        place = self.blocks.place(first)
-        if place is None:
+        if (place := self.blocks.place(first)) is None:
             # Nothing is there, nothing was counted, or rows have gone since the index was first asked.
             return self.object_list[first:]
+        last_id, newer = place
         # The id alone is looked for past the newer rows, then whole rows are read from there.
-        ids = self.object_list.model._default_manager.order_by("-id").filter(id__lte=place.last_id).values("id")
-        return self.object_list.filter(id__lte=Subquery(ids[place.newer : place.newer + 1]))
+        ids = self.object_list.model._default_manager.order_by("-id").filter(id__lte=last_id).values("id")
+        return self.object_list.filter(id__lte=Subquery(ids[newer : newer + 1]))
 
 
 class ChildrenPaginator(CountedPaginator):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from django.core.management import CommandError, call_command
 from django.core.management.color import no_style
-from django.db import NotSupportedError, connection
+from django.db import connection
 
 from benchapp import page_index
 from benchapp.models import Author, Comment, Post
@@ -179,11 +179,6 @@ def test_the_migrations_count_what_is_there_and_can_be_undone(site_database):
     call_command("migrate", "benchapp", verbosity=0)
     assert page_index.differences(connection) == []
     assert keys_of(table_page(Author, 1)) == [1]
-
-
-def test_other_databases_are_refused():
-    with pytest.raises(NotSupportedError, match="SQLite or PostgreSQL"):
-        page_index.missing_triggers(None, "mysql")
 
 
 def test_a_long_list_of_differences_is_cut(site_database):
