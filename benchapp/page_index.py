@@ -160,12 +160,15 @@ TEMPLATES = {
     "sqlite": (SQLITE_ROWS, SQLITE_CHILDREN, SQLITE_MOVED),
     "postgresql": (POSTGRESQL_ROWS, POSTGRESQL_CHILDREN, POSTGRESQL_MOVED),
 }
-# Name and table of every trigger on a table of ours.
+# Name and table of every trigger of ours, those of earlier versions too: names begin with that of the table.
 INSTALLED = {
-    "sqlite": f"SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger' AND tbl_name IN {TABLES}",
+    "sqlite": (
+        "SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'"
+        f" AND tbl_name IN {TABLES}"
+    ),
     "postgresql": (
         "SELECT tgname, relname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
-        f" WHERE NOT tgisinternal AND tgenabled <> 'D' AND pg_table_is_visible(tgrelid)"
+        " WHERE NOT tgisinternal AND tgenabled <> 'D' AND pg_table_is_visible(tgrelid)"
         f" AND relname IN {TABLES}"
     ),
 }
@@ -188,13 +191,15 @@ def triggers(vendor: str) -> dict[str, str]:
 def create_triggers(cursor: Any, vendor: str) -> None:
     """Create the table of blocks and the triggers, those that are there anew. `cursor` may be the driver's own."""
     cursor.execute(PAGE_BLOCKS)
-    drop_triggers(cursor, vendor)
+    if vendor == "sqlite":
+        # PostgreSQL replaces them: to drop one it would wait for readers, and they for it.
+        drop_triggers(cursor, vendor)
     for sql in triggers(vendor).values():
         cursor.execute(sql)
 
 
 def drop_triggers(cursor: Any, vendor: str) -> None:
-    """Drop all triggers of the three tables, for a bulk load or a change of tables; pages can still be read."""
+    """Drop our triggers of the three tables, for a bulk load or a change of tables; pages can still be read."""
     cursor.execute(INSTALLED[vendor])
     for name, table in cursor.fetchall():
         cursor.execute(f"DROP TRIGGER {name}" + (f" ON {table}" if vendor == "postgresql" else ""))

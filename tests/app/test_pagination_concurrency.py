@@ -9,7 +9,7 @@ from contextlib import closing
 
 import psycopg2
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 from benchapp import page_index
 from benchapp.models import Author, Comment, Post
@@ -101,3 +101,12 @@ def test_recount_waits_for_writers_and_readers_go_on(postgresql_site):
         rebuilt.result(DEADLINE_S)
     assert len(keys_of(constant(Author, 1))) == 2
     assert_right()
+
+
+def test_readers_go_on_while_recount_counts(postgresql_site):
+    Author.objects.create(name="Ann", city="Ghent")
+    with closing(psycopg2.connect(postgresql_site, options="-c lock_timeout=1s")) as reader, transaction.atomic():
+        page_index.rebuild(connection)
+        with reader.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM benchapp_author")
+            assert cursor.fetchone() == (1,)
