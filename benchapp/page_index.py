@@ -164,12 +164,12 @@ TEMPLATES = {
 INSTALLED = {
     "sqlite": (
         "SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'"
-        f" AND tbl_name IN {TABLES}"
+        f" AND tbl_name IN {TABLES} AND name LIKE tbl_name || '%'"
     ),
     "postgresql": (
         "SELECT tgname, relname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
         " WHERE NOT tgisinternal AND tgenabled <> 'D' AND pg_table_is_visible(tgrelid)"
-        f" AND relname IN {TABLES}"
+        f" AND relname IN {TABLES} AND tgname LIKE relname || '%'"
     ),
 }
 

@@ -165,6 +165,14 @@ def test_a_disabled_trigger_is_missing(postgresql_site):
     assert page_index.differences(connection) == []
 
 
+def test_a_trigger_of_somebody_else_stays(sqlite_site):
+    sql("CREATE TRIGGER audit AFTER DELETE ON benchapp_post BEGIN SELECT 1; END")
+    sql("DROP TRIGGER benchapp_post_insert")
+    call_command("recount", stdout=io.StringIO())
+    assert page_index.differences(connection) == []
+    sql("DROP TRIGGER audit")
+
+
 def test_a_database_without_the_tables_is_one_line(tmp_path):
     result = manage_on(f"sqlite:///{tmp_path / 'empty.sqlite3'}", "recount", "--check")
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
