@@ -111,26 +111,3 @@ def test_a_directory_purged_under_a_writer_takes_the_page_with_it(pages: FileSto
     monkeypatch.setattr(Path, "write_bytes", write_and_lose)
     assert not pages.write("/posts/page/3/", b"old", generation)
     assert files(root) == []
-
-
-def test_the_temporary_file_of_a_killed_writer_expires(pages: FileStore, root: Path):
-    killed = """
-import os, pathlib, signal, sys
-from benchapp.caching.stores.files import FileStore
-def half(path, body):
-    with open(path, "wb") as file:
-        file.write(body[: len(body) // 2])
-        file.flush()
-        os.kill(os.getpid(), signal.SIGKILL)
-pathlib.Path.write_bytes = half
-pages = FileStore(pathlib.Path(sys.argv[1]))
-pages.write("/a/", b"page" * 1000, pages.generation())
-"""
-    env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings", "DATABASE_URL": "sqlite://:memory:"}
-    prelude = "import django; django.setup()"
-    done = subprocess.run([sys.executable, "-c", prelude + killed, str(root)], cwd=settings.BASE_DIR, env=env)
-    assert done.returncode == -signal.SIGKILL
-    assert not (root / "a" / "index.html").exists()
-    assert [path.stat().st_size for path in (root / "a").iterdir()] == [2000]
-    pages.expire(0)
-    assert not (root / "a").exists()
