@@ -12,14 +12,17 @@ from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 from django.utils.http import parse_http_date_safe
 
-from benchapp.caching.reads import BYPASSING, names_of, read_cookie, read_header, varies_by
+from benchapp.caching.reads import BYPASSING, HTMX, names_of, read_cookie, read_header, varies_by
 
 FORBIDDEN_DIRECTIVES = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}
 FORBIDDEN_DIRECTIVES |= {"must-revalidate", "proxy-revalidate"}
 VARY_ALLOWED = BYPASSING | {"cookie", "accept-encoding"}
-BYPASSING_META = tuple(f"HTTP_{name.replace('-', '_')}".upper() for name in BYPASSING)
+BYPASSING_META, HTMX_META = (
+    tuple(f"HTTP_{name.replace('-', '_')}".upper() for name in names) for names in (BYPASSING, HTMX)
+)
 PLAIN_PORTS = ("", "80", "443")
-NONCE = re.compile(rb"<[a-z]+\s[^>]*\bnonce\s*=", re.IGNORECASE)
+# The attribute of a script, a policy in a <meta>, whose quotes may be escaped, and what libraries of scripts look for.
+NONCE = re.compile(rb"<[a-z]+\s[^>]*(?:\bnonce\s*=|(?:'|&#39;|&#x27;)nonce-|\bcsp-nonce\b)", re.IGNORECASE)
 HSTS = "strict-transport-security"
 # SecurityMiddleware adds these where no view has, and may be further out.
 SET_FURTHER_OUT = frozenset({"vary", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy", HSTS})
@@ -45,9 +48,11 @@ def may_answer(request: HttpRequest) -> bool:
 def may_store_for(request: HttpRequest) -> bool:
     """Whether the response to this request could be stored for everybody.
 
-    Not for a made-up port in Host, which the addresses in a page may have.
+    Not for a made-up port in Host, which the addresses in a page may have, nor for a made-up header of htmx, which a
+    page may show.
     """
-    return request.method == "GET" and may_answer(request) and _has_our_port(request)
+    made_up = any(name in request.META for name in HTMX_META)
+    return request.method == "GET" and may_answer(request) and not made_up and _has_our_port(request)
 
 
 def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") -> bool:
@@ -76,7 +81,7 @@ def has_nonce(response: HttpResponse) -> bool:
 
     The policy may be set later than the page is looked at, by middleware.
     """
-    return "'nonce-" in policies(response) or NONCE.search(html(response)) is not None
+    return "'nonce-" in policies(response).lower() or NONCE.search(html(response)) is not None
 
 
 def policies(response: HttpResponse) -> str:

@@ -33,11 +33,12 @@ ANALYTICS = re.compile(r"_ga|_ga_\w+|_gid|_gat[\w-]*|_gcl_\w+|_fb[pc]|_pk_\w+|_h
 MESSAGES_COOKIE = "messages"
 # Requests with one of these bypass every cache (`cacheability`): all others are without it.
 BYPASSING = frozenset({"authorization", "hx-request", "origin", "x-requested-with"})
-# Read for the address of the page itself, for its coding, or to answer with 304: what is stored is the same. Those of
-# htmx come with HX-Request.
-HARMLESS = BYPASSING | {"host", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "frontproto"}
+# Of htmx, beside HX-Request; the page of a request that has one without is stored nowhere (`may_store_for`).
+HTMX = frozenset({"hx-boosted", "hx-current-url", "hx-history-restore-request", "hx-prompt", "hx-target"})
+HTMX |= {"hx-trigger", "hx-trigger-name"}
+# Read for the address of the page itself, for its coding, or to answer with 304: what is stored is the same.
+HARMLESS = BYPASSING | HTMX | {"host", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "frontproto"}
 HARMLESS |= {"accept-encoding", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "range"}
-HTMX = "hx-"
 # Ask for the host to check it, or to write the page's own address.
 HOST_CHECKED = ("benchapp.caching.", "django.http.", "django.middleware.")
 LOCAL = {"localhost", "127.0.0.1", "[::1]"}
@@ -204,7 +205,7 @@ def read_header(request: HttpRequest, response: HttpResponse) -> str:
     if getattr(request, "host_read", False):
         # No Vary helps: the layers keep one page for all names of the site.
         return "host"
-    return min((name for name in read if not name.startswith(HTMX)), default="")
+    return min(read, default="")
 
 
 def varies_by(response: HttpResponse) -> frozenset[str]:

@@ -36,6 +36,7 @@ def test_a_page_for_everybody_is_stored(layer: Laid):
     [
         {"Content-Security-Policy": NONCE},
         {"Content-Security-Policy-Report-Only": NONCE},
+        {"Content-Security-Policy": "script-src 'Nonce-abc'"},
         {"Vary": "Accept-Language"},
         {"Cache-Control": "private"},
         {"Cache-Control": "public, max-age=59"},
@@ -57,12 +58,21 @@ def test_only_status_200_is_stored_whatever_lifetime_the_answer_names(layer: Lai
     assert layer.over(rendering())(RequestFactory().get("/posts/5/")).status_code == 200
 
 
-def test_a_nonce_that_middleware_further_out_puts_into_the_policy_is_seen_in_the_page(layer: Laid):
+@pytest.mark.parametrize(
+    "tag",
+    [
+        b"<script async nonce='abc'></script>",
+        b"<meta http-equiv='Content-Security-Policy' content=\"script-src 'nonce-abc'\">",
+        b"<meta http-equiv='Content-Security-Policy' content='script-src &#x27;nonce-abc&#x27;'>",
+        b"<meta name='csp-nonce' content='abc'>",
+    ],
+)
+def test_a_nonce_that_middleware_further_out_puts_into_the_policy_is_seen_in_the_page(layer: Laid, tag: bytes):
     render = rendering()
 
     def view(request: HttpRequest) -> HttpResponse:
         page = render(request)
-        page.content += b"words " * 100 + b"<script async nonce='abc'></script>"
+        page.content += b"words " * 100 + tag
         return page
 
     assert not layer.stores(view)
@@ -98,6 +108,14 @@ def test_a_part_of_a_page_is_neither_stored_nor_is_the_page_the_answer(layer: La
         answer = laid(factory.get("/posts/5/", headers=headers))
         assert answer.content == text
         assert not (headers and MARK in answer)
+
+
+@pytest.mark.parametrize("name", ["HX-Target", "HX-Current-URL"])
+def test_a_made_up_header_of_htmx_is_shown_to_nobody_else(layer: Laid, name: str):
+    laid = layer.over(lambda request: HttpResponse(f"<p>{request.headers.get(name)}", HTML))
+    answer = laid(RequestFactory().get("/posts/5/", headers={name: "made-up"}))
+    assert MARK not in answer
+    assert laid(RequestFactory().get("/posts/5/")).content == b"<p>None"
 
 
 @pytest.mark.parametrize(
