@@ -125,18 +125,6 @@ def drain(request: HttpRequest) -> None:
                 pass
 
 
-def no_forwarding(get_response: GetResponse) -> GetResponse:
-    """Where no reverse proxy is trusted, believe no client that claims HTTPS: uWSGI does, by X-Forwarded-Proto."""
-
-    def middleware(request: HttpRequest) -> HttpResponse:
-        if "uwsgi.version" in request.META:
-            https = request.META.get("HTTPS", "").lower() in ("on", "1")
-            request.META["wsgi.url_scheme"] = "https" if https else "http"
-        return get_response(request)
-
-    return middleware
-
-
 def access_log(get_response: GetResponse) -> GetResponse:
     """Write a line for each request: the usual combined format with host, request id, and the milliseconds it took."""
 

@@ -101,7 +101,7 @@ proxied = BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES
 MIDDLEWARE = [
     *(["benchapp.middleware.limit_requests"] if BENCHAPP_SERVER == "asgi" else []),
     *([] if BENCHAPP_SERVER == "none" else ["benchapp.middleware.well_formed"]),
-    *([] if proxied else ["benchapp.middleware.no_forwarding"]),
+    *([] if proxied else ["benchapp.serving.client_address.no_forwarding"]),
     *(["benchapp.serving.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     *(["benchapp.serving.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
     *(["benchapp.middleware.access_log"] if BENCHAPP_ACCESS_LOG else []),

@@ -50,6 +50,18 @@ def balanced_address(get_response: GetResponse) -> GetResponse:
     return middleware
 
 
+def no_forwarding(get_response: GetResponse) -> GetResponse:
+    """Where no reverse proxy is trusted, believe no client that claims HTTPS: uWSGI does, by X-Forwarded-Proto."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if "uwsgi.version" in request.META:
+            https = request.META.get("HTTPS", "").lower() in ("on", "1")
+            request.META["wsgi.url_scheme"] = "https" if https else "http"
+        return get_response(request)
+
+    return middleware
+
+
 def any_host_for_health(get_response: GetResponse) -> GetResponse:
     """Answer health checks whatever host they name: a balancer asks by address, and many cannot send another Host.
 

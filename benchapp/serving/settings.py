@@ -62,8 +62,13 @@ if not _env.flag("BENCHAPP_HTTPS"):
     PREPEND_WWW, SESSION_COOKIE_DOMAIN, CSRF_COOKIE_DOMAIN = False, None, None
 BENCHAPP_BEHIND_PROXY = _env.flag("BENCHAPP_BEHIND_PROXY")
 BENCHAPP_FRONT = _env.flag("BENCHAPP_FRONT")
-if BENCHAPP_BEHIND_PROXY:
-    SECURE_PROXY_SSL_HEADER = ("HTTP_FRONTPROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
+BENCHAPP_TRUSTED_PROXIES = _env.networks("BENCHAPP_TRUSTED_PROXIES")
+# A client could forge a header that no reverse proxy overwrites; then the application server says which scheme it is.
+_proxied = BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES
+_scheme = ("HTTP_FRONTPROTO" if BENCHAPP_FRONT else "HTTP_X_FORWARDED_PROTO", "https")
+SECURE_PROXY_SSL_HEADER = _scheme if _proxied else None
+# All servers hand Host on, and most of them take these away.
+USE_X_FORWARDED_HOST = USE_X_FORWARDED_PORT = False
 
 # Kinds of static files that WhiteNoise's table lacks; a browser that is told `nosniff` uses no file of another type.
 WHITENOISE_MIMETYPES = {
@@ -152,7 +157,9 @@ MIDDLEWARE = [
     "benchapp.serving.streaming.at_once",
     "benchapp.serving.client_address.any_host_for_health",
     # Over a Unix socket a project would see no client's address, and refuse what it limits by address.
+    *([] if _proxied else ["benchapp.serving.client_address.no_forwarding"]),
     *(["benchapp.serving.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
+    *(["benchapp.serving.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
     *_middleware[:_outer],
     *(["benchapp.serving.static_files.StaticFiles"] if _serves_static else []),
     *registry.outer_middleware(CACHING_LAYERS),

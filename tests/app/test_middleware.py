@@ -12,8 +12,8 @@ import pytest
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import Client, RequestFactory
 
-from benchapp.middleware import MAX_DRAINED_BYTES, Compression, no_forwarding, well_formed
-from benchapp.serving.client_address import any_host_for_health, real_address
+from benchapp.middleware import MAX_DRAINED_BYTES, Compression, well_formed
+from benchapp.serving.client_address import any_host_for_health, no_forwarding, real_address
 
 Site = Callable[..., AbstractContextManager[None]]
 

@@ -38,6 +38,7 @@ ASKED = (
 
 
 ALWAYS = ["benchapp.serving.streaming.at_once", "benchapp.serving.client_address.any_host_for_health"]
+DIRECT = "benchapp.serving.client_address.no_forwarding"
 
 
 @pytest.fixture
@@ -62,6 +63,7 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
     assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching"]
     assert found["MIDDLEWARE"] == [
         *ALWAYS,
+        DIRECT,
         "django.middleware.security.SecurityMiddleware",
         "benchapp.serving.static_files.StaticFiles",
         "benchapp.serving.sessions.private",
@@ -170,6 +172,20 @@ def test_behind_a_reverse_proxy_it_sees_the_clients_address(laid_over):
     found = laid_over(BENCHAPP_BEHIND_PROXY="1", BENCHAPP_FRONT="1")
     assert found["MIDDLEWARE"][len(ALWAYS)] == "benchapp.serving.client_address.real_address"
     assert found["SECURE_PROXY_SSL_HEADER"] == ["HTTP_FRONTPROTO", "https"]
+    found = laid_over(BENCHAPP_TRUSTED_PROXIES="10.0.0.0/8")
+    assert found["MIDDLEWARE"][len(ALWAYS)] == "benchapp.serving.client_address.balanced_address"
+    assert found["SECURE_PROXY_SSL_HEADER"] == ["HTTP_X_FORWARDED_PROTO", "https"]
+
+
+def test_without_a_reverse_proxy_no_header_of_a_client_says_scheme_or_host(laid_over):
+    said = """
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    USE_X_FORWARDED_HOST = USE_X_FORWARDED_PORT = True
+    """
+    found = laid_over(more=textwrap.dedent(said))
+    assert found["MIDDLEWARE"][len(ALWAYS)] == DIRECT
+    assert found["SECURE_PROXY_SSL_HEADER"] is None
+    assert not (found["USE_X_FORWARDED_HOST"] or found["USE_X_FORWARDED_PORT"])
 
 
 def test_errors_are_written_unless_it_logs_itself(laid_over):
@@ -180,6 +196,7 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
     found = laid_over(CACHING_SITE_MIDDLEWARE="1", BENCHAPP_CACHE_URL="locmemcache://", BENCHAPP_WHITENOISE="0")
     assert found["MIDDLEWARE"] == [
         *ALWAYS,
+        DIRECT,
         "django.middleware.security.SecurityMiddleware",
         "benchapp.caching.django_cache.middleware",
         "benchapp.caching.reads.MarkPrivate",
