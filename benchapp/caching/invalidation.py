@@ -45,10 +45,29 @@ class StalePages:
 
 
 def invalidate(stale: StalePages, using: str = DEFAULT_DB_ALIAS) -> None:
-    """Invalidate pages after the current transaction commits, at once outside of one, never after a rollback."""
+    """Invalidate pages after the current transaction commits, at once outside of one, never after a rollback.
+
+    The pages of all its writes are sent together, each once: a deleted row may take thousands of others with it.
+    """
     if stale:
-        send = partial(pages_invalidated.send_robust, sender=StalePages, stale=stale)
-        transaction.on_commit(send, using=using, robust=True)
+        connection = transaction.get_connection(using)
+        # With a new transaction a new list begins: one that was rolled back has left its own.
+        waiting = getattr(connection, "stale_pages", []) if connection.run_on_commit else []
+        connection.stale_pages = waiting
+        waiting.append(stale)
+        transaction.on_commit(partial(_send, waiting, len(waiting) - 1), using=using, robust=True)
+
+
+def _send(waiting: list[StalePages], first: int) -> None:
+    """Send all that wait from that one on. Another call has sent them where none waits.
+
+    Those of a savepoint that was rolled back may be among them, which costs these pages one rendering.
+    """
+    if together := waiting[first:]:
+        del waiting[first:]
+        paths = frozenset().union(*(stale.paths for stale in together))
+        prefixes = frozenset().union(*(stale.prefixes for stale in together))
+        pages_invalidated.send_robust(sender=StalePages, stale=StalePages(paths, prefixes))
 
 
 def all_pages() -> StalePages:

@@ -126,6 +126,29 @@ def test_invalidations_follow_a_commit_and_never_a_rollback(invalidated: list[St
 
 
 @pytest.mark.django_db(transaction=True)
+def test_the_pages_of_a_transaction_are_invalidated_together(invalidated: list[StalePages]):
+    def write(*paths: str) -> None:
+        for path in paths:
+            invalidate(StalePages(frozenset({"/", path}), frozenset({f"{path}page/"})))
+
+    with pytest.raises(RuntimeError), transaction.atomic():
+        write("/lost/")
+        raise RuntimeError
+    with transaction.atomic():
+        transaction.on_commit(lambda: write("/afterwards/"))
+        with pytest.raises(RuntimeError), transaction.atomic():
+            write("/undone/")
+            raise RuntimeError
+        write("/a/")
+        with transaction.atomic():
+            write("/b/", "/c/")
+    assert [stale.paths for stale in invalidated] == [{"/", "/afterwards/"}, {"/", "/a/", "/b/", "/c/"}]
+    assert invalidated[1].prefixes == {"/a/page/", "/b/page/", "/c/page/"}
+    write("/d/")
+    assert [stale.paths for stale in invalidated[2:]] == [{"/", "/d/"}]
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_failing_layer_affects_neither_the_write_nor_the_other_layers(invalidated: list[StalePages], caplog):
     def fail(**kwargs: object) -> None:
         raise OSError("disk full")
