@@ -92,6 +92,13 @@ def _token(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return response
 
 
+def _nonce(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """A page that has its policy in a tag alone."""
+    policy = b'<meta http-equiv="Content-Security-Policy" content="script-src \'nonce-c2VjcmV0\'">'
+    response.content = response.content.replace(b"</title>", b"</title>" + policy)
+    return response
+
+
 def _latin(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Another charset."""
     text = response.content.decode().replace("These words", "Ces mots d\u00e9j\u00e0 vus", 1)
@@ -124,6 +131,7 @@ ACTS: dict[str, Act] = {
     "session": _session,
     "set-session": _set_session,
     "token": _token,
+    "nonce": _nonce,
     "latin": _latin,
     "plain": _plain,
     "two-vary": _two_vary_lines,

@@ -196,7 +196,8 @@ def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
     if _lifetime_s(answer) < time_to_live_s:
         name = "Cache-Control" if "max-age" in control.lower() else "Expires"
         return f"its {name} is {answer.header(name)}, and the layer stores for {time_to_live_s:g} s"
-    if any("'nonce-" in (answer.header(name) or "") for name in POLICIES) or page_parser.Page(answer.text).nonces:
+    policies = "".join(answer.header(name) or "" for name in POLICIES).lower()
+    if "'nonce-" in policies or page_parser.Page(answer.text).nonces:
         return "it has a nonce, which is new for each visitor"
     return None
 

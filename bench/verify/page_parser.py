@@ -78,8 +78,8 @@ class Page:
 
     @cached_property
     def nonces(self) -> list[str]:
-        """The nonces of a Content-Security-Policy that scripts and styles have."""
-        return self._all("//@nonce")
+        """The nonces of a Content-Security-Policy that scripts and styles have, and what a <meta> says of one."""
+        return self._all("//@nonce | //meta[@name='csp-nonce' or contains(@content, \"'nonce-\")]/@content")
 
     @cached_property
     def paragraphs(self) -> dict[str, str]:

@@ -184,11 +184,15 @@ def nonce(context: Context) -> Iterator[Finding]:
     """A page with a nonce of a Content-Security-Policy is not cached: each visitor gets a new one."""
     for name in ("Content-Security-Policy", "Content-Security-Policy-Report-Only"):
         yield from rendered_each_time(context, answering(headers=[[name, "script-src 'nonce-c2VjcmV0'"]]))
+    yield from rendered_each_time(context, answering(does=["nonce"]))
 
 
 @check("partial-requests", require_probes)
 def partial_requests(context: Context) -> Iterator[Finding]:
-    """What a script asks for (htmx, XMLHttpRequest) is not cached as the page, nor is that the answer to a script."""
+    """What a script asks for (htmx, XMLHttpRequest) is not cached as the page, nor is that the answer to a script.
+
+    Nor is a page that shows a header of htmx, which anybody can send without HX-Request.
+    """
     for name, value in (("HX-Request", "true"), ("X-Requested-With", "XMLHttpRequest")):
         path = answering(shows=[name])
         for _ in range(TIMES):
@@ -196,6 +200,10 @@ def partial_requests(context: Context) -> Iterator[Finding]:
         for _ in range(TIMES):
             yield from context.ask(path, shows(name, "absent"), when="after a script's requests")
         yield from context.ask(path, shows(name, f"[{value}]"), headers={name: value}, when="after a page's requests")
+    path = answering(shows=["HX-Target"])
+    repeat(context, path, TIMES, {"HX-Target": "made-up"})
+    for _ in range(TIMES):
+        yield from context.ask(path, shows("HX-Target", "absent"), when="after requests with a made-up HX-Target")
 
 
 @check("read-cookies", require_probes)

@@ -80,6 +80,7 @@ STORED: dict[str, Rule] = {
     "stored-method": lambda asked, answer: asked.method == "GET",
     "stored-port": lambda asked, answer: asked.header("host").endswith(f":{asked.port}"),
     "stored-authorization": lambda asked, answer: not asked.header("authorization"),
+    "stored-script": lambda asked, answer: not asked.header("hx-target"),
     "stored-session": lambda asked, answer: "sessionid" not in asked.header("cookie"),
     "status": lambda asked, answer: answer.status == 200,
     "kind": lambda asked, answer: answer.header("content-type").startswith((HTML, "text/plain")),
@@ -88,7 +89,8 @@ STORED: dict[str, Rule] = {
     "control": lambda asked, answer: not answer.names("cache-control") & FORBIDDEN,
     "lifetime": lambda asked, answer: not answer.header("expires") and not answer.header("age"),
     "nonce": lambda asked, answer: (
-        "'nonce-" not in answer.header("content-security-policy")
+        b"'nonce-" not in answer.body
+        and "'nonce-" not in answer.header("content-security-policy")
         and not answer.header("content-security-policy-report-only")
     ),
     "whole": lambda asked, answer: not answer.streamed,

@@ -45,6 +45,8 @@ LATIN = "text/html; charset=iso-8859-1"
         (page(Expires=LATER), None),
         (page(Content_Security_Policy="script-src 'nonce-abc'"), NONCE),
         (page("<p>a<script nonce=abc>1</script>"), NONCE),
+        (page("<meta name=csp-nonce content=abc><p>a"), NONCE),
+        (page("<meta http-equiv=Content-Security-Policy content=\"script-src 'nonce-abc'\"><p>a"), NONCE),
         (page("<p>a nonce=abc", Content_Security_Policy="default-src 'self'"), None),
         (page(Content_Type=LATIN), f"its Content-Type is {LATIN}"),
     ],
