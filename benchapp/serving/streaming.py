@@ -1,4 +1,4 @@
-"""Answers that are sent while they are made: middleware for any project."""
+"""Answers that are sent while they are made, and none to HEAD with a body: middleware for any project."""
 
 from __future__ import annotations
 
@@ -38,6 +38,9 @@ def at_once(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequ
 
 def _at_once(request: HttpRequest, response: Any) -> Any:
     if not response.streaming:
+        if request.method == "HEAD":
+            # Left to the server by Django; uWSGI's would send it.
+            response.content = b""
         return response
     if not isinstance(response, FileResponse):
         response.headers.setdefault("X-Accel-Buffering", "no")

@@ -14,6 +14,7 @@ from django.test import Client, RequestFactory
 
 from benchapp.middleware import MAX_DRAINED_BYTES, Compression, well_formed
 from benchapp.serving.client_address import any_host_for_health, no_forwarding, real_address
+from benchapp.serving.streaming import at_once
 
 Site = Callable[..., AbstractContextManager[None]]
 
@@ -28,6 +29,13 @@ def test_pages_are_compressed_and_pieces_of_a_stream_are_passed_on_at_once():
     assert page["Content-Encoding"] == "gzip"
     stream = Compression(lambda _: StreamingHttpResponse(iter([b"first", b"second"])))(request)
     assert list(stream) == [b"first", b"second"]
+
+
+def test_an_answer_to_head_has_headers_alone_in_any_project():
+    page = at_once(lambda _: HttpResponse("page", headers={"Content-Length": "4"}))
+    head = page(RequestFactory().head("/"))
+    assert (head.content, head["Content-Length"]) == (b"", "4")
+    assert page(RequestFactory().get("/")).content == b"page"
 
 
 def served(method: str = "GET", body: object = b"", **meta: str) -> tuple[int, str, object]:
