@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import unicodedata
 from datetime import datetime, timedelta
 
+from django.contrib.auth.forms import UsernameField
 from django.contrib.auth.views import LoginView
 from django.db.models import Count
 from django.forms import Form
@@ -54,8 +54,8 @@ class LimitedLogin(LoginView):
 
 def limits_of(request: HttpRequest) -> dict[str, int]:
     """What a failure of this request counts for, each with how many are allowed."""
-    # One spelling, as the account is looked up.
-    name = unicodedata.normalize("NFKC", request.POST.get("username", ""))
+    # One spelling, as the form looks the account up: without spaces around it.
+    name = UsernameField().to_python(request.POST.get("username", ""))
     address = _network(request.META.get("REMOTE_ADDR", ""))
     limits = {_key("both", name, address): FEW, _key("account", name): MANY}
     # Behind a proxy that is not named as one all clients have the machine's own address.

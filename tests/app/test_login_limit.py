@@ -97,3 +97,8 @@ def test_a_failed_login_costs_few_queries_however_many_there_were():
         with CaptureQueriesContext(connection) as queries:
             log_in(address="203.0.113.9")
         assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 4
+
+
+def test_an_account_has_one_name_however_a_client_spells_it():
+    names = ["margaret", " margaret", "margaret\t", "\uff4dargaret", "\u2003margaret "]
+    assert [log_in(name) for name in names] == [200, 200, 429, 429, 429]
