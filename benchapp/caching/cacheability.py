@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import time
+import zlib
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
@@ -48,11 +49,12 @@ def may_answer(request: HttpRequest) -> bool:
 def may_store_for(request: HttpRequest) -> bool:
     """Whether the response to this request could be stored for everybody.
 
-    Not for a made-up port in Host, which the addresses in a page may have, nor for a made-up header of htmx, which a
-    page may show.
+    Not for a made-up port in Host, which the addresses in a page may have, nor for a body or a made-up header of htmx,
+    which a view may read.
     """
+    has_body = request.META.get("CONTENT_LENGTH") not in (None, "", "0") or "HTTP_TRANSFER_ENCODING" in request.META
     made_up = any(name in request.META for name in HTMX_META)
-    return request.method == "GET" and may_answer(request) and not made_up and _has_our_port(request)
+    return request.method == "GET" and not has_body and not made_up and may_answer(request) and _has_our_port(request)
 
 
 def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") -> bool:
@@ -79,9 +81,12 @@ def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") ->
 def has_nonce(response: HttpResponse) -> bool:
     """Whether the page has a nonce of a Content-Security-Policy, which must be new for each visitor.
 
-    The policy may be set later than the page is looked at, by middleware.
+    The policy may be set later than the page is looked at, by middleware. A body that cannot be read may have one, too.
     """
-    return "'nonce-" in policies(response).lower() or NONCE.search(html(response)) is not None
+    try:
+        return "'nonce-" in policies(response).lower() or NONCE.search(html(response)) is not None
+    except (OSError, EOFError, zlib.error):
+        return True
 
 
 def policies(response: HttpResponse) -> str:

@@ -24,6 +24,8 @@ from functools import partial
 from django.conf import settings
 from django.core.cache.backends.base import BaseCache
 from django.http import HttpRequest, HttpResponse
+from django.utils.cache import get_conditional_response
+from django.utils.http import parse_http_date_safe
 
 from benchapp.caching.cacheability import has_only_common_headers, may_answer, may_store, may_store_for
 from benchapp.caching.invalidation import StalePages
@@ -107,7 +109,7 @@ def cached_or_rendered(store: PageStore, request: HttpRequest, render: Callable[
         logger.warning("pages cannot be stored: %s", error)
         return render()
     if page is not None:
-        return page
+        return _unless_client_has_it(request, page)
     if not stores:
         return render()
     stored = False
@@ -122,6 +124,12 @@ def cached_or_rendered(store: PageStore, request: HttpRequest, render: Callable[
         if has_lock:
             release(store.locks, key, cached=stored)
     return response
+
+
+def _unless_client_has_it(request: HttpRequest, page: HttpResponse) -> HttpResponse:
+    """The page, or 304 for a browser that has it: the project's ConditionalGetMiddleware is further in."""
+    etag, modified = page.get("ETag"), parse_http_date_safe(page.get("Last-Modified", ""))
+    return get_conditional_response(request, etag, modified, page) if etag or modified else page
 
 
 def normalized_coding(request: HttpRequest, identity_only: bool) -> str:

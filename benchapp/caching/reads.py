@@ -39,6 +39,8 @@ HTMX |= {"hx-trigger", "hx-trigger-name"}
 # Read for the address of the page itself, for its coding, or to answer with 304: what is stored is the same.
 HARMLESS = BYPASSING | HTMX | {"host", "x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "frontproto"}
 HARMLESS |= {"accept-encoding", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "range"}
+# Of a body, with which nothing is stored.
+HARMLESS |= {"transfer-encoding"}
 # Ask for the host to check it, or to write the page's own address.
 HOST_CHECKED = ("benchapp.caching.", "django.http.", "django.middleware.")
 LOCAL = {"localhost", "127.0.0.1", "[::1]"}

@@ -80,6 +80,43 @@ def test_a_nonce_that_middleware_further_out_puts_into_the_policy_is_seen_in_the
     assert not layer.stores(GZipMiddleware(view), headers={"accept-encoding": "gzip"})
 
 
+def test_a_page_that_is_not_coded_as_it_says_is_not_stored_and_no_error(layer: Laid):
+    # Middleware that minifies pages may change the bytes of one that its view has compressed.
+    packed = gzip.compress(b"<p>page")
+    for body in (b"<p>page", packed[:-4], packed[:12] + b"\xff" + packed[13:]):
+        view = rendering({"Content-Encoding": "gzip"})
+
+        def changed(request: HttpRequest, view: View = view, body: bytes = body) -> HttpResponse:
+            page = view(request)
+            page.content = body
+            return page
+
+        answer = layer.over(changed)(RequestFactory().get("/posts/5/", headers={"accept-encoding": "gzip"}))
+        assert answer.status_code == 200 and MARK not in answer
+
+
+def test_a_page_that_was_asked_for_with_a_body_is_not_stored(layer: Laid):
+    def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(b"<p>" + request.body, HTML)
+
+    laid = layer.over(view)
+    for _ in range(2):
+        answer = laid(RequestFactory().generic("GET", "/posts/5/", b"poison"))
+        assert answer.content == b"<p>poison" and MARK not in answer
+    assert laid(RequestFactory().get("/posts/5/")).content == b"<p>"
+
+
+@pytest.mark.parametrize("name", ["site-middleware", "view-cache"])
+def test_a_browser_that_has_the_cached_page_gets_no_other_copy(laid: Callable, name: str):
+    modified = "Sat, 01 Nov 2025 10:00:00 GMT"
+    with laid(name) as layer:
+        view = layer.over(rendering({"ETag": '"a"', "Last-Modified": modified}))
+        conditions = ({}, {"if-none-match": '"a"'}, {"if-none-match": '"b"'}, {"if-modified-since": modified})
+        answers = [view(RequestFactory().get("/posts/5/", headers=condition)) for condition in conditions]
+    assert [answer.status_code for answer in answers] == [200, 304, 200, 304]
+    assert answers[2].content == answers[0].content
+
+
 def test_a_nonce_that_a_fragment_has_stored_is_said(laid: Callable, caplog):
     def over(nonce: str, policy: str) -> View:
         page = f"<p>{'words ' * 100}<script async nonce={nonce}></script>"
