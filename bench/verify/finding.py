@@ -16,9 +16,11 @@ UP_PORT = 8000
 # Cookies of accounts and tokens are long and random; they mean nothing once the accounts are removed.
 LONGEST_COOKIE = 24
 LONGEST_PATH = 100
+LONGEST_BODY = 200
 # What each form is sent with.
 USUAL = ("Content-Type", "Origin", "Referer")
 SECRET = ("authorization", "x-csrftoken")
+SECRET_FIELDS = ("token", "password")
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,9 @@ class Sent:
     method: str
     path: str | bytes
     headers: tuple[tuple[str, str], ...] = ()
-    has_body: bool = False
+    body: bytes | None = None
     host: str | None = ""
+    version: str = "1.1"
 
     def __str__(self) -> str:
         """The request in words, such as `GET /about/ with Accept-Encoding: gzip`."""
@@ -47,21 +50,42 @@ class Sent:
         return f"{self.method} {path}" + (f" with {said}" if said else "")
 
     @property
-    def command(self) -> str | None:
-        """The curl command; None when curl cannot send its bytes."""
-        path = self.path.decode("latin-1") if isinstance(self.path, bytes) else self.path
+    def command(self) -> str:
+        """The curl command, for a shell such as bash; it sends each byte of the path as it was sent."""
+        path = self.path.decode("utf-8", "surrogateescape") if isinstance(self.path, bytes) else self.path
         headers = [(name, _shown(name, value)) for name, value in self.headers]
         if self.host != "":
             headers.insert(0, ("Host", self.host or ""))
-        if not all(text.isascii() and text.isprintable() for text in (path, *(value for _, value in headers))):
-            return None
         words = ["curl", "-i", "--path-as-is", *(["-k"] if self.origin.startswith("https:") else [])]
+        words += ["--http1.0"] if self.version == "1.0" else []
         words += ["--head"] if self.method == "HEAD" else ["-X", self.method] if self.method != "GET" else []
         for name, value in headers:
             # curl leaves a header out that ends with a colon, and sends an empty one for a semicolon.
-            words += ["-H", f"{name}: {value}" if value else f"{name}{':' if self.host is None else ';'}"]
-        words += ["--data", "..."] if self.has_body else []
-        return shlex.join([*words, f"{self.origin}{path}"])
+            left_out = name == "Host" and self.host is None
+            words += ["-H", f"{name}: {value}" if value else f"{name}{':' if left_out else ';'}"]
+        # In an address curl would refuse some bytes, and take others for a pattern or a fragment.
+        plain = path.startswith("/") and re.fullmatch(r"[!-~]*", path) and not re.search(r"[][{}#]", path)
+        address = [f"{self.origin}{path}"] if plain else ["--request-target", path, f"{self.origin}/"]
+        return " ".join([*map(_quoted, words), *self._data(), *map(_quoted, address)])
+
+    def _data(self) -> list[str]:
+        """The words for the body: itself where it is short and has nothing secret, else one of its length."""
+        if self.body is None:
+            return []
+        text = self.body.decode("utf-8", "surrogateescape")
+        if any(word in text.lower() for word in SECRET_FIELDS):
+            return ["--data", "..."]
+        if len(text) > LONGEST_BODY:
+            return ["--data-binary", f"@<(head -c {len(self.body)} /dev/zero)"]
+        return ["--data-raw", _quoted(text)]
+
+
+def _quoted(word: str) -> str:
+    """A word for bash; bytes that cannot be printed are escaped."""
+    if word.isascii() and word.isprintable():
+        return shlex.quote(word)
+    raw = word.encode("utf-8", "surrogateescape")
+    return "$'" + "".join(chr(it) if 32 <= it < 127 and it not in b"'\\" else f"\\x{it:02x}" for it in raw) + "'"
 
 
 def _shown(name: str, value: str) -> str:

@@ -198,7 +198,7 @@ def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | N
     A target runs already. A deployment of ours is gone when its results are read, so `up --port 8000` serves it again,
     with the values of the clone that was asked.
     """
-    sent = next((finding.sent for finding in wrong if finding.sent and finding.sent.command), None)
+    sent = next((finding.sent for finding in wrong if finding.sent), None)
     request = sent.command if sent else None
     if sent is None or request is None or context.running is None:
         return request, None

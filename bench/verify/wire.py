@@ -271,7 +271,7 @@ class Connection:
         how  body, host and version: see build
         """
         headers = pairs(headers)
-        sent = Sent(self.target.origin, method, path, headers, how.get("body") is not None, how.get("host", ""))
+        sent = Sent(self.target.origin, method, path, headers, **how)
         try:
             self.send(build(self.target, method, path, headers, **how))
             return self.read(method, sent=sent)

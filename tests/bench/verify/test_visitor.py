@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import socket
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -78,19 +81,45 @@ def command(path, headers=(), **how) -> list[str]:
 
 def test_a_request_becomes_a_command():
     headers = [("Cookie", "sessionid=nobody"), ("X-Empty", "")]
-    assert command("/posts/../?a=b c", headers, host="evil.example") == [
+    assert command("/posts/../?a=b", headers, host="evil.example") == [
         *("curl", "-i", "--path-as-is", "-H", "Host: evil.example", "-H", "Cookie: sessionid=nobody", "-H", "X-Empty;"),
-        "http://127.0.0.1:8000/posts/../?a=b c",
+        "http://127.0.0.1:8000/posts/../?a=b",
     ]
-    assert command("/", host=None)[3:5] == ["-H", "Host:"]
+    assert command("/", [("X-Empty", "")], host=None)[3:7] == ["-H", "Host:", "-H", "X-Empty;"]
 
 
-def test_sessions_tokens_and_bodies_are_not_in_it():
-    words = command("/login/", [("Cookie", f"csrftoken={'s' * 32}; a=b")], method="POST", has_body=True)
+def test_sessions_tokens_and_bodies_with_secrets_are_not_in_it():
+    headers = [("Cookie", f"csrftoken={'s' * 32}; a=b")]
+    words = command("/login/", headers, method="POST", body=b"username=ann&password=x")
     assert words[3:] == [
         *("-X", "POST", "-H", "Cookie: csrftoken=...; a=b", "--data", "...", "http://127.0.0.1:8000/login/")
     ]
 
 
-def test_what_curl_cannot_send_has_no_command():
-    assert Sent("http://127.0.0.1:8000", "GET", b"/odd/\xff").command is None
+@pytest.mark.parametrize(
+    "path",
+    [b"/odd/\xff", b"/a b/", b"/?x[1]={a,b}", b"generation", b"/a#b", b"/a\x01'\\\t", "/caf\u00e9/".encode(), b"*"],
+)
+@pytest.mark.parametrize(
+    ("how", "asked"),
+    [
+        ({}, b""),
+        ({"version": "1.0"}, b""),
+        ({"method": "POST", "body": b"a='1'"}, b"a='1'"),
+        ({"method": "POST", "body": b"\0" * 3000}, b"\0" * 3000),
+    ],
+)
+def test_the_command_sends_the_very_bytes(path, how, asked):
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        server.settimeout(10)
+        sent = Sent(f"http://127.0.0.1:{server.getsockname()[1]}", path=path, **{"method": "GET", **how})
+        running = pool.submit(subprocess.run, ["bash", "-c", sent.command], capture_output=True, timeout=10)
+        with server.accept()[0] as client, client.makefile("rb") as request:
+            line = request.readline()
+            while request.readline().strip():
+                pass
+            body = request.read(len(asked))
+            client.sendall(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        assert running.result().returncode == 0
+    assert line == b"%s %s HTTP/%s\r\n" % (sent.method.encode(), path, sent.version.encode())
+    assert body == asked
