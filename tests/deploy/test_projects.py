@@ -115,6 +115,46 @@ urlpatterns = [
     path("kind/", kind),
 ]
 """
+API = """
+import re
+import secrets
+
+from django.http import HttpResponse, JsonResponse
+from django.urls import path
+
+
+def answered(request, status=200, **_):
+    return JsonResponse({"path": request.path}, status=status)
+
+
+def page(request):
+    return HttpResponse("<!doctype html><html><body><p>words</p></body></html>", headers={"ETag": '"a"'})
+
+
+def minified(get_response):
+    def middleware(request):
+        answer = get_response(request)
+        answer["Content-Security-Policy"] = f"script-src 'nonce-{secrets.token_hex(8)}'"
+        answer["X-Request-Id"] = secrets.token_hex(8)
+        if answer["Content-Type"].startswith("text/html") and not answer.streaming:
+            answer.content = re.sub(rb"\\s+", b" ", answer.content)
+        return answer
+    return middleware
+
+
+urlpatterns = [path("", answered), path("page/", page)]
+handler404 = lambda request, exception: answered(request, 404)
+handler500 = lambda request: answered(request, 500)
+"""
+API_SETTINGS = """
+INSTALLED_APPS = []
+MIDDLEWARE = ["django.middleware.http.ConditionalGetMiddleware", "api.urls.minified"]
+"""
+# Each fails on a server or layer that is wrong.
+API_CHECKS = (
+    *("content", "server-error", "head", "conditional", "kept-headers", "headers-kept", "codings"),
+    *("set-cookie", "personal-at-once", "cve-2014-0473"),
+)
 LAYERS = """
 [tool.benchapp]
 public = ["/"]
@@ -139,6 +179,20 @@ def test_fragments_of_its_own_are_stored_in_the_service_of_the_layer(fragments_p
             assert get(f"{running.url}/kind/").text == kind
             words = {get(f"{running.url}/").text for _ in range(20)}
             assert len(words) == 1 or layer == "none"
+
+
+def test_an_interface_with_middleware_of_its_own_and_without_sessions_is_right():
+    """JSON, headers that are new with each answer, an ETag for GET alone, and a minifier that changes all bytes."""
+    runnable("nginx-gunicorn", "site-middleware")
+    with made("api", '[tool.benchapp]\npublic = ["/", "/page/"]\n') as folder:
+        (folder / "api" / "urls.py").write_text(API)
+        with (folder / "api" / "settings.py").open("a") as settings:
+            settings.write(API_SETTINGS)
+        few = [word for name, value in FEW.items() for word in ("--set", f"{name}={value}")]
+        named = [word for name in API_CHECKS for word in ("--check", name)]
+        words = ["verify", "nginx-gunicorn", "--layer", "site-middleware", "--project", str(folder), *few, *named]
+        done = command("-m", "bench", *words, timeout_s=300)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_login_that_fails_is_one_line(project, monkeypatch):

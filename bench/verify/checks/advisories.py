@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.project.inspection import CSRF_COOKIE
 from bench.verify.check import Check, CheckFunction, check
-from bench.verify.checks.caching import own_cookies
+from bench.verify.checks.caching import own_cookies, require_tokens
 from bench.verify.checks.names import own_pages
 from bench.verify.context import Context
 from bench.verify.expect import names, status
@@ -37,6 +37,7 @@ def advisory(number: str) -> Callable[[CheckFunction], Check]:
 @advisory("2014-0473")
 def own_token(context: Context) -> Iterator[Finding]:
     """Cached anonymous pages could reveal CSRF tokens: each visitor of a page with a form gets their own token."""
+    require_tokens(context)
     path = answering(does=["token"], bare=True)
     visitors = [Visitor(context.target) for _ in range(3)]
     tokens = [visitor.token(path) for visitor in visitors]
