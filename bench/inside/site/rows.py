@@ -181,6 +181,13 @@ def _roll_back(author: Author) -> list[str]:
     return [written["name"], written["title"], written["comment"]]
 
 
+def _commit_late(author: Author) -> None:
+    """An edit; while the author's gate is closed it is not committed."""
+    with transaction.atomic():
+        _edit(author)
+        render_gate.wait_at(author.pk)
+
+
 def _delete(author: Author) -> None:
     with transaction.atomic():
         author.posts.get().delete()
@@ -204,6 +211,7 @@ WRITES: dict[str, Callable[[Author], list[str] | None]] = {
     "remove-silently": _remove_silently,
     "comment": _comment,
     "roll-back": _roll_back,
+    "commit-late": _commit_late,
     "delete": _delete,
     "remove": _remove,
 }

@@ -72,13 +72,15 @@ def login(context: Context) -> Iterator[Finding]:
 
 @check("own-name", stage=ACCOUNT)
 def own_name(context: Context) -> Iterator[Finding]:
-    """A logged-in visitor reads their own name where it stands, and no cache may share these answers."""
+    """A logged-in visitor reads their own name where it stands; no cache may share these answers, nor a browser show
+    them after a logout."""
     visitor, proof = context.signed_in(), context.site.proof(context.accounts.made[0])
     for path in context.site.proof_paths:
         answer = visitor.get(path)
         yield from context.judge(answer, has(proof), when="logged in")
-        if "cookie" not in answer.names("Vary") and not answer.names("Cache-Control") & {"private", "no-store"}:
-            yield answer.wrong("Vary: Cookie, or Cache-Control: private", given(answer, "Vary"))
+        said = answer.names("Cache-Control")
+        if "no-store" not in said and not {"private", "no-cache"} <= said:
+            yield answer.wrong("Cache-Control: private, no-cache", given(answer, "Cache-Control"))
 
 
 @check("no-foreign-name", stage=ACCOUNT)

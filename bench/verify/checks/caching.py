@@ -207,11 +207,12 @@ def nonce(context: Context) -> Iterator[Finding]:
 
 @check("partial-requests", require_probes)
 def partial_requests(context: Context) -> Iterator[Finding]:
-    """What a script asks for (htmx, XMLHttpRequest) is not cached as the page, nor is that the answer to a script.
+    """What a script asks for (htmx, XMLHttpRequest, CORS) is not cached as the page, nor is the page its answer.
 
     Nor is a page that shows a header of htmx, which anybody can send without HX-Request.
     """
-    for name, value in (("HX-Request", "true"), ("X-Requested-With", "XMLHttpRequest")):
+    scripts = {"HX-Request": "true", "X-Requested-With": "XMLHttpRequest", "Origin": "https://other.example"}
+    for name, value in scripts.items():
         path = answering(shows=[name])
         for _ in range(TIMES):
             yield from context.ask(path, shows(name, f"[{value}]"), headers={name: value})

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from bench.project.description import FILE
-from bench.verify import rows
+from bench.verify import page_parser, rows
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
 from bench.verify.crowd import GATE_S, NO_RACE, Clients, after_race, race
@@ -29,6 +29,7 @@ from bench.verify.in_process import as_in_process
 from bench.verify.rows import (
     PAUSE_S,
     SLACK_S,
+    Right,
     Row,
     Waiting,
     Writer,
@@ -39,6 +40,7 @@ from bench.verify.rows import (
     warm,
     wrong_pages,
 )
+from bench.verify.wire import Answer
 
 # The time to live of the clone, where nothing else ends a stale page.
 SHORT_TTL_S = 2
@@ -49,9 +51,10 @@ OWN_WRITES, READS = 8, 3
 # Requests before the described write, so that a layer caches the page as it is.
 WARM = 3
 
-ROLL_BACK = "roll-back"
+# Pages are requested before these end, too: a cache that is purged before the commit stores them as they were.
+IN_TRANSACTION = ROLL_BACK, COMMIT_LATE = "roll-back", "commit-late"
 # Twice each, for a cache may forget where it stored a page that was invalidated before.
-WRITES = ("comment", "edit", "edit", "update", "update", ROLL_BACK, "delete")
+WRITES = ("comment", "edit", "edit", "update", "update", ROLL_BACK, COMMIT_LATE, "delete")
 AUTHOR_WRITES = ("rename", "remove")
 UNSIGNALLED = "update-silently"
 # Writes in the database's own shell. A page that becomes 404 gives a cache nothing to store in place of the stale one.
@@ -72,9 +75,10 @@ def require_invalidation(context: Context, described: bool = False) -> None:
 
 @check("told-of-writes")
 def writes(context: Context) -> Iterator[Finding]:
-    """A comment, an edit, a bulk update and a deletion invalidate every page that shows the row; no page ever shows a
-    write that is rolled back."""
+    """A comment, an edit, a bulk update and a deletion invalidate every page that shows the row, and a new row those
+    after the first of its list; no page ever shows a write that is rolled back."""
     yield from _invalidated_by(context, WRITES)
+    yield from _moved_on(context, f"{context.site.url('section')}page/2/")
 
 
 @check("told-of-authors", thorough=True)
@@ -143,22 +147,39 @@ def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]
         warm(context, expected_pages(context, row, None))
         waited: list[Waiting] = []
         for what in kinds:
-            new, wrong = _rolled_back(context, writer, row) if what == ROLL_BACK else (writer.write(row, what), [])
+            open_long = what in IN_TRANSACTION
+            new, wrong = _while_open(context, writer, row, what) if open_long else (writer.write(row, what), [])
             yield from wrong
             waited += settle(context, waiting(context, new, row, rows.INVALIDATED_S, what))
             row = new
         yield from _found(waited)
 
 
-def _rolled_back(context: Context, writer: Writer, row: Row) -> tuple[Row, list[Mismatch]]:
-    """Roll a write back and request all pages during its transaction and after it: the row, and where it showed.
+def _moved_on(context: Context, path: str) -> Iterator[Finding]:
+    """What is wrong unless a page of a list names other rows once there is a new one before them."""
+
+    def links(answer: Answer) -> list[str]:
+        return page_parser.Page(answer.text).links
+
+    before = repeat(context, path, WARM)[-1]
+    with new_rows(context):
+        deadline = time.monotonic() + rows.INVALIDATED_S
+        now = links(context.get(path, context.bypass))
+        while links(answer := context.get(path)) != now and time.monotonic() < deadline:
+            time.sleep(PAUSE_S)
+    if before.status == 200 and links(answer) != now:
+        yield answer.wrong("the rows that a new one moved there", "those from before it", f"GET {path} after a write")
+
+
+def _while_open(context: Context, writer: Writer, row: Row, what: str) -> tuple[Row, list[Mismatch]]:
+    """Do a write and request all pages during its transaction and after it: the row, and where it showed in vain.
 
     The gate may answer late, from the very worker that is writing: then the pages are requested only after it.
     """
     paths = [right.path for right in expected_pages(context, row, None)]
     writer.gate(row, "close")
     with ThreadPoolExecutor(1) as pool:
-        writing = pool.submit(writer.write, row, ROLL_BACK)
+        writing = pool.submit(writer.write, row, what)
         deadline = time.monotonic() + GATE_S
         while not writing.done() and not writer.gate(row, "look") and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
@@ -190,7 +211,7 @@ def slow_rendering(context: Context) -> Iterator[Finding]:
 @check("time-to-live", thorough=True)
 def time_to_live(context: Context) -> Iterator[Finding]:
     """No page is older than the time to live, with and without invalidation, whatever is written meanwhile. That
-    includes pages of rows deleted without a signal, which become 404.
+    includes pages of rows deleted without a signal, which become 404, and those that nobody requests meanwhile.
 
     It asks a clone of the deployment with a time to live of 2 s.
     """
@@ -205,9 +226,11 @@ def time_to_live(context: Context) -> Iterator[Finding]:
         return
     # Authors last: the home page names only the newest six.
     kinds = SILENT_WRITES if invalidates else (*WRITES, *AUTHOR_WRITES)
-    with new_rows(context, len(kinds) + 1) as (writer, [*made, raced]):
-        for row in made:
+    with new_rows(context, len(kinds) + 2) as (writer, [*made, unasked, raced]):
+        for row in (*made, unasked):
             warm(context, expected_pages(context, row, None))
+        own_pages = _own_pages(context, writer.write(unasked, UNSIGNALLED), unasked)
+        written = time.monotonic()
         waited: list[Waiting] = []
         raced_page = race(context, writer, raced, UNSIGNALLED if invalidates else "edit")
         for what, row in zip(kinds, made, strict=True):
@@ -220,8 +243,18 @@ def time_to_live(context: Context) -> Iterator[Finding]:
             if item.right.path == context.site.url("home"):
                 item.right = replace(item.right, wanted=(last, *item.right.wanted[1:]))
         settle(context, waited, stale_until_expired=True)
+        # A cache may answer the first visitor after a long while with what it has.
+        time.sleep(max(0, written + bound_s - time.monotonic()))
+        for right in own_pages:
+            if not right.met(answer := context.get(right.path)):
+                yield right.wrong(answer, f"{bound_s:g} s after a write, by the first visitor since")
         yield Figure("time_to_live_s", SHORT_TTL_S)
         yield from _found(waited, "old")
+
+
+def _own_pages(context: Context, row: Row, old: Row) -> list[Right]:
+    """What the pages must show that are of this row alone."""
+    return [right for right in expected_pages(context, row, old) if right.path in (row.author_page, row.post_page)]
 
 
 def _found(waited: list[Waiting], name: str = "fresh") -> Iterator[Finding]:

@@ -74,6 +74,7 @@ ANSWERED: dict[str, Rule] = {
     "query": lambda asked: not asked.query,
     "authorization": lambda asked: not asked.header("authorization"),
     "script": lambda asked: not (asked.header("hx-request") or asked.header("x-requested-with")),
+    "origin": lambda asked: not asked.header("origin"),
     "session": lambda asked: "sessionid" not in asked.header("cookie"),
 }
 STORED: dict[str, Rule] = {
@@ -107,6 +108,7 @@ RULES: dict[str, Rule] = {
     "fresh": lambda age_s, ttl_s: age_s <= ttl_s,
     "gone": lambda answer, stored: answer,
     "invalidates": lambda asked: not asked.path.endswith(SILENT),
+    "early": lambda asked: False,
     "stale": lambda key: True,
     "file-name": lambda key: f"{abs(hash(key))}",
     "temporary": lambda body: body,
@@ -133,8 +135,11 @@ class Cache:
     def respond(self, asked: Asked, render: Callable[[], Answer]) -> Answer:
         """The cached page, or the rendered one, which is stored where that is allowed."""
         if not all(self.rules[name](asked) for name in ANSWERED) or asked.path.startswith(NEVER_CACHED):
+            told = asked.method == "POST" and asked.path.startswith(WRITES) and self.rules["invalidates"](asked)
+            if early := told and self.rules["early"](asked):
+                self.purge()
             answer = render()
-            if asked.method == "POST" and asked.path.startswith(WRITES) and self.rules["invalidates"](asked):
+            if told and not early:
                 self.purge()
             return answer
         key = self.rules["key"](asked)
