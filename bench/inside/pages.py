@@ -50,14 +50,16 @@ def account_name(request: HttpRequest) -> str:
 
 
 def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = USUAL) -> HttpResponse:
-    """A page that shows its request: the method, path and query, and of `user`, `session`, `cookie NAME` and names of
-    headers those that it is to show."""
+    """A page that shows its request: the method, path and query, and of `user`, `session`, `body`, `cookie NAME` and
+    names of headers those that it is to show."""
     lines = [("method", request.method), ("path", request.path), ("query", request.META.get("QUERY_STRING", ""))]
     for name in shows:
         if name == "user":
             value = account_name(request)
         elif name == "session":
             value = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "nobody")
+        elif name == "body":
+            value = request.body.decode("utf-8", "replace")
         elif name.startswith("cookie "):
             value = request.COOKIES.get(name.removeprefix("cookie "), "none")
         else:

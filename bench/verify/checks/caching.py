@@ -10,6 +10,7 @@ from itertools import chain
 from bench.verify import wire
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
+from bench.verify.expect import status
 from bench.verify.finding import Finding, NotTried
 from bench.verify.hits import (
     MAX_TRIES,
@@ -238,7 +239,8 @@ def read_cookies(context: Context) -> Iterator[Finding]:
 
 @check("other-methods", require_probes)
 def other_methods(context: Context) -> Iterator[Finding]:
-    """Each POST, PUT and DELETE reaches the application; GET gets no cached answer of theirs, nor the reverse."""
+    """Each POST, PUT and DELETE reaches the application; GET gets no cached answer of theirs, nor the reverse, nor what
+    was rendered for a GET with a body."""
     for method in ("POST", "PUT", "DELETE"):
         path = new_path("form")
         sent = repeat(context, path, method=method, body=b"a=1")
@@ -248,6 +250,10 @@ def other_methods(context: Context) -> Iterator[Finding]:
         for expected, answers in ((method, sent), ("GET", read)):
             for answer in answers:
                 yield from context.judge(answer, shows("method", expected))
+    path = answering(shows=["body"])
+    for _ in range(TIMES):
+        yield from context.ask(path, status(200), method="GET", body=b"of another", when="with a body")
+        yield from context.ask(path, shows("body", ""), when="after one with a body")
 
 
 @check("streaming", require_probes)

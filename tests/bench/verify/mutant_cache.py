@@ -79,6 +79,7 @@ ANSWERED: dict[str, Rule] = {
 }
 STORED: dict[str, Rule] = {
     "stored-method": lambda asked, answer: asked.method == "GET",
+    "stored-body": lambda asked, answer: not asked.body,
     "stored-port": lambda asked, answer: asked.header("host").endswith(f":{asked.port}"),
     "stored-authorization": lambda asked, answer: not asked.header("authorization"),
     "stored-script": lambda asked, answer: not asked.header("hx-target"),
@@ -108,6 +109,7 @@ RULES: dict[str, Rule] = {
     "fresh": lambda age_s, ttl_s: age_s <= ttl_s,
     "gone": lambda answer, stored: answer,
     "invalidates": lambda asked: not asked.path.endswith(SILENT),
+    "old": lambda age_s: True,
     "early": lambda asked: False,
     "stale": lambda key: True,
     "file-name": lambda key: f"{abs(hash(key))}",
@@ -183,6 +185,7 @@ class Cache:
     def purge(self) -> None:
         """Remove the pages that a write made stale: all of them."""
         self.generation += 1
-        stale = {key for key in self.pages if self.rules["stale"](key)}
+        now = time.monotonic()
+        stale = {key for key, (_, at) in self.pages.items() if self.rules["stale"](key) and self.rules["old"](now - at)}
         self.purged |= {key: self.pages[key] for key in stale}
         self.pages = {key: page for key, page in self.pages.items() if key not in stale}

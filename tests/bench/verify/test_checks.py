@@ -91,6 +91,7 @@ NOTICED = {
         "not-told second-not-told told-before-commit forgets-home forgets-later-pages updates-not-told "
         "shows-rolled-back rows-unanswered"
     ),
+    "told-of-old-pages": "not-told old-not-told",
     "told-of-authors": "not-told forgets-posts",
     "told-of-commands": "commands-not-told",
     "told-of-deploys": "commands-not-told",
@@ -119,7 +120,7 @@ NOTICED = {
     "nonce": "keeps-nonces keeps-nonces-in-tags",
     "partial-requests": "keeps-pieces keeps-made-up keeps-origins",
     "read-cookies": "kept-coded",
-    "other-methods": "keeps-posts",
+    "other-methods": "keeps-posts keeps-bodies",
     "streaming": "keeps-streams",
     "broken-off": "keeps-broken",
     "shared-cache": "keeps-nothing not-told",
@@ -166,7 +167,7 @@ RIGHT = ("", "closes", "closes-silently", "refuses-chunks", "absolute")
 SMALLER = (
     (resources, {"CLIENTS": 8}),
     (connections, {"LEFT_S": 0.1}),
-    (freshness, {"OWN_WRITES": 2, "SHORT_TTL_S": 0.4}),
+    (freshness, {"OWN_WRITES": 2, "SHORT_TTL_S": 0.4, "OLD_TTL_S": 1.2}),
     (stampede, {"VERY_SLOW_MS": 300, "MANY_CLIENTS": 12, "UNCACHEABLE_CLIENTS": 6}),
     (files, {"CLIENTS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.4, "WAITING": 6}),
     (store, {"LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1, "NEW_PAGES": 1}),
