@@ -48,6 +48,11 @@ PLAIN = ("", "django.db.backends.dummy", "django.db.backends.sqlite3", "django.d
 KINDS = ("postg", "psql", "mysql", "oracle", "mssql", "sqlite", "spatialite")
 
 
+# The name of the database of commands that need no rows; and where nothing answers.
+NO_ROWS = ":memory:"
+NOWHERE = {"HOST": "127.0.0.1", "PORT": "1", "OPTIONS": {}}
+
+
 def kind(engine):
     """What an engine has in common with those that speak to the same program: PostGIS is a `postg`."""
     found = next((name for name in KINDS if name in engine), engine)
@@ -57,13 +62,16 @@ def kind(engine):
 def database(settings, found):
     """A database that was named, with the engine and all that the settings say of theirs where it is of that kind.
 
-    Raises ValueError for another kind, unless both are plain.
+    Where no rows are needed, another kind than a plain one stays what its models need, but reaches no server. Raises
+    ValueError for another kind, unless both are plain.
     """
     engine = settings.get("ENGINE", "")
     if engine and kind(engine) == kind(found["ENGINE"]):
         options = {**settings.get("OPTIONS", {}), **found.get("OPTIONS", {})}
         return {**settings, **found, "ENGINE": engine, "OPTIONS": options}
     if engine not in PLAIN:
+        if found["NAME"] == NO_ROWS:
+            return {**settings, **NOWHERE}
         raise ValueError("the project's database is " + engine + ", which " + found["ENGINE"] + " cannot replace")
     return found
 

@@ -88,6 +88,14 @@ def test_databases_and_hosts_are_those_of_the_environment(laid_over):
     assert not any("static_files" in name for name in found["MIDDLEWARE"])
 
 
+@pytest.mark.parametrize("engine", ["django.contrib.gis.db.backends.postgis", "django.db.backends.mysql"])
+def test_a_command_that_needs_no_rows_keeps_the_engine_and_reaches_no_server(laid_over, engine):
+    theirs = {"ENGINE": engine, "NAME": "shop", "HOST": "live.example", "OPTIONS": {"read_default_file": "/etc/my.cnf"}}
+    more = f"DATABASES = {{'default': {theirs}}}\n"
+    default = laid_over(more=more, BENCHAPP_DATABASE_URL="sqlite:///:memory:")["DATABASES"]["default"]
+    assert (default["ENGINE"], default["HOST"], default["PORT"], default["OPTIONS"]) == (engine, "127.0.0.1", "1", {})
+
+
 def test_logs_and_file_caches_go_elsewhere_where_it_is_tried_alone(laid_over, tmp_path):
     found = laid_over(more=FILES, BENCHAPP_FILES="/tmp/ours")
     assert found["LOGGING"]["handlers"]["mine"] == {"class": "logging.FileHandler", "filename": "/tmp/ours/mine.log"}
