@@ -21,18 +21,20 @@ def main():
     output, here = Path(sys.argv[1]), Path.cwd()
 
     def chosen(*_):
-        found = {name: os.environ[name] for name in NAMES if name in os.environ}
+        # With the variables that it read from a file, as of python-dotenv.
+        found = {name: value for name, value in os.environ.items() if name in NAMES or name not in given}
         # What manage.py has put on the path of modules, relative to it: a `src`, or a folder of apps.
         added = [Path(folder) for folder in sys.path if Path(folder) not in before]
         found["PYTHONPATH"] = ":".join(str(folder.relative_to(here)) for folder in added if here in folder.parents)
         output.write_text(json.dumps(found), "utf-8")
         raise SystemExit
 
-    management.execute_from_command_line = chosen
+    # What its execute_from_command_line calls, too.
+    management.ManagementUtility.execute = chosen
     # As for each of its commands: some manage.py have other settings for `test`.
     sys.argv = [str(here / "manage.py"), "check"]
     sys.path[0] = str(here)
-    before = {here, *map(Path, sys.path)}
+    before, given = {here, *map(Path, sys.path)}, set(os.environ)
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 

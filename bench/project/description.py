@@ -24,6 +24,8 @@ from bench.project import run_command
 FILE = "pyproject.toml"
 # Where a project's virtual environment usually is.
 ENVIRONMENTS = (".venv", "venv", "env")
+# What a release needs, too, of what manage.py sets: the rest may be secret.
+FOUND = ("DJANGO_CONFIGURATION", "PYTHONPATH")
 # Where the interpreter, `{}`, lacks a package.
 OTHER_PYTHON = (
     f'install it there, or name the interpreter that has it: python = "..." in [tool.benchapp] of {FILE}; '
@@ -221,7 +223,7 @@ class Project(msgspec.Struct, frozen=True):
     folder    where its manage.py is
     settings  its settings module
     python    the interpreter that has its packages
-    env       the variables of its `env_file`, and `found`
+    env       the variables of its `env_file`, those that its manage.py reads from a file, and `found`
     described the file that has its description; paths there are relative to that file's folder
     found     variables that its manage.py sets: the class of its settings, and folders of its modules, relative to it
     """
@@ -265,11 +267,12 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
     words, described = said(folder, describe)
     python = python or _python(folder, words, described)
     env = _variables(words, described)
-    found = {} if words.settings else _chosen(folder, python, env)
-    settings = words.settings or found.pop("DJANGO_SETTINGS_MODULE")
+    set_there = {} if words.settings else _chosen(folder, python, env)
+    settings = words.settings or set_there.pop("DJANGO_SETTINGS_MODULE")
+    found = {name: set_there.pop(name) for name in FOUND if name in set_there}
     if "PYTHONPATH" not in {**env, **found} and (below := _folder_of(folder, settings)):
         found["PYTHONPATH"] = below
-    return Project(folder, words, settings, python, {**found, **env}, described, found)
+    return Project(folder, words, settings, python, {**set_there, **found, **env}, described, found)
 
 
 def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
@@ -352,7 +355,7 @@ def _variables(words: Description, described: Path) -> dict[str, str]:
         ) from None
     found = {}
     for binding in dotenv.parser.parse_stream(io.StringIO(text)):
-        if binding.error or (binding.key and binding.value is None):
+        if binding.error or (binding.key and binding.value is None) or "\0" in (binding.value or ""):
             raise BenchError(f"{path}:{binding.original.line}: not NAME=value; correct the line")
         if binding.key:
             found[binding.key] = binding.value or ""

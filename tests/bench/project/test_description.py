@@ -147,7 +147,7 @@ def test_a_description_that_may_not_be_read_is_one_line(folder, monkeypatch):
 
 def test_a_line_of_the_environment_file_that_sets_nothing_is_named(folder):
     write(folder, 'env_file = ".env"')
-    for text in ("A=1\nnonsense\n", "A='1'\nB='2' 3\n", 'A="1"\nB="2\n'):
+    for text in ("A=1\nnonsense\n", "A='1'\nB='2' 3\n", 'A="1"\nB="2\n', "A=1\nB=2\0\n"):
         (folder / ".env").write_text(text)
         with pytest.raises(BenchError, match=r"\.env:2: not NAME=value; correct the line"):
             description.read(folder)
@@ -187,6 +187,17 @@ def test_what_manage_py_sets_beside_the_settings_is_taken_over(folder):
     project = description.read(folder)
     assert project.found == {"DJANGO_CONFIGURATION": "live", "PYTHONPATH": "src"}
     assert project.env == {"SHOP": "live", **project.found}
+
+
+def test_variables_that_manage_py_reads_from_a_file_are_no_release_s(folder):
+    load = 'import os\nos.environ["SHOP_KEY"] = "secret"\n'
+    utility = "management import ManagementUtility\n"
+    begun = MANAGE.replace("management import execute_from_command_line\n", utility)
+    begun = begun.replace("execute_from_command_line(sys.argv)", "ManagementUtility(sys.argv).execute()")
+    (folder / "manage.py").write_text(load + begun)
+    write(folder)
+    project = description.read(folder)
+    assert (project.env, project.found) == ({"SHOP_KEY": "secret"}, {})
 
 
 def test_this_repository_describes_its_own_project():
