@@ -76,7 +76,7 @@ def _database(args: argparse.Namespace, printer: Printer) -> contextlib.Abstract
 def _print(project: Project, facts: Facts, advice: list[Finding]) -> None:
     served = ", ".join(f"{kind} {name}" for kind, name in facts.application.items()) or "no application"
     say(f"{project.folder}: settings {project.settings}, Django {facts.django} on Python {facts.python}, {served}")
-    say(f"database: {', '.join(engine.rpartition('.')[2] for engine in facts.databases.values())}")
+    say(f"database: {', '.join(engine.rpartition('.')[2] for engine in facts.databases.values()) or 'none'}")
     for page in facts.pages:
         say(f"GET {page.path}: status {page.status}, {page.queries} database queries, Vary: {page.vary or 'nothing'}")
     for item in advice:

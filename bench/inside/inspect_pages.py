@@ -36,7 +36,7 @@ def page(path, settings, aliases):
     with contextlib.ExitStack() as stack:
         for alias in aliases:
             stack.enter_context(rolled_back(transaction, alias))
-        queries = stack.enter_context(CaptureQueriesContext(connections["default"]))
+        queries = stack.enter_context(CaptureQueriesContext(connections["default"])) if aliases else ()
         found = stack.enter_context(causes())
         answer = client.get(path, secure=bool(settings.SECURE_SSL_REDIRECT))
         if getattr(answer, "streaming", False):
@@ -53,7 +53,7 @@ def page(path, settings, aliases):
         "cookies": sorted(answer.cookies),
         "session_read": bool(getattr(session, "accessed", False)),
         "session_written": bool(getattr(session, "modified", False)),
-        "queries": len(queries.captured_queries),
+        "queries": len(queries),
         "causes": {name: cause for name, cause in found.items() if cause},
         "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
     }

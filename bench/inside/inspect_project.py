@@ -22,7 +22,7 @@ from urllib.parse import quote, urlencode
 
 from error_words import in_a_line, in_words, where
 from inspect_pages import page, usable_databases
-from inspect_running import has_view, not_waited_for, running
+from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 
 # What is laid over settings where they are served.
 SERVING = Path(__file__).parents[2] / "benchapp" / "serving"
@@ -71,6 +71,8 @@ def inspect(question, folder):
             settings.DATABASES["default"] = below.database(settings.DATABASES.get("default", {}), question["database"])
         not_waited_for(settings.DATABASES)
         lines = lines_of_settings(settings)
+        # Django asks for it when it is first used.
+        _ = settings.SECRET_KEY
         django.setup()
     except Exception as error:
         raise Problem("settings", error) from None
@@ -90,7 +92,8 @@ def inspect(question, folder):
     link_media(settings, folder)
     paths = list(dict.fromkeys([*question["paths"], *plain_paths(facts["urls"], of_tools)[: question["patterns"]]]))
     aliases = usable_databases() if not facts["database_error"] else []
-    facts["pages"] = [page(path, settings, aliases) for path in paths] if aliases else []
+    looked_at = aliases or not facts["databases"]
+    facts["pages"] = [page(path, settings, aliases) for path in paths] if looked_at else []
     return facts
 
 
@@ -125,7 +128,7 @@ def lines_of_settings(settings):
 
 def from_settings(settings, version):
     """What the settings say."""
-    engines = {alias: database["ENGINE"] for alias, database in settings.DATABASES.items()}
+    engines = {alias: it["ENGINE"] for alias, it in settings.DATABASES.items() if it["ENGINE"] != NO_DATABASE}
     return {
         "python": platform.python_version(),
         "django": version,

@@ -16,6 +16,8 @@ ANSWER_S = 3
 # The storages by their older names, in Django 4.2.
 OLDER = {"staticfiles": "STATICFILES_STORAGE", "default": "DEFAULT_FILE_STORAGE"}
 KEY = "benchapp-doctor"
+# The engine where DATABASES is empty.
+NO_DATABASE = "django.db.backends.dummy"
 IN_PROCESS = ("LocMemCache", "DummyCache", "FileBasedCache")
 LINTED = re.compile(r"\((\w+), (\w+)\)\.\.\. (ERR|WARNING)")
 
@@ -67,6 +69,8 @@ def migrations_left():
     from django.db import DEFAULT_DB_ALIAS, connections
     from django.db.migrations.executor import MigrationExecutor
 
+    if connections[DEFAULT_DB_ALIAS].settings_dict["ENGINE"] == NO_DATABASE:
+        return 0, None
     try:
         executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS])
         return len(executor.migration_plan(executor.loader.graph.leaf_nodes())), None

@@ -16,6 +16,13 @@ from bench.project import run_command
 from bench.project.description import FILE, OTHER_PYTHON, Project
 
 SCRIPT = "inspect_project.py"
+# How Django says that the package of a database is missing.
+NO_DRIVER = re.compile(r"ImproperlyConfigured: (Error loading |'.*' isn't an available database backend)")
+# By what cannot be imported.
+OR_ELSE = {
+    "settings": f", or settings in [tool.benchapp] of {FILE}",
+    "application": f', or name another: wsgi = "..." or asgi = "..." in [tool.benchapp] of {FILE}',
+}
 # What Django calls them where a project sets no other names.
 SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"
 
@@ -210,14 +217,14 @@ def _words(project: Project, stage: str, error: str, where: str | None) -> str:
     missing = re.fullmatch(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", error)
     # Libraries that read variables of the environment say in words of their own that one is missing.
     says_variable = "environment" in error or "must not be empty" in error
-    if missing and missing[1] not in own:
+    if (missing and missing[1] not in own) or NO_DRIVER.search(error):
         remedy = OTHER_PYTHON.format(project.python)
     elif error.startswith(("KeyError", "UndefinedValueError")) or (
         error.startswith("ImproperlyConfigured") and says_variable
     ):
         remedy = f'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of {FILE}'
     else:
-        remedy = f"correct it, or {what.split()[0]} in [tool.benchapp] of {FILE}"
+        remedy = f"correct it{OR_ELSE.get(what.split()[0], '')}"
     return f"{project.folder}: {what} cannot be imported: {error}{at}; {remedy}"
 
 

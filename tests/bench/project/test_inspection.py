@@ -180,10 +180,13 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
             "; write the variable into a file, and name it: env_file",
         ),
         ("import os\nos.environ['SHOP_KEY']", "settings shop.settings cannot be imported: KeyError: 'SHOP_KEY' (shop/"),
+        ("SECRET_KEY = ''", "SECRET_KEY setting must not be empty.; write the variable into a file, and name it: env_f"),
         ("import nonsense", "ModuleNotFoundError: No module named 'nonsense' (shop/settings.py:"),
         ("import nonsense.x", "; install it there, or name the interpreter that has it: python = "),
         ("import shop.nonsense", "; correct it, or settings in [tool.benchapp]"),
         ("WSGI_APPLICATION = 'shop'", "application shop cannot be imported: ValueError: "),
+        ("WSGI_APPLICATION = 'shop.wsgi.x'", "; correct it, or name another: wsgi = "),
+        ("DATABASES['default']['ENGINE'] = 'django.db.backends.mysql'", "; install it there, or name the interpreter"),
         ("WSGI_APPLICATION = 'shop.wsgi.app'", "application shop.wsgi.app cannot be imported: AttributeError"),
         ("ROOT_URLCONF = 'shop.nowhere'", "urls cannot be imported: ModuleNotFoundError"),
     ],
@@ -238,6 +241,13 @@ def test_pages_are_asked_for_as_they_are_served(new_project):
     assert (facts.debug, facts.allowed_hosts, facts.static_hashed) == (True, (), True)
     assert facts.media_root == str(folder / "media")
     assert [(path.name, path.read_text()) for path in (folder / "media" / "old").iterdir()] == [("there", "x" * 200)]
+
+
+def test_a_project_without_a_database_is_looked_at(new_project):
+    without = "DATABASES, MIDDLEWARE, INSTALLED_APPS = {}, [], ['django.contrib.staticfiles']"
+    found = inspection.inspect(description.read(new_project(without)))
+    assert (found.databases, found.database_error, found.migrations_left) == ({}, None, 0)
+    assert [(page.path, page.status, page.queries) for page in found.pages] == [("/", 200, 0)]
 
 
 def test_an_interpreter_without_django_is_named(new_project, tmp_path):
