@@ -7,11 +7,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 # A parameter is secret by a word of its name: `access_token`, `X-Amz-Signature`, but not `author`.
 SECRET_WORD = re.compile(
-    r"tokens?|passw(or)?d|passphrase|pwd|secret|session(id|key)?|sid|sig|signature|(api|access)key|credentials?|o?auth"
+    r"tokens?|passw(or)?d|passphrase|passcode|pwd?|secret|session(id|key)?|s(ess)?id|sig|signature|hmac|(api|access)key|credentials?|o?auth"
     r"|authorization|bearer|jwt|t?otp|csrf|e?mail|saml(response)?|ticket"
 )
 # Or by how it ends where words are not divided.
-ENDINGS = ("token", "password", "passwd", "secret", "signature", "apikey", "sessionid", "email")
+ENDINGS = ("token", "password", "passwd", "secret", "signature", "apikey", "sessionid", "sessid", "email")
 # These alone, or beside one of the others, as in `reset_code`; a `country_code` is none.
 VAGUE_WORD = re.compile("code|key|hash|pass|pin")
 BESIDE = re.compile("reset|verify|verification|confirm|confirmation|activat(e|ion)|access|invite|login|private|api")
@@ -20,6 +20,8 @@ BEFORE_SECRETS = re.compile(
     "token|reset|verify|verification|confirm|confirmation|activat(e|ion)|invite|invitation|magic|unsubscribe|unlock"
 )
 JWT = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*")
+# What Django signs with the time: https://docs.djangoproject.com/en/stable/topics/signing/
+SIGNED = re.compile(r":[A-Za-z0-9]{6}:[\w-]{27,}")
 # But neither a handle (`@jane@social.example`), nor an image for fine screens (`logo@2x.png`).
 EMAIL = re.compile(r"(?<![\w@.+-])[\w.+-]+@(?!\dx\.)[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}")
 # Long and random: letters and digits change often. Slugs and dates do not.
@@ -68,7 +70,7 @@ def _in_path(segments: list[str]) -> bool:
 
 
 def _is_secret(value: str, *, may_be_random: bool) -> bool:
-    if JWT.search(value) or EMAIL.search(value):
+    if JWT.search(value) or SIGNED.search(value) or EMAIL.search(value):
         return True
     found = [] if may_be_random else RANDOM.findall(value)
     return any(len(CHANGES.findall(run)) >= RANDOM_CHANGES for run in found)

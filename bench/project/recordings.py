@@ -44,8 +44,12 @@ _REQUEST = re.compile(
 _CTIME = re.compile(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")
 _BARE_REQUEST = re.compile(r"\] (?P<method>[A-Z]+) (?P<target>.*?) => generated .*? \(\S+ (?P<status>\d{3})\)")
 _STATUS_BEFORE = re.compile(r" (\d{3}) ")
-# `www.example.com:443 192.0.2.1 - - [...]`, as logs of several sites begin.
-_VIRTUAL_HOST = re.compile(r"(?:^|\s)(?=[^\s:]*[a-z])([a-z0-9.-]+)(?::\d+)? [\da-f]*[.:][\da-f.:]+ ", re.I)
+# `www.example.com:443 192.0.2.1 - - [...]`, as logs of several sites begin, or `192.0.2.1 www.example.com - [...]`.
+_VIRTUAL_HOST = re.compile(
+    r"(?:^|\s)(?=[^\s:]*[a-z])([a-z0-9.-]+)(?::\d+)? [\da-f]*[.:][\da-f.:]+ "
+    r"|^[\da-f]*[.:][\da-f.:]+ ((?=[^\s:]*[a-z])[a-z0-9-]+\.[a-z0-9.-]+)(?::\d+)? ",
+    re.I,
+)
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.))")
 # What lines of JSON call a value, in small letters, by several servers and what collects their logs.
 _NAMES = {
@@ -109,7 +113,7 @@ def har(path: Path) -> Recording:
         content = file.read()
     try:
         entries = list(json.loads(content.decode(json.detect_encoding(content), "replace"))["log"]["entries"])
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise BenchError(f"{path}: no HAR file: {type(error).__name__}: {error}; save one in a browser") from None
     return _recording(path, map(_of_har, entries), "entries that cannot be read")
 
@@ -125,7 +129,7 @@ def _of_har(entry: Any) -> _Request | None:
         if url.scheme not in ("http", "https"):
             return _Request(begun, method, NO_SITE, "/", status)
         return _Request(begun, method, _host(url), _path(url), status)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return None
 
 
@@ -141,7 +145,7 @@ def _of_line(line: str) -> _Request | None:
     """The request of a line; None where it cannot be read."""
     try:
         return _of_json(json.loads(line)) if line.startswith("{") else _of_text(line)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
@@ -187,7 +191,7 @@ def _of_text(line: str) -> _Request | None:
     begun = _time(time[0])
     url = _target(_unescaped(request["target"]))
     named = _VIRTUAL_HOST.search(line, 0, time.start())
-    host = _host(url) or (named[1].lower() if named else "")
+    host = _host(url) or (str(named[1] or named[2]).lower() if named else "")
     return _Request(begun, request["method"], host, _path(url), int(status))
 
 
@@ -268,5 +272,8 @@ def _opened(path: Path) -> Iterator[io.BufferedIOBase]:
             file.seek(0)
             yield gzip.GzipFile(fileobj=file) if packed else file
     except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BenchError(f"{path}: {reason}; correct its name or rights in [tool.benchapp.workloads]") from None
+        if reason := getattr(error, "strerror", None):
+            remedy = "correct its name or rights in [tool.benchapp.workloads]"
+        else:
+            reason, remedy = str(error), "it is damaged or not yet whole: copy it again, or unpack what there is"
+        raise BenchError(f"{path}: {reason}; {remedy}") from None

@@ -24,6 +24,7 @@ FORMATS = {
     "haproxy's own": "haproxy[9]: 10.0.1.2:33317 [06/Feb/2026:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750"
     ' - - ---- 1/1/1/1/0 0/0 {{1wt.eu}} {{}} "{}"',
     "virtual hosts": f'www.example.com:443 {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
+    "host after address": f'203.0.113.7 www.example.com - {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
     "an AWS balancer": "https 2026-11-22T12:00:01.186641Z app/lb/50dc 192.0.2.1:2817 10.0.0.1:80 0.08 0.04 0.03 200 200"
     ' 0 57 "{}" "curl/7.46.0" ECDHE TLSv1.2',
     "uWSGI's own": "[pid: 81|app: 0|req: 7/9] 192.0.2.1 (jane) {{36 vars in 611 bytes}} [Thu Nov  5 12:00:01 2026] {}"
@@ -81,6 +82,7 @@ def test_odd_entries_of_a_har_file_are_left_out_with_a_count(tmp_path):
         entry("https://a.example/", status=None),
         entry("https://a.example/", status=""),
         entry("https://a.example/", status=-1),
+        entry("https://a.example/", status=float("inf")),
         {**good, "startedDateTime": ""},
         {**good, "startedDateTime": None},
         entry("https://[bad/"),
@@ -124,8 +126,9 @@ def test_logs_of_json(tmp_path, entry):
     assert (found.paths, found.notes) == (("/blog/?page=2",), ("left out of access.log: lines of another format (1)",))
 
 
-def test_of_several_sites_in_a_log_the_busiest_is_taken(tmp_path):
-    path, line = tmp_path / "access.log", FORMATS["virtual hosts"]
+@pytest.mark.parametrize("name", ["virtual hosts", "host after address"])
+def test_of_several_sites_in_a_log_the_busiest_is_taken(tmp_path, name):
+    path, line = tmp_path / "access.log", FORMATS[name]
     one, other = line.format("GET /one HTTP/1.1"), line.format("GET /other HTTP/1.1").replace("www.", "")
     path.write_text("\n".join([other, one, one]))
     found = recordings.access_log(path)
@@ -165,11 +168,12 @@ def test_a_packed_log_is_read_and_no_further_than_needed(tmp_path, monkeypatch):
     assert (found.paths, found.times_s) == (("/0", "/1"), (0.0, 1.0))
     assert found.notes == ("left out of access.log.2.gz: all requests after the first 2",)
     path.write_bytes(whole[:30])
-    with pytest.raises(BenchError, match=r"access.log.2.gz: .*; correct its name or rights"):
+    with pytest.raises(BenchError, match=r"access.log.2.gz: .*; it is damaged or not yet whole"):
         recordings.access_log(path)
 
 
-SECRET = """/?token=x /?accessToken=x /?csrfmiddlewaretoken=x /?X-Amz-Signature=1 /?sig=a /?reset_code=1 /?code=4/0AX
+SECRET = """/?pw=x /?PHPSESSID=x /files/Mg:1tXyZQ:Zk3jQb4_abc-DEF-ghi_JKL-mno-pqr_s/
+/?token=x /?accessToken=x /?csrfmiddlewaretoken=x /?X-Amz-Signature=1 /?sig=a /?reset_code=1 /?code=4/0AX
 /?next=/&api_key=1 /?user_email=x /?password= /?q=jane%40example.com /?t=eyJhbGciOi.eyJzdWIi.sig
 /in?next=%2Fin%3Ftoken%3Dx /?k=0123456789abcdef0123456789abcdef /unsubscribe/jane@example.com/ /activate/8f0e12/
 /reset/MQ/c5x3ab-9f8e/ /reset/MQ/c5x3ab-0123456789abcdef0123456789abcdef/ /m/dGhpcyBpcyBhIHRva2Vu9d8f7a6b5c4d3e2f/"""
@@ -206,6 +210,9 @@ def test_a_recording_without_a_get_is_one_line(tmp_path):
 
 def test_a_file_that_is_no_recording_is_one_line(tmp_path):
     path = tmp_path / "x"
+    path.write_text("[" * 100_000)
+    with pytest.raises(BenchError, match=r"no HAR file: RecursionError: .*; save one in a browser"):
+        recordings.har(path)
     path.write_text("nonsense")
     with pytest.raises(BenchError, match=r"no HAR file: JSONDecodeError: .*; save one in a browser"):
         recordings.har(path)
