@@ -58,7 +58,10 @@ def examine(
     servers  whose configuration files the project may have, each once
     """
     own_settings = project.description.reads_environment
-    unfilled = project.description.generated and bool(facts.migrations_left)
+    source = facts.database_files.get("default")
+    # In place of an SQLite file that is not there yet, the kit fills one.
+    filled_by_kit = project.description.generated or (source is not None and not Path(source).is_file())
+    unfilled = filled_by_kit and bool(facts.migrations_left)
     if unfilled:
         # Nor are its pages what they will be.
         facts = structs.replace(facts, pages=tuple(page for page in facts.pages if page.status < 500))
@@ -217,7 +220,7 @@ def _database(facts: Facts, unfilled: bool) -> Iterator[Finding]:
         yield hurts(
             "database",
             "it is not filled yet: pages that need it were not looked at",
-            "fill it by bench up STACK, once, and look again",
+            "look with --database sqlite or postgresql, which the commands of setup fill",
             f"{DOCS}/topics/migrations/",
         )
     elif facts.migrations_left:

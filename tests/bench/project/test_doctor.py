@@ -143,6 +143,10 @@ def test_what_the_kit_sets_where_it_serves_is_no_finding():
 def test_a_database_that_the_kit_fills_blocks_nothing_before():
     facts = {"migrations_left": 3, "pages": (msgspec.structs.replace(HOME, status=503), HEALTH)}
     assert names(facts, generated=True, public=("/",)) == [("hurts", "database")]
+    # Nor does an SQLite file that is not there yet, as in a fresh clone.
+    there = {**facts, "pages": (HOME, HEALTH), "database_files": {"default": __file__}}
+    assert names({**facts, "database_files": {"default": "/srv/shop/none"}}) == [("hurts", "database")]
+    assert names(there) == [("blocks", "migrations")]
 
 
 def test_uploads_need_a_web_server_and_a_path_of_their_own():
