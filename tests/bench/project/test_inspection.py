@@ -180,7 +180,10 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
             "; write the variable into a file, and name it: env_file",
         ),
         ("import os\nos.environ['SHOP_KEY']", "settings shop.settings cannot be imported: KeyError: 'SHOP_KEY' (shop/"),
-        ("SECRET_KEY = ''", "SECRET_KEY setting must not be empty.; write the variable into a file, and name it: env_f"),
+        (
+            "SECRET_KEY = ''",
+            "SECRET_KEY setting must not be empty.; write the variable into a file, and name it: env_f",
+        ),
         ("import nonsense", "ModuleNotFoundError: No module named 'nonsense' (shop/settings.py:"),
         ("import nonsense.x", "; install it there, or name the interpreter that has it: python = "),
         ("import shop.nonsense", "; correct it, or settings in [tool.benchapp]"),
