@@ -19,6 +19,13 @@ def failure(request: HttpRequest) -> JsonResponse:
     raise RuntimeError("a probe asked for this failure")
 
 
+def _token_cookie() -> str:
+    """The cookie that knows a visitor's CSRF token; empty where no middleware gives them one."""
+    if not any("csrf" in name.lower() for name in settings.MIDDLEWARE):
+        return ""
+    return settings.SESSION_COOKIE_NAME if settings.CSRF_USE_SESSIONS else settings.CSRF_COOKIE_NAME
+
+
 @never_cache
 @require_safe
 def inside(request: HttpRequest) -> JsonResponse:
@@ -37,6 +44,7 @@ def inside(request: HttpRequest) -> JsonResponse:
             "host": request.get_host(),
             "port": request.get_port(),
             "session_cookie": settings.SESSION_COOKIE_NAME,
+            "token_cookie": _token_cookie(),
             "allowed_hosts": settings.ALLOWED_HOSTS,
             "headers": sorted(name.lower() for name in request.headers),
         }

@@ -66,6 +66,13 @@ def require_probes(context: Context) -> None:
         raise NotTried(NEEDS_PROBES) if context.running is None else BadAnswer("no probe views")
 
 
+def require_tokens(context: Context) -> None:
+    """Raise NotTried for a project that gives its visitors no CSRF tokens."""
+    require_probes(context)
+    if not context.site.token_cookie:
+        raise NotTried("the project has no CsrfViewMiddleware, so that visitors get no token")
+
+
 def require_cacheable(context: Context) -> None:
     """Raise NotTried, by the name of what stops it, where a project's middleware keeps each page out of caches."""
     require_probes(context)

@@ -23,7 +23,7 @@ from bench.machine import orphans
 from bench.project import commands, run_command
 from bench.project.commands import COMMANDS_ENV
 from bench.project.description import FILE, Description
-from bench.project.inspection import SESSION_COOKIE
+from bench.project.inspection import CSRF_COOKIE, SESSION_COOKIE
 from bench.project.run_command import Interpreter
 from bench.project.under_test import UnderTest
 from bench.serve import database
@@ -77,6 +77,7 @@ class Site:
     may_write    whether checks may write to its database; is_copy: whether that is the kit's, a copy or a private one
     interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
     session_cookie  the name of the cookie that visitors who are logged in have
+    token_cookie    the name of the cookie with a visitor's CSRF token, or the session that has it; empty without one
     media_url    where its uploads are, empty where they are not served
     sends_uploads  whether a server of the stack sends them; Django itself sends none
     """
@@ -92,6 +93,7 @@ class Site:
     is_copy: bool = False
     interpreter: Mapping[str, str] = field(default_factory=dict)
     session_cookie: str = SESSION_COOKIE
+    token_cookie: str = CSRF_COOKIE
     media_url: str = ""
     sends_uploads: bool = True
     # Whether its commands can reach its database.
@@ -295,7 +297,8 @@ def prepare(site: Site) -> Site:
     said = rendered.get(INSIDE, {})
     inside = json.loads(said["body"]) if said.get("content_type", "").startswith("application/json") else {}
     interpreter = {name: inside[name] for name in INTERPRETER if name in inside}
-    site = replace(site, interpreter=interpreter, session_cookie=inside.get("session_cookie", SESSION_COOKIE))
+    told = {name: inside[name] for name in ("session_cookie", "token_cookie") if name in inside}
+    site = replace(site, interpreter=interpreter, **told)
     return site if "list" in site.urls else _with_main_pages(site)
 
 

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench.project.inspection import CSRF_COOKIE
 from bench.verify.check import Check, CheckFunction, check
-from bench.verify.checks.caching import own_cookies, require_tokens
+from bench.verify.checks.caching import own_cookies
 from bench.verify.checks.names import own_pages
 from bench.verify.context import Context
 from bench.verify.expect import names, status
 from bench.verify.finding import Finding, Mismatch, NotTried
-from bench.verify.hits import answering, new_path, rendered_each_time, require_probes, shown, shows
+from bench.verify.hits import answering, new_path, rendered_each_time, require_probes, require_tokens, shown, shows
 from bench.verify.page_parser import TOKEN
 from bench.verify.visitor import Visitor
 
@@ -34,14 +33,13 @@ def advisory(number: str) -> Callable[[CheckFunction], Check]:
     return check(f"cve-{number}", require_probes, group="advisories")
 
 
-@advisory("2014-0473")
+@check("cve-2014-0473", require_tokens, group="advisories")
 def own_token(context: Context) -> Iterator[Finding]:
     """Cached anonymous pages could reveal CSRF tokens: each visitor of a page with a form gets their own token."""
-    require_tokens(context)
     path = answering(does=["token"], bare=True)
     visitors = [Visitor(context.target) for _ in range(3)]
     tokens = [visitor.token(path) for visitor in visitors]
-    cookies = {visitor.cookies.get(CSRF_COOKIE) for visitor in visitors} - {None}
+    cookies = {visitor.cookies.get(context.site.token_cookie) for visitor in visitors} - {None}
     if len(cookies) != len(visitors):
         yield Mismatch(f"GET {path} by {len(visitors)} visitors: a CSRF cookie each", f"{len(cookies)} cookies")
     for visitor, token in zip(visitors, tokens, strict=True):

@@ -58,7 +58,6 @@ LIFETIMES = (
 STATUSES = dict.fromkeys((201, 203, 403, 404, 410, 500, 503), ()) | dict.fromkeys((301, 302, 307), ("Location",))
 VARIES = ("*", "Cookie, *", "Accept-Encoding ,\t* ")
 VALUES = ("one", "two", "three")
-NO_COOKIE = "the project's middleware sets no cookie for a {}"
 BASIC = {"Authorization": "Basic dmVyaWZ5OnZlcmlmeQ=="}
 
 check = partial(any_check, group="caching")
@@ -135,27 +134,11 @@ def own_lifetime(context: Context) -> Iterator[Finding]:
 def set_cookie(context: Context) -> Iterator[Finding]:
     """Answers that set a cookie, begin a session or hold a CSRF token are not cached; nobody gets another's cookie."""
     # A session is a row of the database.
-    for act in ("cookie", "token", *(["session"] if context.site.may_write else [])):
-        if act != "cookie" and not gives_cookies(context, act):
-            yield NotTried(NO_COOKIE.format(act))
-            continue
+    token = ["token"] if context.site.token_cookie else []
+    for act in ("cookie", *token, *(["session"] if context.site.may_write else [])):
         path = answering(does=[act])
         yield from own_cookies(context, path, {})
         yield from rendered_each_time(context, path)
-
-
-def gives_cookies(context: Context, act: str) -> bool:
-    """Whether a page with a CSRF token, or that begins a session, sets a cookie where no layer stores it.
-
-    A project with an API alone may have neither. The kit's site has both.
-    """
-    return context.strict or bool(context.get(answering(does=[act]), context.bypass).all("Set-Cookie"))
-
-
-def require_tokens(context: Context) -> None:
-    """Raise NotTried where no form of the project has a CSRF token."""
-    if not gives_cookies(context, "token"):
-        raise NotTried(NO_COOKIE.format("token"))
 
 
 def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterator[Finding]:

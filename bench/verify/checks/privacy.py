@@ -14,7 +14,6 @@ from bench.verify import page_parser
 from bench.verify.check import LAYER
 from bench.verify.check import check as any_check
 from bench.verify.checks.accounts import write_comment
-from bench.verify.checks.caching import require_tokens
 from bench.verify.context import Context
 from bench.verify.expect import status
 from bench.verify.finding import Finding, Mismatch
@@ -26,6 +25,7 @@ from bench.verify.hits import (
     new_path,
     repeat,
     require_probes,
+    require_tokens,
     shows,
     until_hit,
     without_invalidation,
@@ -205,10 +205,9 @@ def own_token_works(context: Context) -> Iterator[Finding]:
         yield from context.judge(foreign, status(403), when="with another's token")
 
 
-@check("personal-at-once", require_probes)
+@check("personal-at-once", require_tokens)
 def personal_at_once(context: Context) -> Iterator[Finding]:
     """Visitors who request a page with a CSRF token at the same time each get their own token and cookie."""
-    require_tokens(context)
     path = answering(does=["token"])
 
     def visit(_: int) -> Visitor:

@@ -86,6 +86,7 @@ INSTALLED_APPS += ["notes"]
 LOGIN_URL, LOGIN_REDIRECT_URL = "/sign-in/", "/me/"
 STATIC_ROOT = BASE_DIR / "collected"
 SESSION_COOKIE_NAME = "shop_session"
+CSRF_COOKIE_NAME = "shop_csrf"
 """
 WRITE = "shell -c 'import secrets; from notes.models import Note; Note.objects.create(title=secrets.token_hex(8))'"
 

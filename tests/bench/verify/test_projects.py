@@ -34,7 +34,7 @@ pytestmark = pytest.mark.servers
 
 WHY = (
     "/ is not cached: it has a nonce, which is new for each visitor; "
-    "/subscribe/ is not cached: it sets the cookie csrftoken"
+    "/subscribe/ is not cached: it sets the cookie shop_csrf"
 )
 LOGIN = Login("/sign-in/", proof="Signed in as {name}.", page="/me/")
 PUBLIC = ("/", "/notes/", "/subscribe/")
@@ -108,7 +108,10 @@ def test_a_view_that_leaks_is_caught_with_its_page_named(site, url):
 def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(project, site):
     with small_project.served(project, "site-middleware") as url:
         checks = ["accounts-apart", "signed-in-not-kept", "set-cookie", "keeps-pages", "public-pages", "hit", "orders"]
+        checks.append("cve-2014-0473")
         found = verified(url, site, "site-middleware", checks=checks)
+        (without,) = verified(url, replace(site, token_cookie=""), "site-middleware", checks=["cve-2014-0473"])
+    assert without.not_tried == "the project has no CsrfViewMiddleware, so that visitors get no token"
     reasons = {item.check: item.not_tried for item in found}
     assert [item for item in found if not item.ok] == []
     assert reasons["public-pages"] == reasons["hit"] == WHY
