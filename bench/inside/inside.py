@@ -45,6 +45,7 @@ def inside(request: HttpRequest) -> JsonResponse:
             "port": request.get_port(),
             "session_cookie": settings.SESSION_COOKIE_NAME,
             "token_cookie": _token_cookie(),
+            "has_sessions": hasattr(request, "session"),
             "allowed_hosts": settings.ALLOWED_HOSTS,
             "headers": sorted(name.lower() for name in request.headers),
         }

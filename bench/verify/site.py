@@ -78,6 +78,7 @@ class Site:
     interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
     session_cookie  the name of the cookie that visitors who are logged in have
     token_cookie    the name of the cookie with a visitor's CSRF token, or the session that has it; empty without one
+    has_sessions    whether a middleware of it begins sessions
     media_url    where its uploads are, empty where they are not served
     sends_uploads  whether a server of the stack sends them; Django itself sends none
     """
@@ -94,6 +95,7 @@ class Site:
     interpreter: Mapping[str, str] = field(default_factory=dict)
     session_cookie: str = SESSION_COOKIE
     token_cookie: str = CSRF_COOKIE
+    has_sessions: bool = True
     media_url: str = ""
     sends_uploads: bool = True
     # Whether its commands can reach its database.
@@ -297,7 +299,7 @@ def prepare(site: Site) -> Site:
     said = rendered.get(INSIDE, {})
     inside = json.loads(said["body"]) if said.get("content_type", "").startswith("application/json") else {}
     interpreter = {name: inside[name] for name in INTERPRETER if name in inside}
-    told = {name: inside[name] for name in ("session_cookie", "token_cookie") if name in inside}
+    told = {name: inside[name] for name in ("session_cookie", "token_cookie", "has_sessions") if name in inside}
     site = replace(site, interpreter=interpreter, **told)
     return site if "list" in site.urls else _with_main_pages(site)
 

@@ -135,7 +135,7 @@ def set_cookie(context: Context) -> Iterator[Finding]:
     """Answers that set a cookie, begin a session or hold a CSRF token are not cached; nobody gets another's cookie."""
     # A session is a row of the database.
     token = ["token"] if context.site.token_cookie else []
-    for act in ("cookie", *token, *(["session"] if context.site.may_write else [])):
+    for act in ("cookie", *token, *(["session"] if context.site.may_write and context.site.has_sessions else [])):
         path = answering(does=[act])
         yield from own_cookies(context, path, {})
         yield from rendered_each_time(context, path)

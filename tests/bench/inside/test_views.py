@@ -51,6 +51,28 @@ def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
     if status == 200:
         found = json.loads(body)
         assert (found["client"], found["prefix"]) == ("203.0.113.9", sys.prefix)
+        assert (found["token_cookie"], found["has_sessions"]) == ("csrftoken", True)
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [
+        ("MIDDLEWARE = []", ("", False)),
+        (
+            "MIDDLEWARE = ['django.contrib.sessions.middleware.SessionMiddleware', "
+            "'django.middleware.csrf.CsrfViewMiddleware']\nCSRF_USE_SESSIONS, SESSION_COOKIE_NAME = True, 'shop'",
+            ("shop", True),
+        ),
+    ],
+)
+def test_what_a_project_gives_its_visitors_is_said(tmp_path, said, known):
+    (tmp_path / "bare.py").write_text(f"SECRET_KEY, ROOT_URLCONF = 'x', 'bare'\nurlpatterns = []\n{said}\n")
+    env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "bench.inside.serving.settings"}
+    env |= {"PYTHONPATH": f"{tmp_path}:{paths.PROJECT}", "OVERLAID_SETTINGS": "bare", "BENCHAPP_PROBES": "1"}
+    env |= {"BENCHAPP_ALLOWED_HOSTS": "127.0.0.1"}
+    done = subprocess.run([sys.executable, "-c", ASK], cwd=tmp_path, env=env, capture_output=True, text=True)
+    found = json.loads(done.stdout.split("\n", 1)[1])
+    assert (found["token_cookie"], found["has_sessions"]) == known
 
 
 @pytest.mark.parametrize(("switch", "known"), [("0", False), ("1", True)])
