@@ -52,7 +52,9 @@ def account_name(request: HttpRequest) -> str:
 def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = USUAL) -> HttpResponse:
     """A page that shows its request: the method, path and query, and of `user`, `session`, `body`, `cookie NAME` and
     names of headers those that it is to show."""
-    lines = [("method", request.method), ("path", request.path), ("query", request.META.get("QUERY_STRING", ""))]
+    # As the client asked for it.
+    path = request.path.removeprefix((settings.FORCE_SCRIPT_NAME or "").rstrip("/"))
+    lines = [("method", request.method), ("path", path), ("query", request.META.get("QUERY_STRING", ""))]
     for name in shows:
         if name == "user":
             value = account_name(request)

@@ -57,7 +57,7 @@ def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
 @pytest.mark.parametrize(
     ("said", "known"),
     [
-        ("MIDDLEWARE = []", ("", False)),
+        ("MIDDLEWARE, FORCE_SCRIPT_NAME = [], '/shop'", ("", False)),
         (
             "MIDDLEWARE = ['django.contrib.sessions.middleware.SessionMiddleware', "
             "'django.middleware.csrf.CsrfViewMiddleware']\nCSRF_USE_SESSIONS, SESSION_COOKIE_NAME = True, 'shop'",
@@ -73,6 +73,11 @@ def test_what_a_project_gives_its_visitors_is_said(tmp_path, said, known):
     done = subprocess.run([sys.executable, "-c", ASK], cwd=tmp_path, env=env, capture_output=True, text=True)
     found = json.loads(done.stdout.split("\n", 1)[1])
     assert (found["token_cookie"], found["has_sessions"]) == known
+    # Links have the prefix of its settings, which the client does not send.
+    page = "client.get('/__probe__/page/x/').content.decode()"
+    asked = f"{ASK}print({page})"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert "/__probe__/page/x/" in done.stdout and "/shop/__probe__" not in done.stdout
 
 
 @pytest.mark.parametrize(("switch", "known"), [("0", False), ("1", True)])
