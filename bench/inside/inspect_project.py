@@ -9,6 +9,7 @@ It changes nothing of the project: it works on copies of SQLite files and links 
 page writes elsewhere.
 """
 
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -27,6 +28,9 @@ from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 # What is laid over settings where they are served.
 SERVING = Path(__file__).parents[2] / "benchapp" / "serving"
 MAX_PATTERNS = 500
+# As an application finds it that is served; one that sets it itself is served by other settings.
+SETTINGS, OVERLAY = "DJANGO_SETTINGS_MODULE", "benchapp.serving.settings"
+OVERRIDES = f"it sets {SETTINGS} whatever the environment says: use os.environ.setdefault there"
 # The first line of a setting; and settings whose value is reported as it is.
 SETTING = re.compile(r"\s*([A-Z][A-Z0-9_]+)\s*(?::[^=]+)?=[^=]")
 REPORTED = [
@@ -263,7 +267,8 @@ def application(settings, question):
         for guess in [named] if named else guesses(kind, found.get("wsgi"), settings.SETTINGS_MODULE):
             module, name = guess.replace(":", ".").rpartition(".")[::2]
             try:
-                getattr(importlib.import_module(module), name)
+                with as_where_served():
+                    getattr(importlib.import_module(module), name)
             except Exception as error:
                 if named:
                     raise Problem("application " + named, error) from None
@@ -273,6 +278,18 @@ def application(settings, question):
             found[kind] = f"{module}:{name}"
             break
     return found, problem
+
+
+@contextlib.contextmanager
+def as_where_served():
+    """Have the environment name the settings that are laid over; raises ValueError where they are not heeded."""
+    own, os.environ[SETTINGS] = os.environ[SETTINGS], OVERLAY
+    try:
+        yield
+        if os.environ[SETTINGS] != OVERLAY:
+            raise ValueError(OVERRIDES)
+    finally:
+        os.environ[SETTINGS] = own
 
 
 def guesses(kind, other, settings_module):

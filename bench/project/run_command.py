@@ -27,6 +27,7 @@ from bench import paths
 # What a program needs of the caller's environment. All else stays out: servers read variables of their own
 # (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
+SETTINGS = "DJANGO_SETTINGS_MODULE"
 # So long nobody wonders.
 SILENT_S = 5.0
 # Longer than the settings of any project take on a busy machine: they hang.
@@ -60,6 +61,8 @@ def run(
     With `show` what it prints goes to standard error at once, and is not in what is returned.
     Raises OSError when it cannot be started, subprocess.TimeoutExpired after `timeout_s`.
     """
+    # Some manage.py set the variable whatever it says.
+    words = [words[0], f"--settings={env[SETTINGS]}", *words[1:]] if env.get(SETTINGS) else words
     warm = None if show else _warm.get(_key(interpreter, env))
     if warm and (done := warm.run(interpreter.manage_py, words, env, timeout_s)):
         return done

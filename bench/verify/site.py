@@ -76,9 +76,8 @@ class Site:
     description  what the project says of itself
     may_write    whether checks may write to its database; is_copy: whether that is the kit's, a copy or a private one
     interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
-    session_cookie  the name of the cookie that visitors who are logged in have
+    session_cookie  the name of the cookie that visitors who are logged in have; has_sessions: whether there are any
     token_cookie    the name of the cookie with a visitor's CSRF token, or the session that has it; empty without one
-    has_sessions    whether a middleware of it begins sessions
     media_url    where its uploads are, empty where they are not served
     sends_uploads  whether a server of the stack sends them; Django itself sends none
     """

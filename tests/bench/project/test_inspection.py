@@ -253,6 +253,14 @@ def test_a_project_without_a_database_is_looked_at(new_project):
     assert [(page.path, page.status, page.queries) for page in found.pages] == [("/", 200, 0)]
 
 
+def test_an_application_that_has_its_own_say_which_settings_serve_is_refused(new_project):
+    folder = new_project()
+    wsgi = folder / "shop" / "wsgi.py"
+    wsgi.write_text(wsgi.read_text().replace("os.environ.setdefault(", "os.environ.__setitem__("))
+    with pytest.raises(BenchError, match=r"it sets DJANGO_SETTINGS_MODULE whatever .* use os.environ.setdefault there"):
+        inspection.inspect(description.read(folder))
+
+
 def test_an_interpreter_without_django_is_named(new_project, tmp_path):
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.base_prefix}/bin/python3 -S "$@"\n')

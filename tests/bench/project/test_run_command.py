@@ -164,3 +164,9 @@ Set it in .env
 )
 def test_the_reason_of_a_failed_command_is_found(errors, said):
     assert run_command.problem(errors) == said
+
+
+def test_a_manage_py_that_sets_the_settings_itself_is_overruled(interpreter):
+    variables = {"GIVEN": "at the start", "DJANGO_SETTINGS_MODULE": "laid.over"}
+    done = run_command.run(interpreter, ["migrate", "--noinput"], variables)
+    assert json.loads(done.stdout.splitlines()[0])[0][1:] == ["migrate", "--settings=laid.over", "--noinput"]
