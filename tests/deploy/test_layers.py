@@ -206,9 +206,17 @@ def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_pa
 
 @pytest.mark.servers
 @pytest.mark.parametrize(
-    "stack", ["nginx-uwsgi", "lighttpd-fastcgi", "haproxy-gunicorn", "caddy-gunicorn", "cherokee-uwsgi"]
+    ("stack", "listener"),
+    [
+        # Of the files of these servers only HAProxy's and Varnish's depend on the listener.
+        ("haproxy-gunicorn", "plain"),
+        ("nginx-uwsgi", "tls"),
+        ("lighttpd-fastcgi", "tls"),
+        ("haproxy-gunicorn", "tls"),
+        ("caddy-gunicorn", "tls"),
+        ("cherokee-uwsgi", "tls"),
+    ],
 )
-@pytest.mark.parametrize("listener", ["plain", "tls"])
 def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, listener, site_url):
     runnable(stack, "varnish")
     changes = {**ONE, "listener": listener}
