@@ -130,7 +130,7 @@ class RunProgress:
             limit = f" or {duration(plan.budget_s)}" if plan.budget_s else ""
             self.printer.say(f"rounds: until one case leads or the rest tie, at most {plan.rounds}{limit}")
         else:
-            self.printer.say(f"each case: {levels}, {plan.rounds} rounds of {plan.duration_s:g} s")
+            self.printer.say(f"each case: {levels}, {plural(plan.rounds, 'round')} of {plan.duration_s:g} s")
         if folder:
             self.printer.say(f"results go to {folder}")
         for line in by_reason(self._info.skips):

@@ -150,3 +150,11 @@ def test_the_start_says_how_long_it_takes():
     run_progress(Printer(stream), ledger).announce("wrk")
     # Six deployments of 4 s, two verifications of 15 s, twelve trials of 4 s and what surrounds them.
     assert stream.getvalue().startswith("2 cases, 12 trials to make by wrk, in about 2 min\n")
+
+
+@pytest.mark.parametrize(("rounds", "words"), [(1, "1 round of 2 s"), (3, "3 rounds of 2 s")])
+def test_the_start_says_how_often_each_case_is_measured(rounds, words):
+    stream = io.StringIO()
+    info = replace(INFO, plan=replace(INFO.plan, rounds=rounds, duration_s=2.0, levels=(16,), until=None))
+    RunProgress(Printer(stream), info, Ledger()).announce("wrk")
+    assert f"each case: 16 connections, {words}\n" in stream.getvalue()
