@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.records.records import Outcome, Skip
+from bench.words import plural
 
 # What the stack of a --target is called.
 TARGET = "target"
@@ -81,7 +82,7 @@ def count(found: Iterable[Outcome]) -> str:
     failed, declared, left = (words.count(word) for word in ("FAIL", "declared", "not tried"))
     if failed:
         return f"{failed} of {len(words)} checks failed"
-    text = f"{len(words) - left - declared} checks passed"
+    text = f"{plural(len(words) - left - declared, 'check')} passed"
     text += f", {declared} declared" if declared else ""
     return text + (f", {left} not tried" if left else "")
 

@@ -182,7 +182,7 @@ def test_a_declaration_is_printed_with_its_reason():
         Outcome("s", "none", "browser", True, not_tried="no browser"),
     ]
     text = table.as_text(outcomes, [])
-    assert text.startswith("s with layer none: 1 checks passed, 1 declared, 1 not tried\n")
+    assert text.startswith("s with layer none: 1 check passed, 1 declared, 1 not tried\n")
     assert text.endswith("NOT TRIED\n  s with layer none, browser: no browser")
     assert "DECLARED\n  s with layer none, upload: its parser stops at 64 kB" in text
 
@@ -367,7 +367,7 @@ def test_rows_that_another_program_changed_are_no_wrong_answer(capsys, deploymen
     changed_by_another(site, monkeypatch, times=1)
     status, out, err = run(capsys, "gunicorn", "--layer", "none", "--check", "content")
     assert status == 0
-    assert "gunicorn with layer none: 1 checks passed" in out
+    assert "gunicorn with layer none: 1 check passed" in out
     assert err.splitlines()[0] == f"{CHANGED}; it is verified again"
 
 
