@@ -19,6 +19,8 @@ TEXT = (paths.PROJECT / "README.md").read_text("utf-8")
 QUESTIONS = (paths.PROJECT / "docs" / "questions.md").read_text("utf-8")
 STACKS = (paths.PROJECT / "docs" / "stacks.md").read_text("utf-8")
 BLOCKS = "\n".join(re.findall(r"^```\n(.*?)^```", TEXT, re.M | re.S))
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in (paths.PROJECT / "docs").glob("*.md"))]
+EXAMPLES = {"mine", "NAME", "SERVER", "nginx-waitress-one"}
 # Each question has its command on its page.
 ASKED = re.findall(r"^python -m bench .+$", QUESTIONS, re.M)
 LINES = [*(line.partition("#")[0].strip() for line in BLOCKS.splitlines()), *ASKED]
@@ -149,9 +151,16 @@ def test_every_published_conclusion_has_its_row_and_its_verdict():
         assert {cells[1] for cells in table} <= {"holds", "does not hold", "open", "not measured"}
 
 
-@pytest.mark.parametrize(
-    "document", ["README.md", *(f"docs/{path.name}" for path in (paths.PROJECT / "docs").glob("*.md"))]
-)
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_files_of_the_kit_that_it_names_exist(document):
+    text = (paths.PROJECT / document).read_text("utf-8")
+    named = set(re.findall(r"(?<![\w./-])((?:bench|benchapp|config|deploy|docs|fixtures|tests)/[\w./-]*\w)", text))
+    # What a reader makes.
+    named = {name for name in named if EXAMPLES.isdisjoint(name.split("/"))}
+    assert [name for name in sorted(named) if not (paths.PROJECT / name).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_somewhere(document):
     source = paths.PROJECT / document
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", source.read_text("utf-8")):
