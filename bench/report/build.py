@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -104,10 +105,11 @@ def _answer(runs: Sequence[RunFacts], made: Sequence[Board], every_fault: Sequen
     bad = [
         case_name(case.stack, case.layer) for case in every_fault if any(row.outcome == "FAIL" for row in case.faults)
     ]
-    count = sum(len(case.faults) for case in every_fault)
     if bad:
         return (f"Not as expected on {some(list(dict.fromkeys(bad)))}.",)
-    return (f"{plural(count, 'fault')} made: every one as expected or declared.",)
+    found = Counter(row.outcome for case in every_fault for row in case.faults)
+    voided = f", {found['VOIDED']:,} voided" if found["VOIDED"] else ""
+    return (f"{plural(found['pass'] + found['declared'], 'fault')} as expected or declared{voided}.",)
 
 
 def places(runs: Sequence[RunFacts], made: Sequence[Board]) -> list[str]:

@@ -333,6 +333,15 @@ def test_faults_alone_are_a_document(tmp_path):
     assert not document.boards and "uwsgi" in document.answer[0]
 
 
+def test_a_fault_that_was_skipped_or_voided_is_not_as_expected(tmp_path):
+    outcomes = fault_folder.good("gunicorn")
+    voided = fault_folder.outcome("gunicorn", "certificate", status="voided", reason="interference: a browser")
+    assert sum(item.status == "skipped" for item in outcomes) == 2
+    first, second = (fault_folder.make(tmp_path / name, found) for name, found in (("a", outcomes), ("b", [voided])))
+    assert read(first).answer == ("9 faults as expected or declared.",)
+    assert read(second).answer == ("0 faults as expected or declared, 1 voided.",)
+
+
 def test_each_host_has_the_median_of_its_rounds(tmp_path):
     busy = HostCosts(sampled_s=10.0, cores=2, cpu_seconds=5.0, requests_share=0.6)
 
