@@ -49,23 +49,16 @@ def _not_of_the_checkout(folder: str, names: list[str]) -> set[str]:
 
 def test_the_document_shows_a_stack_and_a_variant_with_a_file_of_its_own():
     assert [name for _, name in FILES] == [
-        "deploy/servers/waitress/server.toml",
-        "deploy/stacks/nginx-waitress/stack.toml",
+        "deploy/stacks/mine/stack.toml",
         "deploy/stacks/nginx-waitress-one/stack.toml",
         "deploy/stacks/nginx-waitress-one/nginx.conf",
     ]
     assert [(words[2], words[3]) for words in COMMANDS] == [
-        ("check", "nginx-waitress"),
-        ("up", "nginx-waitress"),
-        ("verify", "nginx-waitress"),
+        ("check", "mine"),
+        ("up", "mine"),
+        ("verify", "mine"),
         ("check", "nginx-waitress-one"),
     ]
-
-
-def test_the_files_of_the_document_that_the_kit_has_are_the_same_there():
-    shown = {name: text.partition("\n")[2] for text, name in FILES if (paths.PROJECT / name).exists()}
-    assert len(shown) == 2
-    assert shown == {name: (paths.PROJECT / name).read_text("utf-8") for name in shown}
 
 
 @pytest.mark.servers
