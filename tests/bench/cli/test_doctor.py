@@ -7,6 +7,8 @@ SECRET = {"PASSWORD": "aXq7Lw"}
 
 def test_it_says_what_blocks_and_what_hurts(bench, new_project):
     folder = new_project("DEBUG = True")
+    # A file without tables: a missing one would be filled.
+    (folder / "db.sqlite3").touch()
     done = bench("doctor", "--project", folder)
     assert done.returncode == 1, done.stderr
     assert "settings shop.settings, Django " in done.stdout
