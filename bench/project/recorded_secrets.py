@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 # A parameter is secret by a word of its name: `access_token`, `X-Amz-Signature`, but not `author`.
 SECRET_WORD = re.compile(
-    r"tokens?|passw(or)?d|passphrase|passcode|pwd?|secret|session(id|key)?|s(ess)?id|sig|signature|hmac|(api|access)key|credentials?|o?auth"
-    r"|authorization|bearer|jwt|t?otp|csrf|e?mail|saml(response)?|ticket"
+    r"tokens?|passw(or)?d|passphrase|passcode|pwd?|secret|session(id|key)?|s(ess)?id|sig|signature|hmac|(api|access)key"
+    r"|credentials?|o?auth|authorization|bearer|jwt|t?otp|csrf|e?mail|saml(response)?|ticket"
 )
 # Or by how it ends where words are not divided.
 ENDINGS = ("token", "password", "passwd", "secret", "signature", "apikey", "sessionid", "sessid", "email")
