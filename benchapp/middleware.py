@@ -20,6 +20,8 @@ from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 from django.utils.decorators import async_only_middleware
 
+from benchapp.serving.streaming import leave_out_body
+
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 # Everything from this site itself, nothing inline, no frames around it.
@@ -75,10 +77,7 @@ def well_formed(get_response: GetResponse) -> GetResponse:
             response = get_response(request)
         drain(request)
         if request.method == "HEAD":
-            if not response.streaming:
-                response.content = b""
-            elif not response.is_async:
-                response.streaming_content = ()
+            leave_out_body(response)
         return with_one_vary(response)
 
     return middleware

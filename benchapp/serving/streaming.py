@@ -37,10 +37,9 @@ def at_once(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequ
 
 
 def _at_once(request: HttpRequest, response: Any) -> Any:
+    if request.method == "HEAD":
+        leave_out_body(response)
     if not response.streaming:
-        if request.method == "HEAD":
-            # Left to the server by Django; uWSGI's would send it.
-            response.content = b""
         return response
     if not isinstance(response, FileResponse):
         response.headers.setdefault("X-Accel-Buffering", "no")
@@ -50,6 +49,14 @@ def _at_once(request: HttpRequest, response: Any) -> Any:
     elif response.is_async and not over_asgi:
         response.streaming_content = _synchronous(response.streaming_content)
     return response
+
+
+def leave_out_body(response: Any) -> None:
+    """Take the body from an answer to HEAD: Django leaves that to the server, and uWSGI sends it."""
+    if not response.streaming:
+        response.content = b""
+    elif not response.is_async:
+        response.streaming_content = ()
 
 
 async def _asynchronous(content: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -36,6 +36,9 @@ def test_an_answer_to_head_has_headers_alone_in_any_project():
     head = page(RequestFactory().head("/"))
     assert (head.content, head["Content-Length"]) == (b"", "4")
     assert page(RequestFactory().get("/")).content == b"page"
+    stream = at_once(lambda _: StreamingHttpResponse(iter([b"first", b"second"])))
+    assert list(stream(RequestFactory().head("/"))) == []
+    assert list(stream(RequestFactory().get("/"))) == [b"first", b"second"]
 
 
 def served(method: str = "GET", body: object = b"", **meta: str) -> tuple[int, str, object]:
