@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NoReturn
 
 import bench
-from bench.cli import gone
 from bench.errors import DISK_FULL, BenchError, is_disk_full
 
 # Each command is a module of this package with add_arguments(parser) and main(args) -> int, in the order of a run. Only
@@ -73,8 +72,6 @@ class CommandParser(Parser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """As argparse's, of the completed parser. What it does not know is refused here, where its help is named."""
-        if why := gone.problem(self.prog.split()[-1], sys.argv[1:] if args is None else args):
-            self.exit(2, f"{self.prog}: {why}\n")
         found, unknown = super(CommandParser, self.complete()).parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")

@@ -20,6 +20,14 @@ from bench.serve.supervisor import Supervisor
 POLL_S = 0.2
 
 
+class KeepGoing(argparse.Action):
+    """The earlier name of --restart."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Refuse it."""
+        parser.error("--keep-going is called --restart now")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `up`."""
     options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
@@ -27,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=options.port_number, metavar="P", help="the port on 127.0.0.1 (default: a free one)"
     )
     parser.add_argument("--restart", action="store_true", help="start what dies again, as systemd does, and say so")
+    parser.add_argument("--keep-going", action=KeepGoing, nargs=0, help=argparse.SUPPRESS)
     options.add_served(parser)
 
 

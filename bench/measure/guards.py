@@ -37,13 +37,6 @@ BOUNDS: dict[str, float] = {
     "bodies": 0.05,  # share by which the bytes of an answer may fall short of the bodies visited
     "lost": 0.0,  # share of the requests due that may not be sent
 }
-# Guard of an earlier version -> the one to name now.
-FORMER: dict[str, str] = {
-    **dict.fromkeys(("tool-cpu", "late", "ceiling", "little", "percentiles", "counts"), "tool"),
-    **dict.fromkeys(("clock", "start", "loaders", "network"), "tool"),
-    "others": "interference",
-    "dropped": "lost",
-}
 
 
 @dataclass(frozen=True)
@@ -83,12 +76,10 @@ def noise_of(thirds: Iterable[tuple[float, float, float]]) -> float:
 
 
 def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
-    """The `usual` bounds when `given`, words such as little=0.2 and drift=off, move some. Raises BenchError."""
+    """The `usual` bounds when `given`, words such as tool=0.8 and drift=off, move some. Raises BenchError."""
     chosen = dict(usual)
     for word in given:
         name, equals, text = word.partition("=")
-        if FORMER.get(name) in usual:
-            raise BenchError(f"--guard {word}: the guard {name} is gone; name {FORMER[name]}")
         if not equals or name not in usual:
             raise BenchError(f"--guard {word}: write it as NAME=BOUND or NAME=off; there are: {', '.join(usual)}")
         if text == "off":

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from bench import __version__, paths
-from bench.cli import gone, main
+from bench.cli import main
 
 NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
 
@@ -67,6 +67,7 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
             "staticgenerator and nginx-microcache both bring the block http of nginx.conf",
         ),
         (["up", "uwsgi", "--layer", "fragments", "--set", "cache=radis"], "--set cache=radis: use memcached or redis"),
+        (["up", "gunicorn", "--keep-going"], "bench up: --keep-going is called --restart now"),
         (["frobnicate"], "python -m bench: argument COMMAND: invalid choice: 'frobnicate'"),
     ],
 )
@@ -118,18 +119,6 @@ def test_help_waits_for_no_module_that_it_does_not_need():
 def test_the_version_is_the_projects(bench):
     done = bench("--version")
     assert (done.returncode, done.stdout) == (0, f"benchapp {__version__}\n")
-
-
-GONE = [(command, option) for command, options in gone.OPTIONS.items() for option in options]
-
-
-@pytest.mark.parametrize("command, option", GONE)
-def test_an_option_that_is_gone_is_refused_in_one_line_that_says_what_to_do(bench, command, option):
-    for words in ([option, "x"], [f"{option}=x"]):
-        done = bench(command, *words)
-        (line,) = done.stderr.splitlines()
-        assert (done.returncode, done.stdout) == (2, "")
-        assert line == f"python -m bench {command}: {option} is gone: {gone.OPTIONS[command][option]}"
 
 
 @pytest.mark.parametrize("command, given", [("run", ()), ("hosts check", ("--inventory", "x"))])

@@ -36,7 +36,6 @@ def test_nothing_that_can_run_here_is_an_error(go, instrument):
             ["--guard", "drft=1"],
             "--guard drft=1: write it as NAME=BOUND or NAME=off; there are: tool, interference, dr",
         ),
-        (["--guard", "others=off"], "--guard others=off: the guard others is gone; name interference"),
         (["--guard", "tool=x"], "--guard tool=x: 'x' is no bound; write a number from 0, or off"),
     ],
 )

@@ -136,13 +136,6 @@ def test_what_is_no_guard_or_no_bound_is_one_line(word):
         guards.bounds([word])
 
 
-@pytest.mark.parametrize("name", guards.FORMER)
-def test_a_former_guard_is_refused_with_the_name_of_today(name):
-    with pytest.raises(BenchError, match=f"^--guard {name}=off: .* name {guards.FORMER[name]}$"):
-        guards.bounds([f"{name}=off"])
-    assert guards.FORMER[name] in BOUNDS
-
-
 # ------------------------------------------------------------------------------------- what is seen
 
 
