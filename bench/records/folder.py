@@ -12,7 +12,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +23,7 @@ import msgspec
 
 from bench.errors import DISK_FULL
 from bench.records.faults import FaultOutcome
-from bench.records.records import FORMAT, Environment, Outcome, ResultsError, RunInfo, describe
+from bench.records.records import FORMAT, Environment, Outcome, ResultsError, RunInfo
 from bench.records.trials import Trial
 
 RUN_FILE = "run.json"
@@ -162,8 +161,6 @@ def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in the file. Raises ResultsError."""
     try:
         return msgspec.json.decode(_content(path), type=dict[str, Any])
-    except msgspec.ValidationError:
-        raise ResultsError(f"{path}: not a JSON object; restore the file") from None
     except msgspec.DecodeError as error:
         raise ResultsError(f"{path}: cannot be read as JSON: {error}; restore the file") from None
 
@@ -172,12 +169,11 @@ def read_lines(record: type[Record], directory: Path) -> Iterator[Record]:
     """The records of a kind in a folder of results, in the order in which they were written."""
     path = directory / LINES[record]
     for number, line in enumerate(_lines(path), 1):
-        where = f"{path} line {number}"
         try:
-            content = msgspec.json.decode(line)
+            found = msgspec.json.decode(line, type=record)
         except NOT_JSON as error:
-            raise ResultsError(f"{where}: not JSON: {error}; remove the line") from None
-        yield convert(record, content, where)
+            raise ResultsError(f"{path} line {number}: {error}; restore it or measure again") from None
+        yield found
 
 
 def read_addresses(directory: Path) -> dict[str, tuple[str, ...]]:
@@ -210,18 +206,7 @@ def convert(record: type[Record], content: object, where: Path | str) -> Record:
     try:
         return msgspec.convert(content, record)
     except msgspec.ValidationError as error:
-        raise ResultsError(f"{where}: {_fault(record, str(error))}; restore it or measure again") from None
-
-
-def _fault(record: type, message: str) -> str:
-    """A message of msgspec with the field in front: `plan.rounds: Expected `int`, got `str``."""
-    what, _, path = message.partition(" - at `$")
-    field = path.rstrip("`").removeprefix(".")
-    if missing := re.fullmatch(r"Object missing required field `(\w+)`", what):
-        name = missing[1]
-        meaning = "" if field else f" ({describe(record)[name]})"
-        return f"{'.'.join(filter(None, (field, name)))} is missing{meaning}"
-    return f"{field}: {what}" if field else what
+        raise ResultsError(f"{where}: {error}; restore it or measure again") from None
 
 
 # ---------------------------------------------------------------------------------------------- writing

@@ -8,8 +8,7 @@ from the declarations here.
 
 from __future__ import annotations
 
-import typing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -36,12 +35,6 @@ class ResultsError(BenchError, ValueError):
 def means(sentence: str) -> Meta:
     """What a field means."""
     return Meta(description=sentence)
-
-
-def describe(record: type) -> dict[str, str]:
-    """Field name -> the sentence that says what the field means, for any record of this module."""
-    hints = typing.get_type_hints(record, include_extras=True)
-    return {item.name: hints[item.name].__metadata__[0].description for item in fields(record)}
 
 
 def warmup_s(duration_s: float) -> float:
