@@ -42,27 +42,21 @@ def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check],
 class Pace:
     """Learns from each batch how long its deployment takes beside the load of its trials.
 
-    A batch in which the deployment was verified says nothing of the next one, in which it is not, but how much slower
-    than usual this machine is.
+    A batch in which the deployment was verified says nothing of the next one, in which it is not.
     """
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Callable[[], float] = time.monotonic):
         self._plan, self._ledger, self._clock = plan, ledger, clock
         self._began = clock()
         self._beside: dict[str, float] = {}
-        self._slower: list[float] = []
 
     @contextmanager
     def learning(self, batch: Batch) -> Iterator[None]:
         """A batch that is made in the block."""
-        began, was_verified = self._clock(), self._ledger.is_verified(batch)
-        load_s, usual_s = self._load_s(batch), self._usual_s(batch)
+        began, was_verified, load_s = self._clock(), self._ledger.is_verified(batch), self._load_s(batch)
         yield
-        beside_s = max(0.0, self._clock() - began - load_s)
         if was_verified:
-            self._beside[batch.name] = beside_s
-        elif self._ledger.is_verified(batch):
-            self._slower.append(beside_s / (VERIFY_S + usual_s))
+            self._beside[batch.name] = max(0.0, self._clock() - began - load_s)
 
     def fits(self, batches: Iterable[Batch]) -> bool:
         """Whether these batches can be made within the budget of the plan; also when nothing is known of batches."""
@@ -75,8 +69,7 @@ class Pace:
         """About how many seconds these batches take."""
         batches = list(batches)
         new = {(batch.stack, batch.layer) for batch in batches if not self._ledger.is_verified(batch)}
-        verify_s = VERIFY_S * len(new) * self._times_slower
-        return verify_s + sum(self._load_s(batch) + self._beside_s(batch) for batch in batches)
+        return VERIFY_S * len(new) + sum(self._load_s(batch) + self._beside_s(batch) for batch in batches)
 
     def _load_s(self, batch: Batch) -> float:
         """Seconds of load: with PostgreSQL also the wait after it until connections that are left are counted."""
@@ -86,18 +79,10 @@ class Pace:
         return each * self._ledger.expected([batch])
 
     def _beside_s(self, batch: Batch) -> float:
-        """Seconds beside the load: as the last time, else as those of the others."""
-        if not self._beside:
-            return self._usual_s(batch) * self._times_slower
-        return self._beside.get(batch.name, statistics.fmean(self._beside.values()))
-
-    def _usual_s(self, batch: Batch) -> float:
-        return UP_S + AROUND_TRIAL_S * self._ledger.expected([batch])
-
-    @property
-    def _times_slower(self) -> float:
-        """How many times as long as usual it took to verify deployments, and to start and stop them then."""
-        return statistics.fmean(self._slower or [1.0])
+        """Seconds beside the load: as the last time, else as those of the others, and usual ones at first."""
+        usual_s = UP_S + AROUND_TRIAL_S * self._ledger.expected([batch])
+        others_s = statistics.fmean(self._beside.values()) if self._beside else usual_s
+        return self._beside.get(batch.name, others_s)
 
 
 class RunProgress:

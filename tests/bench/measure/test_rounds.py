@@ -10,7 +10,7 @@ import pytest
 
 from bench.measure import plan, rounds
 from bench.measure.ledger import Ledger
-from bench.measure.progress import AROUND_TRIAL_S, UP_S, Pace
+from bench.measure.progress import Pace
 from bench.measure.racing import Racing
 from bench.measure.rounds import Rounds
 from bench.measure.rounds import latency as latency_of
@@ -117,19 +117,6 @@ def test_a_round_leaves_time_for_the_open_loop_of_the_fastest(latency, budget_s,
     assert (rounds_of(trials), run.journal.ended_by) == (made, ended_by)
     assert [stack for stack, _, closed in trials if not closed] == opened
     assert run.clock.now - BEGAN <= budget_s
-
-
-def test_the_time_left_is_that_of_the_verifications_so_far():
-    run = Run(None)
-    first, *others = run.ledger.next_round
-    with run.pace.learning(first):
-        run.clock.now += 60 + UP_S + AROUND_TRIAL_S + 2.4
-        run.verify(first)
-    expected = [60 + UP_S + AROUND_TRIAL_S + 2.4] * len(others)
-    assert run.pace.estimate_s(others) == pytest.approx(sum(expected))
-    # A machine that is slow to verify is slow to start deployments, too.
-    run.verify(*others)
-    assert run.pace.estimate_s(others) > len(others) * (UP_S + AROUND_TRIAL_S + 2.4)
 
 
 def test_time_before_the_first_round_counts():
