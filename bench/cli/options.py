@@ -7,7 +7,6 @@ import contextlib
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -139,17 +138,9 @@ def _add_named(
 
 
 def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
-    """`--workload`; help and completion name those of the project on the command line, which is not parsed yet."""
-    given = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    add_project(given)
-    names: list[str] = []
-    with contextlib.suppress(argparse.ArgumentError):
-        found, _ = given.parse_known_args(sys.argv[1:])
-        names = _workloads(found.project, found.describe)
-    own = [name for name in names if not name.endswith(workload.CLOSE)]
-    # Each also comes with a connection for each request.
-    known = f"{', '.join(own)}; also NAME{workload.CLOSE}" if own else "a workload of the project"
-    default = f"{'repeatable; ' if how else ''}default: {own[0] if own else 'the first'}"
+    """`--workload`, completed with those of the project on the command line."""
+    known = f"a workload of the project; NAME{workload.CLOSE}: with a connection a request"
+    default = f"{'repeatable; ' if how else ''}default: the first"
     action = parser.add_argument("--workload", metavar="W", help=f"{known} ({default})", **how)
     completed(action, lambda given: _workloads(given.project, given.describe))
 

@@ -136,14 +136,3 @@ def test_the_help_of_a_command_fits_one_screen(bench, monkeypatch, command):
     assert done.returncode == 0
     assert done.stdout.startswith(f"usage: python -m bench {command}")
     assert len(done.stdout.splitlines()) <= 40
-
-
-def test_the_help_names_the_workloads_of_the_project(bench, monkeypatch, tmp_path):
-    (tmp_path / "manage.py").write_text('os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")')
-    described = tmp_path / "described.toml"
-    described.write_text('[tool.benchapp.workloads.browse]\nurls = ["/"]\n')
-    words = ("run", "--help", "--project", str(tmp_path), "--describe", str(described))
-    monkeypatch.setattr(sys, "argv", ["bench", *words])
-    shown = bench(*words).stdout
-    assert "browse; also NAME-close (repeatable; default: browse)" in " ".join(shown.split())
-    assert "static-small" not in shown
