@@ -76,7 +76,6 @@ def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
         "DEBIAN (whose versions production is rendered for: render --set debian=NUMBER)": [
             (number, _release(release)) for number, release in listing["releases"].items()
         ],
-        "FOUND": sorted(_found(listing).items()),
     }
     for title, rows in sections.items():
         lines += ["", *paragraph(title, width), *columns(rows, "  ", width)]
@@ -119,16 +118,6 @@ def _release(release: dict[str, Any]) -> str:
 def _state(service: dict[str, Any]) -> str:
     missing = ", ".join(service["missing"])
     return f"not installed: {missing}" if missing else service["version"] or "installed"
-
-
-def _found(listing: dict[str, Any]) -> dict[str, str]:
-    """The programs and modules that would be used, with their paths."""
-    found: dict[str, str] = {}
-    for chain in [*listing["stacks"].values(), *listing["layers"].values()]:
-        for server in chain["servers"]:
-            found[server["name"]] = server["program"] or "not installed"
-            found |= {f"{server['name']} {name}": path or "not installed" for name, path in server["modules"].items()}
-    return found
 
 
 def _matrix(listing: dict[str, Any], width: int) -> list[str]:
