@@ -26,7 +26,7 @@ RENAMED = {
 # What a folder does not store, or may be another when what it holds is resumed.
 WITH_RESUME = {
     *("resume", "database", "project", "describe", "inventory", "write"),
-    *("dry_run", "keep_going", "json", "list_faults"),
+    *("keep_going", "json", "list_faults"),
 }
 
 

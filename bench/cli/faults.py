@@ -49,8 +49,6 @@ def main(args: argparse.Namespace) -> int:
         return options.print_names(faults, args.json)
     if not args.resume:
         options.check_write(args)
-    if args.dry_run and args.resume:
-        raise BenchError("--dry-run shows the plan of new faults; leave out --resume")
     if args.dry_run and args.json:
         raise BenchError("--dry-run prints lines for people; leave out --json")
     project = options.project_of(args)

@@ -103,8 +103,6 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
     if args.resume:
         asked.refuse_with_resume(args)
-    if args.dry_run and args.resume:
-        raise BenchError("--dry-run shows the plan of a new run; leave out --resume")
     instrument = asked.instrument(args, instrument)
     pythons = choose(dict.fromkeys(args.python))
     request = asked.request(args, instrument.project, pythons=pythons)

@@ -43,7 +43,7 @@ def test_bad_values_of_options_are_refused_in_one_line(words, message, capsys):
             ["--capacity", "p95=200ms", "--until", "decided"],
             "--capacity finds the rate of each case; leave out --until",
         ),
-        (["--resume", "x"], "--dry-run shows the plan of a new run; leave out --resume"),
+        (["--resume", "x"], "--resume takes its plan from x; leave out --dry-run"),
         (["--python", "3.99"], "--python 3.99: no python3.99 runs on PATH; give the path of an interpreter"),
     ],
 )
