@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,11 +60,7 @@ class LoadShare:
 
 
 def make(
-    hosts: Sequence[Host],
-    tool: Engine,
-    job: Job,
-    live: Live | None = None,
-    ready: Callable[[], None] = lambda: None,
+    hosts: Sequence[Host], job: Job, live: Live | None = None, ready: Callable[[], None] = lambda: None
 ) -> list[LoadShare]:
     """Make the load of a job from these hosts; raises BenchError with the name of a host that fails.
 
@@ -83,7 +79,7 @@ def make(
         # As many on each host, so that their shares are alike.
         each = cores_used(job, min(loader.cores for loader in loaders), len(hosts))
         owns = [tuple(range(number, each * len(hosts), len(hosts))) for number in range(len(hosts))]
-        jobs = [tool.content(replace(job, threads=each * len(hosts), own=own)) for own in owns]
+        jobs = [asdict(replace(job, threads=each * len(hosts), own=own)) for own in owns]
         list(pool.map(Loader.prepare, loaders, jobs))
         ready()
         begins = time.time() + LEAD_S + FORK_S * each

@@ -22,9 +22,7 @@ class Ab(Tool):
     url_list = False
 
     def command(self, program: str, job: Job) -> Command:
-        """ab for a time; -n comes after -t, which sets it too. Raises ValueError for several paths."""
-        if len(set(job.paths)) != 1:
-            raise ValueError(f"{self.name} loads a single URL")
+        """ab for a time; -n comes after -t, which sets it too."""
         keep = ("-k",) if job.keep_alive else ()
         time = ("-t", str(job.seconds), "-n", str(ENDLESS), "-s", str(job.timeout_s))
         # -r: go on after a broken connection, and count it.

@@ -28,22 +28,11 @@ class Engine(Tool):
     url_list = True
 
     def command(self, program: str, job: Job) -> Command:
-        """The program with its job in a file. Raises ValueError for a job of the other loop, by its rate."""
-        files = {"openloop.json": json.dumps(self.content(job), indent=1) + "\n"}
+        """The program with its job in a file."""
+        files = {"openloop.json": json.dumps(asdict(job), indent=1) + "\n"}
         return Command(
             (program, "-m", "bench.load.openloop", "openloop.json"), files, {"PYTHONPATH": str(HERE.parents[1])}
         )
-
-    def content(self, job: Job) -> dict[str, Any]:
-        """The job as the program reads it. Raises ValueError like `command`."""
-        if (job.rate is not None) != self.is_open:
-            raise ValueError(f"{self.name} {'needs a' if self.is_open else 'takes no'} rate")
-        return asdict(job)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is the open loop, in which requests leave on a schedule."""
-        return self.mode == "open"
 
     def threads(self, job: Job) -> int:
         """Each is a process."""
@@ -67,7 +56,7 @@ class Engine(Tool):
             problem=f"{resized} answers of another length than the first" if resized else None,
             statuses=statuses,
             thirds=tuple(printed["thirds"]),
-            **(_of_open_loop(printed) if self.is_open else {}),
+            **(_of_open_loop(printed) if self.mode == "open" else {}),
         )
 
 

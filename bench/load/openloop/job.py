@@ -53,14 +53,6 @@ class Job:
     connect: str = ""
     trust: str | None = None
 
-    def __post_init__(self) -> None:
-        if not self.paths or any(not path.startswith("/") or len(path.split()) != 1 for path in self.paths):
-            raise ValueError(f"paths must be non-empty and each begin with / and hold no space: {self.paths!r}")
-        if min(self.connections, self.seconds, self.threads, self.timeout_s) < 1:
-            raise ValueError("connections, seconds, threads and timeout_s must be at least 1")
-        if self.rate is not None and self.rate < 1:
-            raise ValueError("rate must be at least 1")
-
     @property
     def processes(self) -> int:
         """How many processes of the engine share the load: no more than connections, and one log is of one process."""

@@ -51,7 +51,7 @@ def at_most_two_processes(monkeypatch):
 def made(hosts, url, paths=("/",), tool=None, **how):
     tool = tool or (OpenLoopTool() if how.get("rate") else ClosedLoopTool())
     job = Job(url, paths, **{"connections": 100, "seconds": 1, **how})
-    return tool, loaders.make(hosts, tool, job)
+    return tool, loaders.make(hosts, job)
 
 
 def share(host, latencies_us, **counts):
@@ -115,7 +115,7 @@ def test_the_freeze_test_over_two_hosts():
         job = Job(f"http://127.0.0.1:{port}", ("/",), 1000, 3, rate=200)
         tool = OpenLoopTool()
         try:
-            shares = loaders.make((ONE, TWO), tool, job, ready=begin)
+            shares = loaders.make((ONE, TWO), job, ready=begin)
         finally:
             for timer in freezes:
                 timer.cancel()

@@ -13,7 +13,6 @@ from bench.cli import main
 from bench.hosts import host_record, loaders
 from bench.hosts.place import HostsLoad
 from bench.load import Job
-from bench.load.engine import OpenLoopTool
 from bench.measure import guards
 from bench.measure.guards import Observed
 from bench.production import inventory
@@ -252,7 +251,7 @@ def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_p
         assert run(*QUICK, "--rate", "20", "--to", str(tmp_path / "second")) == 0
         # The load hosts verify it, too.
         job = Job("https://localhost", ("/",), 10, 1, rate=10, connect=f"127.0.0.1:{site.server_port}", trust="")
-        (share,) = loaders.make(hosts().of("load")[:1], OpenLoopTool(), job)
+        (share,) = loaders.make(hosts().of("load")[:1], job)
         assert (share.counts["answers"], share.counts["connect"]) == (0, 10)
     capsys.readouterr()
     (tmp_path / "x.pem").write_text("no certificate")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import time
+from dataclasses import asdict
 
 import pytest
 
@@ -12,7 +13,7 @@ from bench.hosts import loaders, loaders_guards, reach
 from bench.hosts.loaders import Loader
 from bench.hosts.sampling import sampling
 from bench.load import Job
-from bench.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.load.engine import ClosedLoopTool
 from bench.measure.guards import Observed
 from bench.production import inventory
 from bench.production.inventory import Host, Inventory
@@ -65,7 +66,7 @@ def test_a_full_link_is_named(known):
     argv = front.argv(f"exec python3 -c '{SITE}'")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as site, sampling(known) as sampler:
         assert site.stdout.readline() == "ready\n"
-        (share,) = loaders.make((load,), tool, job, ready=sampler.start)
+        (share,) = loaders.make((load,), job, ready=sampler.start)
         costs = sampler.stop()
         site.kill()
     seen = Observed(share.figures(tool))
@@ -81,7 +82,7 @@ def test_a_lost_connection_leaves_nothing_on_a_load_host(known):
         return subprocess.run(load.argv("pgrep -c python"), capture_output=True, text=True).stdout.strip()
 
     assert running() == "0"
-    job = OpenLoopTool().content(Job("http://127.0.0.1:9", ("/",), 10, 60, rate=5))
+    job = asdict(Job("http://127.0.0.1:9", ("/",), 10, 60, rate=5))
     with Loader(load) as loader:
         loader.greet()
         loader.prepare({**job, "threads": 2, "own": [0, 1]})

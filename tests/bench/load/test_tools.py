@@ -10,7 +10,6 @@ import pytest
 from bench import load, programs
 from bench.errors import BenchError
 from bench.load.ab import Ab
-from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.siege import Siege
 from bench.load.wrk import Wrk
 from tests.bench.load.every_tool import JOB, all_tools, job_of
@@ -30,37 +29,11 @@ def test_wrk_shares_its_connections_evenly_among_threads():
         assert Wrk().command("wrk", job).argv[1] == expected
 
 
-def test_ab_refuses_a_list():
-    with pytest.raises(ValueError, match="single URL"):
-        Ab().command("ab", replace(JOB, paths=("/", "/a")))
-
-
-def test_an_open_loop_needs_a_rate():
-    with pytest.raises(ValueError, match="openloop needs a rate"):
-        OpenLoopTool().command("python", JOB)
-    with pytest.raises(ValueError, match="closedloop takes no rate"):
-        ClosedLoopTool().command("python", replace(JOB, rate=1))
-    with pytest.raises(ValueError, match="rate must be at least 1"):
-        replace(JOB, rate=0)
-
-
 def test_keep_alive_is_asked_for_or_not():
     closed = replace(JOB, keep_alive=False)
     assert "-k" in Ab().command("ab", JOB).argv and "-k" not in Ab().command("ab", closed).argv
     assert Wrk().command("wrk", closed).argv[-1] == "close"
     assert "connection = close" in Siege().command("siege", closed).files[".siege/siege.conf"]
-
-
-@pytest.mark.parametrize("paths", [(), ("no-slash",), ("/a b",), ("/a\nb",)])
-def test_a_job_has_addresses(paths):
-    with pytest.raises(ValueError, match="paths"):
-        replace(JOB, paths=paths)
-
-
-@pytest.mark.parametrize("field", ["connections", "seconds", "threads", "timeout_s"])
-def test_a_job_has_no_zeros(field):
-    with pytest.raises(ValueError, match="at least 1"):
-        replace(JOB, **{field: 0})
 
 
 def installed(*names):
