@@ -14,13 +14,10 @@ from bench.records.faults import FaultOutcome
 from bench.records.records import Outcome
 from bench.records.trials import Trial
 from bench.stats.capacity import Limit
-from bench.words import plural
+from bench.words import plural, some
 
 # So many disturbed trials in a row say that the machine is busy, and that the next ones will be disturbed, too.
 MAX_DISTURBED = MAX_REPEATS + 1
-# Failed checks that a reason names.
-MAX_NAMED = 3
-
 
 # What is stored of an item that was made.
 Record = Trial | FaultOutcome
@@ -156,5 +153,5 @@ class Ledger:
         wrong = self._wrong.get((batch.stack, batch.layer))
         if not wrong:
             return None
-        names = ", ".join(outcome.check for outcome in wrong[:MAX_NAMED]) + (", ..." if len(wrong) > MAX_NAMED else "")
+        names = some([outcome.check for outcome in wrong])
         return f"not measured, it gives wrong answers: {plural(len(wrong), 'check')} failed: {names}"

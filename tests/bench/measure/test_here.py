@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from bench.machine import processes
 from bench.machine.processes import Usage
 from bench.measure import here
 from tests.bench.measure.fake_instrument import fake_case, fake_running
@@ -52,11 +51,3 @@ def test_workers_are_the_processes_of_the_application_server(usage, workers):
     case = fake_case("app", "none")
     assert case.settings["processes"] == 4
     assert here._workers(case, usage) == workers
-
-
-def test_a_tree_has_used_its_processor_time():
-    before = processes.cpu_seconds(os.getpid())
-    end = time.process_time() + 0.1
-    while time.process_time() < end:
-        pass
-    assert 0.05 < processes.cpu_seconds(os.getpid()) - before < 10

@@ -9,19 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from bench.machine.processes import MachineLoad
 from bench.measure import plan, progress
 from bench.measure.ledger import Ledger
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
-from bench.records.folder import Run
 from bench.records.records import Case
 from tests.bench.measure.test_plan import case
 from tests.bench.records import run_data
-from tests.bench.report.report_folder import failed
 from tests.waiting import until
 
-INFO = replace(run_data.INFO, cases=run_data.INFO.cases * 2, plan=replace(run_data.INFO.plan, rounds=3))
 BATCH = plan.schedule([case("one")], [16], 1, 1)[0]
 CASE = Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
 
@@ -41,8 +37,8 @@ def terminal(monkeypatch):
     return Terminal()
 
 
-def run_progress(printer, ledger=None):
-    made = RunProgress(printer, INFO, ledger or Ledger())
+def run_progress(printer):
+    made = RunProgress(printer, run_data.INFO, Ledger())
     made.begin(plan.Measurement(CASE, 16, 1), BATCH)
     return made
 
@@ -99,42 +95,10 @@ def test_a_file_gets_plain_lines_alone(monkeypatch, name):
     assert stream.getvalue() == "a [bold]line[/] that :smile: is not touched, " + "and is not wrapped " * 10 + "\n"
 
 
-def test_a_trial_is_one_plain_line():
-    stream = io.StringIO()
-    run_progress(Printer(stream)).made(failed(CASE, 16, 2, "503 answers"), False)
-    assert stream.getvalue() == (
-        "round 2 of 3, case 1 of 2: one, layer none, home, 16 connections: FAILED: 503 answers "
-        "(see raw/one~none~home~unlimited~sqlite~c16~r2/server.log); done\n"
-    )
-
-
 def test_a_size_is_named_where_there_is_one():
     bronze = replace(CASE, size="bronze")
     said = [progress.case_words(each) for each in (CASE, bronze)]
     assert said == ["one, layer none, home", "one, layer none, home, bronze"]
-
-
-def test_the_end_names_failures_and_what_to_do_next(tmp_path):
-    stream = io.StringIO()
-    run = Run(tmp_path, INFO, run_data.ENVIRONMENT, (), ())
-    run_progress(Printer(stream)).summarize(run, failures=1, voided=2)
-    assert stream.getvalue().splitlines() == [
-        "1 of 6 trials failed",
-        f"2 of 6 trials voided: guards do not trust them; again with: python -m bench run --resume {tmp_path}",
-        "nothing was measured",
-        f"results in {tmp_path}; next: python -m bench report {tmp_path}",
-    ]
-
-
-@pytest.mark.parametrize(("share", "said"), [(None, 0), (0.25, 0), (0.62, 1)])
-def test_a_busy_machine_is_named_before_the_first_trial(share, said):
-    stream = io.StringIO()
-    load = MachineLoad(share, "other processes take 62% of this machine (chromium, process 12: 40%)")
-    run_progress(Printer(stream)).warn_of_load(load, bound=0.25)
-    assert stream.getvalue() == said * (
-        "warning: other processes take 62% of this machine (chromium, process 12: 40%); trials beyond 25% are voided: "
-        "stop those programs, or begin again with --guard interference=off\n"
-    )
 
 
 def test_a_trial_of_a_closed_loop_is_told_without_a_latency():
@@ -142,19 +106,3 @@ def test_a_trial_of_a_closed_loop_is_told_without_a_latency():
     assert progress.outcome(closed) == "100 requests/s"
     asked = replace(closed, level_connections=None, rate_requested=100.0)
     assert progress.outcome(asked) == "100 requests/s, p99 7.0 ms"
-
-
-def test_the_start_says_how_long_it_takes():
-    stream = io.StringIO()
-    ledger = Ledger(plan.schedule([case("one"), case("two")], [16, 50], rounds=3, seed=1))
-    run_progress(Printer(stream), ledger).announce("wrk")
-    # Six deployments of 4 s, two verifications of 15 s, twelve trials of 4 s and what surrounds them.
-    assert stream.getvalue().startswith("2 cases, 12 trials to make by wrk, in about 2 min\n")
-
-
-@pytest.mark.parametrize(("rounds", "words"), [(1, "1 round of 2 s"), (3, "3 rounds of 2 s")])
-def test_the_start_says_how_often_each_case_is_measured(rounds, words):
-    stream = io.StringIO()
-    info = replace(INFO, plan=replace(INFO.plan, rounds=rounds, duration_s=2.0, levels=(16,), until=None))
-    RunProgress(Printer(stream), info, Ledger()).announce("wrk")
-    assert f"each case: 16 connections, {words}\n" in stream.getvalue()
