@@ -72,7 +72,7 @@ def carry_out(planned: begin.PlannedFaults, to: Path | None, may_write: bool = F
     session = planned.session(to, may_write, printer)
     with printer:
         also = " --write" if may_write else ""
-        stopped = made("faults", session.journal, partial(planned.go, session), also)
+        stopped = made(session.journal, partial(planned.go, session), also)
     return stopped or _show(session.journal.folder.directory, as_json)
 
 

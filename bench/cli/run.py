@@ -7,8 +7,7 @@ import ssl
 from pathlib import Path
 
 from bench import load
-from bench.cli import asked, options
-from bench.cli.stops import made
+from bench.cli import asked, options, stops
 from bench.errors import BenchError
 from bench.hosts import begin as on_hosts
 from bench.hosts import host_record
@@ -20,6 +19,7 @@ from bench.measure.instrument import Instrument
 from bench.measure.plan import Request
 from bench.measure.printer import say
 from bench.measure.progress import case_words
+from bench.measure.rounds import Rounds
 from bench.production import inventory
 from bench.project.pythons import choose
 from bench.records.folder import read_run
@@ -35,28 +35,15 @@ NOT_ON_HOSTS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `run`."""
-    _add_cases(parser)
-    _add_load(parser)
-    options.add_folder(parser, "run")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
-    parser.add_argument("--keep-going", action="store_true", help="go on when other programs void trial after trial")
-    parser.add_argument(
-        "--margin", type=options.share, metavar="SHARE", help=f"ignore smaller differences (default: {MARGIN})"
-    )
-    options.add_guard(parser)
-    options.add_inventory(parser, "what is deployed on the hosts of an Ansible inventory")
-
-
-def _add_cases(parser: argparse.ArgumentParser) -> None:
-    several = options.REPEATABLE
     options.add_stacks(
-        parser, "--stack", action="append", metavar="S", help="a stack of `list`" + several.format(options.USUAL)
+        parser,
+        "--stack",
+        action="append",
+        metavar="S",
+        help="a stack of `list`" + options.REPEATABLE.format(options.USUAL),
     )
     options.add_workload(parser, action="append")
     options.add_served(parser, layers=True, sizes=True, pythons=True)
-
-
-def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         action="append",
@@ -72,19 +59,6 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         help="requests a second instead (repeatable); x1: as recorded",
     )
     parser.add_argument("--capacity", metavar="LIMIT", help="find the highest rate within a latency: p95=200ms")
-    _add_rounds(parser)
-    parser.add_argument(
-        "--duration",
-        type=options.count,
-        metavar="SEC",
-        help=f"of a trial (default: {plan.DURATION_S}; {plan.CAPACITY_DURATION_S} with --capacity)",
-    )
-    parser.add_argument(
-        "--tool", choices=load.CHOICES, metavar="T", help="wrk, ab or siege (default: the best that is installed)"
-    )
-
-
-def _add_rounds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rounds",
         type=options.count,
@@ -97,6 +71,23 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", type=options.seconds, metavar="TIME", help="begin no round after it, such as 3m; two are made"
     )
+    parser.add_argument(
+        "--duration",
+        type=options.count,
+        metavar="SEC",
+        help=f"of a trial (default: {plan.DURATION_S}; {plan.CAPACITY_DURATION_S} with --capacity)",
+    )
+    parser.add_argument(
+        "--tool", choices=load.CHOICES, metavar="T", help="wrk, ab or siege (default: the best that is installed)"
+    )
+    options.add_folder(parser, "run")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
+    parser.add_argument("--keep-going", action="store_true", help="go on when other programs void trial after trial")
+    parser.add_argument(
+        "--margin", type=options.share, metavar="SHARE", help=f"ignore smaller differences (default: {MARGIN})"
+    )
+    options.add_guard(parser)
+    options.add_inventory(parser, "what is deployed on the hosts of an Ansible inventory")
 
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
@@ -148,15 +139,19 @@ def _trusted(front: inventory.Host) -> str:
 
 def carry_out(new: PlannedRun, to: Path | None, keep_going: bool) -> int:
     """Measure what was planned, and print what to pick, as the report says it; returns the exit status of `run`."""
-    session = new.session(to)
+    progress = new.progress()
+    session = new.session(to, progress)
     directory = session.journal.folder.directory
 
     def go(interrupts: Interrupts) -> int:
-        status = new.go(session, interrupts, keep_going)
-        if read_run(directory).trials:
+        progress.announce(new.load.tool.name, directory)
+        session.go(Rounds(new.cases, new.ledger, session.journal, progress), interrupts, keep_going)
+        made = read_run(directory)
+        progress.summarize(made)
+        if made.trials:
             found, _ = write.document([directory], directory / write.NAME)
             for line in found.answer:
                 say(line)
-        return status
+        return 1 if new.ledger.count("failed") or not made.is_measured else 0
 
-    return made("run", session.journal, go, busy="or now with --keep-going")
+    return stops.made(session.journal, go, busy="or now with --keep-going")

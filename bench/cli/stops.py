@@ -11,7 +11,7 @@ from bench.measure.session import Journal
 from bench.records.folder import resume_command
 
 
-def made(command: str, journal: Journal, go: Callable[[Interrupts], int], also: str = "", busy: str = "") -> int:
+def made(journal: Journal, go: Callable[[Interrupts], int], also: str = "", busy: str = "") -> int:
     """The exit status of `go`, or 130 or 143 when a signal stopped it; the folder of its run is this process's alone
     meanwhile. Raises BenchError for what else stops it, with the command that resumes it.
 
@@ -24,7 +24,7 @@ def made(command: str, journal: Journal, go: Callable[[Interrupts], int], also: 
         try:
             return go(interrupts)
         except Stopped as signal:
-            print(f"bench {command}: {signal.name}; {then}", file=sys.stderr)
+            print(f"bench {journal.info.plan.command}: {signal.name}; {then}", file=sys.stderr)
             return signal.exit_status
         except MachineBusy as fault:
             raise BenchError(f"stopped: {fault} and {then}{f', {busy}' if busy else ''}") from None

@@ -64,7 +64,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
         tuner.go(interrupts)
         return _show(tuner, args.json)
 
-    return made("tune", tuner.session.journal, go)
+    return made(tuner.session.journal, go)
 
 
 def _show(tuner: Tuner, as_json: bool) -> int:

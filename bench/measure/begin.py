@@ -10,7 +10,6 @@ from pathlib import Path
 
 from bench import load, programs
 from bench.errors import BenchError
-from bench.interrupt import Interrupts
 from bench.machine import facts, pin
 from bench.measure import guards
 from bench.measure import plan as planning
@@ -21,7 +20,6 @@ from bench.measure.plan import PlannedCase, Request, make_plan
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
 from bench.measure.racing import Racing
-from bench.measure.rounds import Rounds
 from bench.measure.session import Place, Planned, Session, now
 from bench.measure.trial import Load
 from bench.project import health, pythons, workload
@@ -32,16 +30,6 @@ from bench.records.trials import Trial
 from bench.serve import database
 from bench.serve.database import Database
 from bench.stats.capacity import parse_limit
-
-# Fields of an environment whose names say little -> words for them.
-DIFFERENT = {
-    "affinity": "cores of the programs",
-    "cpu_model": "processor",
-    "dirty": "uncommitted changes",
-    "os": "operating system",
-    "python": "Python",
-    "pythons": "other Pythons",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,24 +47,13 @@ class PlannedRun(Planned):
 
     def progress(self) -> RunProgress:
         """Its lines on stdout."""
-        return RunProgress(Printer(), self.info, self.ledger, self.done)
+        return RunProgress(Printer(), self.info, self.ledger)
 
-    def session(self, to: Path | None, progress: RunProgress | None = None) -> Session[RunProgress]:
+    def session(self, to: Path | None, progress: RunProgress) -> Session[RunProgress]:
         """The session that makes it, its folder made or repaired; raises BenchError when it cannot be."""
-        progress = progress or self.progress()
         journal = self.journal(to)
         place = self.place(journal, progress, self.ledger, self.load, self.done)
         return Session(journal, self.ledger, place, progress)
-
-    def go(self, session: Session[RunProgress], interrupts: Interrupts, keep_going: bool = False) -> int:
-        """Measure all that is left; returns the exit status: 1 when a trial failed or nothing was measured, else 0."""
-        ledger, progress, directory = self.ledger, session.progress, session.journal.folder.directory
-        progress.announce(self.load.tool.name, directory)
-        session.go(Rounds(self.cases, ledger, session.journal, progress), interrupts, keep_going)
-        run = read_run(directory)
-        failures = ledger.count("failed")
-        progress.summarize(run, failures, ledger.count("voided"))
-        return 1 if failures or not run.is_measured else 0
 
 
 def planned(request: Request, instrument: Instrument) -> PlannedRun:
@@ -210,6 +187,5 @@ def _differences(before: Environment, here: Environment) -> list[str]:
     # The run fills these in as it goes.
     here = replace(here, configs=before.configs, rows_seed=before.rows_seed, rows_total=before.rows_total)
     now_here = asdict(here)
-    names = [name for name, value in asdict(before).items() if now_here[name] != value]
-    words = [DIFFERENT.get(name, name.replace("_", " ")) for name in names]
-    return [f"resumed after a stop; since it began these have changed: {', '.join(words)}"] if names else []
+    names = [name.replace("_", " ") for name, value in asdict(before).items() if now_here[name] != value]
+    return [f"resumed after a stop; since it began these have changed: {', '.join(names)}"] if names else []

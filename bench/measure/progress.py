@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -86,18 +86,14 @@ class Pace:
 
 
 class RunProgress:
-    """Counts a run's trials; `pace` says how long the rest takes."""
+    """Says where a run stands by its ledger; `pace` says how long the rest takes."""
 
-    def __init__(self, printer: Printer, info: RunInfo, ledger: Ledger, done: Iterable[Trial] = ()):
+    def __init__(self, printer: Printer, info: RunInfo, ledger: Ledger):
         self.printer = printer
         self.pace = Pace(info.plan, ledger)
         self._info, self._ledger = info, ledger
-        self._numbers: dict[int, dict[str, int]] = {}
         self._current = ""
         self._limit = parse_limit(info.plan.capacity, "capacity") if info.plan.capacity else None
-        self._cases = len(info.cases)
-        for trial in done:
-            self._number(trial)
 
     def announce(self, tool: str, folder: Path | None = None) -> None:
         """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
@@ -133,12 +129,6 @@ class RunProgress:
                 "with --guard interference=off"
             )
 
-    def start_round(self, batches: Sequence[Batch]) -> None:
-        """A round of a run until decided begins: its cases are counted."""
-        items = [item for batch in batches for item in batch.items if isinstance(item, Measurement)]
-        cases = {item.case.case_id for item in items}
-        self._cases = len(cases | self._numbers.get(batches[0].round, {}).keys())
-
     def look(self, number: int, dropped: int, left: int) -> None:
         """Print how a run until decided stands after a round: cases dropped, trials of the next round."""
         words = f"{plural(dropped, 'case')} dropped" if dropped else "no case dropped"
@@ -173,7 +163,11 @@ class RunProgress:
         if trial.mode != plan.mode:
             return f"latency at one rate for all: {case_words(trial)}"
         rounds = f"at most {plan.rounds}" if plan.until else str(plan.rounds)
-        return f"round {trial.round} of {rounds}, case {self._number(trial)} of {self._cases}: {case_words(trial)}"
+        records = (it for it in self._ledger.done.values() if isinstance(it, Trial) and it.mode == plan.mode)
+        begun = {record.case_id for record in records if record.round == trial.round}
+        due = [item for batch in self._ledger.left if batch.round == trial.round for item in batch.items]
+        all_cases = begun | {item.case.case_id for item in due if isinstance(item, Measurement)}
+        return f"round {trial.round} of {rounds}, case {len(begun)} of {len(all_cases)}: {case_words(trial)}"
 
     def left(self, trial: Trial) -> str:
         """What is left after a trial, in words that end a line: in a run until decided of its round."""
@@ -183,7 +177,7 @@ class RunProgress:
             return "; done"
         return f"; time left{' in this round' if until else ''} ~{about(self.pace.estimate_s(batches))}"
 
-    def summarize(self, run: Run, failures: int, voided: int) -> None:
+    def summarize(self, run: Run) -> None:
         """Print the capacity of each case where it was sought, how many trials failed or are void, and what is next."""
         if self._limit:
             for case in run.info.cases:
@@ -192,19 +186,14 @@ class RunProgress:
                     words = capacity_words(trials, self._limit, visit)
                     self.printer.say(f"capacity of {case_words(case)}: {words}")
         planned = len(run.latest) + max(run.missing, 0)
-        if failures:
+        if failures := self._ledger.count("failed"):
             self.printer.say(f"{failures} of {planned} trials failed")
-        if voided:
+        if voided := self._ledger.count("voided"):
             again = run.resume_command()
             self.printer.say(f"{voided} of {planned} trials voided: guards do not trust them; again with: {again}")
         if not run.is_measured:
             self.printer.say("nothing was measured")
         self.printer.say(f"results in {run.directory}; next: python -m bench report {run.directory}")
-
-    def _number(self, trial: Trial) -> int:
-        """Which case of its round it is, in the order in which they are measured."""
-        numbers = self._numbers.setdefault(trial.round, {})
-        return numbers.setdefault(trial.case_id, len(numbers) + 1)
 
 
 def case_words(case: Case | Trial) -> str:

@@ -66,7 +66,6 @@ class Rounds:
                 return
             # Also what a run that was stopped had no time to record.
             self._journal.drop(racing.dropped)
-            self._progress.start_round(batches)
             yield from self._timed(batches)
             self._progress.look(number, self._journal.drop(racing.dropped), self._ledger.count_left)
         self._journal.ended_by = "decided" if racing.decided else "rounds"

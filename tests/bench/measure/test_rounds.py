@@ -49,7 +49,7 @@ class Run:
         wanted = replace(INFO.plan, until="decided", budget_s=budget_s, latency=True, duration_s=2.0)
         self.journal = SimpleNamespace(info=SimpleNamespace(plan=wanted), drop=len, ended_by=None)
         self.pace = Pace(wanted, self.ledger, self.clock)
-        progress = SimpleNamespace(pace=self.pace, start_round=lambda *_: None, look=lambda *_: None)
+        progress = SimpleNamespace(pace=self.pace, look=lambda *_: None)
         self.clock.now += before_s
         self.rounds = Rounds(self.cases, self.ledger, self.journal, progress)
 
