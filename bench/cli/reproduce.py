@@ -5,7 +5,6 @@ It goes on when other programs disturb it: what they void never counts. --resume
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
 import sys
 from dataclasses import replace
@@ -68,7 +67,8 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
             print(f"resume with: python -m bench reproduce --resume {directory}", file=sys.stderr)
             return status
         statuses.append(status)
-    _check_something_ran(directory, record)
+    if not any((directory / part.name / RUN_FILE).exists() for part in record.parts):
+        raise BenchError(f"nothing of {record.benchmark} can run here: {record.parts[0].reason}")
     record = replace(record, finished_at=now())
     folder.write(directory, record)
     write_page(directory)
@@ -109,16 +109,6 @@ def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:
     return directory, record
 
 
-def _check_something_ran(directory: Path, record: Reproduction) -> None:
-    """Raise BenchError when no part could run, and leave no folder without a figure behind."""
-    if any((directory / part.name / RUN_FILE).exists() for part in record.parts):
-        return
-    (directory / FILE).unlink()
-    with contextlib.suppress(OSError):
-        directory.rmdir()
-    raise BenchError(f"nothing of {record.benchmark} can run here: {record.parts[0].reason}")
-
-
 def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrument | None) -> tuple[PartRecord, int]:
     """Make or resume the run or the faults of a part; returns what became of it, and the exit status.
 
@@ -131,32 +121,24 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
     # A conclusion may be about a check that `run` leaves out.
     instrument = instrument or Instrument(open_project(), thorough=part.thorough)
     try:
-        if begun:
-            return done, _resume(at, part, instrument)
-        rows, notes = (FALLBACK, ()) if part.faults else _database(part)
-        done = replace(done, notes=notes)
-        request = request_of(part, instrument.project, database=rows, guards=_guards(record, part))
+        if not begun:
+            rows, notes = (FALLBACK, ()) if part.faults else _database(part)
+            done = replace(done, notes=notes)
+            request = request_of(part, instrument.project, database=rows, guards=_guards(record, part))
         if part.faults:
-            return done, _faults(begin_faults.planned(request, tuple(part.faults)), at)
+            names, project = tuple(part.faults), instrument.project
+            made = begin_faults.resumed(at, project, None) if begun else begin_faults.planned(request, names)
+            status = faults.carry_out(made, at)
+            # Those that are not as expected are findings, and no failure.
+            return done, status if status > STOPPED else 0
+        new = begin.resumed(at, None, instrument) if begun else begin.planned(request, instrument)
         # Nobody watches: interference passes, and what it voids is made again or left out.
-        return done, run.carry_out(begin.planned(request, instrument), at, keep_going=True)
+        return done, run.carry_out(new, at, keep_going=True)
     except BenchError as error:
         if (at / RUN_FILE).exists():
             raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {directory}") from None
         say(f"left out: {error}")
         return replace(done, reason=NOTHING.sub("", str(error))), 0
-
-
-def _resume(at: Path, part: Part, instrument: Instrument) -> int:
-    if part.faults:
-        return _faults(begin_faults.resumed(at, instrument.project, None), at)
-    return run.carry_out(begin.resumed(at, None, instrument), at, keep_going=True)
-
-
-def _faults(planned: begin_faults.PlannedFaults, at: Path) -> int:
-    """Make faults; those that are not as expected are findings, and no failure."""
-    status = faults.carry_out(planned, at)
-    return status if status > STOPPED else 0
 
 
 def request_of(part: Part, project: UnderTest, **more: Any) -> Request:

@@ -124,12 +124,6 @@ def test_a_narrow_terminal_gets_each_case_over_its_figures(tmp_path, capsys, mon
     assert lines[lines.index("nginx-uwsgi~none~home") + 1].endswith("B leads")
 
 
-def test_one_round_proves_nothing(tmp_path, capsys):
-    before = report_folder.make(tmp_path / "a", rounds=1)
-    after = report_folder.make(tmp_path / "b", rounds=1, factor=5.0)
-    assert set(verdicts(before, after, capsys).values()) == {"open"}
-
-
 def test_cases_of_only_one_run_are_listed(tmp_path, capsys):
     before = report_folder.make(tmp_path / "a")
     after = report_folder.make(tmp_path / "b", workloads=("home",))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -99,20 +98,6 @@ def test_broken_connections_are_counted_and_opened_again(site, tmp_path):
     # Again and again, but not as fast as it can.
     assert 4 < figures.errors_read <= 4 * 11
     assert 0 <= site.requests["/drop"] - figures.errors_read <= 4
-
-
-def test_refused_connections_are_counted(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        figures = made(f"http://127.0.0.1:{taken.getsockname()[1]}", tmp_path / "load")
-    assert (figures.requests_total, figures.errors_read) == (0, 0)
-    assert 4 <= figures.errors_connect <= 4 * 11
-
-
-def test_requests_without_an_answer_in_time_are_counted(site, tmp_path):
-    figures = made(site.url, tmp_path / "load", ("/hang",), seconds=2, timeout_s=1)
-    # Those of the second second are under way at the end.
-    assert (figures.errors_timeout, figures.requests_total) == (4, 0)
 
 
 def test_answers_of_another_length_are_a_problem(site):

@@ -108,11 +108,5 @@ def test_requests_that_find_no_connection_count_as_dropped(site, tmp_path):
     assert figures.requests_total + figures.requests_dropped + figures.errors_timeout == 20
 
 
-def test_a_connection_for_each_request_without_keep_alive(site, tmp_path):
-    before = site.connections
-    figures = made(site.url, tmp_path / "load", rate=50, keep_alive=False)
-    assert site.connections - before == figures.requests_total == 50
-
-
 def test_it_prints_its_version():
     assert programs.version((str(PROGRAM), *OpenLoopTool.version))
