@@ -25,7 +25,7 @@ from bench.measure.ledger import MAX_DISTURBED, Ledger, Record
 from bench.measure.load_process import newest_log
 from bench.measure.plan import Batch, Item
 from bench.measure.printer import Printer
-from bench.records.folder import CHECKS_FILE, Folder, read_addresses
+from bench.records.folder import ADDRESSES_FILE, CHECKS_FILE, Folder, read_addresses, write_json
 from bench.records.records import Case, Dropped, Ended, Environment, RunInfo
 
 # Share of the rows that may have come or gone since a run began: a killed check leaves a few behind.
@@ -105,7 +105,7 @@ class Journal:
     def workload(self, name: str, addresses: tuple[str, ...]) -> None:
         """Store the addresses of a workload, the same for every deployment."""
         self.addresses[name] = addresses
-        self.folder.write_addresses(self.addresses)
+        write_json(self.folder.directory / ADDRESSES_FILE, self.addresses)
 
     def _write_info(self, **changes: Any) -> None:
         self.info = replace(self.info, **changes)

@@ -10,7 +10,7 @@ from bench.measure.plan import Measurement
 from bench.records.capacity import Capacity, Climb, Visits, capacity, climbs, latency_ms, overloaded
 from bench.records.trials import Trial
 from bench.stats.capacity import FIRST_RATE, Limit, rate_near
-from bench.words import plural
+from bench.words import plural, reach
 
 # About how many trials the first staircase of a case takes, and a later one, which begins close to its end.
 FIRST_TRIALS = 12
@@ -77,9 +77,4 @@ def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) 
 
 def rate_words(found: Capacity) -> str:
     """`500 requests/s (475 to 530)`; of one round, it says so."""
-    return f"{found.rate:,.0f} requests/s ({reach(found)}{'; one round' if found.rounds == 1 else ''})"
-
-
-def reach(found: Capacity) -> str:
-    """`475 to 530`, or `475 or more`."""
-    return f"{found.low:,.0f} or more" if found.high is None else f"{found.low:,.0f} to {found.high:,.0f}"
+    return f"{found.rate:,.0f} requests/s ({reach(found.low, found.high)}{'; one round' if found.rounds == 1 else ''})"

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from bench.measure.staircase import reach
 from bench.records.capacity import Capacity, Climb, capacity
 from bench.records.trials import Trial, largest, total
-from bench.words import plural
+from bench.words import plural, reach
 
 PROCESSES, THREADS = "processes", "threads"
 KNOBS = (PROCESSES, THREADS)
@@ -130,7 +129,7 @@ class Tried:
         """A row of the table: settings, requests/s, interval, rounds, memory, connections, verdict."""
         if not (found := self.capacity):
             return (self.settings.words, *["-"] * 5, verdict)
-        held = (f"{found.rate:,.0f}", reach(found), f"{found.rounds}")
+        held = (f"{found.rate:,.0f}", reach(found.low, found.high), f"{found.rounds}")
         connections = "not counted" if self.connections is None else f"{self.connections}"
         return (self.settings.words, *held, self.memory, connections, verdict)
 
@@ -184,8 +183,8 @@ class Answer:
         counted = at_most if chosen.connections is None else plural(chosen.connections, "database connection")
         text = (
             f"{self.stack} with layer {self.layer}: take {chosen.settings.words}; they hold {found.rate:,.0f} "
-            f"requests/s ({reach(found)} in {plural(found.rounds, 'round')}) with {self.limit}, in {chosen.memory} and "
-            f"with {counted}."
+            f"requests/s ({reach(found.low, found.high)} in {plural(found.rounds, 'round')}) with {self.limit}, in "
+            f"{chosen.memory} and with {counted}."
         )
         if self.tied:
             names = " and ".join(item.settings.words for item in self.tied)

@@ -14,7 +14,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -285,10 +285,6 @@ class Folder:
     def write(self, record: RunInfo | Environment) -> None:
         """Write the file of a record, whole or not at all."""
         write_json(self.directory / WHOLE[type(record)], record)
-
-    def write_addresses(self, addresses: Mapping[str, Iterable[str]]) -> None:
-        """Write workloads.json: the addresses that every deployment of the run is asked for, by workload."""
-        write_json(self.directory / ADDRESSES_FILE, {name: list(paths) for name, paths in addresses.items()})
 
     def append(self, *records: Trial | Outcome | FaultOutcome) -> None:
         """Add a line for each of these records, which are of one kind, and wait until they are on the disk.

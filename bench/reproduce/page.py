@@ -11,9 +11,8 @@ from bench.reproduce.conclusions import HOLDS, NOT, NOT_MEASURED, OPEN, Conclusi
 from bench.reproduce.figures import Figures
 from bench.reproduce.folder import Reproduction
 from bench.reproduce.published import Column, Publication
-from bench.words import plural
+from bench.words import MIB, number, plural, reach
 
-MIB = 1024 * 1024
 NOTHING = ""
 
 
@@ -35,7 +34,7 @@ def here(it: Conclusion) -> str:
     """`2.1 (1.9 to 2.4)`; empty for a claim that is about no ratio."""
     if it.ratio is None:
         return NOTHING
-    return f"{_number(it.ratio)} ({_number(it.low)} to {_number(it.high)})" if it.low else f"{_number(it.ratio)} (?)"
+    return f"{number(it.ratio)} ({reach(it.low, it.high) if it.low else '?'})"
 
 
 def page(publication: Publication, record: Reproduction, figures: Figures, found: Sequence[Conclusion]) -> str:
@@ -91,12 +90,7 @@ def _ours(row: dict[str, Any], column: Column, publication: Publication, figures
     if column.metric == "stability":
         return stability.worst(stability.rate(figures.find(place).trials)) or NOTHING
     found = figures.median(place, column.metric)
-    return NOTHING if found is None else _number(found / MIB if column.metric.startswith("memory") else found)
-
-
-def _number(value: float | None) -> str:
-    """Three significant digits."""
-    return "?" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return NOTHING if found is None else number(found / MIB if column.metric.startswith("memory") else found)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:

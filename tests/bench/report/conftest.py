@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.records import records
-from bench.records.folder import Folder, read_info
+from bench.records.folder import ADDRESSES_FILE, Folder, read_info, write_json
 from tests.bench.records.run_data import at_rate
 from tests.bench.report import report_folder
 from tests.bench.report.pages import shown
@@ -54,7 +54,7 @@ def capacity_run(tmp_path_factory):
         plan = replace(info.plan, mode="open", levels=(), capacity="p95=200ms", sizes=sizes)
         run = Folder(folder)
         run.write(replace(info, plan=plan, cases=tuple(cases), skips=()))
-        run.write_addresses({"home": ["/", "/static/site.css"]})
+        write_json(run.directory / ADDRESSES_FILE, {"home": ["/", "/static/site.css"]})
         (folder / "verify.jsonl").unlink()
         for case in cases:
             identity = {name: getattr(case, name) for name in ("case_id", "stack", "layer", "workload", "size")}
