@@ -16,6 +16,7 @@ from bench.cli.stops import made
 from bench.errors import BenchError
 from bench.faults import begin, judge, table
 from bench.faults.kinds import FAULTS
+from bench.measure.plan import MAX_ROUNDS
 from bench.measure.printer import Printer, say
 from bench.records.faults import GROUPS
 from bench.records.folder import read_faults
@@ -33,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.completed(fault, lambda _: (*FAULTS, *GROUPS))
     parser.add_argument("--list-faults", action="store_true", help="print the faults, and what happens")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
-    parser.add_argument("--rounds", type=options.count, metavar="R", help="how often each fault is made (default: 1)")
+    parser.add_argument(
+        "--rounds", type=options.count(MAX_ROUNDS), metavar="R", help="how often each fault is made (default: 1)"
+    )
     options.add_served(parser, layers=True, layer_default=NO_LAYER)
     options.add_write(parser, "make accounts")
     options.add_folder(parser, "faults")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from bench.stats.columns import columns
 
 REPEATABLE = " (repeatable; default: {})"
 USUAL = "all but historic"
+MAX_PORT = 65535
 
 
 def completed(action: argparse.Action, names: Callable[[argparse.Namespace], Iterable[str]]) -> None:
@@ -217,17 +217,15 @@ def results_folder(text: str) -> Path:
     return path
 
 
-def count(text: str, most: float = math.inf) -> int:
-    """A whole number from 1, for argparse."""
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:
-        limit = f" to {most}" if most < math.inf else ""
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1{limit}")
-    return int(text)
+def count(most: int) -> Callable[[str], int]:
+    """A whole number from 1 to `most`, for argparse."""
 
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {most}")
+        return int(text)
 
-def port_number(text: str) -> int:
-    """A TCP port, for argparse."""
-    return count(text, 65535)
+    return read
 
 
 def seconds(text: str) -> int:

@@ -16,8 +16,8 @@ from bench.serve import reload
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `reload`."""
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--port", type=options.port_number, help="the port that `up` serves on")
-    which.add_argument("--pid", type=options.count, help="the process id of `up`")
+    which.add_argument("--port", type=options.count(options.MAX_PORT), help="the port that `up` serves on")
+    which.add_argument("--pid", type=int, help="the process id of `up`")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         action="append",
-        type=options.count,
+        type=options.count(plan.MAX_CONNECTIONS),
         metavar="N",
         help="connections" + options.REPEATABLE.format(plan.LEVEL),
     )
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--capacity", metavar="LIMIT", help="find the highest rate within a latency: p95=200ms")
     parser.add_argument(
         "--rounds",
-        type=options.count,
+        type=options.count(plan.MAX_ROUNDS),
         metavar="R",
         help=f"trials of each case (default: {plan.ROUNDS}; until decided {plan.ROUNDS_UNTIL_DECIDED})",
     )
@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--duration",
-        type=options.count,
+        type=options.count(plan.MAX_SECONDS),
         metavar="SEC",
         help=f"of a trial (default: {plan.DURATION_S}; {plan.CAPACITY_DURATION_S} with --capacity)",
     )

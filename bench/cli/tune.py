@@ -19,7 +19,7 @@ from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure import tune
 from bench.measure.instrument import Instrument
-from bench.measure.plan import CAPACITY_DURATION_S
+from bench.measure.plan import CAPACITY_DURATION_S, MAX_SECONDS
 from bench.measure.printer import Printer
 from bench.measure.tune import Tuner, values_text
 from bench.measure.tuning import Answer
@@ -38,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_workload(parser)
     options.add_served(parser)
     parser.add_argument(
-        "--duration", type=options.count, metavar="SEC", help=f"seconds of a trial (default: {CAPACITY_DURATION_S})"
+        "--duration",
+        type=options.count(MAX_SECONDS),
+        metavar="SEC",
+        help=f"seconds of a trial (default: {CAPACITY_DURATION_S})",
     )
     options.add_json(parser)
     options.add_folder(parser, "search")

@@ -12,6 +12,7 @@ from bench.project.workload import Workload
 
 # Seconds of a trial at most, unless --duration asks for more.
 USUAL_S = 60
+MAX_RATE = 100_000
 _FACTOR = re.compile(r"x([1-9][0-9]{0,2}|0\.[1-9])")
 
 
@@ -19,8 +20,9 @@ def rate(text: str) -> int | float:
     """Requests a second as a whole number, or how many times as fast as recorded, `x2`, as a float; for argparse."""
     if found := _FACTOR.fullmatch(text):
         return float(found[1])
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number from 1 nor a speed such as x1 or x2")
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= MAX_RATE:
+        what = f"a whole number from 1 to {MAX_RATE}"
+        raise argparse.ArgumentTypeError(f"{text!r} is neither {what} nor a speed such as x1 or x2")
     return int(text)
 
 

@@ -34,10 +34,8 @@ def test_a_trial_is_as_long_as_the_recording_up_to_a_minute():
 
 def test_a_speed_is_told_from_a_rate():
     assert (replay.rate("20"), replay.rate("x2"), replay.rate("x0.5")) == (20, 2.0, 0.5)
-    for text in ("0", "x0", "x", "fast", "-1", "1.5"):
-        with pytest.raises(
-            argparse.ArgumentTypeError, match="is neither a whole number from 1 nor a speed such as x1 or"
-        ):
+    for text in ("0", "x0", "x", "fast", "-1", "1.5", "200000"):
+        with pytest.raises(argparse.ArgumentTypeError, match="is neither a whole number from 1 to 100000 nor a speed"):
             replay.rate(text)
 
 
