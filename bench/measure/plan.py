@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from bench.catalog import catalog, sizes, values
+from bench.catalog import catalog, sizes
 from bench.errors import BenchError
 from bench.measure import guards, replay
 from bench.project import pythons, workload
@@ -142,15 +142,16 @@ Resolve = Callable[[str, str], Case | CannotRun]
 
 
 def make_plan(request: Request) -> Plan:
-    """The plan of a run with its defaults. Raises BenchError for names and values that do not exist, and for limits."""
+    """The plan of a run with its defaults. Raises BenchError for what does not go together."""
     known, project = catalog.read(), request.project
     asked = database.parse(project, request.database)
-    _check_limits(request)
+    if request.budget_s and not request.until:
+        raise BenchError("--budget is the time of a run --until decided; add that, or set the time by --rounds")
+    if request.capacity and request.until:
+        raise BenchError("--capacity finds the rate of each case; leave out --until decided")
     chosen = request.workloads or (next(iter(workload.workloads(project))),)
     factor, request = _replayed(request, chosen)
     mode, levels = _mode(request)
-    values.environment(list(request.env))
-    known.values[values.BENCH].changed(values.parse_changes(list(request.changes)))
     return Plan(
         stacks=pythons.variants(request.stacks or known.usual_stacks, request.pythons),
         layers=request.layers or tuple(known.layers),
@@ -185,13 +186,6 @@ def _margin(request: Request) -> float:
     if request.margin is not None:
         return request.margin
     return round((1 + MARGIN) * (1 + capacity.STEP) - 1, 2) if request.capacity else MARGIN
-
-
-def _check_limits(request: Request) -> None:
-    if request.budget_s and not request.until:
-        raise BenchError("--budget is the time of a run --until decided; add that, or set the time by --rounds")
-    if request.capacity and request.until:
-        raise BenchError("--capacity finds the rate of each case; leave out --until decided")
 
 
 def _replayed(request: Request, chosen: tuple[str, ...]) -> tuple[float, Request]:

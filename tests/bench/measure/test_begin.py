@@ -24,8 +24,6 @@ def test_nothing_that_can_run_here_is_an_error(go, instrument):
     [
         (["--size", "bronce"], "--size bronce: no such size; did you mean bronze?"),
         (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
-        (["--set", "proceses=5"], "--set proceses: no such value"),
-        (["--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE"),
         (["--rate", "5", "--level", "6"], "--rate is of an open loop and --level of a closed one; give one of them"),
         (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
         (
