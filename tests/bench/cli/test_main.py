@@ -67,6 +67,11 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
             "staticgenerator and nginx-microcache both bring the block http of nginx.conf",
         ),
         (["up", "uwsgi", "--layer", "fragments", "--set", "cache=radis"], "--set cache=radis: use memcached or redis"),
+        (["tune", "gunicorn"], "bench tune: name a STACK and the --limit of its latency"),
+        (
+            ["tune", "gunicorn", "--limit", "p95=fast"],
+            "bench tune: --limit p95=fast: write it as p95=200ms",
+        ),
         (["up", "gunicorn", "--keep-going"], "bench up: --keep-going is called --restart now"),
         (["frobnicate"], "python -m bench: argument COMMAND: invalid choice: 'frobnicate'"),
     ],

@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 from bench.catalog import catalog
-from bench.cli import main as command_line
 from bench.cli import tune
 from bench.errors import BenchError
 from bench.measure import guards, here
@@ -167,20 +166,3 @@ def test_what_cannot_be_tuned_is_refused_in_one_line(go, words, message):
     with pytest.raises(BenchError) as refused:
         go(*words)
     assert str(refused.value).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["gunicorn"], "bench tune: name a STACK and the --limit of its latency"),
-        (["gunicorn", "--limit", "p95=fast"], "bench tune: --limit p95=fast: write it as p95=200ms or p99=1.5s; "),
-    ],
-)
-def test_a_bad_limit_ends_with_2_in_one_line(words, message, capsys):
-    try:
-        status = command_line.main(["tune", *words])
-    except SystemExit as stop:
-        status = stop.code
-    said = capsys.readouterr().err
-    assert (status, said.count("\n")) == (2, 1)
-    assert message in said

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from bench.errors import BenchError
 from bench.measure import here
 from bench.measure.ledger import Ledger
 from bench.measure.plan import Measurement
@@ -85,19 +84,6 @@ def test_overload_fails_no_run(go, holds, monkeypatch):
     monkeypatch.setattr(here, "measure", measure)
     status, recorded = go("--stack", "one", "--capacity", "p95=200ms")
     assert (status, {trial.status for trial in recorded.trials}) == (0, {"ok", "failed"})
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--capacity", "p95=1s", "--rate", "5"], "--capacity finds the rates of an open loop; leave out --rate"),
-        (["--capacity", "p95=1s", "--level", "5"], "--capacity finds the rates of an open loop; leave out --level"),
-    ],
-)
-def test_what_makes_no_capacity_run_is_refused_in_one_line(go, words, message):
-    with pytest.raises(BenchError) as refused:
-        go("--stack", "one", *words)
-    assert str(refused.value).startswith(message)
 
 
 def test_count_left_are_estimated_from_what_is_known():

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.tuning import Answer, Search, Settings, Tried, Tunable
+from bench.measure.tuning import Search, Settings, Tried, Tunable
 from bench.records.capacity import Climb
 from bench.stats.capacity import Limit, rate_near
 from tests.bench.records.run_data import at_rate, failed
@@ -69,17 +69,6 @@ def test_processes_and_threads_are_doubled_while_that_gains_and_halved_while_tha
     done, log = searched(search, holds)
     assert first_round(log) == made
     assert search.best(done).settings == answer
-
-
-def test_every_setting_gets_its_verdict():
-    search = plan()
-    done, _ = searched(search, lambda it: 200 * min(it.processes, 4), rounds=3)
-    assert {item.settings: search.verdict(item) for item in done} == {
-        Settings(2, 1): "holds 0.50 times as much",
-        Settings(4, 1): "take these",
-        Settings(8, 1): "no difference",
-        Settings(4, 2): "no difference",
-    }
 
 
 def test_threads_that_slow_clients_may_need_are_not_taken_away():
@@ -151,23 +140,3 @@ def test_memory_that_was_measured_of_some_servers_is_not_measured():
     some = {"app": 50 * MIB, "nginx": None}
     tried = Tried(USUAL, {number: climb(50, memory_peak_bytes=some) for number in (1, 2)})
     assert (tried.memory_bytes, tried.memory) == (None, "memory not measured")
-
-
-def test_the_answer_says_what_to_take_and_what_that_changes():
-    memory = {"memory_peak_bytes": {"app": 120 * MIB}}
-    first, counted = (
-        Tried(Settings(2, 4), {1: climb(450, 1, **memory, **more), 2: climb(475, 2, **memory, **more)})
-        for more in ({}, {"database_connections_peak": 7})
-    )
-    usual = Tried(Settings(4, 4), {1: climb(400, 1)})
-    same = Answer("gunicorn", "none", LIMIT.words, first, (), first)
-    assert same.sentence == (
-        "gunicorn with layer none: take 2 processes with 4 threads each; they hold 462 requests/s (450 to 500 in 2 "
-        "rounds) with p95 within 200 ms, in 120 MiB and with at most 8 database connections. "
-        "That is what the stack has."
-    )
-    changed = Answer("gunicorn", "none", LIMIT.words, counted, (usual,), usual)
-    assert "with 7 database connections. No difference to 4 processes with 4 threads each" in changed.sentence
-    assert changed.change.startswith(
-        "The stack has 4 processes with 4 threads each: the change holds 1.16 times as much"
-    )
