@@ -124,7 +124,9 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
         if not begun:
             rows, notes = (FALLBACK, ()) if part.faults else _database(part)
             done = replace(done, notes=notes)
-            request = request_of(part, instrument.project, database=rows, guards=_guards(record, part))
+            known = judge.BOUNDS if part.faults else guards.BOUNDS
+            given = tuple(guard for guard in record.guards if guard.partition("=")[0] in known)
+            request = request_of(part, instrument.project, database=rows, guards=given)
         if part.faults:
             names, project = tuple(part.faults), instrument.project
             made = begin_faults.resumed(at, project, None) if begun else begin_faults.planned(request, names)
@@ -156,12 +158,6 @@ def request_of(part: Part, project: UnderTest, **more: Any) -> Request:
         command=asked.command_line(),
         **more,
     )
-
-
-def _guards(record: Reproduction, part: Part) -> tuple[str, ...]:
-    """The guards of a reproduction that a part has."""
-    known = judge.BOUNDS if part.faults else guards.BOUNDS
-    return tuple(guard for guard in record.guards if guard.partition("=")[0] in known)
 
 
 def _database(part: Part) -> tuple[str, tuple[str, ...]]:
