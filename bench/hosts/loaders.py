@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from bench.load import Figures, Job
 from bench.load.engine import Engine, encoded
 from bench.load.openloop.counts import together
 from bench.load.openloop.processes import FORK_S
-from bench.measure.load_process import Live
 from bench.production.inventory import Host
 from bench.words import plural
 
@@ -59,22 +57,13 @@ class LoadShare:
         return figures(tool, [self])
 
 
-def make(
-    hosts: Sequence[Host], job: Job, live: Live | None = None, ready: Callable[[], None] = lambda: None
-) -> list[LoadShare]:
+def make(hosts: Sequence[Host], job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
     """Make the load of a job from these hosts; raises BenchError with the name of a host that fails.
 
     `ready` is called when all hosts could begin, right before they do.
     """
-    requests: dict[str, int] = {}
-
-    def seen(name: str, seconds: float, count: int) -> None:
-        requests[name] = count
-        if live:
-            live(seconds, sum(requests.values()))
-
     with ThreadPoolExecutor(len(hosts)) as pool, ExitStack() as ends:
-        loaders = [ends.enter_context(Loader(host, partial(seen, host.name))) for host in hosts]
+        loaders = [ends.enter_context(Loader(host)) for host in hosts]
         list(pool.map(Loader.greet, loaders))
         # As many on each host, so that their shares are alike.
         each = cores_used(job, min(loader.cores for loader in loaders), len(hosts))
@@ -118,8 +107,8 @@ class Loader(Program):
     cores  how many processes it can run at the same time, once it was greeted
     """
 
-    def __init__(self, host: Host, live: Live | None = None):
-        super().__init__(host, REMOTE, live=live)
+    def __init__(self, host: Host):
+        super().__init__(host, REMOTE)
         self.clock = Clock(0.0, 0.0)
         self.cores = 1
 

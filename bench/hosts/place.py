@@ -127,7 +127,7 @@ class HostsLoad:
     def _made(self, job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
         hosts, job = self.site.inventory.of(LOAD), self.site.job(job)
         try:
-            return loaders.make(hosts, job, self.load.live, ready)
+            return loaders.make(hosts, job, ready)
         except BenchError as error:
             raise TrialError(str(error)) from None
 

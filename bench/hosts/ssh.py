@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from bench.errors import BenchError
 from bench.machine.ports import free_port
-from bench.measure.load_process import Live, drain
+from bench.measure.load_process import drain
 from bench.production.inventory import Host
 
 NOT_INSTALLED = "program not installed: ssh; apt-get install openssh-client"
@@ -64,14 +64,12 @@ class Connection:
     """A script that runs on a host while the context lasts, and speaks in lines; raises BenchError without ssh.
 
     options  more words for ssh
-    live     gets the progress that a load tool says on standard error
     """
 
-    def __init__(self, host: Host, script: str, options: Sequence[str] = (), live: Live | None = None):
+    def __init__(self, host: Host, script: str, options: Sequence[str] = ()):
         self.host = host
         program, *words = host.argv(_marked(script))
         self._argv = [program, *(() if host.local else options), *words]
-        self._live = live
         self._said: list[bytes] = []
         self._has_begun = self._is_late = False
 
@@ -81,8 +79,7 @@ class Connection:
             self._process = subprocess.Popen(self._argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
         except FileNotFoundError:
             raise BenchError(NOT_INSTALLED) from None
-        listening = (self._process.stderr, self._said, self._live)
-        self._listener = threading.Thread(target=drain, args=listening, daemon=True)
+        self._listener = threading.Thread(target=drain, args=(self._process.stderr, self._said), daemon=True)
         self._listener.start()
         return self
 
@@ -146,8 +143,8 @@ class Program(Connection):
     as_root  as far as that is possible
     """
 
-    def __init__(self, host: Host, path: Path, as_root: bool = False, live: Live | None = None):
-        super().__init__(host, (AS_ROOT if as_root else "") + PROGRAM.read_text("utf-8"), live=live)
+    def __init__(self, host: Host, path: Path, as_root: bool = False):
+        super().__init__(host, (AS_ROOT if as_root else "") + PROGRAM.read_text("utf-8"))
         self._path = path
 
     def __enter__(self) -> Self:

@@ -19,7 +19,7 @@ local threads = {}
 local requests = {}
 local position = 0
 local seconds = tonumber(os.getenv("BENCH_SECONDS")) or 1
-local began, reported = nil, 0
+local began = nil
 -- Of each thread; wrk lets the end read globals alone.
 sent1, sent2, sent3 = 0, 0, 0
 
@@ -46,10 +46,6 @@ function request()
    local third = since * 3 / seconds
    -- wrk looks every 100 ms whether the time is up: what it sends after the end is in no third.
    if third < 1 then sent1 = sent1 + 1 elseif third < 2 then sent2 = sent2 + 1 elseif third < 3 then sent3 = sent3 + 1 end
-   if since >= reported + 1 then
-      reported = reported + 1
-      io.stderr:write(string.format("progress %.1f %d %d\n", since, sent1 + sent2 + sent3, number))
-   end
    position = position % #requests + 1
    return requests[position]
 end

@@ -55,8 +55,7 @@ class TrialPlace(Place):
     """
 
     def __init__(self, journal: Journal, progress: RunProgress, ledger: Ledger, load: Load, done: Sequence[Trial]):
-        self.journal, self.progress, self.ledger = journal, progress, ledger
-        self.load = replace(load, live=progress.live)
+        self.journal, self.progress, self.ledger, self.load = journal, progress, ledger, load
         self._thirds = [trial.thirds for trial in done if trial.thirds]
 
     def failed(self, item: Item, reason: str, log: Path | None = None) -> Trial:
@@ -298,7 +297,7 @@ class HereLoad(Observer):
         bodies.start()
         try:
             try:
-                texts = load_process.run(command, job.connections, self._directory, "load", limit_s, live=load.live)
+                texts = load_process.run(command, job.connections, self._directory, "load", limit_s)
             finally:
                 tool_s = load_process.processor_seconds() - tool_before
                 bodies.stop()

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -24,11 +24,6 @@ MAX_LOG_BYTES = 1_000_000
 # File descriptors a load tool needs besides its connections.
 SPARE_FILES = 100
 POLL_S = 0.1
-# Beginning of a load tool's progress line on stderr: seconds, requests so far, thread.
-PROGRESS = b"progress "
-
-# Called with seconds since the load began and requests so far.
-Live = Callable[[float, int], None]
 
 
 class TrialError(Exception):
@@ -48,13 +43,12 @@ def run(
     limit_s: float,
     *,
     interrupt_after_s: float | None = None,
-    live: Live | None = None,
     enough: threading.Event | None = None,
 ) -> tuple[str, str]:
     """Run a load tool in `directory`; returns its stdout and stderr, which are stored there as `name`.out and .err.
 
     After `interrupt_after_s` it gets SIGINT, and its exit status does not matter; when `enough` is set, too, but it
-    does. `live` gets each progress report of the tool. Raises TrialError when it fails or is not done after `limit_s`,
+    does. Raises TrialError when it fails or is not done after `limit_s`,
     GlobalFault when it cannot be started.
     """
     _write_files(command, directory, name)
@@ -65,7 +59,7 @@ def run(
         Path(command.argv[0]).stat()
         with out.open("wb") as stdout, _open_files(connections + SPARE_FILES), signals_deferred():
             process = _start(command, directory, stdout)
-            reader = threading.Thread(target=drain, args=(process.stderr, errors, live), name="load tool's errors")
+            reader = threading.Thread(target=drain, args=(process.stderr, errors), name="load tool's errors")
             reader.start()
         status = _wait(process, limit_s, interrupt_after_s, enough)
     except OSError as error:
@@ -170,30 +164,14 @@ def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, st
     return f"{name} exited with status {status}; it said: {last[:200]}"
 
 
-def drain(stream: IO[bytes], errors: list[bytes], live: Live | None) -> None:
-    """Collect the tool's errors up to the limit of their file, and read on, so that the tool never blocks.
-
-    Progress lines go to `live` instead.
-    """
+def drain(stream: IO[bytes], errors: list[bytes]) -> None:
+    """Collect the tool's errors up to the limit of their file, and read on, so that the tool never blocks."""
     room = MAX_LOG_BYTES
-    counts: dict[bytes, int] = {}
     with stream:
         while line := stream.readline(65536):
-            if line.startswith(PROGRESS):
-                if live:
-                    _pass_on(line, counts, live)
-                continue
             if room:
                 errors.append(line[:room])
                 room = max(0, room - len(line))
-
-
-def _pass_on(line: bytes, counts: dict[bytes, int], live: Live) -> None:
-    """Add up the reports of the tool's threads, `progress SECONDS REQUESTS [THREAD]`; other lines are ignored."""
-    with contextlib.suppress(ValueError):
-        _, seconds, requests, *thread = line.split()
-        counts[b"".join(thread)] = int(requests)
-        live(float(seconds), sum(counts.values()))
 
 
 @contextlib.contextmanager

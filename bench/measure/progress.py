@@ -92,7 +92,6 @@ class RunProgress:
         self.printer = printer
         self.pace = Pace(info.plan, ledger)
         self._info, self._ledger = info, ledger
-        self._current = ""
         self._limit = parse_limit(info.plan.capacity, "capacity") if info.plan.capacity else None
 
     def announce(self, tool: str, folder: Path | None = None) -> None:
@@ -139,13 +138,7 @@ class RunProgress:
         """Note the trial that begins."""
         assert isinstance(item, Measurement)
         level, mode = (item.rate, "open") if item.rate else (item.level, self._info.plan.mode)
-        self._current = f"{case_words(item.case)}, {level_words(level, mode)}"
-        self.printer.show(self._current)
-
-    def live(self, seconds: float, requests: int) -> None:
-        """Show the current trial: seconds since its load began, requests so far."""
-        if seconds > 0:
-            self.printer.show(f"{self._current}: {seconds:.0f} s, {requests / seconds:,.0f} requests/s")
+        self.printer.show(f"{case_words(item.case)}, {level_words(level, mode)}")
 
     def made(self, record: Record, again: bool) -> None:
         """Print the outcome of a trial."""

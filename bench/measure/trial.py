@@ -20,7 +20,7 @@ from bench.load import Job, Tool
 from bench.machine import http
 from bench.measure import guards
 from bench.measure.guards import Observed
-from bench.measure.load_process import Live, TrialError
+from bench.measure.load_process import TrialError
 from bench.measure.plan import MAX_CONNECTIONS, Measurement
 from bench.measure.replay import arrivals
 from bench.measure.session import now
@@ -47,7 +47,6 @@ class Load:
     bounds    of the guards that are in force (bench.measure.guards)
     replay    how many times as fast as recorded the requests of a workload leave; 0 at the level's rate
     noise     of a third of a load in the run so far, for the guard `drift`
-    live      shows the progress of the load, where the load tool reports it
     at_rate   the tool and the program of trials at a rate after the rounds of a closed loop
     """
 
@@ -59,7 +58,6 @@ class Load:
     replay: float = 0
     bounds: Mapping[str, float] = field(default_factory=dict)
     noise: float = 0.0
-    live: Live | None = None
     at_rate: tuple[Tool, str] | None = None
 
     @property

@@ -1,7 +1,7 @@
 """python -m bench.load.openloop JOB.json: HTTP load at a fixed rate, or as fast as the answers come.
 
 JOB.json holds the fields of bench.load.openloop.job.Job: with a rate an open loop, without one a closed loop.
-Progress goes to stderr, the figures to stdout as one JSON object.
+The figures go to stdout as one JSON object.
 """
 
 from __future__ import annotations

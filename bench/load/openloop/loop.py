@@ -20,7 +20,6 @@ READ = select.EPOLLIN | select.EPOLLRDHUP
 WRITE = select.EPOLLOUT
 # Time between two searches for requests that timed out.
 CHECK_INTERVAL_S = 0.1
-PROGRESS_S = 1.0
 
 Failure = Literal["connect", "read", "timeout"]
 
@@ -39,7 +38,7 @@ class Loop(ABC):
         self._epoll = select.epoll()
         self._by_fd: dict[int, Connection] = {}
         self._sizes: dict[int, int] = {}
-        self._reported, self._parent = 0, os.getppid()
+        self._parent = os.getppid()
 
     @abstractmethod
     def run(self) -> Counts:
@@ -158,14 +157,10 @@ class Loop(ABC):
                 self._close(connection)
                 self._failed(connection, "timeout")
 
-    def _report(self, now: float) -> None:
-        """A line a second: seconds since the start, answers so far, which process. Exits when the parent is gone."""
+    def _check_parent(self) -> None:
+        """Exit when the parent is gone."""
         if os.getppid() != self._parent:
             sys.exit("the load tool's parent has ended")
-        if (second := int((now - self._begins) / PROGRESS_S)) > self._reported:
-            self._reported = second
-            line = f"progress {now - self._begins:.1f} {self.counts.answers} {self._number}"
-            print(line, file=sys.stderr, flush=True)
 
     def _finish(self, seconds: float) -> Counts:
         self.counts.seconds = round(seconds, 6)
@@ -197,7 +192,7 @@ class ClosedLoop(Loop):
         while (now := time.monotonic()) < self._ends:
             if now >= next_check:
                 self._give_up(now)
-                self._report(now)
+                self._check_parent()
                 for _ in range(self._limit - len(self._by_fd)):
                     self._open(next(self._pages), time.monotonic())
                 next_check = now + CHECK_INTERVAL_S

@@ -49,7 +49,7 @@ class OpenLoop(Loop):
                 self._leave(page, due)
             if now >= next_check:
                 self._give_up(now)
-                self._report(now)
+                self._check_parent()
                 next_check = now + CHECK_INTERVAL_S
                 if now > self._ends + self._job.timeout_s + 1:
                     break
