@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from bench.records.trials import Trial
 from bench.reproduce import stability
 from bench.reproduce.figures import Figures, name_of
 from bench.reproduce.published import Claim, Place, Publication
@@ -46,10 +45,6 @@ def conclusions(publication: Publication, figures: Figures) -> list[Conclusion]:
         left, right = ({**publication.here, **place} for place in (claim.left, claim.right))
         found.append(next(about, _ratio)(claim, left, right, figures))
     return found
-
-
-def _untested(claim: Claim, _left: Place, _right: Place, _figures: Figures) -> Conclusion:
-    return Conclusion(claim, NOT_MEASURED, claim.untested)
 
 
 def _ratio(claim: Claim, left: Place, right: Place, figures: Figures) -> Conclusion:
@@ -118,7 +113,8 @@ def _survives(claim: Claim, left: Place, right: Place, figures: Figures) -> Conc
     counts, failed, says = [], [], []
     for place, other in ((left, right), (right, left)):
         found = figures.find(place)
-        got = [count for trial in found.highest if (count := _answers(trial)) is not None]
+        made = [it.requests_total if it.status == "ok" else it.answers_before_failure for it in found.highest]
+        got = [count for count in made if count is not None]
         if not got:
             return Conclusion(claim, NOT_MEASURED, f"{name_of(place)}: {found.why}")
         counts.append(got)
@@ -134,10 +130,6 @@ def _survives(claim: Claim, left: Place, right: Place, figures: Figures) -> Conc
         elif failed[0] == len(one) and max(one) < times * min(two):
             verdict = NOT
     return Conclusion(claim, verdict, "; ".join(says))
-
-
-def _answers(trial: Trial) -> int | None:
-    return trial.requests_total if trial.status == "ok" else trial.answers_before_failure
 
 
 def _loses(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
@@ -168,7 +160,7 @@ def _apart(place: Place, other: Place) -> str:
 
 # What a claim is about -> how it is judged; one about none of these is about a ratio.
 JUDGES: dict[str, Judge] = {
-    "untested": _untested,
+    "untested": lambda claim, *_: Conclusion(claim, NOT_MEASURED, claim.untested),
     "order": _order,
     "rating": _rating,
     "fails": _fails,

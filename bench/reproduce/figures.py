@@ -47,8 +47,10 @@ class Figures:
     def find(self, place: Place) -> Found:
         """The trials of a place."""
         wanted = {**DEFAULTS, **place}
+        named = ("stack", "layer", "workload", "size", *(["database"] if place.get("database") else []))
         for run in self.runs:
-            trials = tuple(trial for trial in run.latest.values() if _is_at(trial, wanted))
+            made = run.latest.values()
+            trials = tuple(it for it in made if all(getattr(it, name) == wanted[name] for name in named))
             if not trials:
                 continue
             if any((it.stack, it.layer) == (trials[0].stack, trials[0].layer) for it in run.checks if not it.ok):
@@ -139,11 +141,6 @@ class Figures:
         usable = [item for item in found if item.failed is not None and item.status in ("ok", "failed")]
         reasons = [item.reason for item in found if item.reason]
         return usable, "" if usable else reasons[-1] if reasons else self._why_absent({**DEFAULTS, **place})
-
-
-def _is_at(trial: Trial, place: Place) -> bool:
-    named = ("stack", "layer", "workload", "size", *(["database"] if place.get("database") else []))
-    return all(getattr(trial, name) == place[name] for name in named)
 
 
 def _level(place: Place) -> str:

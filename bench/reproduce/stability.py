@@ -43,12 +43,8 @@ def reasons(rated: Rated) -> list[str]:
     return [text for level in (LOW, MEDIUM) for rating, text in rated.values() if rating == level]
 
 
-def _errors(trials: Sequence[Trial]) -> float | None:
-    """Largest share of failed requests in any trial."""
-    return largest(_error_share(trial) for trial in trials)
-
-
 def _error_share(trial: Trial) -> float | None:
+    """The share of failed requests."""
     if trial.status == "failed" and trial.came_back is None:
         # It failed before its load, from wrong answers or a failed start: no evidence about stability.
         return None
@@ -96,7 +92,12 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 # Criterion -> how it is measured, the largest value that rates HIGH, the largest that rates MEDIUM, and it in words.
 CRITERIA: dict[str, tuple[Callable[[Sequence[Trial]], float | None], float, float, str]] = {
-    "errors": (_errors, 0.0, 0.01, "a share of {:.3g} of the requests of one trial failed"),
+    "errors": (
+        lambda trials: largest(map(_error_share, trials)),
+        0.0,
+        0.01,
+        "a share of {:.3g} of the requests of one trial failed",
+    ),
     SPREAD: (_spread, 0.25, 0.5, "requests/s varied by {:.0%} between rounds"),
     "growth": (_growth, 0.1, 0.5, "memory grew by {:.0%} during a trial"),
     "kills": (lambda trials: _sum(it.oom_kills for it in trials), 0, 0, "{:g} processes killed for lack of memory"),
