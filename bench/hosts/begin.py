@@ -86,7 +86,6 @@ def _planned(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Plan
         cases=cases,
         load=load,
         place=partial(Hosts, site=site),
-        done=done,
     )
 
 

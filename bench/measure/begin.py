@@ -37,13 +37,11 @@ class PlannedRun(Planned):
     """A run of trials.
 
     place  where its trials are made, of the arguments of bench.measure.here.TrialPlace
-    done   the trials so far
     """
 
     cases: tuple[PlannedCase, ...]
     load: Load
     place: Callable[..., Place]
-    done: tuple[Trial, ...] = ()
 
     def progress(self) -> RunProgress:
         """Its lines on stdout."""
@@ -52,7 +50,7 @@ class PlannedRun(Planned):
     def session(self, to: Path | None, progress: RunProgress) -> Session[RunProgress]:
         """The session that makes it, its folder made or repaired; raises BenchError when it cannot be."""
         journal = self.journal(to)
-        place = self.place(journal, progress, self.ledger, self.load, self.done)
+        place = self.place(journal, progress, self.ledger, self.load)
         return Session(journal, self.ledger, place, progress)
 
 
@@ -94,17 +92,15 @@ def resumed(directory: Path, asked: str | None, instrument: Instrument, command:
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     chosen = _load(plan, project, run.environment.load_tool.name, pinned)
     cases = planning.recorded(run.info.cases, instrument.resolver(plan, rows))
-    made = (*run.trials, *run.latency)
     here = _environment(cases, plan, chosen, instrument, pinned)
     return PlannedRun(
         info=replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here))),
-        ledger=ledger_of(cases, run.info, made, run.checks),
+        ledger=ledger_of(cases, run.info, (*run.trials, *run.latency), run.checks),
         environment=lambda: run.environment,
         directory=directory,
         cases=cases,
         load=chosen,
         place=partial(Here, instrument=instrument, rows=rows),
-        done=made,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
@@ -49,14 +49,10 @@ WORKERS = "worker_cpu_seconds"
 
 
 class TrialPlace(Place):
-    """A place of a run of trials: how their load is made, and the noise that those before showed.
+    """A place of a run of trials: how their load is made."""
 
-    done  the trials before this session
-    """
-
-    def __init__(self, journal: Journal, progress: RunProgress, ledger: Ledger, load: Load, done: Sequence[Trial]):
+    def __init__(self, journal: Journal, progress: RunProgress, ledger: Ledger, load: Load):
         self.journal, self.progress, self.ledger, self.load = journal, progress, ledger, load
-        self._thirds = [trial.thirds for trial in done if trial.thirds]
 
     def failed(self, item: Item, reason: str, log: Path | None = None) -> Trial:
         """The record of a trial that failed before its load."""
@@ -71,16 +67,15 @@ class TrialPlace(Place):
         project: UnderTest,
         loading: Callable[[Load, Path], Loading],
     ) -> Trial:
-        """Make a trial, and learn from it how unsteady the loads of the run are.
+        """Make a trial; those before show how unsteady the loads of the run are.
 
         loading  makes its load, with its files in a directory
         """
-        load, folder = replace(self.load, noise=guards.noise_of(self._thirds)).of(item), self.journal.folder
+        before = (trial.thirds for trial in self.ledger.done.values() if isinstance(trial, Trial) and trial.thirds)
+        load, folder = replace(self.load, noise=guards.noise_of(before)).of(item), self.journal.folder
         directory = folder.raw / item.key
         directory.mkdir(parents=True, exist_ok=True)
-        trial = measure(item, addresses, project, loading(load, directory), load, folder)
-        self._thirds += [trial.thirds] if trial.thirds else []
-        return trial
+        return measure(item, addresses, project, loading(load, directory), load, folder)
 
     def addresses(
         self, project: UnderTest, name: str, get: Callable[[str], bytes], static_names: Callable[[], dict[str, str]]
