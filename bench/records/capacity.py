@@ -153,11 +153,6 @@ class Visits:
     requests: int
     pages: int
 
-    @classmethod
-    def of(cls, addresses: Sequence[str]) -> Visits:
-        """A visit to these addresses."""
-        return cls(len(addresses), sum(not PurePosixPath(address.partition("?")[0]).suffix for address in addresses))
-
     def an_hour(self, rate: float) -> float:
         """Visitors an hour at a rate in requests a second."""
         return rate * HOUR_S / self.requests
@@ -165,5 +160,8 @@ class Visits:
 
 def visits(addresses: Mapping[str, Sequence[str]]) -> dict[str, Visits]:
     """Workload -> its visit, of those with pages."""
-    found = {name: Visits.of(paths) for name, paths in addresses.items() if paths}
-    return {name: visit for name, visit in found.items() if visit.pages}
+    found = {}
+    for name, paths in addresses.items():
+        if pages := sum(not PurePosixPath(path.partition("?")[0]).suffix for path in paths):
+            found[name] = Visits(len(paths), pages)
+    return found

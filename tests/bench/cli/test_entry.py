@@ -54,10 +54,3 @@ def test_a_missing_module_of_the_instrument_itself_is_a_fault(monkeypatch):
     monkeypatch.setitem(sys.modules, "bench.cli.main", None)
     with pytest.raises(ModuleNotFoundError):
         entry.run()
-
-
-def test_making_the_environment_says_what_it_does_and_how_long_that_takes(tmp_path):
-    command = ["make", "--dry-run", "venv", f"VENV={tmp_path / 'venv'}"]
-    done = subprocess.run(command, cwd=paths.PROJECT, capture_output=True, text=True, timeout=180, check=True)
-    said = f"installing the packages of requirements.txt into {tmp_path / 'venv'}; this takes a minute or two"
-    assert done.stdout.index(said) < done.stdout.index("pip install")
