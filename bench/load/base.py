@@ -78,7 +78,6 @@ class Tool(ABC):
     can_keep_alive   whether it can reuse connections without miscounting
     fallback         whether it comes with this project, to be used where no faster tool is installed
     mode             closed or open loop
-    counts_bytes     whether its bytes a second are all that was received, exactly
     """
 
     name: str
@@ -88,7 +87,6 @@ class Tool(ABC):
     can_keep_alive: bool = True
     fallback: bool = False
     mode: str = "closed"
-    counts_bytes: bool = True
 
     @abstractmethod
     def command(self, program: str, job: Job) -> Command:

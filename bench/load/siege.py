@@ -1,6 +1,7 @@
 """siege: many URLs, each request on a new connection, times in hundredths of a second.
 
-Failures of all kinds are one number in its report, so which they were is not known.
+Failures of all kinds are one number in its report, so which they were is not known; bytes are told in hundredths of a
+megabyte, too few to compare.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ import json
 
 from bench.load.base import HERE, Command, Figures, Tool
 from bench.load.openloop.job import Job
-
-MEBIBYTE = 1024 * 1024
 
 
 class Siege(Tool):
@@ -21,7 +20,6 @@ class Siege(Tool):
     version = ("--version",)
     url_list = True
     can_keep_alive = False
-    counts_bytes = False
 
     def command(self, program: str, job: Job) -> Command:
         """siege with a home of its own, where it reads its settings and writes a file of cookies.
@@ -45,7 +43,6 @@ class Siege(Tool):
             duration_s=seconds,
             requests_total=done,
             requests_per_second=done / seconds,
-            bytes_per_second=printed["data_transferred"] * MEBIBYTE / seconds or None,
             latency_max_ms=printed["longest_transaction"] * 1000 or None,
             problem=f"{failed} failed transactions" if failed else None,
         )

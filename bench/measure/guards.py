@@ -47,7 +47,6 @@ class Observed(Evidence):
     connections   of a closed loop, None in an open one
     burst         requests that each connection may finish at once, mostly files, before a page first occupies it
     rate          requests due a second of an open loop, None in a closed one
-    bytes_whole   whether the tool counts all bytes received
     wrong_bodies  the fault of a body seen during or after the load, or empty
     noise         of a third of a load in this run, by `noise_of`; 0 where it is not known yet
     """
@@ -56,7 +55,6 @@ class Observed(Evidence):
     connections: int | None = None
     burst: int = 1
     rate: int | None = None
-    bytes_whole: bool = True
     wrong_bodies: str = ""
     noise: float = 0.0
 
@@ -145,7 +143,7 @@ def _bodies(seen: Observed, bound: float) -> str | None:
     if seen.wrong_bodies:
         return seen.wrong_bodies
     figures = seen.figures
-    if seen.body_bytes is None or figures.bytes_per_second is None or not seen.bytes_whole:
+    if seen.body_bytes is None or figures.bytes_per_second is None:
         return None
     each = figures.bytes_per_second / figures.requests_per_second
     if each < seen.body_bytes * (1 - bound):

@@ -304,4 +304,4 @@ class HereLoad(Observer):
         finally:
             self.look_back()
         tool_cpu = round(tool_s / (figures.duration_s * (load.tool.threads(job) or facts.cores())), 4)
-        return Observed(figures, bytes_whole=load.tool.counts_bytes, tool_cpu_share=tool_cpu, other_cpu_share=others)
+        return Observed(figures, tool_cpu_share=tool_cpu, other_cpu_share=others)
