@@ -70,10 +70,6 @@ def test_a_closed_loop_can_always_be_made():
     assert load.choose(MANY, only_python)[0].name == "closedloop"
 
 
-def test_only_the_closed_loop_of_this_project_is_a_fallback():
-    assert [tool.name for tool in load.TOOLS if tool.fallback] == ["closedloop"]
-
-
 @pytest.mark.parametrize(
     "workloads, there, wanted, message",
     [

@@ -78,7 +78,6 @@ class FakeInstrument(Instrument):
     misfits     (stack, layer) -> why it cannot run here
     refuses     stacks that do not come up
     wrong       stacks whose answers are wrong
-    breaks      stacks that answer 503 once they are verified
     dies        how often a server of a stack dies in its first trial
     bare        stacks whose pages link to nothing
     changes     stacks whose pages change a second after they are verified
@@ -93,7 +92,6 @@ class FakeInstrument(Instrument):
         self.misfits: dict[tuple[str, str], str] = {}
         self.refuses: set[str] = set()
         self.wrong: set[str] = set()
-        self.breaks: set[str] = set()
         self.dies: dict[str, int] = {}
         self.bare: set[str] = set()
         self.changes: set[str] = set()
@@ -160,8 +158,6 @@ class FakeInstrument(Instrument):
         self.note(f"verify {running.stack} {running.layer}")
         if running.stack in self.changes:
             threading.Timer(1.0, setattr, (running.site, "body", b"another page")).start()
-        if running.stack in self.breaks:
-            running.site.broken.set()
         good = running.stack not in self.wrong
         return [
             Outcome(running.stack, running.layer, "status", True, "200", "200"),

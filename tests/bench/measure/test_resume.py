@@ -37,13 +37,6 @@ def test_a_run_goes_on_where_it_stopped_even_after_a_torn_line(go, instrument, u
 
 
 @pytest.mark.servers
-def test_a_complete_run_is_not_gone_on_with(go, tmp_path):
-    go("--stack", "one")
-    with pytest.raises(BenchError, match="the run is complete; next: python -m bench report"):
-        go("--resume", str(tmp_path / "run"))
-
-
-@pytest.mark.servers
 def test_voided_trials_of_a_complete_run_are_made_again(go, tmp_path):
     go("--stack", "one", "--stack", "two", "--guard", "tool=0")
     folder = tmp_path / "run"
@@ -148,11 +141,6 @@ def test_a_run_under_way_is_left_alone(unfinished):
     with Folder(folder).locked(), pytest.raises(BenchError, match="a run is under way in it") as error:
         resume(folder)
     assert "\n" not in str(error.value)
-
-
-def test_resume_of_what_is_no_run(tmp_path):
-    with pytest.raises(BenchError, match=r"not a run, it has no run\.json"):
-        resume(tmp_path)
 
 
 @pytest.mark.parametrize(

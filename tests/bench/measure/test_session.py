@@ -123,18 +123,6 @@ def test_a_deployment_that_does_not_come_up_fails_and_the_run_goes_on(go, instru
 
 
 @pytest.mark.servers
-def test_bad_answers_fail_their_trials_and_the_run_goes_on(go, instrument):
-    instrument.breaks.add("two")
-    status, recorded = go("--stack", "one", "--stack", "two", "--workload", "login")
-    assert status == 1
-    assert {trial.stack for trial in recorded.trials if trial.status == "ok"} == {"one"}
-    assert {trial.reason for trial in recorded.trials if trial.stack == "two"} == {
-        "before the load: GET /: status 503, not 200",
-        "before the load: GET /login/: status 503, not 200",
-    }
-
-
-@pytest.mark.servers
 def test_a_server_that_dies_in_one_trial_does_not_spoil_the_next(go, instrument):
     # The addresses are looked up on `one`, which is well.
     instrument.dies["two"] = 1

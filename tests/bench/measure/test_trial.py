@@ -13,7 +13,7 @@ from bench.measure.here import HereLoad
 from bench.measure.plan import Measurement
 from bench.measure.trial import Load, measure
 from bench.records import trials
-from bench.records.folder import Folder, read_lines
+from bench.records.folder import Folder
 from bench.records.records import Case
 from tests.bench.load.load_target import target
 from tests.bench.measure.fake_instrument import fake_case, fake_running
@@ -82,12 +82,6 @@ def test_the_raw_output_of_warm_up_and_load_is_saved(running, folder):
     raw = folder.raw / record.trial_id
     assert {"load.out", "load.err", "load.command", "warmup.out", "warmup.err"} <= {path.name for path in raw.iterdir()}
     assert (raw / "load.out").stat().st_size > 0
-
-
-def test_the_record_can_be_written_and_read_back(running, folder):
-    record = made(running, folder)
-    folder.append(record)
-    assert list(read_lines(trials.Trial, folder.directory)) == [record]
 
 
 def test_a_failed_trial_tells_what_the_load_left_behind(running, folder):
