@@ -88,7 +88,7 @@ def made(job: dict[str, Any]) -> dict[str, Any]:
     signal.alarm(int(job["begins"] - time.time()) + job["seconds"] + job["timeout_s"] + GRACE_S)
     before = cpu_seconds()
     tool = importlib.import_module("bench.load.openloop.processes")
-    parsed = importlib.import_module("bench.load.openloop.job").Job.of(job)
+    parsed = importlib.import_module("bench.load.openloop.job").Job(**job)
     try:
         counts = tool.make(parsed)
     except Exception as error:

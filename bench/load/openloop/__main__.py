@@ -15,4 +15,4 @@ from bench.load.openloop.job import Job
 from bench.load.openloop.processes import make
 
 if __name__ == "__main__":
-    print(json.dumps(encoded(make(Job.of(json.loads(Path(sys.argv[1]).read_text("utf-8")))))))
+    print(json.dumps(encoded(make(Job(**json.loads(Path(sys.argv[1]).read_text("utf-8")))))))

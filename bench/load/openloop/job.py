@@ -5,10 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from urllib.parse import urlsplit
-
-LISTS = ("paths", "times", "headers", "own")
 
 
 @dataclass(frozen=True)
@@ -57,12 +54,6 @@ class Job:
     def processes(self) -> int:
         """How many processes of the engine share the load: no more than connections, and one log is of one process."""
         return 1 if self.mark else min(self.threads, self.connections)
-
-    @classmethod
-    def of(cls, content: dict[str, Any]) -> Job:
-        """The job in an object of JSON. Raises TypeError for missing or unknown fields."""
-        lists: dict[str, Any] = {name: tuple(content[name]) for name in LISTS if name in content}
-        return cls(**content | lists)
 
     @property
     def numbers(self) -> tuple[int, ...]:
