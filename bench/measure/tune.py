@@ -94,7 +94,10 @@ class Tuner:
                 others.append(tunable(instrument.project, name, layer, plan.changes))
         self._progress = TuneProgress(printer, new.info, new.ledger)
         self.session = new.session(to, self._progress)
-        self.search = Search(own, plan.margin, others)
+        size = self._first.served.size
+        machine = self.session.journal.environment
+        memory = size.limits.burstable_bytes if size.is_limited else machine.memory_bytes
+        self.search = Search(own, plan.margin, memory, others)
         self._cases: dict[Settings, PlannedCase] = {}
 
     @property

@@ -226,6 +226,7 @@ class Search:
     """Which settings are tried next.
 
     margin        share by which a rate must be higher to count as higher
+    memory_bytes  room for it, None where no limit is known; that for connections is learned from the trials
     others        stacks of other worker classes
     found         what was tried so far
     too_large     settings that were not tried, and why they did not fit
@@ -233,6 +234,7 @@ class Search:
 
     own: Tunable
     margin: float
+    memory_bytes: int | None = None
     others: Sequence[Tunable] = ()
     found: dict[Settings, Tried] = field(default_factory=dict)
     too_large: dict[Settings, str] = field(default_factory=dict)
@@ -333,11 +335,31 @@ class Search:
         return "no difference" if item in self.tied else f"holds {item.rate / best.rate:.2f} times as much"
 
     def _fits(self, settings: Settings) -> bool:
-        """Whether the database has a connection for each thread; why not is noted."""
+        """Whether they can be tried; why not is noted."""
         limit = largest(item.connections_limit for item in self.done)
+        needed, memory = memory_needed(settings, self.done), self.memory_bytes
         # One is the instrument's own, which counts them.
-        if limit is None or settings.at_once < limit:
+        if limit is not None and settings.at_once > limit - 1:
+            why = f"{settings.at_once} threads may each hold a database connection, and {limit - 1} are free"
+        elif memory is not None and needed is not None and needed > memory:
+            why = f"needs about {needed / 2**20:,.0f} MiB of {memory / 2**20:,.0f} MiB"
+        else:
             return True
-        why = f"{settings.at_once} threads may each hold a database connection, and {limit - 1} are free"
         self.too_large[settings] = why
         return False
+
+
+def memory_needed(settings: Settings, done: Sequence[Tried]) -> float | None:
+    """About how much memory settings need, from what fewer processes need; None when nothing is known.
+
+    Processes share memory, so that the first one costs the most: with one number known it is taken in proportion.
+    """
+    same = [item for item in done if item.settings.classes == settings.classes]
+    known = {item.settings.processes: item.memory_bytes for item in same if item.memory_bytes}
+    if not known or settings.processes in known:
+        return known.get(settings.processes)
+    last = max(known)
+    if len(known) == 1:
+        return known[last] / last * settings.processes
+    each = statistics.linear_regression(list(known), list(known.values())).slope
+    return known[last] + max(0.0, each) * (settings.processes - last)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.tuning import Search, Settings, Tried, Tunable
+from bench.measure.tuning import Search, Settings, Tried, Tunable, memory_needed
 from bench.records.capacity import Climb
 from bench.stats.capacity import Limit, rate_near
 from tests.bench.records.run_data import at_rate, failed
@@ -86,6 +86,10 @@ def test_more_rounds_are_for_those_near_the_best_each_time_in_the_opposite_order
 
 
 def test_what_does_not_fit_is_not_tried_and_named():
+    search = plan(memory_bytes=370 * MIB)
+    _, log = searched(search, lambda it: 200 * it.processes)
+    assert (8, 1) not in first_round(log)
+    assert search.too_large[Settings(8, 1)] == "needs about 500 MiB of 370 MiB"
     search = plan(usual=Settings(2, 4))
     counted = {"database_connections_limit": 13, "database_connections_peak": 3}
     _, log = searched(search, lambda it: 200 * it.processes, **counted)
@@ -140,3 +144,13 @@ def test_memory_that_was_measured_of_some_servers_is_not_measured():
     some = {"app": 50 * MIB, "nginx": None}
     tried = Tried(USUAL, {number: climb(50, memory_peak_bytes=some) for number in (1, 2)})
     assert (tried.memory_bytes, tried.memory) == (None, "memory not measured")
+
+
+def test_memory_is_taken_in_proportion_until_two_numbers_are_known():
+    one, two = (
+        Tried(Settings(number, 1), {1: climb(50, memory_peak_bytes={"app": size})})
+        for number, size in ((1, 100), (2, 150))
+    )
+    assert memory_needed(Settings(4, 1), []) is None
+    assert memory_needed(Settings(4, 1), [one]) == 400
+    assert memory_needed(Settings(4, 1), [one, two]) == 250
