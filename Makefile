@@ -58,7 +58,7 @@ test-fast: $(VENV)/.installed-dev  ## the tests that start no servers
 	@# Some of them wait for a TTL to end: twice as many processes as cores fill the time.
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not servers" $(ARGS)
 
-test-hosts: $(VENV)/.installed-dev  ## the tests of a site on several hosts, deployed by the playbook (root, about ten minutes)
+test-hosts: $(VENV)/.installed-dev  ## the tests of a site on several hosts, and of further servers on a booted one (root, about ten minutes)
 	$(BIN)/python -m pytest -m hosts $(ARGS)
 
 servers:  ## install every server, and what the tests need, on Debian or Ubuntu (as root or with sudo)

@@ -9,8 +9,7 @@ from tests.deploy.installing import NAME, RENEWED, SOURCE, ask, blocks, boots, i
 from tests.deploy.machine import Machine, booted
 from tests.waiting import until
 
-# Together: what is long is to boot the host.
-pytestmark = [pytest.mark.servers, pytest.mark.long]
+pytestmark = [pytest.mark.hosts, pytest.mark.servers]
 
 APP = "benchapp-app"
 LOG = "/var/log/benchapp/access.log"

@@ -7,8 +7,7 @@ import pytest
 from tests.deploy.installing import SOURCE, commit, impatient_deploy, install, prepare, release, version, visited
 from tests.deploy.machine import booted
 
-# Together: what is long is to boot the host.
-pytestmark = [pytest.mark.servers, pytest.mark.long]
+pytestmark = [pytest.mark.hosts, pytest.mark.servers]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Two commands at once on one database: servers share it, a command that verifies pages has it alone."""
+"""Commands at once on one database: servers share it, each command that verifies pages has it alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from bench import paths
 from tests.deploy.running import Up, get
-from tests.waiting import until
 
 pytestmark = pytest.mark.servers
 
@@ -42,25 +41,17 @@ def verify(site_url):
         process.communicate(timeout=60)
 
 
-def test_verify_waits_for_a_site_that_is_up_and_names_it(site_url, verify):
+def test_two_that_verify_wait_for_a_site_that_is_up_and_for_each_other(site_url, verify):
     database = site_url.removeprefix("sqlite:///")
     with Up("gunicorn", "--database", site_url) as up:
-        process = verify()
-        line = process.stderr.readline()
-        # Another process of the tests may use it as well.
-        says = rf"the database {re.escape(database)} is in use by .*process {up.process.pid} \(.+\)"
-        assert re.fullmatch(rf"{says}; waiting for it up to 600 s\n", line)
+        both = verify(), verify()
+        for process in both:
+            # Another process of the tests may use it as well.
+            says = rf"the database {re.escape(database)} is in use by .*process \d+ \(.+\)"
+            assert re.fullmatch(rf"{says}; waiting for it up to 600 s\n", process.stderr.readline())
         assert get(up.url).status_code == 200
-        assert process.poll() is None
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, out.count("FAIL")) == (0, 0), out + err
-
-
-@pytest.mark.long
-def test_two_that_verify_at_once_call_nothing_wrong(verify):
-    one, other = verify(), verify()
-    until(lambda: None not in (one.poll(), other.poll()), "both have ended", 240)
-    for process in (one, other):
-        out, err = process.communicate()
+        assert [process.poll() for process in both] == [None, None]
+    for process in both:
+        out, err = process.communicate(timeout=240)
         assert process.returncode == 0, out + err
         assert "gunicorn with layer none: 3 checks passed" in out

@@ -161,7 +161,6 @@ def allauth(folder: Path) -> None:
         (wagtail, "granian", "varnish", "sqlite"),
         # Its settings have SecurityMiddleware behind all that sets cookies.
         (wagtail, "nginx-uwsgi", "staticgenerator", "sqlite"),
-        (allauth, "granian", "site-middleware", "postgresql"),
         (allauth, "apache-modwsgi", "site-middleware", "sqlite"),
         (allauth, "nginx-uwsgi", "staticgenerator", "postgresql"),
     ],

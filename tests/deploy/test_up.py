@@ -14,8 +14,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.servers
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_up_says_ready_and_leaves_nothing_behind(signum, site_url):
+def test_up_says_ready_and_leaves_nothing_behind(site_url):
     runnable("nginx-uwsgi")
     with Up("nginx-uwsgi", "--database", site_url) as up:
         assert up.line == f"ready {up.url}\n"
@@ -23,7 +22,7 @@ def test_up_says_ready_and_leaves_nothing_behind(signum, site_url):
         assert get(up.url + "posts/").status_code == 200
         tree = up.tree()
         assert len(tree) >= 4, "two masters, two workers"
-        up.process.send_signal(signum)
+        up.process.send_signal(signal.SIGTERM)
         assert up.process.wait(timeout=60) == 0
         assert alive(tree) == []
         assert closed(up.url)
@@ -73,10 +72,9 @@ def test_processes_and_site_environment_come_from_the_command_line(site_url):
         until(lambda: len(master.children()) == 2, "gunicorn has two workers")
 
 
-@pytest.mark.parametrize("words", [["nginx-uwsgi", "--set", "listener=tls"], ["nginx-uwsgi@listener=tls"]], ids=str)
-def test_tls_is_a_setting_and_a_variant(site_url, words):
+def test_tls_is_a_setting_of_a_variant(site_url):
     runnable("nginx-uwsgi")
-    with Up(*words, "--database", site_url) as up:
+    with Up("nginx-uwsgi@listener=tls", "--database", site_url) as up:
         assert up.url.startswith("https://127.0.0.1:")
         answer = get(up.url + "posts")
         assert answer.headers["Location"] == "/posts/"

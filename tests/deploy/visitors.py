@@ -18,7 +18,7 @@ from collections import Counter
 
 NAME = "example.org"
 PATHS = ("/authors/", "/healthz", "/static/small.txt")
-PAUSE_S = 0.02
+PAUSE_S = 0.1
 # Answers before it says that it has begun.
 ENOUGH = 12
 
