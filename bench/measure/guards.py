@@ -146,7 +146,9 @@ def _bodies(seen: Observed, bound: float) -> str | None:
     if seen.body_bytes is None or figures.bytes_per_second is None:
         return None
     each = figures.bytes_per_second / figures.requests_per_second
-    if each < seen.body_bytes * (1 - bound):
+    # Larger pages wait longest, and those that wait at the end are not among the answers.
+    waiting = (seen.connections or 0) / max(1, figures.requests_total)
+    if each < seen.body_bytes * (1 - bound - waiting):
         return f"{each:,.0f} bytes an answer, but the bodies have {seen.body_bytes:,.0f}"
     return None
 
