@@ -14,6 +14,7 @@ from bench.project import commands
 from bench.records.records import Outcome
 from bench.serve import config_check, deployment
 from bench.serve.deployment import Running
+from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier
 from tests.cases import kit, resolved
 from tests.deploy.running import FEW, QUICK_LOGINS, alive, client_of, command, get, idle_connection, runnable
@@ -41,7 +42,7 @@ CONFIGURED += {
 # Each layer once on a stack that it fits, the usual one if it can be, and layers that are laid over each other.
 LAYERED = list({layer: (stack, layer) for stack, layer in PAIRS if layer != "none"}.values())
 LAYERED = [("nginx-uwsgi", layer) if ("nginx-uwsgi", layer) in PAIRS else (stack, layer) for stack, layer in LAYERED]
-LAYERED += [("nginx-uwsgi", "fragments+varnish"), ("nginx-uwsgi", "fragments+nginx-microcache")]
+LAYERED += [("nginx-uwsgi", "fragments+varnish")]
 # A comment that is sent with the site's own form, too, to a layer in files and to one in front; `told-of-writes` writes
 # to each of them through the probes.
 COMMENTED = ("staticgenerator", "varnish")
@@ -60,19 +61,19 @@ def test_the_servers_accept_their_files(stack, layer):
 
 @pytest.mark.parametrize("stack", [stack for stack in STACKS if stack != ON_POSTGRESQL])
 def test_a_stack_gives_the_right_answers(stack, site_url, verifier):
-    gives_the_right_answers(stack, site_url, verifier)
+    gives_the_right_answers(stack, "none", site_url, verifier)
 
 
 def test_the_answers_are_right_on_postgresql_too(postgresql_url, verifier):
     for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", "2000"]):
         done = command("manage.py", *words, database=postgresql_url)
         assert done.returncode == 0, done.stderr
-    gives_the_right_answers(ON_POSTGRESQL, postgresql_url, Verifier(kit(), verifier.selection))
+    gives_the_right_answers(ON_POSTGRESQL, "none", postgresql_url, Verifier(kit(), verifier.selection))
 
 
-def gives_the_right_answers(stack: str, database: str, verifier: Verifier) -> None:
-    runnable(stack)
-    case = resolved(stack, database_url=database, changes=FEW, env=QUICK_LOGINS)
+def gives_the_right_answers(stack: str, layer: str, database: str, verifier: Verifier) -> None:
+    runnable(stack, layer)
+    case = resolved(stack, layer, database_url=database, changes=FEW, env=QUICK_LOGINS)
     with deployment.deployed(case) as running:
         assert wrong_answers(verifier, running) == []
 
@@ -98,12 +99,7 @@ def test_a_layer_gives_the_right_answers(stack, layer, site_url, verifier):
 
 @pytest.mark.long
 def test_a_layer_passes_the_thorough_checks_too(site_url):
-    stack, layer = FULL
-    runnable(stack, layer)
-    words = ["verify", f"{stack}@processes=2", "--layer", layer, "--database", site_url, "--json"]
-    done = command("-m", "bench", *words, timeout_s=900)
-    problems = [item for item in json.loads(done.stdout or "{}").get("outcomes", []) if not item["ok"]]
-    assert (problems, done.returncode) == ([], 0), done.stderr
+    gives_the_right_answers(*FULL, site_url, Verifier(kit(), Selection()))
 
 
 def shows_a_comment_soon(url: str, database: str) -> None:

@@ -72,7 +72,6 @@ def test_what_is_not_to_be_trusted_is_void(guard, seen, found):
     assert voids(look(seen, without)) is None
 
 
-
 def test_pages_that_still_wait_at_the_end_may_be_the_larger_ones():
     few = of_figures(CLOSED, requests_total=900, requests_per_second=90.0, bytes_per_second=90 * 4000.0)
     assert look(few, BOUNDS)["bodies"] != OK
