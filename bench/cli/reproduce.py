@@ -23,7 +23,7 @@ from bench.measure.plan import Request
 from bench.measure.printer import Printer, say
 from bench.measure.session import new_folder, now
 from bench.project.under_test import UnderTest, open_project
-from bench.records.folder import RUN_FILE, read_info, read_run
+from bench.records.folder import RUN_FILE, read_run
 from bench.reproduce import folder, page
 from bench.reproduce.conclusions import conclusions
 from bench.reproduce.folder import FILE, FORMAT, PartRecord, Reproduction
@@ -52,7 +52,8 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     if args.resume:
         asked.refuse_with_resume(args)
         directory, record = args.resume, folder.read(args.resume)
-        if record.finished_at:
+        begun = [directory / part.name for part in record.parts if (directory / part.name / RUN_FILE).exists()]
+        if record.finished_at and all(map(_is_complete, begun)):
             raise BenchError(f"--resume {directory}: it is complete; next: python -m bench report {directory}")
     else:
         directory, record = _begun(args)
@@ -116,7 +117,7 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
     """
     at, done = directory / part.name, replace(record.part(part.name), reason=None)
     begun = (at / RUN_FILE).exists()
-    if begun and read_info(at).finished_at:
+    if begun and _is_complete(at):
         return done, int(any(trial.status == "failed" for trial in read_run(at).trials))
     # A conclusion may be about a check that `run` leaves out.
     instrument = instrument or Instrument(open_project(), thorough=part.thorough)
@@ -141,6 +142,13 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
             raise BenchError(f"{error}; or all of it: python -m bench reproduce --resume {directory}") from None
         say(f"left out: {error}")
         return replace(done, reason=NOTHING.sub("", str(error))), 0
+
+
+def _is_complete(at: Path) -> bool:
+    """Whether a run or faults have ended, and no trial is void: it would be made again."""
+    run = read_run(at)
+    last = {trial.trial_id: trial.status for trial in (*run.trials, *run.latency)}
+    return run.info.finished_at is not None and "voided" not in last.values()
 
 
 def request_of(part: Part, project: UnderTest, **more: Any) -> Request:

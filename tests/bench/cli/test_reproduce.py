@@ -49,8 +49,14 @@ class FakeFaults:
         status = self.statuses.pop(0)
         if planned == "planned":
             made = [outcome("one", "configuration", number) for number in (1, 2)]
-            fault_folder.make(to, made, finished=None if status > 128 else "2026-11-22T08:20:00+00:00")
+            fault_folder.make(to, made, finished=None)
+        if status <= 128:
+            ends(to / "run.json", "2026-11-22T08:20:00+00:00")
         return status
+
+
+def ends(path: Path, when: str | None) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": when}))
 
 
 def arguments(*words: str) -> argparse.Namespace:
@@ -108,11 +114,26 @@ def test_a_part_that_was_cut_short_is_gone_on_with(tmp_path, monkeypatch):
     lines = (again / "first" / "trials.jsonl").read_text().splitlines(keepends=True)
     (again / "first" / "trials.jsonl").write_text(lines[0])
     for path in (again / "first" / "run.json", again / reproductions.FILE):
-        path.write_text(json.dumps({**json.loads(path.read_text()), "finished_at": None}))
+        ends(path, None)
     assert reproduce.main(arguments("--resume", str(again)), instrument) == 0
     after = (again / "first" / "trials.jsonl").read_text()
     assert after.startswith(lines[0])
     assert len(after.splitlines()) == len(lines)
+
+
+@pytest.mark.servers
+def test_void_trials_of_a_complete_one_are_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce.begin_faults, "planned", refuses)
+    instrument = FakeInstrument()
+    reproduce.main(asked(tmp_path), instrument)
+    made = tmp_path / "again" / "first" / "trials.jsonl"
+    first, *others = map(json.loads, made.read_text().splitlines())
+    void = {**first, "status": "voided", "reason": "interference: other processes took 40% of the machine"}
+    made.write_text("".join(f"{json.dumps(line)}\n" for line in (void, *others)))
+    assert reproduce.main(arguments("--resume", str(tmp_path / "again")), instrument) == 0
+    assert [json.loads(line)["trial_id"] for line in made.read_text().splitlines()[1 + len(others) :]] == [
+        first["trial_id"]
+    ]
 
 
 @pytest.mark.servers
