@@ -11,11 +11,10 @@ import pytest
 from bench.catalog import fit
 from bench.cli import faults, main, reproduce, run
 from bench.errors import BenchError
-from bench.measure import guards
 from bench.records.folder import read_run
 from bench.reproduce import folder as reproductions
 from bench.reproduce import published
-from tests.bench.measure.fake_instrument import FakeInstrument
+from tests.bench.measure.fake_instrument import UNGUARDED, FakeInstrument
 from tests.bench.report.faults import fault_folder
 from tests.bench.report.faults.fault_folder import outcome
 from tests.bench.reproduce.tiny import publication
@@ -66,9 +65,7 @@ def arguments(*words: str) -> argparse.Namespace:
 
 
 def asked(tmp_path) -> argparse.Namespace:
-    # On a machine that runs other tests too, guards would void what these are not about.
-    unguarded = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
-    return arguments("tiny", "--quick", *unguarded, "--to", str(tmp_path / "again"))
+    return arguments("tiny", "--quick", *UNGUARDED, "--to", str(tmp_path / "again"))
 
 
 def refuses(request, names):

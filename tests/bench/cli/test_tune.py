@@ -12,12 +12,10 @@ import pytest
 from bench.catalog import catalog
 from bench.cli import tune
 from bench.errors import BenchError
-from bench.measure import guards, here
+from bench.measure import here
 from bench.records.folder import read_run
-from tests.bench.measure.fake_instrument import FakeInstrument
+from tests.bench.measure.fake_instrument import UNGUARDED, FakeInstrument
 from tests.bench.records.run_data import TRIAL, at_rate
-
-UNGUARDED = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
 
 
 @pytest.fixture
