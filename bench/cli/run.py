@@ -44,6 +44,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_workload(parser, action="append")
     options.add_served(parser, layers=True, sizes=True, pythons=True)
+    _add_load(parser)
+    options.add_folder(parser, "run")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
+    parser.add_argument("--keep-going", action="store_true", help="go on when other programs void trial after trial")
+    parser.add_argument(
+        "--margin", type=options.share, metavar="SHARE", help=f"ignore smaller differences (default: {MARGIN})"
+    )
+    options.add_guard(parser)
+    options.add_inventory(parser, "what is deployed on the hosts of an Ansible inventory")
+
+
+def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         action="append",
@@ -80,14 +92,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tool", choices=load.CHOICES, metavar="T", help="wrk, ab or siege (default: the best that is installed)"
     )
-    options.add_folder(parser, "run")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
-    parser.add_argument("--keep-going", action="store_true", help="go on when other programs void trial after trial")
-    parser.add_argument(
-        "--margin", type=options.share, metavar="SHARE", help=f"ignore smaller differences (default: {MARGIN})"
-    )
-    options.add_guard(parser)
-    options.add_inventory(parser, "what is deployed on the hosts of an Ansible inventory")
 
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
