@@ -80,7 +80,7 @@ class PlannedFaults(Planned):
 
     faults: Faults
 
-    def session(self, to: Path | None, write: bool, printer: Printer) -> Session[WithFaults]:
+    def session(self, to: Path | None, write: bool, printer: Printer) -> Session:
         """The session that makes them, its folder made or repaired.
 
         `write`: accounts may be made in a database that a project uses itself; a folder stores no leave to write.
@@ -89,7 +89,7 @@ class PlannedFaults(Planned):
         place = WithFaults(self.info.plan, write, printer, journal)
         return Session(journal, self.ledger, place, place)
 
-    def go(self, session: Session[WithFaults], interrupts: Interrupts) -> int:
+    def go(self, session: Session, interrupts: Interrupts) -> int:
         """Make all that is left; returns 0."""
         printer = session.progress.printer
         printer.say(self.words[0])

@@ -47,7 +47,7 @@ class PlannedRun(Planned):
         """Its lines on stdout."""
         return RunProgress(Printer(), self.info, self.ledger)
 
-    def session(self, to: Path | None, progress: RunProgress) -> Session[RunProgress]:
+    def session(self, to: Path | None, progress: RunProgress) -> Session:
         """The session that makes it, its folder made or repaired; raises BenchError when it cannot be."""
         journal = self.journal(to)
         place = self.place(journal, progress, self.ledger, self.load)

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 from bench import paths
 from bench.errors import BenchError, DeploymentError, GlobalFault, MachineBusy
@@ -165,9 +165,6 @@ class Progress(Protocol):
         """An item was made, `again` when it is to be repeated."""
 
 
-P = TypeVar("P", bound=Progress)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Planned:
     """What a session is to make, before anything is started or written: all of it, or what a stopped one has left.
@@ -199,10 +196,10 @@ class Planned:
         return Journal(folder, self.info, environment)
 
 
-class Session(Generic[P]):
+class Session:
     """Makes what a ledger has left of a plan, at a place."""
 
-    def __init__(self, journal: Journal, ledger: Ledger, place: Place, progress: P):
+    def __init__(self, journal: Journal, ledger: Ledger, place: Place, progress: Progress):
         self.journal, self.ledger, self.place, self.progress = journal, ledger, place, progress
         self._refused: dict[str, str] = {}
 
