@@ -26,14 +26,12 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
             ["up", "gunicorn", "--set", "workers=3"],
             "bench up: --set workers: no such value; deploy/values/bench.toml has",
         ),
-        (["up", "gunicorn", "--set", "process=3"], "bench up: --set process: no such value; did you mean processes?"),
-        (["verify", "--check", "statsu"], "bench verify: no check is called 'statsu'; did you mean status?"),
         (["up", "gunicorn", "--set", "processes"], "--set processes: write it as NAME=VALUE"),
+        (["up", "gunicorn", "--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE, for example --env DEBUG=1"),
         (
             ["up", "gunicorn", "--env", "ALLOWED_HOSTS=other.test"],
             "--env ALLOWED_HOSTS=other.test: the instrument requests the site as 127.0.0.1; write ALLOWED_HOSTS=",
         ),
-        (["up", "gunicorn", "--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE, for example --env DEBUG=1"),
         (["up", "gunicorn", "--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
         (
             ["up", "gunicorn", "--database", "oracle://user:secret@host/name"],
@@ -59,14 +57,9 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
         (["render", "gunicorn", "--to", "/tmp/x", "--values", "nosuch"], "no values called 'nosuch' in deploy/values"),
         (["render", "gunicorn", "--to", "/tmp/x", "--values", "../values/bench"], "no values called '../values/bench'"),
         (
-            ["up", "nginx-uwsgi", "--layer", "staticgenerator+nginx-microcache"],
-            "staticgenerator and nginx-microcache both bring the block http of nginx.conf",
-        ),
-        (
             ["render", "nginx-uwsgi", "--to", "/nowhere/x", "--layer", "staticgenerator+nginx-microcache"],
             "staticgenerator and nginx-microcache both bring the block http of nginx.conf",
         ),
-        (["up", "uwsgi", "--layer", "fragments", "--set", "cache=radis"], "--set cache=radis: use memcached or redis"),
         (["tune", "gunicorn"], "bench tune: name a STACK and the --limit of its latency"),
         (
             ["tune", "gunicorn", "--limit", "p95=fast"],
