@@ -64,7 +64,6 @@ def resumed(directory: Path, site: DeployedHosts) -> PlannedRun:
 
 def _planned(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> PlannedRun:
     plan, cases = info.plan, cases_of(info.plan, site.project)
-    done = (*run.trials, *run.latency) if run else ()
     # The load tool of this project, which needs only Python on its hosts.
     tool = ClosedLoopTool() if plan.mode == "closed" else OpenLoopTool()
     at_rate = (OpenLoopTool(), "") if plan.latency else None
@@ -78,15 +77,7 @@ def _planned(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Plan
         here = facts.environment({}, LoadTool(tool.name, VERSION, fallback=False))
         return replace(here, hosts=_groups(site.inventory))
 
-    return PlannedRun(
-        info=info,
-        ledger=begin.ledger_of(cases, info, done),
-        environment=environment,
-        directory=run.directory if run else None,
-        cases=cases,
-        load=load,
-        place=partial(Hosts, site=site),
-    )
+    return begin.planned_run(info, cases, load, partial(Hosts, site=site), environment, run)
 
 
 def _require_same(directory: Path, run: Run, site: DeployedHosts) -> None:

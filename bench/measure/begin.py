@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,9 +24,8 @@ from bench.measure.session import Place, Planned, Session, now
 from bench.measure.trial import Load
 from bench.project import health, pythons, workload
 from bench.project.under_test import UnderTest
-from bench.records.folder import read_run, resume_command
-from bench.records.records import FORMAT, Environment, LoadTool, Outcome, Plan, RunInfo
-from bench.records.trials import Trial
+from bench.records.folder import Run, read_run, resume_command
+from bench.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
 from bench.serve import database
 from bench.serve.database import Database
 from bench.stats.capacity import parse_limit
@@ -66,14 +65,8 @@ def planned(request: Request, instrument: Instrument) -> PlannedRun:
     recorded = [note for name in plan.workloads for note in every[name].notes]
     notes = (*_notes(chosen, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
     info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    return PlannedRun(
-        info=info,
-        ledger=ledger_of(cases, info),
-        environment=lambda: _environment(cases, plan, chosen, instrument, pinned),
-        cases=cases,
-        load=chosen,
-        place=partial(Here, instrument=instrument, rows=rows),
-    )
+    place = partial(Here, instrument=instrument, rows=rows)
+    return planned_run(info, cases, chosen, place, lambda: _environment(cases, plan, chosen, instrument, pinned))
 
 
 def resumed(directory: Path, asked: str | None, instrument: Instrument, command: str = "run") -> PlannedRun:
@@ -93,24 +86,20 @@ def resumed(directory: Path, asked: str | None, instrument: Instrument, command:
     chosen = _load(plan, project, run.environment.load_tool.name, pinned)
     cases = planning.recorded(run.info.cases, instrument.resolver(plan, rows))
     here = _environment(cases, plan, chosen, instrument, pinned)
-    return PlannedRun(
-        info=replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here))),
-        ledger=ledger_of(cases, run.info, (*run.trials, *run.latency), run.checks),
-        environment=lambda: run.environment,
-        directory=directory,
-        cases=cases,
-        load=chosen,
-        place=partial(Here, instrument=instrument, rows=rows),
-    )
+    info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
+    place = partial(Here, instrument=instrument, rows=rows)
+    return planned_run(info, cases, chosen, place, lambda: run.environment, run)
 
 
-def ledger_of(
-    cases: Sequence[PlannedCase],
+def planned_run(
     info: RunInfo,
-    trials: Iterable[Trial] = (),
-    checks: Iterable[Outcome] = (),
-) -> Ledger:
-    """The trials that are left of a run with these cases, after those that were made."""
+    cases: tuple[PlannedCase, ...],
+    chosen: Load,
+    place: Callable[..., Place],
+    environment: Callable[[], Environment],
+    run: Run | None = None,
+) -> PlannedRun:
+    """All of a run with these cases, or what is left of `run`."""
     plan = info.plan
     # The levels of a capacity run are found as it goes, the cases of a tuned stack, too.
     levels = (0,) if plan.capacity else plan.levels
@@ -118,7 +107,16 @@ def ledger_of(
     limit = parse_limit(plan.capacity, "--capacity") if plan.capacity else None
     items = [item for batch in schedule for item in batch.items if isinstance(item, planning.Measurement)]
     racing = Racing(items, plan.rounds, plan.margin) if plan.until else None
-    return Ledger(schedule, trials, checks, limit, racing)
+    made = (*run.trials, *run.latency) if run else ()
+    return PlannedRun(
+        info=info,
+        ledger=Ledger(schedule, made, run.checks if run else (), limit, racing),
+        environment=environment,
+        directory=run.directory if run else None,
+        cases=cases,
+        load=chosen,
+        place=place,
+    )
 
 
 def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: pin.Cores | None) -> Load:
