@@ -37,7 +37,7 @@ sub vcl_recv {
         set req.http.X-Forwarded-For = regsub(req.http.X-Forwarded-For, "\s*,?[^,]*$", "");
     }
 {% endfor %}
-    # What is no address is not believed either.
+    # A value that is no address is not believed either.
     set req.http.X-Real-IP = std.ip(req.http.X-Real-IP, client.ip);
     set req.http.X-Forwarded-For = req.http.X-Real-IP;
 {% else %}
@@ -112,7 +112,7 @@ sub vcl_recv {
     if (req.http.HX-Request || req.http.X-Requested-With || req.http.Origin) {
         return (pass);
     }
-    # Other cookies are no part of the key. The application is given them all: what it renders by one, it does not mark.
+    # Other cookies are no part of the key. The application gets them all, and does not mark a page that reads one.
     return (hash);
 }
 
