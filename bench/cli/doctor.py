@@ -1,4 +1,4 @@
-"""Look at a Django project and say what will hurt when it is served and measured. Nothing of it changes."""
+"""Look at a Django project and say what will hurt when it is served and measured. It changes nothing there."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--as", dest="form", choices=forms, metavar="F", help=f"{', '.join(forms)} (default: {SYSTEMD})"
     )
     options.add_inventory(parser, "for the hosts of an Ansible inventory")
-    parser.add_argument("--force", action="store_true", help="also a stack that nobody should deploy")
+    parser.add_argument("--force", action="store_true", help="render also a stack that nobody should deploy")
     options.add_served(parser)
 
 

@@ -1,6 +1,6 @@
 """Repeat one of the four published benchmarks: make its runs as published (or shortened), then print which of its
 conclusions hold here and write them, with the published figures beside ours, to DIR/conclusions.md.
-It goes on when other programs disturb it: what they void never counts. --resume continues one that was stopped."""
+It goes on when other programs interfere; voided trials do not count. --resume continues one that was stopped."""
 
 from __future__ import annotations
 

@@ -81,13 +81,13 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         "--until", choices=["decided"], metavar="decided", help="drop cases that cannot win, until one leads or all tie"
     )
     parser.add_argument(
-        "--budget", type=options.seconds, metavar="TIME", help="begin no round after it, such as 3m; two are made"
+        "--budget", type=options.seconds, metavar="TIME", help="stop in time, such as 3m; two rounds are made anyway"
     )
     parser.add_argument(
         "--duration",
         type=options.count(plan.MAX_SECONDS),
         metavar="SEC",
-        help=f"of a trial (default: {plan.DURATION_S}; {plan.CAPACITY_DURATION_S} with --capacity)",
+        help=f"seconds of a trial (default: {plan.DURATION_S}; {plan.CAPACITY_DURATION_S} with --capacity)",
     )
     parser.add_argument(
         "--tool", choices=load.CHOICES, metavar="T", help="wrk, ab or siege (default: the best that is installed)"

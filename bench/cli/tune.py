@@ -34,7 +34,7 @@ VALUES_FILE = "values.toml"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `tune`."""
     options.add_stacks(parser, "stack", nargs="?", metavar="STACK", help="a stack of `list`")
-    parser.add_argument("--limit", metavar="LIMIT", help="of the latency, such as p95=200ms or p99=1s")
+    parser.add_argument("--limit", metavar="LIMIT", help="limit of latency, such as p95=200ms or p99=1s")
     options.add_workload(parser)
     options.add_served(parser)
     parser.add_argument(

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=options.count(options.MAX_PORT), metavar="P", help="the port on 127.0.0.1 (default: a free one)"
     )
-    parser.add_argument("--restart", action="store_true", help="start what dies again, as systemd does, and say so")
+    parser.add_argument("--restart", action="store_true", help="start again what dies, as systemd does, and say so")
     parser.add_argument("--keep-going", action=KeepGoing, nargs=0, help=argparse.SUPPRESS)
     options.add_served(parser)
 

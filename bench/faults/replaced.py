@@ -97,7 +97,7 @@ def certificate(scene: Scene) -> Generator[None]:
 
 @fault("recycled-workers", "replaced", misfit=NO_RECYCLING, max_requests=200)
 def recycled_workers(scene: Scene) -> Generator[None]:
-    """Each worker is replaced after 200 requests and up to 50 more, until two were."""
+    """Each worker is replaced after 200 requests and up to 50 more, until two have been replaced."""
     yield
     with scene.cause():
         workers, began = Workers(scene.running), time.monotonic()
