@@ -1,7 +1,7 @@
 """What a Django project says of itself: `[tool.benchapp]` in its pyproject.toml, every key optional.
 
 What is not said there is detected: settings by running manage.py, Python by its virtual environment, the rest by
-`bench.project.inspection`.
+`bench.project.inspection`. The paths of `python`, `env_file` and workloads are relative to the folder of that file.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[tool.benchapp.workloads.NAME]`: what visitors request, from one source.
 
     urls   steps in their order, such as paths (bench.project.workload)
-    file   a file with a step in each line, relative to the project
-    har    a HAR 1.2 file that a browser saved, relative to the project
-    log    an access log of a web server, relative to the project
+    file   a file with a step in each line
+    har    a HAR 1.2 file that a browser saved
+    log    an access log of a web server
     title  what reports call it; its source when None
     """
 
@@ -115,10 +115,10 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings            the settings module; what manage.py sets when None
     wsgi                `module:application`; WSGI_APPLICATION of the settings when None
     asgi                `module:application`; ASGI_APPLICATION of the settings when None
-    python              the interpreter, relative to the project; its virtual environment's, else the kit's, when None
+    python              the interpreter; its virtual environment's, else the kit's, when None
     health              a path that answers 200 while the site serves
     ready               a path that answers 200 while its database can be used, too; `health` when None
-    env_file            a file of NAME=value lines for the environment, relative to the project; none when None
+    env_file            a file of NAME=value lines for the environment; none when None
     setup               commands of manage.py that fill a new database
     build               commands of manage.py that follow collectstatic, such as one that compresses what pages name
     check               a command of manage.py that fails with one line when the site cannot be served on its database
