@@ -1,5 +1,5 @@
 {% if redirect == "on" %}
--- The files by which a certificate authority sees that the name is ours.
+-- The ACME challenges, files by which a certificate authority sees that the name is ours.
 core.register_service("acme", "http", function(applet)
     local token = applet.path:match("^/%.well%-known/acme%-challenge/([%w_-]+)$")
     local file = token and io.open("{{ acme_webroot }}/.well-known/acme-challenge/" .. token)
