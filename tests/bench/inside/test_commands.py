@@ -184,6 +184,15 @@ def test_superusers_are_made_where_they_are_asked_for(db: None):
     assert not get_user_model().objects.filter(is_superuser=True).exists()
 
 
+def test_accounts_may_be_known_by_their_address(db: None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(get_user_model(), "USERNAME_FIELD", "email")
+    (made,) = created()
+    user = get_user_model().objects.get(email=made["username"])
+    assert made["username"].endswith(MAIL) and user.check_password(made["password"])
+    run("verifyaccount", "delete", made["username"])
+    assert not get_user_model().objects.filter(pk=user.pk).exists()
+
+
 @pytest.mark.parametrize("name", ["margaret", "verify-bob"])
 def test_people_are_not_deleted(db: None, name: str):
     account(name)

@@ -19,8 +19,6 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 PREFIX = "verify-"
-# Exactly the names that `create` makes: a person may have a name like verify-something.
-MADE_HERE = re.compile(rf"{PREFIX}[0-9a-f]{{16}}")
 # No check takes so long: an account of that age is abandoned.
 ABANDONED = timedelta(hours=1)
 # Where the owner of an account stands.
@@ -29,6 +27,8 @@ OWNER = "last_name"
 SHOWN = "first_name"
 # By which some projects know an account; no mail gets there (RFC 6761).
 EMAIL, MAIL = "email", "@verify.invalid"
+# Exactly the names that `create` makes: a person may have a name like verify-something.
+MADE_HERE = re.compile(rf"{PREFIX}[0-9a-f]{{16}}({re.escape(MAIL)})?")
 # What a superuser has.
 RIGHTS = {"is_staff": True, "is_superuser": True}
 
@@ -91,10 +91,10 @@ def user_model() -> Any:
     if not apps.is_installed("django.contrib.auth"):
         raise CommandError("the project has no accounts: django.contrib.auth is not installed")
     model = get_user_model()
-    if model.USERNAME_FIELD != "username":
+    if model.USERNAME_FIELD not in ("username", EMAIL):
         raise CommandError(
-            f"accounts of {model._meta.label} are known by {model.USERNAME_FIELD}, not by a username: name two with "
-            "users_env in [tool.benchapp.login]"
+            f"accounts of {model._meta.label} are known by {model.USERNAME_FIELD}, not by a name or an address: name "
+            "two with users_env in [tool.benchapp.login]"
         )
     return model
 
@@ -108,17 +108,21 @@ def create_accounts(count: int = 1, owner: str = "", superuser: bool = False) ->
     fields = {field.name for field in model._meta.get_fields()}
     if superuser and not RIGHTS.keys() <= fields:
         raise CommandError(f"accounts of {model._meta.label} have no {' and '.join(RIGHTS)}: leave out superuser")
-    found = [(user.username, getattr(user, OWNER, "")) for user in _accounts()]
+    found = [(user.get_username(), getattr(user, OWNER, "")) for user in _accounts()]
     others = [{"username": name, "owner": of} for name, of in found if of]
-    accounts = [
-        {"username": f"{PREFIX}{secrets.token_hex(8)}", "password": secrets.token_urlsafe(16)} for _ in range(count)
-    ]
-    for account in accounts:
-        known = {OWNER: owner, SHOWN: account["username"], EMAIL: account["username"] + MAIL}
-        more = {name: value for name, value in known.items() if name in fields} | (RIGHTS if superuser else {})
-        user = model(username=account["username"], **more)
-        user.password = _quick_hash(account["password"])
+    accounts = []
+    for _ in range(count):
+        name, password = PREFIX + secrets.token_hex(8), secrets.token_urlsafe(16)
+        known = {OWNER: owner, SHOWN: name, EMAIL: name + MAIL}
+        more = {field: value for field, value in known.items() if field in fields} | (RIGHTS if superuser else {})
+        user = model(**{model.USERNAME_FIELD: name, **more})
+        user.password = _quick_hash(password)
         user.save()
+        if apps.is_installed("allauth.account"):
+            # It may let nobody in whose address is not confirmed.
+            confirmed = {"email": name + MAIL, "verified": True, "primary": True}
+            apps.get_model("account", "EmailAddress").objects.create(user=user, **confirmed)
+        accounts.append({"username": user.get_username(), "password": password})
     return {"accounts": accounts, "others": others}
 
 
@@ -132,8 +136,9 @@ def _quick_hash(password: str) -> str:
 
 def _accounts() -> Iterable[Any]:
     """The accounts that this command has made."""
-    found = user_model().objects.filter(username__startswith=PREFIX)
-    return [user for user in found if MADE_HERE.fullmatch(user.username)]
+    model = user_model()
+    found = model.objects.filter(**{f"{model.USERNAME_FIELD}__startswith": PREFIX})
+    return [user for user in found if MADE_HERE.fullmatch(user.get_username())]
 
 
 def _delete_sessions(user: Any) -> None:
