@@ -147,10 +147,18 @@ def kit(found: Interpreter, python: Path, advice: str = ADVICE) -> Path:
     if found.version == VERSION:
         return paths.VENV
     venv = paths.VAR / "servers" / found.version
+    venv.parent.mkdir(parents=True, exist_ok=True)
+    # Those of another project may be installed meanwhile.
+    with exclusive(venv.with_name(f"{found.version}.lock"), f"the servers {venv}"):
+        _install(venv, found, python, advice)
+    return venv
+
+
+def _install(venv: Path, found: Interpreter, python: Path, advice: str) -> None:
     done = venv / "installed"
     wanted = "\n".join(_server_requirements())
     if done.is_file() and done.read_text("utf-8") == wanted:
-        return venv
+        return
     print(f"installing the servers for Python {found.version} (once)", file=sys.stderr, flush=True)
     # The environment's own goes with it: the one that it was made of makes it again.
     python = python.resolve() if venv in python.parents else python
@@ -163,7 +171,6 @@ def kit(found: Interpreter, python: Path, advice: str = ADVICE) -> Path:
     except BaseException:
         shutil.rmtree(venv, ignore_errors=True)
         raise
-    return venv
 
 
 def _server_requirements(end: str = NOT_FOR_SERVERS) -> list[str]:
@@ -205,7 +212,7 @@ def _run(argv: list[str], problem: str, advice: str = ADVICE, timeout_s: float =
             argv, env=env, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        why = error.strerror if isinstance(error, OSError) else error
+        why = error.strerror if isinstance(error, OSError) else f"it does not end within {timeout_s:g} s"
         raise BenchError(f"{problem}: {why}; {advice}") from None
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or [f"exit status {done.returncode}"]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench import paths
-from bench.errors import BenchError
+from bench.errors import BenchError, GlobalFault
+from bench.machine.lock import exclusive
 from bench.project import layered
 from bench.project.layered import Layered
 
@@ -47,6 +48,19 @@ def test_the_project_s_packages_come_first_and_the_kit_s_are_there(tmp_path, pro
     assert sorted(str(path) for path in (tmp_path / "project").rglob("*")) == before, (
         "the project's environment changed"
     )
+
+
+def test_the_servers_for_another_python_are_installed_by_one_command_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "VAR", tmp_path)
+    held = tmp_path / "servers" / "3.99.lock"
+
+    def install(*_):
+        with pytest.raises(GlobalFault), exclusive(held, "the servers", 0):
+            pass
+
+    monkeypatch.setattr(layered, "_install", install)
+    layered.kit(layered.Interpreter("3.99", "", "", ()), Path(sys.executable))
+    assert held.is_file()
 
 
 def test_it_is_made_once(tmp_path, project_python):
