@@ -337,7 +337,8 @@ def as_served(settings, remote, folder):
     for name, value in elsewhere.replaced(said, remote, folder).items():
         put(settings, name, value)
     settings.PREPEND_WWW = False
-    settings.ALLOWED_HOSTS = list(settings.ALLOWED_HOSTS) or ["localhost"]
+    # One that comes from a variable which is not set is None, or empty.
+    settings.ALLOWED_HOSTS = list(filter(None, settings.ALLOWED_HOSTS)) or ["localhost"]
     settings.DEBUG = False
     if "staticfiles" in getattr(settings, "STORAGES", {}):
         plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}

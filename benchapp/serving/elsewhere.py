@@ -27,6 +27,8 @@ CELERY = {
     **dict.fromkeys(["CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL"], TASKS_NOWHERE),
     "CELERY_RESULT_BACKEND": "cache+memory://",
 }
+DISCARDS_TASKS = "huey.BlackHoleHuey"
+CHANNELS_HERE = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
 SESSIONS = "django.contrib.sessions.backends."
 
 
@@ -40,6 +42,10 @@ def replaced(said, storages, folder):
         return {}
     os.environ.update(CELERY)
     found = {name: TASKS_NOWHERE for name in BROKERS if said.get(name)}
+    if said.get("HUEY"):
+        found["HUEY"] = tasks_discarded(said["HUEY"])
+    if said.get("CHANNEL_LAYERS"):
+        found["CHANNEL_LAYERS"] = {alias: _channels(layer) for alias, layer in said["CHANNEL_LAYERS"].items()}
     # Django 6.1 refuses the older setting beside the newer one.
     if "MAILERS" in said:
         # One without a BACKEND is Django's, which sends.
@@ -74,9 +80,27 @@ def _cache(alias, cache):
     """A cache of this machine: one elsewhere is that of production."""
     places = cache.get("LOCATION") or ""
     places = places if isinstance(places, (list, tuple)) else re.split("[;,]", str(places))
-    if not ON_SERVERS.search(cache.get("BACKEND", "")) or all(THIS_MACHINE.search(str(place)) for place in places):
+    if not ON_SERVERS.search(cache.get("BACKEND", "")) or _all_here(places):
         return cache
     return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "benchapp-" + alias}
+
+
+def _channels(layer):
+    """A channel layer of this machine: messages to one elsewhere reach the visitors of production."""
+    hosts = layer.get("CONFIG", {}).get("hosts", [])
+    hosts = [host.get("address", host.get("host")) if isinstance(host, dict) else host for host in hosts]
+    return layer if _all_here(host[0] if isinstance(host, (list, tuple)) else host for host in hosts) else CHANNELS_HERE
+
+
+def _all_here(places):
+    return all(THIS_MACHINE.search(str(place)) for place in places)
+
+
+def tasks_discarded(huey):
+    """The setting of Huey, a dictionary or its queue itself, with one that keeps nothing: others open a file or a
+    connection as soon as they are imported."""
+    said = huey if isinstance(huey, dict) else {"name": huey.name, "immediate": huey.immediate}
+    return {**said, "huey_class": DISCARDS_TASKS}
 
 
 def logs_in(folder, logging):

@@ -136,6 +136,9 @@ OUTSIDE = """
 CACHES = {alias: {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": place} for alias, place in
           {"live": "redis://:pw@cache.example:6379/1", "here": "redis://127.0.0.1:6379"}.items()}
 CELERY_BROKER_URL = "amqp://queue.example"
+HUEY = {"name": "theirs", "huey_class": "huey.SqliteHuey", "filename": "data/tasks.sqlite3"}
+CHANNEL_LAYERS = {alias: {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [place]}}
+                  for alias, place in {"live": ("queue.example", 6379), "here": ("localhost", 6379)}.items()}
 SESSION_ENGINE, SESSION_CACHE_ALIAS = "django.contrib.sessions.backends.cache", "live"
 STORAGES = {"staticfiles": {"BACKEND": "storages.backends.s3.S3StaticStorage"}, "default": {"BACKEND": "theirs"}}
 """
@@ -147,12 +150,16 @@ def test_where_it_is_tried_nothing_of_its_production_is_touched(laid_over, tmp_p
     backends = {alias: cache["BACKEND"].rpartition(".")[2] for alias, cache in found["CACHES"].items()}
     assert backends == {"live": "LocMemCache", "here": "RedisCache"}
     assert found["EMAIL_BACKEND"].endswith("dummy.EmailBackend") and found["CELERY_BROKER_URL"] == "memory://"
+    assert (found["HUEY"]["name"], found["HUEY"]["huey_class"]) == ("theirs", "huey.BlackHoleHuey")
+    layers = {alias: layer["BACKEND"].rpartition(".")[2] for alias, layer in found["CHANNEL_LAYERS"].items()}
+    assert layers == {"live": "InMemoryChannelLayer", "here": "RedisChannelLayer"}
     # A cache of one process would lose them.
     assert found["SESSION_ENGINE"].endswith(".file") and found["SESSION_FILE_PATH"] == str(tmp_path)
     for env in ({**tried, "BENCHAPP_OUTSIDE": "1"}, {}):
         asked = laid_over("benchapp.serving", OUTSIDE, **env)
         assert asked["CACHES"]["live"]["LOCATION"] == "redis://:pw@cache.example:6379/1"
         assert "EMAIL_BACKEND" not in asked and asked["CELERY_BROKER_URL"] == "amqp://queue.example"
+        assert asked["HUEY"]["huey_class"] == "huey.SqliteHuey"
 
 
 @pytest.mark.parametrize("outside", ["0", "1"])

@@ -26,8 +26,14 @@ WRITES_FILES = """
 LOGGING = {"version": 1, "handlers": {"mine": {"class": "logging.FileHandler", "filename": BASE_DIR / "site.log"}},
            "root": {"handlers": ["mine"], "level": "DEBUG"}}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": BASE_DIR / "c"}}
+HUEY = {"huey_class": "huey.SqliteHuey", "filename": BASE_DIR / "tasks.sqlite3"}
 """
 LOGS = """
+from django.conf import settings
+if settings.HUEY["huey_class"] == "huey.SqliteHuey":
+    settings.HUEY["filename"].touch()
+
+
 def logs(request):
     import logging
 
