@@ -249,7 +249,10 @@ def said(folder: Path, describe: Path | None = None) -> tuple[Description, Path]
     except OSError as error:
         raise _unreadable(folder, error) from None
     if not there:
-        raise BenchError(f"{folder}: no manage.py there; name the folder of a Django project, which has one")
+        below = " or ".join(str(path.parent) for path in sorted(folder.glob("*/manage.py")))
+        raise BenchError(
+            f"{folder}: no manage.py there; name {below or 'the folder of a Django project, which has one'}"
+        )
     if describe is not None and not describe.is_file():
         raise BenchError(f"--describe {describe}: no such file; it has [tool.benchapp]")
     described = describe.absolute() if describe else folder / FILE
@@ -337,7 +340,10 @@ def _python(folder: Path, words: Description, described: Path) -> Path:
         if not python.is_file():
             raise BenchError(f"{python}: no such interpreter; correct python in [tool.benchapp] of {described}")
         return python
-    found = (folder / name / "bin" / "python" for name in ENVIRONMENTS)
+    # Its manage.py may be in a folder of the repository.
+    around = [folder, *folder.parents]
+    top = next((number for number, it in enumerate(around) if (it / ".git").exists()), 0)
+    found = (it / name / "bin" / "python" for it in around[: top + 1] for name in ENVIRONMENTS)
     return next((python for python in found if python.is_file()), Path(sys.executable))
 
 

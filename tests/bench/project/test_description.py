@@ -44,13 +44,18 @@ def test_what_the_project_says_wins(folder):
     assert (project.settings, project.description.public) == ("shop.live", ("/", "/blog/"))
 
 
-@pytest.mark.parametrize("name", [".venv", "venv"])
-def test_the_interpreter_is_that_of_the_projects_environment(folder, name):
-    python = folder / name / "bin" / "python"
+@pytest.mark.parametrize("name", ["site/.venv", "site/venv", ".venv"])
+def test_the_interpreter_is_that_of_the_projects_environment(tmp_path, name):
+    # Its manage.py is in a folder of the repository.
+    (tmp_path / ".git").mkdir()
+    python = tmp_path / name / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.touch()
-    write(folder, 'settings = "shop.settings"')
-    assert description.read(folder).python == python
+    project = tmp_path / "site"
+    project.mkdir(exist_ok=True)
+    (project / "manage.py").write_text(MANAGE)
+    write(project, 'settings = "shop.settings"')
+    assert description.read(project).python == python
 
 
 def test_the_environment_file_is_read(folder):
