@@ -36,7 +36,9 @@ _apps = list(_said.get("INSTALLED_APPS", ()))
 # Before the project makes its ASGI application.
 websockets.refuse()
 DEBUG = False
-ALLOWED_HOSTS = _env.hosts("BENCHAPP_ALLOWED_HOSTS", list(_said.get("ALLOWED_HOSTS", ())))
+# One that comes from a variable which is not set is None, or empty.
+_hosts = list(filter(None, _said.get("ALLOWED_HOSTS", ())))
+ALLOWED_HOSTS = _env.hosts("BENCHAPP_ALLOWED_HOSTS", _hosts)
 # Paths that are answered whatever host a balancer names.
 BENCHAPP_HEALTH_PATHS = _env.json("BENCHAPP_HEALTH_PATHS", [])
 # And over plain HTTP, as many balancers ask.
@@ -44,7 +46,7 @@ _exempt = [f"^{re.escape(_path.lstrip('/'))}$" for _path in BENCHAPP_HEALTH_PATH
 SECURE_REDIRECT_EXEMPT = [*_said.get("SECURE_REDIRECT_EXEMPT", ()), *_exempt]
 # Its own middleware may refuse all but its own names; those of this machine are for development.
 _local = {"localhost", "127.0.0.1", "[::1]"}
-BENCHAPP_OWN_HOSTS = [_name for _name in _said.get("ALLOWED_HOSTS", ()) if _name not in _local] or ALLOWED_HOSTS
+BENCHAPP_OWN_HOSTS = [_name for _name in _hosts if _name not in _local] or ALLOWED_HOSTS
 
 
 def _folder(variable: str) -> str | Path | None:

@@ -85,6 +85,7 @@ def test_databases_and_hosts_are_those_of_the_environment(laid_over):
     assert (default["NAME"], default["OPTIONS"]) == ("/tmp/copy.sqlite3", {"timeout": 7})
     assert found["DATABASES"]["other"]["NAME"] == "/tmp/other.sqlite3"
     assert found["ALLOWED_HOSTS"] == ["127.0.0.1"]
+    assert laid_over(more="ALLOWED_HOSTS = [None, '']")["ALLOWED_HOSTS"] == []
     assert not any("static_files" in name for name in found["MIDDLEWARE"])
 
 

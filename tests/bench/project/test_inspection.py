@@ -50,7 +50,9 @@ PUBLIC = '[tool.benchapp]\npublic = ["/form/", "/visits/", "/who/", "/nowhere/"]
 
 
 def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_changes(new_project):
-    folder = new_project("SESSION_ENGINE = 'django.contrib.sessions.backends.signed_cookies'", PUBLIC)
+    # Hosts that come from a variable which is not set.
+    theirs = "SESSION_ENGINE = 'django.contrib.sessions.backends.signed_cookies'\nALLOWED_HOSTS = [None, '']"
+    folder = new_project(theirs, PUBLIC)
     before = tree(folder)
     facts = inspection.inspect(description.read(folder))
     home, form, visits, who, nowhere = facts.pages
@@ -68,7 +70,7 @@ def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_chang
     assert nowhere.status == 404
     # No setting names the second: `startproject` writes it beside the first.
     assert facts.application == {"wsgi": "shop.wsgi:application", "asgi": "shop.asgi:application"}
-    assert not facts.debug
+    assert not facts.debug and not facts.allowed_hosts
     assert facts.migrations_left
     assert "/visits/" in facts.urls
     assert tree(folder) == before, "a file of the project changed"
