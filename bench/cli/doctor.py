@@ -78,7 +78,9 @@ def _print(project: Project, facts: Facts, advice: list[Finding]) -> None:
     say(f"{project.folder}: settings {project.settings}, Django {facts.django} on Python {facts.python}, {served}")
     say(f"database: {', '.join(engine.rpartition('.')[2] for engine in facts.databases.values()) or 'none'}")
     for page in facts.pages:
-        say(f"GET {page.path}: status {page.status}, {page.queries} database queries, Vary: {page.vary or 'nothing'}")
+        why = f" ({page.error})" if page.error else ""
+        rest = f"{page.queries} database queries, Vary: {page.vary or 'nothing'}"
+        say(f"GET {page.path}: status {page.status}{why}, {rest}")
     for item in advice:
         say("")
         at = f" ({item.where})" if item.where and item.where not in item.what else ""

@@ -27,7 +27,7 @@ from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 
 # What is laid over settings where they are served.
 SERVING = Path(__file__).parents[2] / "benchapp" / "serving"
-MAX_PATTERNS = 500
+MAX_PATTERNS, MAX_REDIRECTS = 500, 3
 # As an application finds it that is served; one that sets it itself is served by other settings.
 SETTINGS, OVERLAY = "DJANGO_SETTINGS_MODULE", "benchapp.serving.settings"
 OVERRIDES = f"it sets {SETTINGS} whatever the environment says: use os.environ.setdefault there"
@@ -97,15 +97,24 @@ def inspect(question, folder):
     paths = list(dict.fromkeys([*question["paths"], *plain_paths(facts["urls"], of_tools)[: question["patterns"]]]))
     aliases = usable_databases() if not facts["database_error"] else []
     looked_at = aliases or not facts["databases"]
-    facts["pages"] = [page(path, settings, aliases) for path in paths] if looked_at else []
+    facts["pages"] = []
+    most = len(paths) + (MAX_REDIRECTS if question["closely"] else 0)
+    # It grows: what a page redirects to is looked at, too.
+    for path in paths if looked_at else ():
+        facts["pages"].append(page(path, settings, aliases))
+        location = facts["pages"][-1]["location"] or ""
+        if location.startswith("/") and PLAIN.fullmatch(location) and location not in paths and len(paths) < most:
+            paths.append(location)
     return facts
 
 
 def files_elsewhere(settings, folder):
-    """Have logs and file caches written to a folder of our own, before the first of them is opened."""
+    """Have logs and file caches written to a folder of our own, and no queue opened, before the first of them is."""
     elsewhere = loaded("benchapp_elsewhere", SERVING / "elsewhere.py")
     settings.LOGGING = elsewhere.logs_in(Path(folder), settings.LOGGING)
     settings.CACHES = elsewhere.caches_in(Path(folder), settings.CACHES)
+    if getattr(settings, "HUEY", None):
+        settings.HUEY = elsewhere.tasks_discarded(settings.HUEY)
 
 
 def loaded(name, path):
@@ -137,7 +146,7 @@ def from_settings(settings, version):
         "python": platform.python_version(),
         "django": version,
         "debug": bool(settings.DEBUG),
-        "allowed_hosts": list(map(str, settings.ALLOWED_HOSTS)),
+        "allowed_hosts": [str(name) for name in settings.ALLOWED_HOSTS if name],
         "static_url": settings.STATIC_URL,
         "static_root": str(settings.STATIC_ROOT) if settings.STATIC_ROOT else None,
         "media_root": media_root(settings),

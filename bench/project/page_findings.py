@@ -25,7 +25,7 @@ VARY_ALLOWED = {"cookie", "accept-encoding", "authorization", "hx-request", "ori
 REFUSES = re.compile(r"\b(private|no-store|no-cache)\b", re.I)
 NONCE = "'nonce-"
 LOGIN = """describe the login, and measure pages that need none: in [tool.benchapp] of {file} public = [...], then
-[tool.benchapp.login], url = "{url}", page = "/", proof = "{{name}}"; health = "{url}" until there is a health check"""
+[tool.benchapp.login], url = "{url}", page = "/", proof = "{{name}}"; health = "{health}", which needs none"""
 
 
 def of_pages(project: Project, facts: Facts) -> Iterator[Finding]:
@@ -52,10 +52,11 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
     fitting = (url for url in facts.urls if HEALTH.search(url) and PARAMETER not in url and not OF_A_TOOL.search(url))
     unnamed = "" if HEALTH.search(project.description.health) else next(fitting, "")
     if health and health.status != 200:
-        path = unnamed or (health.location if PLAIN.fullmatch(health.location or "") else "") or "/..."
+        led_to = _end(facts, health.path)[0]
+        path = unnamed or (led_to if health.location and PLAIN.fullmatch(led_to) else "/...")
         remedy = f'name a path that answers 200: health = "{path}" in [tool.benchapp] of {FILE}'
         if health.path == "/" and (login := _login(facts)):
-            remedy = LOGIN.format(file=FILE, url=login).replace("\n", " ")
+            remedy = LOGIN.format(file=FILE, url=login, health=unnamed or login).replace("\n", " ")
         elif health.status == 404 and health.path in facts.urls:
             remedy = f"its URLs have it: give the site that it shows the host 127.0.0.1, or {remedy}"
         yield Finding(
@@ -80,9 +81,17 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
 
 def _login(facts: Facts) -> str:
     """The path of the login form that the site sends its visitors to; empty where its first page needs no login."""
-    home = next((page.location or "" for page in facts.pages if page.path == "/"), "")
-    path, _, query = home.partition("?")
-    return path if query or path == facts.settings.get("LOGIN_URL") or LOGS_IN.search(path) else ""
+    path, query = _end(facts, "/")
+    logs_in = query or path == facts.settings.get("LOGIN_URL") or LOGS_IN.search(path)
+    return path if path != "/" and logs_in else ""
+
+
+def _end(facts: Facts, path: str) -> tuple[str, str]:
+    """Where a page redirects to at last: the path, and its query."""
+    leads, query = {page.path: page.location or "" for page in facts.pages}, ""
+    while location := leads.pop(path, ""):
+        path, _, query = location.partition("?")
+    return path, query
 
 
 def _cacheability(pages: Iterable[Page]) -> Iterator[Finding]:

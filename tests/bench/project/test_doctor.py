@@ -1,5 +1,6 @@
 """Advice: each finding for the fact that causes it, and none for a project that has nothing to change."""
 
+import itertools
 from pathlib import Path
 
 import msgspec
@@ -209,13 +210,26 @@ def test_a_health_address_is_a_whole_segment(urls, is_named):
         assert advice.remedy.startswith("name it: ") == is_named, url
 
 
+def leading(*places):
+    """Pages each of which redirects to the next place."""
+    each = itertools.pairwise(places)
+    return {"pages": tuple(Page(path, 302, location=location) for path, location in each)}
+
+
 def test_a_site_behind_a_login_is_told_how_to_describe_it():
-    (advice,) = found(of(HOME, status=302, location="/accounts/login/?next=/"), health="/")
-    assert advice.level == "blocks" and '[tool.benchapp.login], url = "/accounts/login/"' in advice.remedy
+    login = "/accounts/login/?next=/"
+    for pages in (leading("/", login), leading("/", "/mine/", login)):
+        (advice,) = found(pages, health="/")
+        assert advice.level == "blocks" and '[tool.benchapp.login], url = "/accounts/login/"' in advice.remedy
+        assert 'health = "/accounts/login/"' in advice.remedy
+    (advice,) = found(leading("/", login) | {"urls": ("/", "/up")}, health="/")
+    assert 'health = "/up"' in advice.remedy
     # A redirect to the visitor's language is no login.
-    (advice,) = found(of(HOME, status=302, location="/en/"), health="/")
+    (advice,) = found(leading("/", "/en/"), health="/")
     assert advice.what == "GET / redirects to /en/, not 200"
     assert 'health = "/en/"' in advice.remedy and "login" not in advice.remedy
+    (advice,) = found(leading("/", "/en/", "/en/shop/"), health="/")
+    assert 'health = "/en/shop/"' in advice.remedy
 
 
 def test_a_page_that_another_host_would_have_is_told_how_to_be_shown():
