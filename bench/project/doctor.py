@@ -59,8 +59,9 @@ def examine(
     """
     own_settings = project.description.reads_environment
     source = facts.database_files.get("default")
-    # In place of an SQLite file that is not there yet, the kit fills one.
-    filled_by_kit = project.description.generated or (source is not None and not Path(source).is_file())
+    # In place of an SQLite file that is not there yet, and of one in memory, the kit fills one.
+    no_file = "default" in facts.databases_in_memory or (source is not None and not Path(source).is_file())
+    filled_by_kit = project.description.generated or no_file
     unfilled = filled_by_kit and bool(facts.migrations_left)
     if unfilled:
         # Nor are its pages what they will be.

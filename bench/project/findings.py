@@ -178,7 +178,7 @@ def _static(facts: Facts) -> Iterator[Finding]:
 def _databases(facts: Facts, processes: int, threads: int, own_settings: bool) -> Iterator[Finding]:
     workers = processes * threads
     for alias, (transactions, journal) in facts.sqlite_modes.items():
-        if (transactions, journal) != ("IMMEDIATE", "WAL"):
+        if (transactions, journal) != ("IMMEDIATE", "WAL") and alias not in facts.databases_in_memory:
             yield hurts(
                 "SQLite",
                 f"{alias}: transactions are {transactions} and the journal is {journal}: of several processes writes "

@@ -132,8 +132,11 @@ def _of_settings(project: UnderTest) -> Database:
     facts = project.facts
     if "default" not in facts.databases:
         return NO_DATABASE
-    if (source := facts.database_files.get("default")) is not None:
-        return Database(SQLITE, f"sqlite:///{project.copy_of('default')}", made=True, source=Path(source))
+    source = facts.database_files.get("default")
+    # One in memory, of which each process would have its own, is filled like a file that is not there.
+    if source is not None or "default" in facts.databases_in_memory:
+        url = f"sqlite:///{project.copy_of('default')}"
+        return Database(SQLITE, url, made=True, source=Path(source) if source else None)
     if facts.database_error:
         raise BenchError(
             f"{project.folder}: its database cannot be used: {facts.database_error}; start it, or name another with "

@@ -147,6 +147,8 @@ def test_a_database_that_the_kit_fills_blocks_nothing_before():
     # Nor does an SQLite file that is not there yet, as in a fresh clone.
     there = {**facts, "pages": (HOME, HEALTH), "database_files": {"default": __file__}}
     assert names({**facts, "database_files": {"default": "/srv/shop/none"}}) == [("hurts", "database")]
+    memory = {"databases_in_memory": ("default",), "sqlite_modes": {"default": ("DEFERRED", "DELETE")}}
+    assert names(facts | memory) == [("hurts", "database")]
     assert names(there) == [("blocks", "migrations")]
 
 

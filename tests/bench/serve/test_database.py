@@ -145,6 +145,10 @@ def test_rows_that_setup_makes_are_in_a_database_of_the_kit_and_others_are_not_w
     assert (chosen.made, chosen.source, database.notes(project, chosen)) == (True, None, [note])
     assert database.is_ours(project, chosen)
     assert not database.is_ours(project, database.parse(project, "postgresql://live/shop"))
+    # One in memory would be another in each process.
+    project = theirs({}, ("default",), default=SQLITE)
+    chosen = database.parse(project, None)
+    assert (chosen.made, chosen.source, database.notes(project, chosen)) == (True, None, [note])
     project = theirs({}, said=Description(generated=True), default=SQLITE, logs=POSTGRESQL)
     chosen = database.parse(project, None)
     assert not database.is_ours(project, chosen)
