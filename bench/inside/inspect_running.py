@@ -19,6 +19,8 @@ KEY = "benchapp-doctor"
 # The engine where DATABASES is empty.
 NO_DATABASE = "django.db.backends.dummy"
 IN_PROCESS = ("LocMemCache", "DummyCache", "FileBasedCache")
+# What Python calls an object that says no name.
+UNNAMED = re.compile("<.* object at 0x.*>")
 LINTED = re.compile(r"\((\w+), (\w+)\)\.\.\. (ERR|WARNING)")
 
 
@@ -58,7 +60,7 @@ def deployment_checks():
         # A check of the project's own, as one that asks a database that is down.
         said = [checks.Error(f"the checks cannot be run: {type(error).__name__}: {error}", id="check")]
     return [
-        {"id": str(it.id), "text": str(it.msg), "hint": str(it.hint or ""), "where": str(it.obj or "")}
+        {"id": str(it.id), "text": str(it.msg), "hint": str(it.hint or ""), "where": UNNAMED.sub("", str(it.obj or ""))}
         for it in said
         if not it.is_silenced()
     ]

@@ -30,7 +30,7 @@ CODE = {
         "answer with FileResponse, or name that place as `protected` in [tool.benchapp]",
     ),
     "WebSockets": (
-        re.compile(r"\b(ProtocolTypeRouter|URLRouter|WebsocketConsumer)\b"),
+        re.compile(r"\b(ProtocolTypeRouter|URLRouter|WebsocketConsumer|websocket\.accept)\b"),
         "only stacks with an ASGI server carry WebSockets, and no layer or workload asks for one",
         "take a stack that `list` shows with WebSockets; the others answer the handshake with 400",
     ),
@@ -41,6 +41,8 @@ CODE = {
     ),
 }
 MAX_FILES = 5000
+# What has another value in each process.
+RANDOM = re.compile(r"\b(get_random_\w+|token_\w+|urandom|uuid4)\(")
 # The setting that a finding without a line of its own is about, where it has another name.
 SETTINGS_OF = {
     **dict.fromkeys(("database", "SQLite", "CONN_MAX_AGE", "connections"), "DATABASES"),
@@ -77,6 +79,7 @@ def examine(
         *_checks(facts, own_settings),
         *_limits(project, servers),
         *_code(project),
+        *_secret_key(project, facts),
     ]
 
     def line(it: Finding) -> str:
@@ -137,6 +140,16 @@ def _code(project: Project) -> Iterator[Finding]:
                 where = f"{path.relative_to(project.folder)}:{line}"
                 yield hurts(name, what, remedy, f"{DOCS}/howto/deployment/", where)
                 del left[name]
+
+
+def _secret_key(project: Project, facts: Facts) -> Iterator[Finding]:
+    path, _, number = facts.lines.get("SECRET_KEY", "").rpartition(":")
+    if path and RANDOM.search((project.folder / path).read_text("utf-8", "replace").splitlines()[int(number) - 1]):
+        yield hurts(
+            "SECRET_KEY",
+            "where nothing gives it, each process makes one of its own, and whom one lets in the others do not know",
+            "give all of them one, by a variable of env_file or the file that the settings read",
+        )
 
 
 def _description(project: Project, facts: Facts) -> Iterator[Finding]:

@@ -198,6 +198,13 @@ def test_a_finding_names_the_line_of_its_setting():
     ]
 
 
+@pytest.mark.parametrize(("value", "findings"), [("get_random_secret_key()", 1), ("os.environ['KEY']", 0)])
+def test_a_key_that_each_process_makes_is_found(tmp_path, value, findings):
+    (tmp_path / "settings.py").write_text(f"\nSECRET_KEY = {value}\n")
+    given = found({"lines": {"SECRET_KEY": "settings.py:2"}}, tmp_path)
+    assert [(item.name, item.where) for item in given] == [("SECRET_KEY", "settings.py:2")] * findings
+
+
 @pytest.mark.parametrize(
     ("urls", "is_named"),
     [
@@ -283,6 +290,7 @@ def test_settings_for_production_beside_those_that_manage_py_names_are_asked_for
     [
         ("answer['X-Accel-Redirect'] = path\n", "X-Accel-Redirect"),
         ("from channels.routing import URLRouter\n", "WebSockets"),
+        ("await send({'type': 'websocket.accept'})\n", "WebSockets"),
         ("if scope['type'] == 'lifespan':\n", "lifespan"),
     ],
 )
