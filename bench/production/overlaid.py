@@ -123,11 +123,12 @@ def _commands(project: UnderTest, places: Places) -> dict[str, Any]:
 
 def _each_day(project: UnderTest, places: Places) -> Iterator[dict[str, str]]:
     manage = f"{places.names['python']} {places.project}/manage.py"
+    settings = under_test.OVERLAY if project.overlaid else project.project.settings
     if backup := project.description.backup:
         # https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines
         words = shlex.join(shlex.split(backup)).replace("%", "%%").replace("$", "$$")
         about = "A backup of the database; copy it to another host"
-        command = f"{manage} {words} {places.data}/backups"
+        command = f"{manage} {words} {places.data}/backups --settings={settings}"
         yield {"unit": "benchapp-backup", "about": about, "command": command, "copies": ""}
     if has_uploads(project):
         about = "Copies new uploads; one that is removed stays in the copy, for a backup of the database may name it"
@@ -135,7 +136,8 @@ def _each_day(project: UnderTest, places: Places) -> Iterator[dict[str, str]]:
         yield {"unit": "benchapp-backup-media", "about": about, "command": command, "copies": "1"}
     if SESSIONS in project.facts.commands:
         about = "Removes sessions that have ended, which Django leaves in the database"
-        yield {"unit": f"benchapp-{SESSIONS}", "about": about, "command": f"{manage} {SESSIONS}", "copies": ""}
+        command = f"{manage} {SESSIONS} --settings={settings}"
+        yield {"unit": f"benchapp-{SESSIONS}", "about": about, "command": command, "copies": ""}
 
 
 def with_path(case: Case, env: dict[str, str], places: Places) -> dict[str, str]:

@@ -23,6 +23,7 @@ from tests.bench.production.test_containers import (
     of_docker_compose,
     of_pod,
     on_a_host,
+    one,
     read,
     validate_manifests,
 )
@@ -128,8 +129,8 @@ def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
     assert image.index("-r requirements.txt") < image.index("-r /etc/benchapp/requirements-servers.txt")
     ignored = (folder / ".dockerignore").read_text("utf-8").splitlines()
     assert {"project/.env", "project/db.sqlite3", "project/.git"} <= set(ignored)
-    assert 0 < image.index("collectstatic --noinput\n") < image.index("manage.py compress --force\n")
-    command = re.search(r"(?m)^RUN ([^&]*collectstatic --noinput)", image)[1].replace("\\\n", " ")
+    assert 0 < image.index("collectstatic --noinput ") < image.index("manage.py compress --force ")
+    command = re.search(r"(?m)^RUN ([^&]*collectstatic .*)", image)[1].replace("\\\n", " ")
     words = shlex.split(command.replace("/etc/benchapp", str(folder / "conf")))
     env = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word))
     env |= {"PATH": os.environ["PATH"], "SHOP_KEY": "none", "BENCHAPP_STATIC_ROOT": str(tmp_path / "static")}
@@ -138,6 +139,40 @@ def test_the_static_files_are_collected_as_the_image_does_it(shop, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "static" / "admin" / "css" / "base.css").is_file()
+
+
+def test_a_manage_py_that_sets_its_settings_runs_with_those_of_the_kit(shop, tmp_path):
+    manage_py = shop.folder / "manage.py"
+    set_there = manage_py.read_text().replace(
+        ".setdefault('DJANGO_SETTINGS_MODULE', ", ".update(DJANGO_SETTINGS_MODULE="
+    )
+    manage_py.write_text(set_there)
+    compose, cluster = (
+        rendered(shop, "nginx-gunicorn", "none", form, tmp_path / form) for form in ("compose", "kubernetes")
+    )
+    host, database = tmp_path / "host", tmp_path / "other.sqlite3"
+    one_host.write(for_files("nginx-gunicorn", "none", "production", shop), host)
+    lines = [line for line in (host / "site.env").read_text().splitlines() if not line.startswith("#")]
+    env = {**dict(line.split("=", 1) for line in lines), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    env |= {"BENCHAPP_DATABASE_URL": f"sqlite:///{database}", "SHOP_KEY": "none", "PYTHONPATH": f"{host}/python"}
+    # What the script of a host asks systemd for is the command that is its end.
+    systemd_run = tmp_path / "systemd-run"
+    systemd_run.write_text('#!/bin/sh\nwhile case $1 in --*) ;; *) false;; esac; do shift; done\nexec "$@"\n')
+    systemd_run.chmod(0o755)
+    manage = read(compose / "compose.yaml")["services"]["manage"]
+    sessions = (host / "timers" / "benchapp-clearsessions.service").read_text()
+    for words in (
+        ["sh", "-c", (host / "benchapp-manage").read_text(), "benchapp-manage", "migrate", "--noinput"],
+        [word.replace("$$", "$") for word in manage["entrypoint"][2:] + manage["command"]],
+        one(cluster, "Job", "jobs.yaml")["spec"]["template"]["spec"]["containers"][0]["args"],
+        re.search("(?m)^ExecStart=(.*)", sessions)[1].split(),
+    ):
+        here = [re.sub(r"[^\s\"]+/bin/python", sys.executable, word) for word in words]
+        here = [word.replace("/srv/benchapp/current", str(shop.folder)) for word in here]
+        done = subprocess.run(here, cwd=shop.folder, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        # Its own settings have another database.
+        assert database.exists() and not (shop.folder / "db.sqlite3").exists(), words
 
 
 def test_a_project_without_sessions_has_no_job_for_them(new_project, tmp_path):
