@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 import time
 import uuid
 from collections.abc import Awaitable, Callable
@@ -20,6 +19,7 @@ from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 from django.utils.decorators import async_only_middleware
 
+from benchapp.serving.client_address import BROKEN_ESCAPE
 from benchapp.serving.streaming import leave_out_body
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -33,7 +33,6 @@ PERMISSIONS_POLICY = "camera=(), geolocation=(), microphone=(), payment=(), usb=
 access_logger = logging.getLogger("benchapp.access")
 MAX_LOGGED = 100  # characters of what a client wrote that a log line holds
 
-BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 # A response sent while the client still writes may be lost with the connection: the rest of the body is read first.
 MAX_DRAINED_BYTES = 8 * 1024 * 1024
 CHUNK_BYTES = 64 * 1024

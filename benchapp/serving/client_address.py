@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.http.request import split_domain_port, validate_host
 
+BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
@@ -51,12 +53,17 @@ def balanced_address(get_response: GetResponse) -> GetResponse:
 
 
 def no_forwarding(get_response: GetResponse) -> GetResponse:
-    """Where no reverse proxy is trusted, believe no client that claims HTTPS: uWSGI does, by X-Forwarded-Proto."""
+    """Where no reverse proxy is trusted, believe no client that claims HTTPS: uWSGI does, by X-Forwarded-Proto.
+
+    It also drops a broken escape, so that `/%` would be the home page.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if "uwsgi.version" in request.META:
             https = request.META.get("HTTPS", "").lower() in ("on", "1")
             request.META["wsgi.url_scheme"] = "https" if https else "http"
+            if BROKEN_ESCAPE.search(request.META.get("REQUEST_URI", "").partition("?")[0]):
+                return HttpResponseBadRequest()
         return get_response(request)
 
     return middleware

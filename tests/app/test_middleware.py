@@ -104,6 +104,12 @@ def test_a_scheme_that_uwsgi_took_from_a_forged_header_is_not_believed(https: di
     assert request.is_secure() is secure
 
 
+@pytest.mark.parametrize(("uri", "status"), [("/%", 400), ("/%zz/?a=1", 400), ("/%41%c3%a9/?a=%", 200), ("", 200)])
+def test_a_path_of_which_uwsgi_drops_a_part_is_refused(uri: str, status: int):
+    request = RequestFactory().get("/", REQUEST_URI=uri, **{"uwsgi.version": b"2.0.30"})
+    assert no_forwarding(reached)(request).status_code == status
+
+
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
