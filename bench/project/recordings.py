@@ -26,6 +26,8 @@ MAX_REQUESTS = 20_000
 # So many more are read, for a server writes a line when a request ends: a slow one comes after those that began later.
 LATE_REQUESTS = 1_000
 MAX_LINE_BYTES = 64 * 1024
+# Of the epoch: in the year 5138.
+FAR_AHEAD_S = 1e11
 # Answers that a page load may have; a browser that asks again gets 304 for what the load tool gets 200.
 GOOD = (200, 304)
 # What stays as it is in the path and the query of an address; a percent sign begins an escape.
@@ -172,7 +174,10 @@ def _time(text: str) -> float:
         return begun.timestamp() + float(time[3] or 0)
     if _CTIME.match(text):
         return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").timestamp()
-    return datetime.fromisoformat(text).timestamp() if _ISO_TIME.match(text) else float(text)
+    if _ISO_TIME.match(text):
+        return datetime.fromisoformat(text).timestamp()
+    # Some loggers count milliseconds.
+    return float(text) / (1000 if float(text) > FAR_AHEAD_S else 1)
 
 
 def _of_text(line: str) -> _Request | None:

@@ -126,6 +126,12 @@ def test_logs_of_json(tmp_path, entry):
     assert (found.paths, found.notes) == (("/blog/?page=2",), ("left out of access.log: lines of another format (1)",))
 
 
+def test_times_in_milliseconds_are_seconds(tmp_path):
+    path, asked = tmp_path / "access.log", {"method": "GET", "path": "/", "status": 200}
+    path.write_text("\n".join(json.dumps({"timestamp": 1_700_000_000_000 + ms, **asked}) for ms in (10, 260)))
+    assert recordings.access_log(path).times_s == pytest.approx((0, 0.25), abs=1e-6)
+
+
 @pytest.mark.parametrize("name", ["virtual hosts", "host after address"])
 def test_of_several_sites_in_a_log_the_busiest_is_taken(tmp_path, name):
     path, line = tmp_path / "access.log", FORMATS[name]
