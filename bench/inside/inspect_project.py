@@ -73,6 +73,7 @@ def inspect(question, folder):
         files_elsewhere(settings, folder)
         if question["database"]:
             settings.DATABASES["default"] = below.database(settings.DATABASES.get("default", {}), question["database"])
+            below.with_replicas(settings.DATABASES)
         not_waited_for(settings.DATABASES)
         lines = lines_of_settings(settings)
         # Django asks for it when it is first used.
@@ -141,7 +142,7 @@ def lines_of_settings(settings):
 
 def from_settings(settings, version):
     """What the settings say."""
-    engines = {alias: it["ENGINE"] for alias, it in settings.DATABASES.items() if it["ENGINE"] != NO_DATABASE}
+    engines = {alias: it["ENGINE"] for alias, it in own_databases(settings) if it["ENGINE"] != NO_DATABASE}
     return {
         "python": platform.python_version(),
         "django": version,
@@ -173,6 +174,12 @@ def from_settings(settings, version):
     }
 
 
+def own_databases(settings):
+    """Each database with its alias, but for replicas, which are where the default one is."""
+    found = settings.DATABASES.items()
+    return [(alias, it) for alias, it in found if it.get("TEST", {}).get("MIRROR") != "default"]
+
+
 def sqlite_mode(database):
     """How writers of an SQLite database wait for each other: its transactions, and its journal."""
     options, path = database.get("OPTIONS", {}), Path(str(database["NAME"] or "."))
@@ -201,7 +208,7 @@ def postgresql(database):
 def sqlite_databases(settings):
     """The absolute path of each SQLite database that is a file, by its alias; and the aliases of those that are none,
     so that each process has its own."""
-    names = {alias: str(it["NAME"] or "") for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]}
+    names = {alias: str(it["NAME"] or "") for alias, it in own_databases(settings) if "sqlite" in it["ENGINE"]}
     inside = sorted(alias for alias, name in names.items() if not name or in_memory(name))
     return {alias: str(Path(name).absolute()) for alias, name in names.items() if alias not in inside}, inside
 

@@ -76,6 +76,16 @@ def database(settings, found):
     return found
 
 
+def with_replicas(databases):
+    """Give what is a replica of the default database, as Django's tests are told, all that this has.
+
+    https://docs.djangoproject.com/en/stable/topics/testing/advanced/#testing-primary-replica-configurations
+    """
+    for settings in databases.values():
+        if settings.get("TEST", {}).get("MIRROR") == "default":
+            settings.update(databases["default"])
+
+
 class Configured:
     """The class that django-configurations looks for in the settings that are laid over: there is nothing to do."""
 

@@ -94,6 +94,9 @@ if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
         DATABASES["default"] = below.database(DATABASES.get("default", {}), _found)
     except ValueError as _error:
         raise ImproperlyConfigured(f"BENCHAPP_DATABASE_URL: {_error}; name one of its own kind") from None
+    # On a host they are those of the settings.
+    if "BENCHAPP_FILES" in os.environ:
+        below.with_replicas(DATABASES)
 
 # --- Caching layers -----------------------------------------------------------------------------
 

@@ -89,6 +89,19 @@ def test_databases_and_hosts_are_those_of_the_environment(laid_over):
     assert not any("static_files" in name for name in found["MIDDLEWARE"])
 
 
+def test_a_replica_is_where_the_default_database_is_that_is_tried(laid_over):
+    more = "DATABASES['replica'] = {**DATABASES['default'], 'HOST': 'live.example', 'TEST': {'MIRROR': 'default'}}\n"
+    tried = {"BENCHAPP_DATABASE_URL": "postgresql://here/copy", "BENCHAPP_FILES": "/tmp/ours"}
+    more += "DATABASES['default']['ENGINE'] = 'django.db.backends.postgresql'\n"
+    assert laid_over(more=more, **tried)["DATABASES"]["replica"]["HOST"] == "here"
+    # On a host it is what the project says, and where no other database is named.
+    assert (
+        laid_over(more=more, BENCHAPP_DATABASE_URL="postgresql://here/x")["DATABASES"]["replica"]["HOST"]
+        == "live.example"
+    )
+    assert laid_over(more=more, BENCHAPP_FILES="/tmp/ours")["DATABASES"]["replica"]["HOST"] == "live.example"
+
+
 @pytest.mark.parametrize("engine", ["django.contrib.gis.db.backends.postgis", "django.db.backends.mysql"])
 def test_a_command_that_needs_no_rows_keeps_the_engine_and_reaches_no_server(laid_over, engine):
     theirs = {"ENGINE": engine, "NAME": "shop", "HOST": "live.example", "OPTIONS": {"read_default_file": "/etc/my.cnf"}}
