@@ -70,6 +70,9 @@ def inspect(question, folder):
 
         below = loaded("benchapp_below", SERVING / "below.py")
         below.imported(os.environ["DJANGO_SETTINGS_MODULE"])
+        log_files = [
+            str(it["filename"]) for it in (settings.LOGGING or {}).get("handlers", {}).values() if "filename" in it
+        ]
         files_elsewhere(settings, folder)
         if question["database"]:
             settings.DATABASES["default"] = below.database(settings.DATABASES.get("default", {}), question["database"])
@@ -79,12 +82,12 @@ def inspect(question, folder):
         # Django asks for it when it is first used.
         _ = settings.SECRET_KEY
         django.setup()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Problem("settings", error) from None
     files, in_memory_too = sqlite_databases(settings)
     copy_sqlite(folder)
     facts = from_settings(settings, django.get_version())
-    facts["lines"] = lines
+    facts["lines"], facts["log_files"] = lines, log_files
     facts["database_files"] = files
     facts["databases_in_memory"] = in_memory_too
     facts["application"], facts["application_problem"] = application(settings, question)
@@ -285,7 +288,7 @@ def application(settings, question):
             try:
                 with as_where_served():
                     getattr(importlib.import_module(module), name)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 if named:
                     raise Problem("application " + named, error) from None
                 missing = isinstance(error, ModuleNotFoundError) and module.startswith(error.name or "-")
@@ -335,7 +338,7 @@ def urls():
 
     try:
         walk(get_resolver(), "/")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Problem("urls", error) from None
     return found, of_tools
 

@@ -103,9 +103,11 @@ class Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 # A path without a way out of the project, nor what a list of files to leave out takes for a pattern.
 _INSIDE = re.compile(r"(?!.*\.\.)[\w.][\w./-]*")
 # A path of folders, such as /protected/.
-_FOLDERS = re.compile(r"(/[\w-]+)+/")
+FOLDERS = re.compile(r"(/[\w-]+)+/")
 # Of a page that a write makes stale: `{name}` is looked up in the row, and `*` covers all pages below.
 _STALE = re.compile(r"(/|\{[\w.]+\})([^*?#{}\s\"\\$]|\{[\w.]+\})*\*?")
+# A path as a request has it, which every server can have in its configuration, quoted.
+NO_ESCAPES = re.compile(r"[!#%-\[\]-~]+")
 _MODEL = re.compile(r"\w+\.\w+")
 
 
@@ -189,7 +191,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("restore puts back what backup has written: name that, too")
         if outside := [name for name in self.image if not _INSIDE.fullmatch(name)]:
             raise ValueError(f"image names {outside[0]!r}: write names of files and folders in the project")
-        if self.protected and not _FOLDERS.fullmatch(self.protected):
+        if self.protected and not FOLDERS.fullmatch(self.protected):
             raise ValueError(f"protected is {self.protected!r}: write a path such as /protected/")
         for name, application in (("wsgi", self.wsgi), ("asgi", self.asgi)):
             if application and not _APPLICATION.fullmatch(application):
@@ -199,6 +201,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for path in (self.health, self.ready or self.health, *self.public, *login, *write):
             if not path.startswith("/"):
                 raise ValueError(f"{path!r} is no path: it begins with /")
+            if not NO_ESCAPES.fullmatch(path):
+                raise ValueError(f'{path!r} is no path: percent-encode letters beyond ASCII, spaces, ", \\ and $')
         for model, pages in self.stale.items():
             if not _MODEL.fullmatch(model):
                 raise ValueError(f'stale names {model!r}: write a model as "app.Model"')
@@ -206,8 +210,6 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 # The value of a field may end with a slash, as that of get_absolute_url does.
                 if not _STALE.fullmatch(page) or (page.endswith("*") and not page.endswith(("/*", "}*"))):
                     raise ValueError(f"stale: {page!r} is no page: it begins with /, or ends with /*")
-        if spoiled := [path for path in self.public if re.search(r'[\s"\\$]', path)]:
-            raise ValueError(f"public: {spoiled[0]!r} is no path: percent-encode spaces, quotes, \\ and $")
 
     def _commands(self) -> Iterator[tuple[str, str]]:
         """Every command of manage.py, with its key."""

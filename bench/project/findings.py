@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from bench.project.inspection import Facts
+from bench.project.under_test import UNFIT
 
 DOCS = "https://docs.djangoproject.com/en/stable"
 SETTINGS = f"{DOCS}/ref/settings/#"
@@ -160,6 +161,8 @@ def _caches(facts: Facts, processes: int) -> Iterator[Finding]:
 
 
 def _static(facts: Facts) -> Iterator[Finding]:
+    for setting, why in facts.unfit.items():
+        yield Finding("blocks", setting, f"it {why}", UNFIT, SETTINGS + setting.lower().replace("_", "-"))
     if facts.static_url and not facts.static_hashed:
         yield hurts(
             "static files",
@@ -206,6 +209,13 @@ def _databases(facts: Facts, processes: int, threads: int, own_settings: bool) -
 
 
 def _release(facts: Facts) -> Iterator[Finding]:
+    if facts.log_files:
+        yield hurts(
+            "LOGGING",
+            f"each process opens {facts.log_files[0]} as it starts, and ends where it may not: on a host the code's "
+            "folder is read-only, and a folder that is missing is not made",
+            "log to the console in production: the logs of the servers have it",
+        )
     branch, _, patch = facts.django.rpartition(".")
     if facts.django.count(".") < 2:
         branch, patch = facts.django, "0"

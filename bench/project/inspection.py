@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bench.errors import BenchError
 from bench.project import run_command
-from bench.project.description import FILE, OTHER_PYTHON, Project
+from bench.project.description import FILE, FOLDERS, OTHER_PYTHON, Project
 
 SCRIPT = "inspect_project.py"
 # How Django says that the package of a database is missing.
@@ -111,6 +111,7 @@ class Facts(msgspec.Struct, frozen=True):
     stale_problem    which model, or which of its fields, `stale` names that there is not; None without one
     static_hashed    whether the names of collected files say which version they are
     postgresql       a URL of the default database, with its password; empty for another kind
+    log_files        those that each of its processes opens as it starts
     pages            the paths that were asked for; none when the database cannot be used
     """
 
@@ -156,6 +157,18 @@ class Facts(msgspec.Struct, frozen=True):
     silent: dict[str, str] = {}
     stale_problem: str | None = None
     postgresql: str = ""
+    log_files: tuple[str, ...] = ()
+
+    @property
+    def unfit(self) -> dict[str, str]:
+        """The settings that no server can be configured for: why."""
+        found: dict[str, str] = {}
+        if self.static_url and not FOLDERS.fullmatch(self.static_url):
+            found["STATIC_URL"] = f"is {self.static_url!r}: only a path such as /static/ can be served here"
+        for setting, name in (("SESSION_COOKIE_NAME", self.session_cookie), ("CSRF_COOKIE_NAME", self.csrf_cookie)):
+            if not re.fullmatch(r"[\w-]+", name):
+                found[setting] = f"is {name!r}: servers know cookies with letters, digits, hyphens and _ only"
+        return found
 
 
 def inspect(project: Project, patterns: int = 0, *, closely: bool = False, database: str = "") -> Facts:
@@ -223,6 +236,8 @@ def _words(project: Project, stage: str, error: str, where: str | None) -> str:
         error.startswith("ImproperlyConfigured") and says_variable
     ):
         remedy = f'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of {FILE}'
+    elif error.startswith(("FileNotFoundError", "PermissionError")):
+        remedy = "make that file where it is measured, or have the settings do without, by a variable of env_file"
     else:
         remedy = f"correct it{OR_ELSE.get(what.split()[0], '')}"
     return f"{project.folder}: {what} cannot be imported: {error}{at}; {remedy}"

@@ -42,6 +42,8 @@ PROBES = "__probe__/"
 NO_PAGES = ("/.health", "/.ready")
 # A value that means itself in the configuration of every server.
 TEXT = re.compile(r"[ !#&-\[\]-z|~]*")
+# What to do with a setting that no server can be configured for.
+UNFIT = "give it another value where it is measured, by a variable of env_file"
 # Headers that belong to one answer and not to every page.
 OF_ONE_ANSWER = frozenset(
     {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires", "vary"}
@@ -222,14 +224,8 @@ def _names(project: UnderTest) -> dict[str, Any]:
         applications, static_url = project.facts.application, project.facts.static_url or static_url
     if project.overlaid:
         media_url, cookies = project.facts.media_url or "", (project.facts.session_cookie, project.facts.csrf_cookie)
-    if not re.fullmatch(r"(/[\w-]+)+/", static_url):
-        raise BenchError(
-            f"{project.folder}: STATIC_URL is {static_url!r}: only a path such as /static/ can be served here; set one "
-            "where it is measured, by a variable of env_file"
-        )
-    for name in cookies:
-        if not re.fullmatch(r"[\w-]+", name):
-            raise BenchError(f"{project.folder}: a cookie is called {name!r}: use letters, digits, hyphens and _ only")
+    for setting, why in (project.facts.unfit if project.overlaid else {}).items():
+        raise BenchError(f"{project.folder}: {setting} {why}; {UNFIT}")
     return {
         **_parts(project.project, "wsgi", applications.get("wsgi", "")),
         **_parts(project.project, "asgi", applications.get("asgi", "")),

@@ -105,6 +105,7 @@ def test_the_environment_file_is_read_as_its_project_reads_it(folder, text, vari
             "stale: '/blog*' is no page: it begins with /, or ends with /*; correct it",
         ),
         (['health = "up"'], "[tool.benchapp] 'up' is no path: it begins with /; correct it"),
+        (['health = "/système/"'], "[tool.benchapp] '/système/' is no path: percent-encode letters beyond ASCII, "),
         (
             ["login.url = '/in/'", "login.users_env = ['A', 'B']", "login.superuser = true"],
             "superuser is for accounts that are made: those of users_env have the rights they have",

@@ -136,6 +136,7 @@ def test_logs_and_file_caches_are_not_written_beside_the_code(new_project):
     before = tree(folder)
     facts = inspection.inspect(description.read(folder))
     assert [(page.path, page.status) for page in facts.pages] == [("/", 200), ("/logs/", 200)]
+    assert facts.log_files == (f"{folder}/site.log",)
     assert tree(folder) == before
 
 
@@ -198,6 +199,8 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
         ("import nonsense", "ModuleNotFoundError: No module named 'nonsense' (shop/settings.py:"),
         ("import nonsense.x", "; install it there, or name the interpreter that has it: python = "),
         ("import shop.nonsense", "; correct it, or settings in [tool.benchapp]"),
+        ("import sys\nsys.exit('set STAGE')", "cannot be imported: SystemExit: set STAGE (shop/settings.py:"),
+        ("open('/run/secrets/none')", "; make that file where it is measured, or have the settings do without, by a "),
         ("WSGI_APPLICATION = 'shop'", "application shop cannot be imported: ValueError: "),
         ("WSGI_APPLICATION = 'shop.wsgi.x'", "; correct it, or name another: wsgi = "),
         ("DATABASES['default']['ENGINE'] = 'django.db.backends.mysql'", "; install it there, or name the interpreter"),
