@@ -1,25 +1,29 @@
-"""Plan faults, or what is left of them: a session whose place makes faults on what is up."""
+"""Plan faults, or what is left of them: each case is brought up once a round, and its faults are made one by one.
+
+A session makes them whose place is this machine with faults.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from bench.catalog import values
+from bench.catalog import catalog, sizes, values
 from bench.errors import BenchError
-from bench.faults import kinds, stage, table
-from bench.faults.plan import Faults, Item, faults_of, make_plan
+from bench.faults import judge, kinds, stage, table
+from bench.faults.fault import Fault
 from bench.faults.stage import Stage
 from bench.interrupt import Interrupts
 from bench.load.openloop import VERSION
 from bench.machine import facts
-from bench.measure import plan as planning
+from bench.measure import guards
 from bench.measure.begin import same_database
 from bench.measure.ledger import Ledger, Record
-from bench.measure.plan import Batch, Request
+from bench.measure.plan import Batch, Item, Request, Resolve, make_plan
 from bench.measure.printer import Printer
 from bench.measure.session import Journal, Place, Planned, Session, now
 from bench.project import health
@@ -28,7 +32,7 @@ from bench.records.faults import FaultOutcome
 from bench.records.folder import read_faults
 from bench.records.records import FORMAT, NO_LAYER, Environment, LoadTool, Plan, RunInfo
 from bench.serve import database, survey
-from bench.serve.case import resolve
+from bench.serve.case import CannotRun, Case, resolve
 from bench.serve.database import Database
 from bench.words import about, plural
 
@@ -58,15 +62,15 @@ class WithFaults(Place):
                 self.printer.say(f"note: {note}")
             yield found
 
-    def failed(self, item: planning.Item, reason: str, log: Path | None = None) -> FaultOutcome:
+    def failed(self, item: Item, reason: str, log: Path | None = None) -> FaultOutcome:
         """The outcome of a fault that could not be made."""
-        assert isinstance(item, Item)
-        return replace(item.outcome, started_at=now(), status="failed", reason=reason, declared=None)
+        assert isinstance(item, FaultOutcome)
+        return replace(item, started_at=now(), status="failed", reason=reason, declared=None)
 
-    def begin(self, item: planning.Item, batch: Batch) -> None:
+    def begin(self, item: Item, batch: Batch) -> None:
         """A fault begins."""
-        assert isinstance(item, Item)
-        self.printer.show(f"{batch.stack} with layer {batch.layer}: {item.fault.name}")
+        assert isinstance(item, FaultOutcome)
+        self.printer.show(f"{batch.stack} with layer {batch.layer}: {item.fault}")
 
     def made(self, record: Record, again: bool) -> None:
         """A fault was made, or is not possible."""
@@ -76,9 +80,14 @@ class WithFaults(Place):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedFaults(Planned):
-    """Faults to be made, and those that cannot be."""
+    """Faults to be made, and those that cannot be.
 
-    faults: Faults
+    batches  the deployments of each round; the items of each are outcomes of faults as they are before those are made
+    skipped  the outcomes of what cannot be made
+    """
+
+    batches: list[Batch]
+    skipped: list[FaultOutcome]
 
     def session(self, to: Path | None, write: bool, printer: Printer) -> Session:
         """The session that makes them, its folder made or repaired.
@@ -94,20 +103,20 @@ class PlannedFaults(Planned):
         printer = session.progress.printer
         printer.say(self.words[0])
         printer.say(f"results go to {session.journal.folder.directory}")
-        for outcome in self.faults.skipped:
+        for outcome in self.skipped:
             if outcome.key not in self.ledger.done:
                 session.add(replace(outcome, started_at=now()))
-        session.go(self.faults.batches, interrupts, keep_going=True)
+        session.go(self.batches, interrupts, keep_going=True)
         return 0
 
     @property
     def words(self) -> list[str]:
         """What is left, as lines for people: what is made, about how long that takes, what is skipped and why."""
-        left = self.ledger.left_of(self.faults.batches)
+        left = self.ledger.left_of(self.batches)
         count, ups = sum(len(batch.items) for batch in left), len(left)
         made = f"{plural(count, 'fault')} to make, {plural(ups, 'deployment')}"
         skipped: dict[str, list[str]] = {}
-        for item in self.faults.skipped:
+        for item in self.skipped:
             if item.round == 1 and item.key not in self.ledger.done:
                 where = item.stack if item.layer == NO_LAYER else f"{item.stack} with layer {item.layer}"
                 skipped.setdefault(f"{item.fault}: {item.reason}", []).append(where)
@@ -120,18 +129,42 @@ class PlannedFaults(Planned):
 def planned(request: Request, names: tuple[str, ...]) -> PlannedFaults:
     """New faults: those and the groups of these names. Raises BenchError for unknown names and invalid values, and when
     none of the faults can be made."""
-    plan, rows = make_plan(request, names), database.parse(request.project, request.database)
+    faults = kinds.named(names)
+    bounds = guards.bounds(list(request.guards), judge.BOUNDS)
+    layers, rounds = request.layers or (NO_LAYER,), request.rounds or 1
+    plan = make_plan(replace(request, layers=layers, rounds=rounds, guards=()))
+    if problem := sizes.problem(catalog.read().size(plan.size)):
+        raise BenchError(f"--size {plan.size} is not available here: {problem}")
+    plan = replace(
+        plan,
+        workloads=(),
+        levels=(),
+        duration_s=0.0,
+        order_seed=None,
+        latency=False,
+        guards=bounds,
+        faults=tuple(fault.name for fault in faults),
+        named=tuple(name for name in names if name in kinds.FAULTS),
+    )
+    rows = database.parse(request.project, request.database)
     health.require_page(request.project, rows.of_project)
-    found = _faults(plan, request.project, rows)
-    if not found.batches:
-        first = found.skipped[0]
+    batches, skipped = _faults(plan, request.project, rows)
+    if not batches:
+        first = skipped[0]
         raise BenchError(f"nothing can be made here: {first.stack} with layer {first.layer}: {first.reason}")
+
+    def environment() -> Environment:
+        cases = {(batch.stack, batch.layer): batch.case for batch in batches}
+        programs = survey.versions(cases.values(), plan.database)
+        return facts.environment(programs, LoadTool("openloop", VERSION, fallback=True))
+
     return PlannedFaults(
         info=RunInfo(FORMAT, request.command, now(), None, plan, (), ()),
-        ledger=Ledger(found.batches, max_repeats=REPEATS),
-        environment=lambda: _environment(found.batches, plan),
+        ledger=Ledger(batches, max_repeats=REPEATS),
+        environment=environment,
         kind="faults-",
-        faults=found,
+        batches=batches,
+        skipped=skipped,
     )
 
 
@@ -141,20 +174,43 @@ def resumed(directory: Path, project: UnderTest, asked: str | None) -> PlannedFa
     run = read_faults(directory)
     plan = run.info.plan
     project = recorded_project(project, plan.project, plan.describe)
-    found = _faults(plan, project, same_database(directory, project, asked, plan))
-    ledger = Ledger(found.batches, run.outcomes, max_repeats=REPEATS)
+    batches, skipped = _faults(plan, project, same_database(directory, project, asked, plan))
     return PlannedFaults(
-        info=run.info, ledger=ledger, environment=lambda: run.environment, directory=directory, faults=found
+        info=run.info,
+        ledger=Ledger(batches, run.outcomes, max_repeats=REPEATS),
+        environment=lambda: run.environment,
+        directory=directory,
+        batches=batches,
+        skipped=skipped,
     )
 
 
-def _faults(plan: Plan, project: UnderTest, rows: Database) -> Faults:
+def _faults(plan: Plan, project: UnderTest, rows: Database) -> tuple[list[Batch], list[FaultOutcome]]:
     given, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
     resolved = partial(resolve, project, size=plan.size, database=rows, changes=given, env=env)
     return faults_of(plan, kinds.named(plan.faults), resolved)
 
 
-def _environment(batches: Iterable[Batch], plan: Plan) -> Environment:
-    cases = {(batch.stack, batch.layer): batch.case for batch in batches}
-    programs = survey.versions(cases.values(), plan.database)
-    return facts.environment(programs, LoadTool("openloop", VERSION, fallback=True))
+def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[list[Batch], list[FaultOutcome]]:
+    """The batches of a plan, and what cannot be made. Faults that need other values than the rest have a deployment of
+    their own."""
+    batches: list[Batch] = []
+    skipped: list[FaultOutcome] = []
+    cases = {(stack, layer): resolve(stack, layer) for stack in plan.stacks for layer in plan.layers}
+    for number, ((stack, layer), case) in itertools.product(range(1, plan.rounds + 1), cases.items()):
+        made: dict[tuple[tuple[str, object], ...], tuple[Case, list[FaultOutcome]]] = {}
+        for fault in faults:
+            named = (stack, layer, plan.size, plan.database)
+            key = "~".join((*named, fault.name, f"r{number}"))
+            outcome = FaultOutcome(key, *named, fault.name, fault.group, number, started_at="", status="ok")
+            served = case.changed(fault.changes) if fault.changes and isinstance(case, Case) else case
+            if isinstance(served, CannotRun) or fault.misfit(served):
+                why = served.reason if isinstance(served, CannotRun) else fault.misfit(served)
+                skipped.append(replace(outcome, status="skipped", reason=why))
+                continue
+            # A check of `verify` of the same name shows the same.
+            declared = {item.check: item.reason for item in served.declares} | served.breaks
+            outcome = replace(outcome, declared=declared.get(fault.name))
+            made.setdefault(tuple(sorted(fault.changes.items())), (served, []))[1].append(outcome)
+        batches += [Batch(served, number, tuple(outcomes)) for served, outcomes in made.values()]
+    return batches, skipped

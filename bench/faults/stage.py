@@ -14,16 +14,15 @@ from pathlib import Path
 import psutil
 
 from bench.errors import BenchError
-from bench.faults import judge, visitors
+from bench.faults import judge, kinds, visitors
 from bench.faults.fault import Fault
 from bench.faults.observe import Moments, Noticed, noticed
-from bench.faults.plan import Item
 from bench.faults.scene import CannotFault, Scene, Versions
 from bench.faults.visitors import Page, asking, following
 from bench.machine import http
 from bench.machine.processes import Interference, Sampler
-from bench.measure import plan as planning
 from bench.measure.load_process import TrialError
+from bench.measure.plan import Item
 from bench.measure.session import now
 from bench.project import under_test
 from bench.records.faults import FaultOutcome
@@ -77,12 +76,12 @@ class Stage:
         """Whether everything runs and the site answers, so that another fault can be made."""
         return self.running.died() is None and self.running.answers()
 
-    def make(self, item: planning.Item, attempt: int) -> FaultOutcome:
+    def make(self, item: Item, attempt: int) -> FaultOutcome:
         """Make a fault, and complete its outcome: what visitors noticed, and whether it was expected."""
-        assert isinstance(item, Item)
-        fault, rate = item.fault, visitors.rate_of(self.capacity)
+        assert isinstance(item, FaultOutcome)
+        fault, rate = kinds.FAULTS[item.fault], visitors.rate_of(self.capacity)
         outcome = replace(
-            item.outcome,
+            item,
             started_at=now(),
             capacity_per_second=round(self.capacity, 1),
             rate_per_second=float(rate),

@@ -10,7 +10,7 @@ from bench.cli.main import main
 from bench.faults import stage
 from bench.faults.kinds import FAULTS
 from bench.records.faults import GROUPS
-from tests.bench.faults.test_session import FakeUp
+from tests.bench.faults.test_begin import FakeUp
 
 
 def test_the_faults_are_listed_with_what_happens(capsys):
@@ -75,7 +75,7 @@ def test_a_fault_asked_for_by_name_that_is_made_nowhere_fails_with_its_reason(
 ):
     """The first cannot be made of this stack, the second turns out so when it is made."""
     up = FakeUp()
-    up.outcomes["application"] = ["skipped"]
+    up.outcomes["application"] = "skipped"
     monkeypatch.setattr(stage, "staged", up)
     words = [word for name in faults for word in ("--fault", name)]
     assert main(["faults", "gunicorn", *words, "--to", str(tmp_path / "out")]) == status

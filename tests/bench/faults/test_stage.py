@@ -11,9 +11,8 @@ import psutil
 import pytest
 
 from bench.errors import DeploymentError
-from bench.faults import judge, stage, visitors
+from bench.faults import judge, kinds, stage, visitors
 from bench.faults.fault import Expected, Fault
-from bench.faults.plan import Item
 from bench.faults.scene import CannotFault
 from bench.faults.stage import Stage
 from bench.project.description import Description, Login
@@ -65,9 +64,9 @@ def made(monkeypatch):
             seen.scene = scene
             yield from run(scene)
 
-        fault = Fault("x", "replaced", "X.", watched, **how)
+        monkeypatch.setitem(kinds.FAULTS, "x", Fault("x", "replaced", "X.", watched, **how))
         up = Stage(given.running, given.supervisor, given.versions, SITE, [], [], [], Path(), bounds, capacity=60.0)
-        return up.make(Item(fault, outcome), 1)
+        return up.make(outcome, 1)
 
     make.log, make.seen = given.log, seen
     return make

@@ -1,4 +1,4 @@
-"""Faults by the session of all runs, on fake deployments: what is made again, brought up again, and resumed."""
+"""What is made of a plan and in what order, on fake deployments: what is made again, brought up again, and resumed."""
 
 from __future__ import annotations
 
@@ -12,16 +12,68 @@ import pytest
 
 from bench.errors import DeploymentError
 from bench.faults import begin, stage
+from bench.faults.begin import faults_of
 from bench.faults.fault import Fault
-from bench.faults.plan import faults_of
 from bench.interrupt import Interrupts, Stopped
 from bench.measure.ledger import Ledger
 from bench.measure.printer import Printer
 from bench.records.folder import read_faults
-from tests.bench.faults.test_plan import PICKY, PLAIN, nothing, plan, resolved
+from bench.records.records import Plan
+from bench.serve.case import CannotRun, Case
+from tests.bench.measure.fake_instrument import fake_case
 from tests.bench.records.run_data import ENVIRONMENT, INFO
 
+
+def nothing(scene):
+    """Nothing."""
+    yield
+
+
+class Changed(Case):
+    """A case of nothing that can be served with other values, but for those that it does not have."""
+
+    declares, breaks = (), {}
+
+    def changed(self, changes):
+        return CannotRun("it has no TLS") if self.layer_name == "plain" else self
+
+
+PLAIN = Fault("plain", "replaced", "Nothing.", nothing)
 OTHER = Fault("other", "killed", "Nothing.", nothing)
+PICKY = Fault("picky", "replaced", "Nothing.", nothing, misfit=lambda case: "it does not fit")
+TLS = Fault("tls", "replaced", "Nothing.", nothing, changes={"listener": "tls"})
+
+
+def plan(**changes) -> Plan:
+    return replace(INFO.plan, **{"workloads": (), "levels": (), "faults": ("plain",), "guards": {}, **changes})
+
+
+def resolved(stack, layer):
+    if stack == "gone":
+        return CannotRun("not installed")
+    return Changed(**vars(fake_case(stack, layer)))
+
+
+def test_every_deployment_comes_once_a_round_with_all_its_faults():
+    batches, skipped = faults_of(plan(stacks=("one", "two"), rounds=2), [PLAIN, PICKY], resolved)
+    assert [(batch.stack, batch.round) for batch in batches] == [("one", 1), ("two", 1), ("one", 2), ("two", 2)]
+    assert [item.key for item in batches[0].items] == ["one~none~unlimited~sqlite~plain~r1"]
+    assert (skipped[0].fault_id, skipped[0].reason) == ("one~none~unlimited~sqlite~picky~r1", "it does not fit")
+
+
+def test_faults_that_need_other_values_have_a_deployment_of_their_own():
+    (first, second), _ = faults_of(plan(), [PLAIN, TLS, PLAIN], resolved)
+    assert [item.fault for item in first.items] == ["plain", "plain"]
+    assert [item.fault for item in second.items] == ["tls"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults", "reason"),
+    [({"stacks": ("gone",)}, [PLAIN, PICKY], "not installed"), ({"layers": ("plain",)}, [TLS], "it has no TLS")],
+)
+def test_what_cannot_run_is_skipped_with_its_reason(changes, faults, reason):
+    batches, skipped = faults_of(plan(**changes), faults, resolved)
+    assert (batches, {outcome.reason for outcome in skipped}) == ([], {reason})
 
 
 class FakeUp:
@@ -49,12 +101,11 @@ class FakeUp:
         self.log.append("down")
 
     def make(self, item, attempt):
-        self.log.append(f"{item.fault.name}~{attempt}")
+        self.log.append(f"{item.fault}~{attempt}")
         self.meanwhile()
-        status = self.outcomes.get(item.fault.name, ["ok"])
-        self.is_whole = item.fault.name not in self.ruined_by
-        found = status.pop(0) if len(status) > 1 else status[0]
-        return replace(item.outcome, status=found, reason=None if found == "ok" else "interference: others")
+        found = self.outcomes.get(item.fault, "ok")
+        self.is_whole = item.fault not in self.ruined_by
+        return replace(item, status=found, reason=None if found == "ok" else "interference: others")
 
 
 @pytest.fixture
@@ -66,15 +117,16 @@ def up(monkeypatch):
 
 def made(directory, faults, **asked):
     """Make these faults in a folder; what was printed."""
-    found, info = faults_of(plan(**asked), faults, resolved), replace(INFO, plan=plan(**asked))
+    batches, skipped = faults_of(plan(**asked), faults, resolved)
     begun = directory if directory.exists() else None
     outcomes = read_faults(directory).outcomes if begun else ()
     planned = begin.PlannedFaults(
-        info=info,
-        ledger=Ledger(found.batches, outcomes, max_repeats=begin.REPEATS),
+        info=replace(INFO, plan=plan(**asked)),
+        ledger=Ledger(batches, outcomes, max_repeats=begin.REPEATS),
         environment=lambda: ENVIRONMENT,
         directory=begun,
-        faults=found,
+        batches=batches,
+        skipped=skipped,
     )
     printed = io.StringIO()
     with Interrupts() as interrupts:
@@ -101,7 +153,7 @@ def test_one_deployment_serves_for_all_its_faults_until_one_ruins_it(up, tmp_pat
 
 
 def test_voided_faults_are_made_once_more_and_stop_no_table(up, tmp_path):
-    up.outcomes["plain"] = ["voided"]
+    up.outcomes["plain"] = "voided"
     made(tmp_path / "g", [PLAIN, OTHER])
     assert up.log == ["up", "plain~1", "plain~2", "other~1", "down"]
 
