@@ -12,7 +12,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -221,22 +221,9 @@ def send(target: Target, request: Malformed) -> int | str:
         return CLOSED
 
 
-def _paced(
-    requests: Iterator[Malformed], per_second: float, limit_s: float, over: threading.Event
-) -> Iterator[Malformed]:
-    """Each request when it is due, until the limit or until it is over."""
-    begun = time.monotonic()
-    for number, request in enumerate(requests):
-        due = begun + number / per_second
-        if over.is_set() or max(due, time.monotonic()) > begun + limit_s:
-            return
-        time.sleep(max(0.0, due - time.monotonic()))
-        yield request
-
-
 def send_all(
     target: Target,
-    requests: Iterator[Malformed],
+    requests: Iterable[Malformed],
     per_second: float,
     limit_s: float,
     meanwhile: Callable[[], object] = lambda: None,
@@ -245,26 +232,24 @@ def send_all(
 
     meanwhile  called again and again until all are sent, in the thread of the caller
     """
-    answers: list[tuple[str, int | str]] = []
-    lock, over = threading.Lock(), threading.Event()
-    turns = _paced(requests, per_second, limit_s, over)
+    every, over, begun = list(requests), threading.Event(), time.monotonic()
 
-    def work() -> None:
-        while True:
-            with lock:
-                request = next(turns, None)
-            if request is None:
-                return
-            answers.append((request.kind, send(target, request)))
+    def work(first: int) -> list[tuple[str, int | str]]:
+        """Send one request of THREADS, each when it is due."""
+        answers = []
+        for number in range(first, len(every), THREADS):
+            due, now = begun + number / per_second, time.monotonic()
+            if max(due, now) > begun + limit_s or over.wait(max(0.0, due - now)):
+                break
+            answers.append((every[number].kind, send(target, every[number])))
+        return answers
 
     with ThreadPoolExecutor(THREADS) as pool:
-        working = [pool.submit(work) for _ in range(THREADS)]
+        working = [pool.submit(work, first) for first in range(THREADS)]
         try:
             while wait(working, POLL_S).not_done:
                 meanwhile()
         finally:
             # Also where a signal comes: nothing is sent after it.
             over.set()
-    for each in working:
-        each.result()
-    return answers
+    return [answer for each in working for answer in each.result()]
