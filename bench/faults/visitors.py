@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,8 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import programs
-from bench.errors import BenchError
 from bench.load import Job
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.visits import Visit, visits
@@ -94,7 +93,7 @@ def job(url: str, asked: Sequence[Page], seconds: int, rate: int | None) -> Job:
 def capacity(url: str, asked: Sequence[Page], directory: Path) -> float:
     """Requests a second that are answered in a closed loop. Raises TrialError when none is."""
     tool = ClosedLoopTool()
-    command = tool.command(_program(tool.programs), job(url, asked, CAPACITY_S, None))
+    command = tool.command(sys.executable, job(url, asked, CAPACITY_S, None))
     directory.mkdir(parents=True, exist_ok=True)
     texts = load_process.run(command, CAPACITY_CONNECTIONS, directory, "capacity", CAPACITY_S + PATIENCE_S + 5)
     figures = tool.parse(*texts)
@@ -109,13 +108,6 @@ def rate_of(capacity_per_second: float) -> int:
     return max(MIN_RATE, min(MAX_RATE, round(capacity_per_second * SHARE)))
 
 
-def _program(names: Sequence[str]) -> str:
-    found = programs.find(names)
-    if found is None:
-        raise BenchError("no Python is found to run this project's own load tool; `make bench` brings one")
-    return str(found)
-
-
 @contextmanager
 def asking(url: str, asked: Sequence[Page], rate: int, directory: Path) -> Iterator[list[Visit]]:
     """Visitors who ask until the block ends; then the list has what they saw.
@@ -125,7 +117,7 @@ def asking(url: str, asked: Sequence[Page], rate: int, directory: Path) -> Itera
     tool, enough, seen = OpenLoopTool(), threading.Event(), list[Visit]()
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    command = tool.command(_program(tool.programs), job(url, asked, MAX_S, rate))
+    command = tool.command(sys.executable, job(url, asked, MAX_S, rate))
     limit_s = MAX_S + PATIENCE_S + 10
     with ThreadPoolExecutor(1, "visitors") as pool:
         load = pool.submit(load_process.run, command, MAX_CONNECTIONS, directory, "visits", limit_s, enough=enough)
