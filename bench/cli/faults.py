@@ -14,13 +14,19 @@ import msgspec
 from bench.cli import asked, options
 from bench.cli.stops import made
 from bench.errors import BenchError
-from bench.faults import begin, judge, table
+from bench.faults import begin, judge
 from bench.faults.kinds import FAULTS
 from bench.measure.plan import MAX_ROUNDS
 from bench.measure.printer import Printer, say
 from bench.records.faults import GROUPS
 from bench.records.folder import read_faults
 from bench.records.records import NO_LAYER
+from bench.report import page, write
+from bench.stats.columns import columns, paragraph
+from bench.words import case_name
+
+# Of what is printed at the end.
+WIDTH = 80
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,9 +92,18 @@ def _show(directory: Path, as_json: bool) -> int:
     if as_json:
         print(json.dumps([msgspec.to_builtins(outcome) | {"word": outcome.word} for outcome in outcomes], indent=2))
     else:
-        say(table.as_text(outcomes))
+        found, _ = write.document([directory], directory / write.NAME)
+        for case in found.faults:
+            rows = [(row.fault, page.fault_words(row)) for row in case.faults]
+            say("\n".join(["", case_name(case.stack, case.layer), *columns(rows, "  ", WIDTH)]))
+        for text in (*page.to_know(found), *found.answer):
+            say("\n".join(["", *paragraph(text, WIDTH)]))
         say(f"results in {directory}")
-    missing = table.not_made(run.info.plan.named, outcomes)
-    for line in missing:
-        print(f"bench faults: {line}", file=sys.stderr)
-    return 1 if missing or any(outcome.status in ("failed", "voided") for outcome in outcomes) else 0
+    status = 1 if any(outcome.status in ("failed", "voided") for outcome in outcomes) else 0
+    for name in run.info.plan.named:
+        its = [outcome for outcome in outcomes if outcome.fault == name]
+        if its and all(outcome.status == "skipped" for outcome in its):
+            reasons = "; ".join(dict.fromkeys(outcome.reason or "" for outcome in its))
+            print(f"bench faults: {name} was made nowhere: {reasons}", file=sys.stderr)
+            status = 1
+    return status

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.catalog import catalog, sizes, values
 from bench.errors import BenchError
-from bench.faults import judge, kinds, stage, table
+from bench.faults import judge, kinds, stage
 from bench.faults.fault import Fault
 from bench.faults.stage import Stage
 from bench.interrupt import Interrupts
@@ -75,7 +75,7 @@ class WithFaults(Place):
     def made(self, record: Record, again: bool) -> None:
         """A fault was made, or is not possible."""
         assert isinstance(record, FaultOutcome)
-        self.printer.say(table.line(record))
+        self.printer.say(line(record))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +124,21 @@ class PlannedFaults(Planned):
             f"{made}, in about {about(UP_S * ups + FAULT_S * count)}",
             *(f"skipped: {reason} ({', '.join(where)})" for reason, where in skipped.items()),
         ]
+
+
+def line(outcome: FaultOutcome) -> str:
+    """One outcome in words."""
+    words = [outcome.word]
+    if outcome.failed is not None:
+        asked = (outcome.requests_new or 0) + (outcome.requests_kept or 0)
+        back = "never" if outcome.recovery_s is None else f"{outcome.recovery_s:.1f} s"
+        words.append(f"{outcome.failed} of {asked} requests failed")
+        words.append(f"gap {outcome.longest_gap_s or 0.0:.1f} s, recovery {back}; operator: {outcome.operator}")
+    if seed := (outcome.figures or {}).get("seed"):
+        words.append(f"seed {seed}")
+    if outcome.reason:
+        words.append(outcome.reason)
+    return f"{outcome.stack} with layer {outcome.layer}, {outcome.fault}: {'; '.join(words)}"
 
 
 def planned(request: Request, names: tuple[str, ...]) -> PlannedFaults:

@@ -242,8 +242,10 @@ def to_know(document: Document) -> list[str]:
             found.setdefault(text, []).append(run.name)
     several = len(document.runs) > 1
     notes = [f"{', '.join(names)}: {text}" if several and len(names) == 1 else text for text, names in found.items()]
-    bad = visitors.reasons(document.faults, "FAIL")
-    return notes + [f"Not as expected: {_each_once(names)}: {reason}." for reason, names in bad.items()]
+    for outcome, said in (("FAIL", "Not as expected"), ("VOIDED", "Voided")):
+        why = visitors.reasons(document.faults, outcome)
+        notes += [f"{said}: {_each_once(names)}: {reason}." for reason, names in why.items()]
+    return notes
 
 
 def _each_once(names: Sequence[str]) -> str:

@@ -79,7 +79,9 @@ def test_a_fault_asked_for_by_name_that_is_made_nowhere_fails_with_its_reason(
     monkeypatch.setattr(stage, "staged", up)
     words = [word for name in faults for word in ("--fault", name)]
     assert main(["faults", "gunicorn", *words, "--to", str(tmp_path / "out")]) == status
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
+    # As in the report.
+    assert ["worker", "pass"] in [line.split() for line in out.splitlines()]
     assert [line.partition(" was made nowhere: ")[0] for line in err.splitlines()] == [
         f"bench faults: {name}" for name in faults if status and name != "worker"
     ]

@@ -17,6 +17,7 @@ from bench.faults.fault import Fault
 from bench.interrupt import Interrupts, Stopped
 from bench.measure.ledger import Ledger
 from bench.measure.printer import Printer
+from bench.records.faults import FaultOutcome
 from bench.records.folder import read_faults
 from bench.records.records import Plan
 from bench.serve.case import CannotRun, Case
@@ -191,3 +192,14 @@ def test_whose_database_it_is_is_said_once(up, tmp_path):
     printed = made(tmp_path / "f", [PLAIN, OTHER], rounds=2)
     assert up.log.count("up") == 2
     assert printed.count("note: database: the project's own, as it is\n") == 1
+
+
+def test_a_line_says_what_visitors_noticed():
+    ids = ("id", "one", "none", "unlimited", "sqlite", "application", "replaced", 1, "now", "ok")
+    seen = {"requests_new": 5, "requests_kept": 5, "failed_new": 2, "failed_kept": 1, "longest_gap_s": 30.94}
+    noticed = FaultOutcome(*ids, operator="reload", **seen)
+    assert begin.line(noticed) == (
+        "one with layer none, application: pass; 3 of 10 requests failed; gap 30.9 s, recovery never; operator: reload"
+    )
+    skipped = FaultOutcome(*ids[:-1], "skipped", reason="SQLite is a file")
+    assert begin.line(skipped) == "one with layer none, application: skipped; SQLite is a file"
