@@ -51,13 +51,19 @@ def _wrong(
 ) -> str:
     """The first load host or link that cannot be trusted, or empty."""
     for share in shares:
+        name, clock, late_ms = share.host.name, share.clock, share.counts["late_s"] * 1000
         found = guards.look(observed(tool, share, seen), {"tool": bound})
         if guards.voids(found):
-            return f"{share.host.name}: {found['tool']}"
+            return f"{name}: {found['tool']}"
+        if clock.wrong:
+            return f"the clock of {name} is {clock.wrong}"
+        if clock.error_ms > MAX_OFFSET_MS:
+            return f"the clock of {name} is known to within {clock.error_ms:.0f} ms alone: its link is slow"
+        if late_ms > MAX_START_MS:
+            return f"{name} began {late_ms:.0f} ms late"
     seconds = seen.figures.duration_s
     full = (f"the link of {name} is full: {said}" for name, used in costs.items() if (said := _full(used, seconds)))
-    each = [*map(_clock, shares), *map(_start, shares), disagreement(shares, MAX_SLOWER)]
-    return next(filter(None, each), "") or next(full, "")
+    return disagreement(shares, MAX_SLOWER) or next(full, "")
 
 
 def observed(tool: Engine, share: LoadShare, whole: Observed) -> Observed:
@@ -65,20 +71,6 @@ def observed(tool: Engine, share: LoadShare, whole: Observed) -> Observed:
     figures: Figures = share.figures(tool).supported()
     busy = round(share.cpu_s / (figures.duration_s * share.cores), 4)
     return replace(whole, figures=figures, tool_cpu_share=busy)
-
-
-def _clock(share: LoadShare) -> str:
-    clock, name = share.clock, share.host.name
-    if clock.wrong:
-        return f"the clock of {name} is {clock.wrong}"
-    if clock.error_ms > MAX_OFFSET_MS:
-        return f"the clock of {name} is known to within {clock.error_ms:.0f} ms alone: its link is slow"
-    return ""
-
-
-def _start(share: LoadShare) -> str:
-    late_ms = share.counts["late_s"] * 1000
-    return f"{share.host.name} began {late_ms:.0f} ms late" if late_ms > MAX_START_MS else ""
 
 
 def disagreement(shares: Sequence[LoadShare], margin: float) -> str:
