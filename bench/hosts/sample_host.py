@@ -1,8 +1,8 @@
 """Run on a host of an inventory by its own Python: what it used between the lines `start` and `stop` of standard input.
 
-It is sent as text, so it imports nothing of this package. The first line, of JSON, says what to look at. It ends with
-its standard input, and by itself after `limit_s`. `start` is answered when it samples, `stop` with a line of JSON; a
-figure that cannot be read is null.
+It is sent as text, so it imports nothing of this package. Its lines are of JSON, the first of which says what to look
+at. It ends with its standard input, and by itself after `limit_s`. `start` is answered when it samples, `stop` with
+what it sampled; a figure that cannot be read is null.
 https://man7.org/linux/man-pages/man5/proc.5.html
 """
 
@@ -210,7 +210,7 @@ def main() -> None:
     net = interface(asked["address"])
     database = Database() if asked["database"] else None
     sampler: Sampler | None = None
-    print("ready", flush=True)
+    print(json.dumps("ready"), flush=True)
     while True:
         due = max(0.0, INTERVAL_S - (time.monotonic() - sampler.last[0])) if sampler else None
         if sampler and not select.select([sys.stdin], [], [], due)[0]:
@@ -220,10 +220,10 @@ def main() -> None:
         said = os.read(sys.stdin.fileno(), 100).decode()
         if not said:
             return
-        for word in said.split():
+        for word in map(json.loads, said.split()):
             if word == "start":
                 sampler = Sampler(asked, net, database)
-                print("started", flush=True)
+                print(json.dumps("started"), flush=True)
             elif sampler:
                 print(json.dumps(sampler.result()), flush=True)
                 sampler = None

@@ -141,11 +141,13 @@ class Program(Connection):
     """A Python program of this package that runs on a host, from memory, and speaks in lines of JSON.
 
     as_root  as far as that is possible
+    lost     why it answers no more; empty while it does
     """
 
     def __init__(self, host: Host, path: Path, as_root: bool = False):
         super().__init__(host, (AS_ROOT if as_root else "") + PROGRAM.read_text("utf-8"))
         self._path = path
+        self.lost = ""
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -162,7 +164,8 @@ class Program(Connection):
         if line := self.line(limit_s):
             with contextlib.suppress(ValueError):
                 return json.loads(line)
-        raise BenchError(f"{self.host.name}: {failure}: {self.why(limit_s)}")
+        self.lost = self.why(limit_s)
+        raise BenchError(f"{self.host.name}: {failure}: {self.lost}")
 
 
 @contextlib.contextmanager

@@ -104,30 +104,17 @@ def test_a_host_that_hangs_is_given_up(monkeypatch):
         assert sampler.stop()["web3"] == HostCosts(not_sampled="no answer within 1 s")
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ('printf \'{"cores": 2, "cpu_se\'', "the connection ended"),
-        ("echo 'Welcome'; cat > /dev/null", "its answer cannot be read: Welcome"),
-    ],
-)
-def test_an_answer_that_is_cut_short_or_none_is_a_lost_host(monkeypatch, said, why):
-    script = f"echo 'Welcome to this host'; echo {ssh.BEGINS}; echo ready; read a; echo started; read a; {said}"
+@pytest.mark.parametrize("said", ['printf \'{"cores": 2, "cpu_se\'', "echo 'Welcome'; cat > /dev/null"])
+def test_an_answer_that_is_cut_short_or_none_is_a_lost_host(monkeypatch, said):
+    # A shell's own files may print, also without an end of the line.
+    script = f"printf 'Welcome\\nto this host'; echo {ssh.BEGINS}; echo 1; read a; echo 2; read a; {said}"
     odd = replace(WEB[0], name="web3", address="10.0.0.3")
     monkeypatch.setattr(Host, "argv", lambda host, own: ["sh", "-c", script if host == odd else own])
     with sampling(Inventory(Path("hosts.ini"), (WEB[1], odd))) as sampler:
         sampler.start()
         found = sampler.stop()
-    assert found["web3"] == HostCosts(not_sampled=why)
+    assert found["web3"] == HostCosts(not_sampled="the connection ended")
     assert found["web2"].not_sampled is None
-
-
-def test_a_shell_that_prints_by_itself_changes_nothing(monkeypatch):
-    chatty = "printf 'Welcome\\nno end of line'\n"
-    monkeypatch.setattr(Host, "argv", lambda host, script: ["sh", "-c", chatty + script])
-    with sampling(Inventory(Path("hosts.ini"), (WEB[0],))) as sampler:
-        sampler.start()
-        assert sampler.stop()["web1"].cpu_seconds is not None
 
 
 def test_a_host_ends_by_itself_when_its_controller_says_nothing_more():
@@ -137,7 +124,7 @@ def test_a_host_ends_by_itself_when_its_controller_says_nothing_more():
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as there:
         there.stdin.write(f"{asked}\n".encode())
         there.stdin.flush()
-        assert there.stdout.readline() == b"ready\n"
+        assert json.loads(there.stdout.readline()) == "ready"
         assert there.wait(60) == -signal.SIGALRM
 
 
