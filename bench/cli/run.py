@@ -11,7 +11,7 @@ from bench.cli import asked, options, stops
 from bench.errors import BenchError
 from bench.hosts import begin as on_hosts
 from bench.hosts import host_record
-from bench.hosts.front import DeployedHosts
+from bench.hosts.host_record import DeployedHosts
 from bench.interrupt import Interrupts
 from bench.measure import begin, plan, replay
 from bench.measure.begin import PlannedRun

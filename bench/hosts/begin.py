@@ -6,11 +6,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from bench.catalog import catalog
+from bench.catalog import catalog, values
 from bench.errors import BenchError
 from bench.hosts import loaders
-from bench.hosts.front import DeployedHosts
-from bench.hosts.host_record import PRODUCTION
+from bench.hosts.host_record import DeployedHosts
 from bench.hosts.place import Hosts
 from bench.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.load.openloop import VERSION
@@ -95,7 +94,7 @@ def _require_same(directory: Path, run: Run, site: DeployedHosts) -> None:
 def cases_of(plan: Plan, project: UnderTest) -> tuple[PlannedCase, ...]:
     """A case for each workload."""
     (stack,), (layer,), (size,) = plan.stacks, plan.layers, plan.sizes
-    case = for_files(project, stack, layer, catalog.read().values[PRODUCTION], size)
+    case = for_files(project, stack, layer, catalog.read().values[values.PRODUCTION], size)
     case = replace(case, database=Database(plan.database))
     return tuple(PlannedCase(record(case, name), case) for name in plan.workloads)
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from bench.errors import BenchError
 from bench.hosts import host_record, ssh
-from bench.hosts.front import FORWARDED
+from bench.hosts.host_record import FORWARDED
 from bench.hosts.sampling import Sampler, sampling
 from bench.hosts.ssh import tunnel
 from bench.machine.supervise import Address

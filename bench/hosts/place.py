@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.errors import BenchError
 from bench.hosts import loaders, loaders_guards
-from bench.hosts.front import DeployedHosts
+from bench.hosts.host_record import DeployedHosts
 from bench.hosts.loaders import LoadShare
 from bench.hosts.sampling import sampling
 from bench.interrupt import Interrupts
