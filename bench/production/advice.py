@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from bench.catalog.values import Values
 from bench.production import host as one_host
@@ -22,18 +21,14 @@ def idle_changes(case: Case, usual: Values) -> list[str]:
     idle = {}
     # The release of Debian is what the note says and whose packages it names.
     for name in case.values.changes.keys() - ({"debian"} if case.values.places else set()):
-        before = _with_value(case, name, usual.names[name])
+        values = case.values
+        changes = {key: text for key, text in values.changes.items() if key != name}
+        values = replace(values, names={**values.names, name: usual.names[name]}, changes=changes)
+        before = with_services_for_files(replace(case, values=values))
         if before.settings[name] != case.settings[name]:
             idle[name] = before
     files = _contents(case) if idle else {}
     return [name for name, before in idle.items() if before.services == case.services and _contents(before) == files]
-
-
-def _with_value(case: Case, name: str, value: Any) -> Case:
-    values = case.values
-    changes = {key: text for key, text in values.changes.items() if key != name}
-    before = replace(values, names={**values.names, name: value}, changes=changes)
-    return with_services_for_files(replace(case, values=before))
 
 
 def _contents(case: Case) -> dict[str, str]:

@@ -17,7 +17,7 @@ from bench.errors import BenchError
 from bench.production import host as one_host
 from bench.production import templates, units
 from bench.production.inventory import ALIVE_S, ARGUMENTS, Host, Inventory
-from bench.production.split import Share, Split, unit_names
+from bench.production.split import Share, Split
 from bench.production.units import Unit
 from bench.records.records import UNLIMITED
 from bench.serve import render
@@ -116,9 +116,9 @@ class _Writing:
         root = self.folder / HOSTS / share.host.name
         target = _below(root, self.places.conf)
         target.mkdir(parents=True)
+        found = units.units(self.case, self.places, seen, share)
+        # All hosts have the same users.
         every = units.units(self.case, self.places, seen)
-        names = unit_names(share, seen, self.case.sidecars)
-        found = [unit for unit in every if unit.name in names]
         context = self._context(share, seen, found) | {"users": list(dict.fromkeys(unit.user for unit in every))}
         left_out = [one_host.NOTE, *(() if share.application else OF_APPLICATION)]
         files = [item for item in one_host.files(context) if item[1] not in left_out]

@@ -7,7 +7,6 @@ names no host for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bench.catalog import catalog
@@ -18,7 +17,7 @@ from bench.machine.supervise import Address
 from bench.production.inventory import CACHE, DB, FRONT, WEB, Host, Inventory
 from bench.serve.case import Case
 from bench.serve.layout import Places
-from bench.serve.render import Wiring, instance_name
+from bench.serve.render import Wiring
 
 # Where application servers listen for a front on another host; the next instance on the next port.
 FIRST_PORT = 8001
@@ -93,20 +92,18 @@ class Split:
     def shares(self) -> list[Share]:
         """What each host that runs something runs, in the order in which they are set up."""
         wanted = [self.database, self.cache if self.case.services else None, *self.web, self.front]
-        hosts = dict.fromkeys(host for host in wanted if host)
-        return [self._share(host) for host in hosts]
+        found = []
+        for host in dict.fromkeys(host for host in wanted if host):
+            inner, outer = self.inner if host in self.web else (), self.outer if host == self.front else ()
+            services = self.case.services if host == self.cache else ()
+            found.append(Share(host, (*inner, *outer), services, host == self.web[0]))
+        return found
 
     @property
     def idle(self) -> tuple[Host, ...]:
         """The hosts of the case's groups that run nothing of it."""
         used = [share.host for share in self.shares]
         return tuple(host for host in self.inventory.of(CACHE) if host not in used)
-
-    def _share(self, host: Host) -> Share:
-        inner = self.inner if host in self.web else ()
-        outer = self.outer if host == self.front else ()
-        services = self.case.services if host == self.cache else ()
-        return Share(host, (*inner, *outer), services, host == self.web[0])
 
     def places(self, places: Places) -> Places:
         """The places with the addresses of services and doors that other hosts reach."""
@@ -123,13 +120,11 @@ class Split:
         if not self.split:
             return wiring
         asked = self.inner[-1].name
-        every = {web: self._addresses(web, len(wiring.listens[asked])) for web in self.web}
+        numbers = range(len(wiring.listens[asked]))
+        every = {web: [Address(web.address, FIRST_PORT + number) for number in numbers] for web in self.web}
         behind = [address for web, addresses in every.items() if web != without for address in addresses]
         listens = {**wiring.listens, asked: every.get(host, every[self.web[0]])}
         return Wiring({**listens}, {asked: behind})
-
-    def _addresses(self, web: Host, count: int) -> list[Address]:
-        return [Address(web.address, FIRST_PORT + number) for number in range(count)]
 
     def reached(self, share: Share, wiring: Wiring, places: Places) -> dict[int, list[Host]]:
         """The ports of a host that other hosts reach, each with those that may: for its firewall."""
@@ -180,15 +175,3 @@ def unsplittable(stack: Stack) -> str:
         if server.one_host:
             return f"{server.name}: {server.one_host}"
     return ""
-
-
-def unit_names(share: Share, wiring: Wiring, sidecars: Mapping[str, object]) -> set[str]:
-    """The names of the units that a host runs."""
-    names = {
-        instance_name(server.name, number)
-        for server in share.servers
-        for number, _ in enumerate(wiring.listens[server.name], 1)
-    }
-    names |= {service.name for service in share.services}
-    names |= {*sidecars} if share.application else set()
-    return {f"benchapp-{name}" for name in names}

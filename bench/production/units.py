@@ -15,6 +15,7 @@ from bench.catalog.manifest import Service
 from bench.catalog.server import Server
 from bench.machine.supervise import Address
 from bench.production import overlaid
+from bench.production.split import Share
 from bench.serve import render
 from bench.serve.case import Case
 from bench.serve.layout import Places
@@ -104,12 +105,13 @@ class Log:
     reopen: str
 
 
-def units(case: Case, places: Places, wiring: Wiring) -> list[Unit]:
-    """A unit for each instance of a server, each sidecar of a layer and each service."""
+def units(case: Case, places: Places, wiring: Wiring, share: Share | None = None) -> list[Unit]:
+    """A unit for each instance of a server, each sidecar of a layer and each service: all, or those of a host."""
+    servers, services = (share.servers, share.services) if share else (case.servers, case.services)
     return [
-        *(unit for server in case.servers for unit in _of_server(server, case, places, wiring)),
-        *_of_sidecars(case, places),
-        *(_of_service(service, case, places) for service in case.services),
+        *(unit for server in servers for unit in _of_server(server, case, places, wiring)),
+        *(_of_sidecars(case, places) if share is None or share.application else ()),
+        *(_of_service(service, case, places) for service in services),
     ]
 
 
