@@ -60,7 +60,9 @@ def main() -> None:
             sys.meta_path.insert(0, Sent(asked["modules"]))
             job = asked["job"]
             importlib.import_module("bench.load.openloop.processes")
-            allow_files(job["connections"] + 100)
+            # Each connection is an open file.
+            most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
             say("ready")
         else:
             say(made(job | asked))
@@ -71,14 +73,6 @@ def say(what: object) -> None:
     """Answer in a line."""
     sys.stdout.buffer.write(json.dumps(what).encode() + b"\n")
     sys.stdout.buffer.flush()
-
-
-def allow_files(wanted: int) -> None:
-    """Have as many open files, or as many as may be had."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def made(job: dict[str, Any]) -> dict[str, Any]:
