@@ -19,7 +19,7 @@ from bench.production import hosts as several
 from bench.production import inventory
 from bench.production.inventory import WEB, Inventory
 from tests import cases
-from tests.bench.hosts.world import Member, World, members, standing
+from tests.bench.hosts.world import Member, members, standing
 from tests.deploy import wheels
 from tests.deploy.installing import PACKAGES, SITE
 
@@ -38,7 +38,6 @@ NEEDED = ("ansible-playbook", "git", "nginx", "memcached", "postgres", "nft")
 class DeployedWorld:
     """The world, its inventory, and the directory that was rendered for it.
 
-    machines     the process of each host, by its name
     refused      what the playbook said without a certificate
     previewed    what the playbook said that it would do, before it did anything
     first        what it then said
@@ -48,7 +47,6 @@ class DeployedWorld:
 
     path: Path
     rendered: Path
-    machines: dict[str, subprocess.Popen[bytes]]
     refused: str = ""
     previewed: str = ""
     first: str = ""
@@ -86,13 +84,6 @@ class DeployedWorld:
             argv += ["--extra-vars", f"certificate={self.rendered.with_name('certificate')}"]
         env = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_NOCOWS": "1"}
         return subprocess.run(argv, capture_output=True, text=True, env=env, stdin=subprocess.DEVNULL)
-
-
-def render(world: World, stack: str, layer: str, folder: Path, changes: dict[str, object]) -> DeployedWorld:
-    """Write the inventory and the hosts' files into `folder`."""
-    path = folder / "hosts.ini"
-    path.write_text(world.inventory)
-    return DeployedWorld(path, _rendered(path, stack, layer, folder / "rendered", changes), world.machines)
 
 
 def _rendered(path: Path, stack: str, layer: str, folder: Path, changes: dict[str, object]) -> Path:
@@ -158,14 +149,14 @@ def processes_seen() -> Iterator[set[str]]:
 
 
 @contextmanager
-def deployed(
-    folder: Path, stack: str = "nginx-gunicorn", layer: str = "site-middleware", **changes: object
-) -> Iterator[DeployedWorld]:
+def deployed(folder: Path, stack: str, layer: str) -> Iterator[DeployedWorld]:
     """The site on two web hosts while the block lasts, with a few rows."""
     with standing(MEMBERS, 1000) as world:
         put_site(MEMBERS, folder)
         make_certificate(folder)
-        made = render(world, stack, layer, folder, changes)
+        path = folder / "hosts.ini"
+        path.write_text(world)
+        made = DeployedWorld(path, _rendered(path, stack, layer, folder / "rendered", {}))
         refused = made.play("--check", certificate=False)
         assert refused.returncode != 0, refused.stdout[-4000:]
         previewed = made.play("--check", "--diff")

@@ -44,7 +44,7 @@ def known(tmp_path_factory) -> Inventory:
     require_possible()
     with standing(HOSTS, 10) as world:
         path = tmp_path_factory.mktemp("world") / "hosts.ini"
-        path.write_text(world.inventory)
+        path.write_text(world)
         yield inventory.read(path)
 
 

@@ -80,14 +80,6 @@ class Member:
         return ROOT / self.name
 
 
-@dataclass(frozen=True)
-class World:
-    """Hosts that run: the text of their inventory, and the process of each by its name."""
-
-    inventory: str
-    machines: dict[str, subprocess.Popen[bytes]]
-
-
 def members(**groups: Sequence[str]) -> tuple[Member, ...]:
     """Hosts by the groups they are in: `members(front=["front1"], load=["db1"], db=["db1"])`."""
     names = dict.fromkeys(name for of_group in groups.values() for name in of_group)
@@ -105,8 +97,9 @@ def require_possible(*needed: str) -> None:
 
 
 @contextmanager
-def standing(hosts: Sequence[Member], mbit: int) -> Iterator[World]:
-    """The world while the block lasts; `mbit` is the rate of each host's link in each direction, in Mbit/s."""
+def standing(hosts: Sequence[Member], mbit: int) -> Iterator[str]:
+    """The inventory of the world, which stands while the block lasts; `mbit` is the rate of each host's link in each
+    direction, in Mbit/s."""
     with ExitStack() as cleanup:
         # Another test, of another checkout too, waits until this world is gone.
         fcntl.flock(cleanup.enter_context(ROOT.with_suffix(".lock").open("w")), fcntl.LOCK_EX)
@@ -124,7 +117,7 @@ def standing(hosts: Sequence[Member], mbit: int) -> Iterator[World]:
         running = {host.name: cleanup.enter_context(_running(host)) for host in hosts}
         for host in hosts:
             _wait(host, running[host.name])
-        yield World(inventory_of(hosts, mbit), running)
+        yield inventory_of(hosts, mbit)
 
 
 def inventory_of(hosts: Sequence[Member], mbit: int) -> str:
