@@ -340,6 +340,7 @@ def test_a_fault_that_was_skipped_or_voided_is_not_as_expected(tmp_path):
     first, second = (fault_folder.make(tmp_path / name, found) for name, found in (("a", outcomes), ("b", [voided])))
     assert read(first).answer == ("9 faults as expected or declared.",)
     assert read(second).answer == ("0 faults as expected or declared, 1 voided.",)
+    assert any("interference: a browser" in text for text in page.to_know(read(second)))
 
 
 def test_each_host_has_the_median_of_its_rounds(tmp_path):
