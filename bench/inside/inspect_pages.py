@@ -6,6 +6,9 @@ import sys
 
 from error_words import in_words, line_of
 
+# As the kit asks for pages.
+HERE = "127.0.0.1"
+LOCAL = (HERE, "localhost", "[::1]", "*")
 # Where Django acts for others: the line that asked for it is the cause.
 FOR_OTHERS = ("django.http", "django.utils", "django.contrib.sessions", "django.middleware.csrf", "django.template")
 # What calls a middleware or a view: the frames outside of it are of others.
@@ -25,20 +28,33 @@ def usable_databases():
 
 
 def page(path, settings, aliases):
-    """What an anonymous visitor gets at a path, and what the page did to the session, all of it rolled back in these
-    databases."""
+    """What an anonymous visitor gets at a path of the site's own host, and what the page did to the session, all of it
+    rolled back in these databases; `here` is the status where 127.0.0.1 is asked for it."""
+    host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name not in LOCAL), HERE)
+    found = _asked(path, host, settings, aliases)
+    return (
+        found
+        if host == HERE or found["status"] != 200
+        else {**found, "here": _asked(path, HERE, settings, aliases)["status"]}
+    )
+
+
+def _asked(path, host, settings, aliases):
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
-    host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name != "*"), "localhost")
     client = Client(raise_request_exception=False, HTTP_HOST=host)
     with contextlib.ExitStack() as stack:
         for alias in aliases:
             stack.enter_context(rolled_back(transaction, alias))
         queries = stack.enter_context(CaptureQueriesContext(connections["default"])) if aliases else ()
         found = stack.enter_context(causes())
-        answer = client.get(path, secure=bool(settings.SECURE_SSL_REDIRECT))
+        try:
+            answer = client.get(path, secure=bool(settings.SECURE_SSL_REDIRECT))
+        except Exception as error:
+            # That of the page for errors itself.
+            return {"path": path, "status": 500, "error": in_words(error)}
         if getattr(answer, "streaming", False):
             # It may never end.
             answer.close()

@@ -22,7 +22,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 from error_words import in_a_line, in_words, where
-from inspect_pages import page, usable_databases
+from inspect_pages import HERE, page, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 
 # What is laid over settings where they are served.
@@ -37,7 +37,6 @@ REPORTED = [
     "CSRF_COOKIE_DOMAIN",
     "FORCE_SCRIPT_NAME",
     "INSTALLED_APPS",
-    "LOGIN_URL",
     "PREPEND_WWW",
     "SESSION_COOKIE_DOMAIN",
 ]
@@ -46,6 +45,8 @@ TOOL = re.compile(
     r"/([\w-]*admin|__\w+__|silk|rosetta|explorer|hijack|schema|swagger|redoc|metrics|jsi18n|django-rq)(/|$)"
 )
 TOOL_APP = re.compile("admin|^(djdt|silk|hijack|explorer|rosetta)$")
+# What no project has: its page for errors is asked for.
+UNKNOWN_PATH = "/no/such/page/"
 # Of no host: https://www.rfc-editor.org/rfc/rfc5737
 PLAIN = re.compile(r"(/[\w.~-]+)*/?")
 ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
@@ -98,7 +99,9 @@ def inspect(question, folder):
     facts.update(running(question))
     as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
-    paths = list(dict.fromkeys([*question["paths"], *plain_paths(facts["urls"], of_tools)[: question["patterns"]]]))
+    found = plain_paths(facts["urls"], of_tools)[: question["patterns"]]
+    unknown = [UNKNOWN_PATH] if question["closely"] else []
+    paths = list(dict.fromkeys([*question["paths"], *found, *unknown]))
     aliases = usable_databases() if not facts["database_error"] else []
     looked_at = aliases or not facts["databases"]
     facts["pages"] = []
@@ -357,7 +360,7 @@ def as_served(settings, remote, folder):
         put(settings, name, value)
     settings.PREPEND_WWW = False
     # One that comes from a variable which is not set is None, or empty.
-    settings.ALLOWED_HOSTS = list(filter(None, settings.ALLOWED_HOSTS)) or ["localhost"]
+    settings.ALLOWED_HOSTS = [*filter(None, settings.ALLOWED_HOSTS), HERE]
     settings.DEBUG = False
     if "staticfiles" in getattr(settings, "STORAGES", {}):
         plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}

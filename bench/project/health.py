@@ -11,12 +11,44 @@ from bench.machine.identity import Identity
 from bench.project import commands
 from bench.project.description import FILE
 from bench.project.inspection import Page
-from bench.project.under_test import UnderTest
+from bench.project.under_test import PLAIN, UnderTest
 
 HOME = "/"
+# What no project has: its page for errors is rendered, too.
+UNKNOWN_PATH = "/no/such/page/"
 # A page that raises an exception may lack rows or files alone.
 CORRECT = "correct it, make what it needs by a command (setup, build in [tool.benchapp])"
 OF_DATABASE = re.compile("OperationalError|ProgrammingError")
+LOGS_IN = re.compile(r"\b(log|sign)[-_]?in\b", re.I)
+LOGIN = """describe the login, and measure pages that need none: in [tool.benchapp] of {file} public = [...], then
+[tool.benchapp.login], url = "{url}", page = "/", proof = "{{name}}\""""
+# How code refuses visitors that it does not expect, and a redirect to another host or to HTTPS.
+REFUSED = (400, 401, 403, 404)
+LEAVES = re.compile(r"https?://(?!127\.0\.0\.1[:/])")
+LET_IN = (
+    "its code refuses visitors from this machine, by address, host name or their lack of a User-Agent: let them in "
+    "where it is measured, by a variable of env_file"
+)
+
+
+def login(location: str | None) -> str:
+    """The path of the login form that a redirect leads to, by its words; empty where it leads elsewhere."""
+    path, _, query = (location or "").partition("?")
+    return path if path.startswith("/") and (query or LOGS_IN.search(path)) else ""
+
+
+def log_in(url: str) -> str:
+    """What to do where pages need a login, whose form is there."""
+    return LOGIN.format(file=FILE, url=url).replace("\n", " ")
+
+
+def way_in(status: int, location: str | None) -> str:
+    """What to do where a page that is there is not shown to the visitors of a measurement."""
+    if url := login(location):
+        return log_in(url)
+    if status in REFUSED or LEAVES.match(location or ""):
+        return LET_IN
+    return f'name pages that visitors get: public = ["{location or "/..."}"] in [tool.benchapp] of {FILE}'
 
 
 def require_page(project: UnderTest, its_rows: bool) -> None:
@@ -35,8 +67,8 @@ def require(project: UnderTest, url: str, env: dict[str, str], identity: Identit
     served with, does not answer 200, or one of the pages that it names is an error.
 
     Each set of settings and database is asked once. Returns a note for each other page that a load may ask for in
-    vain: its home page where that is an error, and one that it names as public and does not have. The kit's own site is
-    not asked.
+    vain: its home page where that is an error or not for everybody, and one that it names as public and does not have.
+    The kit's own site is not asked.
     """
     if not project.recorded:
         return ()
@@ -46,7 +78,7 @@ def require(project: UnderTest, url: str, env: dict[str, str], identity: Identit
 
 def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
     named = list(dict.fromkeys((project.health, project.ready, *project.description.public)))
-    asked = ["renderpages", *dict.fromkeys((*named, HOME))]
+    asked = ["renderpages", *dict.fromkeys((*named, HOME, UNKNOWN_PATH))]
     environment = {**commands.site_environment(project, url, project.var), **env}
     answer = commands.manage(project, asked, url, identity, env=environment)
     # What the project prints itself stands before.
@@ -55,15 +87,27 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
     for page in pages:
         if page.path in named and (page.status >= 500 or (page.path == project.health and page.status != 200)):
             _refuse(project, page)
-    vain = [page for page in pages if page.status >= 500 or (page.path in named and page.status == 404)]
-    return tuple(f"GET {page.path} {page.words}" for page in vain)
+    notes: list[str] = []
+    for page in pages:
+        vain = page.status >= 500 or (page.path in named and page.status == 404)
+        hidden = login(page.location) or LEAVES.match(page.location or "") or _refused(project, page)
+        if vain or (hidden and page.path != UNKNOWN_PATH):
+            more = "" if vain else f"; {way_in(page.status, page.location)}"
+            notes.append(f"GET {page.path} {page.words}{more}")
+    return tuple(notes)
+
+
+def _refused(project: UnderTest, page: Page) -> bool:
+    """Whether its code refuses a page that it has."""
+    return page.status in REFUSED and (page.status != 404 or page.path in project.facts.urls)
 
 
 def _refuse(project: UnderTest, page: Page) -> NoReturn:
-    remedy = f'name a page that answers 200: health = "/..." in [tool.benchapp] of {FILE}'
+    path = login(page.location) or (page.location if PLAIN.fullmatch(page.location or "") else "/...")
+    remedy = f'name a page that answers 200: health = "{path}" in [tool.benchapp] of {FILE}'
     left = project.facts.migrations_left if project.overlaid and not project.description.generated else 0
     if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
         remedy = f"{left} migrations are not applied to its database: run ./manage.py migrate"
-    elif page.error:
-        remedy = f"{CORRECT}, or {remedy}"
+    elif page.error or _refused(project, page):
+        remedy = f"{CORRECT if page.error else LET_IN}, or {remedy}"
     raise BenchError(f"{project.folder}: GET {page.path} {page.words}; {remedy}")

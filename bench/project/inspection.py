@@ -37,6 +37,7 @@ class Page(msgspec.Struct, frozen=True):
     session_written  whether it changed the session
     queries          of the database
     error            the exception that it raised, in a line, or None
+    here             the status where 127.0.0.1 is asked for it; None where that is the site's own host
     headers          all that it has, by name
     causes           `vary`, `session` (that it was read), a cookie's name, `reads NAME` -> the line or module of it
     """
@@ -53,6 +54,7 @@ class Page(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
     causes: dict[str, str] = {}
     error: str | None = None
+    here: int | None = None
 
     @property
     def is_html(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from bench.project.description import FILE, Project
 from bench.project.findings import DOCS, Finding, hurts
-from bench.project.health import CORRECT
+from bench.project.health import CORRECT, LET_IN, LOGS_IN, log_in, way_in
 from bench.project.inspection import Facts, Page
 from bench.project.under_test import PLAIN
 
@@ -18,19 +18,17 @@ HEALTH = re.compile(
 # No path for health checks: an admin or a tool answers it.
 OF_A_TOOL = re.compile(r"/([\w-]*admin|__debug__)/")
 PARAMETER = "<"
-LOGS_IN = re.compile(r"\b(log|sign)[-_]?in\b", re.I)
 # What a layer may store by: https://www.rfc-editor.org/rfc/rfc9110#name-vary
 # Requests with one of the last four bypass every layer.
 VARY_ALLOWED = {"cookie", "accept-encoding", "authorization", "hx-request", "origin", "x-requested-with"}
 REFUSES = re.compile(r"\b(private|no-store|no-cache)\b", re.I)
 NONCE = "'nonce-"
-LOGIN = """describe the login, and measure pages that need none: in [tool.benchapp] of {file} public = [...], then
-[tool.benchapp.login], url = "{url}", page = "/", proof = "{{name}}"; health = "{health}", which needs none"""
 
 
 def of_pages(project: Project, facts: Facts) -> Iterator[Finding]:
-    """Of the health check, of public pages, and of what keeps pages out of caches."""
+    """Of the health check, of pages that are not shown, and of what keeps pages out of caches."""
     yield from _health(project, facts)
+    yield from _shown(project, facts)
     for page in facts.pages:
         if page.path in project.description.public and page.status != 200:
             remedy = f"correct public in [tool.benchapp] of {FILE}"
@@ -55,8 +53,8 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
         led_to = _end(facts, health.path)[0]
         path = unnamed or (led_to if health.location and PLAIN.fullmatch(led_to) else "/...")
         remedy = f'name a path that answers 200: health = "{path}" in [tool.benchapp] of {FILE}'
-        if health.path == "/" and (login := _login(facts)):
-            remedy = LOGIN.format(file=FILE, url=login, health=unnamed or login).replace("\n", " ")
+        if url := _login(facts, health.path):
+            remedy = f'{log_in(url)}; health = "{unnamed or url}", which needs none'
         elif health.status == 404 and health.path in facts.urls:
             remedy = f"its URLs have it: give the site that it shows the host 127.0.0.1, or {remedy}"
         yield Finding(
@@ -79,11 +77,11 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _login(facts: Facts) -> str:
-    """The path of the login form that the site sends its visitors to; empty where its first page needs no login."""
-    path, query = _end(facts, "/")
-    logs_in = query or path == facts.settings.get("LOGIN_URL") or LOGS_IN.search(path)
-    return path if path != "/" and logs_in else ""
+def _login(facts: Facts, path: str) -> str:
+    """The path of the login form that a page sends its visitors to; empty where it needs no login."""
+    end, query = _end(facts, path)
+    logs_in = query or end == facts.settings.get("LOGIN_URL") or LOGS_IN.search(end)
+    return end if end != path and logs_in else ""
 
 
 def _end(facts: Facts, path: str) -> tuple[str, str]:
@@ -92,6 +90,27 @@ def _end(facts: Facts, path: str) -> tuple[str, str]:
     while location := leads.pop(path, ""):
         path, _, query = location.partition("?")
     return path, query
+
+
+def _shown(project: Project, facts: Facts) -> Iterator[Finding]:
+    """Of pages that the visitors of a measurement do not get."""
+    said, link = project.description, f"{DOCS}/topics/http/middleware/"
+    pages = [page for page in facts.pages if page.path not in said.health_checks]
+    if elsewhere := [page for page in pages if page.here not in (None, page.status)]:
+        yield Finding(
+            "blocks",
+            "host name",
+            f"{_where(elsewhere)}: status {elsewhere[0].here} for the host 127.0.0.1, which the kit asks for, and 200 "
+            "for its own",
+            f"{LET_IN}, or give the tenant that is measured that host",
+            link,
+        )
+    for page in pages:
+        if page.status >= 500 and page.path not in (said.health, *said.public):
+            yield hurts("error", f"GET {page.path} {page.words}", CORRECT, link, page.cause_of_error)
+        elif page.path == "/" != said.health and page.status != 200 and not (said.public or said.workloads):
+            what = f"GET / {page.words}, and no page is named: {said.health} alone is measured"
+            yield hurts("public", what, way_in(page.status, page.location), link, page.cause_of_error)
 
 
 def _cacheability(pages: Iterable[Page]) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from bench.machine import orphans
 from bench.project import commands, run_command
 from bench.project.commands import COMMANDS_ENV
 from bench.project.description import FILE, Description
+from bench.project.health import UNKNOWN_PATH, way_in
 from bench.project.inspection import CSRF_COOKIE, SESSION_COOKIE
 from bench.project.run_command import Interpreter
 from bench.project.under_test import UnderTest
@@ -35,8 +36,6 @@ TIMEOUT_S = 180
 # How many of the public pages are asked by several visitors.
 MAX_PAGES = 12
 
-# A path to which the site answers 404 with its own page, unless it has a page for any path.
-UNKNOWN_PATH = "/no/such/page/"
 # What a worker says of itself.
 INSIDE = "/__probe__/inside"
 INTERPRETER = ("python", "django", "prefix", "base_prefix", "django_path")
@@ -331,13 +330,14 @@ def _require_pages(site: Site) -> None:
     page = site.pages[home]
     if page.status == 200:
         return
-    found, remedy = f"status {page.status}, not 200", "correct public"
-    if page.location:
-        found = f"it redirects to {page.location}"
-        remedy = f'name pages that visitors get, such as public = ["{page.location.partition("?")[0]}"]'
-    elif site.description.setup:
-        remedy = f"run {' && '.join(f'./manage.py {command}' for command in site.description.setup)}, or {remedy}"
-    raise BenchError(f"manage.py renderpages {home}: {found}; {remedy} in [tool.benchapp] of {FILE}, then try again")
+    found = f"it redirects to {page.location}" if page.location else f"status {page.status}, not 200"
+    remedy = way_in(page.status, page.location)
+    # One that is not there, or an error, may lack rows alone.
+    if not page.location and (page.status == 404 or page.status >= 500):
+        remedy = f"correct public in [tool.benchapp] of {FILE}"
+        if site.description.setup:
+            remedy = f"run {' && '.join(f'./manage.py {command}' for command in site.description.setup)}, or {remedy}"
+    raise BenchError(f"manage.py renderpages {home}: {found}; {remedy}, then try again")
 
 
 def _with_main_pages(site: Site) -> Site:

@@ -266,6 +266,6 @@ def test_a_project_that_cannot_say_that_it_serves_is_refused(project):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip().splitlines()[-1] == (
         f"bench up: {project}: GET /admin/ redirects to /admin/login/?next=/admin/; name a page that answers 200: "
-        'health = "/..." in [tool.benchapp] of pyproject.toml'
+        'health = "/admin/login/" in [tool.benchapp] of pyproject.toml'
     )
     assert tree(project) == before

@@ -7,13 +7,14 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from bench.project.health import UNKNOWN_PATH
 from bench.verify.check import check
 from bench.verify.checks.pages import leads_to, redirecting
 from bench.verify.context import Context
 from bench.verify.expect import status
 from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
 from bench.verify.page_parser import TOKEN
-from bench.verify.site import INSIDE, UNKNOWN_PATH
+from bench.verify.site import INSIDE
 from bench.verify.visitor import Visitor
 from bench.verify.wire import Answer, BadAnswer
 

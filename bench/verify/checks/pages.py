@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator
 
+from bench.project.health import UNKNOWN_PATH
 from bench.verify import page_parser
 from bench.verify.check import check
 from bench.verify.checks import caching
@@ -14,7 +15,7 @@ from bench.verify.expect import Expectation, given, header, lacks, no_header, sa
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import VOLATILE, caches_pages, require_probes
 from bench.verify.page_parser import TOKEN
-from bench.verify.site import BEYOND, SLASH_REDIRECT, UNKNOWN_PATH
+from bench.verify.site import BEYOND, SLASH_REDIRECT
 from bench.verify.wire import Answer, Connection
 
 # Headers that every copy of a page must have.

@@ -26,7 +26,8 @@ def test_what_only_hurts_is_no_failure_and_json_says_the_same(bench, new_project
     assert {item["level"] for item in found["advice"]} == {"hurts"}
     # Its description names no pages: those of URL patterns without parameters are looked at.
     pages = [(page["path"], page["status"]) for page in found["facts"]["pages"]]
-    assert pages == [("/", 200), ("/form/", 200), ("/visits/", 500), ("/who/", 500)]
+    looked_at = [("/", 200), ("/form/", 200), ("/visits/", 500), ("/who/", 500)]
+    assert pages == [*looked_at, ("/no/such/page/", 404)]
 
 
 def test_the_password_of_a_database_is_not_shown(bench, new_project):

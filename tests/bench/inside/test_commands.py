@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -15,6 +16,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
+from django.http import StreamingHttpResponse
 from django.test import Client
 from django.utils import timezone
 
@@ -121,6 +123,13 @@ def test_layers_and_https_do_not_matter(rows: Rows, site_with: Site, tmp_path: P
 def test_static_files_are_read_too(db: None):
     page = json.loads(run("renderpages", "/static/small.txt"))["/static/small.txt"]
     assert (page["status"], len(page["body"])) == (200, 99)
+
+
+def test_a_stream_that_does_not_end_is_read_for_a_while(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("bench.inside.management.commands.renderpages.STREAM_S", 0.1)
+    monkeypatch.setattr(Client, "get", lambda *_: StreamingHttpResponse(itertools.repeat(b"x")))
+    page = json.loads(run("renderpages", "/events/"))["/events/"]
+    assert (page["status"], page["body"][:3]) == (200, "xxx")
 
 
 def test_a_page_that_breaks_is_a_500_of_the_site(rows: Rows, monkeypatch: pytest.MonkeyPatch):

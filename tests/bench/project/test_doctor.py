@@ -76,6 +76,14 @@ def of(page, **changes):
         ({"checks": (DeploymentCheck("security.W012", "Cookie. More.", ""),)}, ("hurts", "security.W012")),
         ({"checks": (DeploymentCheck("mail.E001", "Broken", ""),) * 3}, ("hurts", "mail.E001")),
         (of(HEALTH, status=302, location="/en/"), ("blocks", "health")),
+        # For the host that the kit asks for; and for all hosts.
+        (of(HOME, here=404), ("blocks", "host name")),
+        (of(HOME, status=403), ("hurts", "public")),
+        (of(HOME, path="/a/", status=500), ("hurts", "error")),
+        (of(HOME, status=302, location="/login/?next=/"), ("hurts", "public")),
+        ({"log_files": ("/srv/shop/logs/site.log",)}, ("hurts", "LOGGING")),
+        ({"static_url": "https://cdn.example/"}, ("blocks", "STATIC_URL")),
+        ({"session_cookie": "shop id"}, ("blocks", "SESSION_COOKIE_NAME")),
         (of(HEALTH, queries=2), ("hurts", "health")),
         (of(HOME, cookies=("csrftoken",)), ("hurts", "cacheability")),
         (of(HOME, session_read=True), ("hurts", "cacheability")),
@@ -117,6 +125,8 @@ def test_each_fact_has_its_advice(fact, finding):
         # The kit sets hosts where it serves.
         {"allowed_hosts": ("example.org",)},
         {"conn_max_age": {"default": 600}},
+        # A health check is answered whatever the host, and a page of a tool may be for some alone.
+        of(HEALTH, here=400),
         {"django": "6.1.3"},
         {"django": "7.0"},
     ],

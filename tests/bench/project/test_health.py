@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -14,10 +15,11 @@ from bench.project.inspection import Page
 from bench.project.under_test import open_project
 
 GOOD = {"status": 200, "content_type": "text/html", "body": ""}
+TO_LOGIN = {**GOOD, "status": 302, "location": "/login/?next=/"}
 BROKEN = {**GOOD, "status": 500, "error": "KeyError: 'x' (shop/views.py:7)"}
 
 
-def asked(monkeypatch, pages, migrations_left=0, **said):
+def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
     """What is found where these are the pages that Django renders, others good."""
 
     def manage(_, words, *more, **named):
@@ -25,7 +27,7 @@ def asked(monkeypatch, pages, migrations_left=0, **said):
 
     monkeypatch.setattr(commands, "manage", manage)
     monkeypatch.setattr(commands, "site_environment", lambda *_: {})
-    facts = SimpleNamespace(migrations_left=migrations_left)
+    facts = SimpleNamespace(migrations_left=migrations_left, urls=urls)
     described = Description(**said)
     paths = {
         "health": described.health,
@@ -43,8 +45,10 @@ def asked(monkeypatch, pages, migrations_left=0, **said):
         (
             {"/": {**GOOD, "status": 302, "location": "/en/"}},
             {},
-            "GET / redirects to /en/; name a page that answers 200",
+            'GET / redirects to /en/; name a page that answers 200: health = "/en/" in ',
         ),
+        ({"/": TO_LOGIN}, {}, 'name a page that answers 200: health = "/login/" in '),
+        ({"/": {**GOOD, "status": 403}}, {}, "GET / is answered with status 403; its code refuses visitors from this "),
         ({"/": {**GOOD, "status": 404}}, {}, "GET / is answered with status 404; name a page that answers 200"),
         ({"/": BROKEN}, {}, r"GET / is answered with status 500: KeyError: 'x' \(shop/views.py:7\); correct it, "),
         (
@@ -66,6 +70,25 @@ def test_what_nobody_has_named_is_a_note(monkeypatch):
     assert asked(monkeypatch, {"/": {**GOOD, "status": 404}}, health="/up/") == ()
 
 
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        (TO_LOGIN, 'GET / redirects to /login/?next=/; describe the login, and .* url = "/login/", '),
+        ({**GOOD, "status": 403}, "GET / is answered with status 403; its code refuses visitors from this machine, "),
+        # It has such a page, for another host.
+        ({**GOOD, "status": 404}, "GET / is answered with status 404; its code refuses visitors from this machine, "),
+        (
+            {**GOOD, "status": 301, "location": "https://shop.example/"},
+            "GET / redirects to https://shop.example/; its code refuses visitors from this machine, ",
+        ),
+    ],
+)
+def test_a_home_page_that_is_not_for_the_visitors_of_a_measurement_is_a_note(monkeypatch, page, said):
+    (note,) = asked(monkeypatch, {"/": page}, urls=("/",), health="/up/")
+    assert re.match(said.replace("?", "[?]"), note)
+    assert asked(monkeypatch, {"/": {**GOOD, "status": 302, "location": "/en/"}}, health="/up/") == ()
+
+
 def test_a_public_page_that_is_not_there_is_a_note(monkeypatch):
     """Pages below it may be there."""
     (note,) = asked(monkeypatch, {"/a/": {**GOOD, "status": 404}}, public=("/a/",), health="/up/")
@@ -79,7 +102,7 @@ def test_a_public_page_that_is_not_there_is_a_note(monkeypatch):
 )
 def test_a_page_that_was_looked_at_is_refused_before_a_run_is_planned(status, location, its_rows, refused):
     page = Page("/", status, location, None, None, (), False, False, 0)
-    facts = SimpleNamespace(pages=(page,), migrations_left=0)
+    facts = SimpleNamespace(pages=(page,), migrations_left=0, urls=())
     project = SimpleNamespace(folder="x", overlaid=True, health="/", facts=facts, description=Description())
     if refused:
         with pytest.raises(BenchError):

@@ -178,8 +178,12 @@ def test_the_application_is_found_above_a_package_of_settings(new_project):
 
 def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_at(new_project):
     down = {"ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": str(free_port())}
-    facts = inspection.inspect(description.read(new_project(f"DATABASES['second'] = {down}")), closely=True)
-    assert [(page.path, page.status) for page in facts.pages] == [("/", 200)]
+    # A replica is where the default one is, whichever that is.
+    replica = "DATABASES['replica'] = {**DATABASES['default'], 'TEST': {'MIRROR': 'default'}}"
+    folder = new_project(f"DATABASES['second'] = {down}\n{replica}")
+    facts = inspection.inspect(description.read(folder), closely=True)
+    assert (list(facts.databases), list(facts.database_files)) == (["default", "second"], ["default"])
+    assert [(page.path, page.status) for page in facts.pages] == [("/", 200), ("/no/such/page/", 404)]
     assert facts.silent["DATABASES['second']"].startswith("OperationalError: ")
 
 
@@ -258,6 +262,25 @@ def test_pages_are_asked_for_as_they_are_served(new_project):
     assert (facts.debug, facts.allowed_hosts, facts.static_hashed) == (True, (), True)
     assert facts.media_root == str(folder / "media")
     assert [(path.name, path.read_text()) for path in (folder / "media" / "old").iterdir()] == [("there", "x" * 200)]
+
+
+def test_a_page_that_is_not_for_the_host_that_the_kit_asks_for_is_found(new_project):
+    folder = new_project("ALLOWED_HOSTS = ['localhost', '.shop.example']\nMIDDLEWARE.append('shop.urls.tenants')")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("def tenants(get_response):\n    from django.http import HttpResponseNotFound as Missing\n")
+        urls.write("    return lambda it: get_response(it) if it.get_host() == 'shop.example' else Missing()\n")
+    facts = inspection.inspect(description.read(folder))
+    assert [(page.path, page.status, page.here) for page in facts.pages] == [("/", 200, 404)]
+
+
+def test_an_error_of_the_page_for_errors_is_named(new_project):
+    folder = new_project()
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(
+            "\ndef broken(request, exception=None):\n    raise KeyError('x')\n\nhandler404 = handler500 = broken\n"
+        )
+    page = inspection.inspect(description.read(folder), closely=True).pages[-1]
+    assert re.fullmatch(r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", page.words)
 
 
 def test_a_project_without_a_database_is_looked_at(new_project):

@@ -11,11 +11,12 @@ import pytest
 
 from bench.errors import BenchError
 from bench.project.description import Description, Login
+from bench.project.health import UNKNOWN_PATH
 from bench.project.run_command import Interpreter
 from bench.verify import site as sites
 from bench.verify import wire
 from bench.verify.finding import NotTried
-from bench.verify.site import INSIDE, UNKNOWN_PATH, Site
+from bench.verify.site import INSIDE, Site
 from bench.verify.target_site import target_site
 
 # Answers as the site's commands do; `broken` names what it does wrong.
@@ -120,8 +121,9 @@ def test_account_commands_have_the_environment_of_the_deployment(manage_py):
         ),
         (
             "redirects",
-            "manage.py renderpages /: it redirects to /login/?next=/; name pages that visitors get, such as "
-            'public = ["/login/"] in [tool.benchapp] of pyproject.toml, then try again',
+            "manage.py renderpages /: it redirects to /login/?next=/; describe the login, and measure pages that need "
+            'none: in [tool.benchapp] of pyproject.toml public = [...], then [tool.benchapp.login], url = "/login/", '
+            'page = "/", proof = "{name}", then try again',
         ),
         ("page", "manage.py renderpages /: no status, content_type and body in its answer"),
     ],

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 from django.conf import settings
@@ -14,6 +17,7 @@ from django.test.utils import override_settings
 from bench.inside.error_words import in_words
 
 HOST = "127.0.0.1"
+STREAM_S = 3
 LEFT_OUT = ("benchapp.caching.", "debug_toolbar.")
 
 
@@ -57,9 +61,19 @@ def visitor() -> Client:
     return Client(raise_request_exception=False, SERVER_NAME=HOST)
 
 
+def _pieces(response: Any) -> Iterator[bytes]:
+    """What it streams, for a few seconds: some streams never end."""
+    end = time.monotonic() + STREAM_S
+    yield from takewhile(lambda _: time.monotonic() < end, response.streaming_content)
+
+
 def _render(path: str) -> dict[str, Any]:
-    response = visitor().get(path)
-    body = b"".join(response.streaming_content) if response.streaming else response.content
+    try:
+        response = visitor().get(path)
+    except Exception as error:
+        # That of the site's page for errors itself.
+        return {"status": 500, "content_type": "", "body": "", "error": in_words(error)}
+    body = b"".join(_pieces(response)) if response.streaming else response.content
     page = {
         "status": response.status_code,
         "content_type": response.headers.get("Content-Type", ""),
