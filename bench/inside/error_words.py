@@ -7,8 +7,9 @@ NODE = ("django.template.base", "Node")
 
 
 def in_a_line(error):
-    """An error in one line: `KeyError: 'x'`."""
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    """An error in one line: `KeyError: 'x'`; with the file or server that is missing, where another error hides it."""
+    hidden = f": {in_a_line(error.__cause__)}" if isinstance(error.__cause__, OSError) else ""
+    return f"{type(error).__name__}: {error}".splitlines()[0] + hidden
 
 
 def in_words(error):

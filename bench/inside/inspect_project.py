@@ -325,9 +325,12 @@ def guesses(kind, other, settings_module):
 
 def urls():
     """The URL patterns, as their routes read; and those of them that are pages of tools, wherever they are."""
+    from django.conf import settings
     from django.urls import get_resolver
+    from django.utils import translation
 
-    found, of_tools = [], set()
+    found, of_tools, code = [], set(), settings.LANGUAGE_CODE
+    spoken = [name for name, _ in settings.LANGUAGES if name in (code, code.partition("-")[0])]
 
     def walk(resolver, prefix, of_tool=False):
         for pattern in resolver.url_patterns:
@@ -340,7 +343,9 @@ def urls():
                     of_tools.add(route)
 
     try:
-        walk(get_resolver(), "/")
+        # As visitors without a language get it.
+        with translation.override(next(iter(spoken), settings.LANGUAGE_CODE)):
+            walk(get_resolver(), "/")
     except (Exception, SystemExit) as error:
         raise Problem("urls", error) from None
     return found, of_tools

@@ -85,7 +85,8 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
     rendered = json.loads(answer.strip().rpartition("\n")[2])
     pages = [Page(path, it["status"], it.get("location"), error=it.get("error")) for path, it in rendered.items()]
     for page in pages:
-        if page.path in named and (page.status >= 500 or (page.path == project.health and page.status != 200)):
+        useless = page.status >= 500 or (page.path == project.health and (page.status != 200 or page.error))
+        if page.path in named and useless:
             _refuse(project, page)
     notes: list[str] = []
     for page in pages:

@@ -18,6 +18,8 @@ from bench.project.description import FILE, FOLDERS, OTHER_PYTHON, Project
 SCRIPT = "inspect_project.py"
 # How Django says that the package of a database is missing.
 NO_DRIVER = re.compile(r"ImproperlyConfigured: (Error loading |'.*' isn't an available database backend)")
+# A file, or a server that is asked while settings are imported.
+LACKS = re.compile(r"\b(FileNotFound|Permission|URL|Timeout|gai|Connection\w*)[eE]rror: ")
 # By what cannot be imported.
 OR_ELSE = {
     "settings": f", or settings in [tool.benchapp] of {FILE}",
@@ -238,8 +240,8 @@ def _words(project: Project, stage: str, error: str, where: str | None) -> str:
         error.startswith("ImproperlyConfigured") and says_variable
     ):
         remedy = f'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of {FILE}'
-    elif error.startswith(("FileNotFoundError", "PermissionError")):
-        remedy = "make that file where it is measured, or have the settings do without, by a variable of env_file"
+    elif LACKS.search(error):
+        remedy = "give it that where it is measured, or have the settings do without, by a variable of env_file"
     else:
         remedy = f"correct it{OR_ELSE.get(what.split()[0], '')}"
     return f"{project.folder}: {what} cannot be imported: {error}{at}; {remedy}"

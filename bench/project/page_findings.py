@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from bench.project.description import FILE, Project
 from bench.project.findings import DOCS, Finding, hurts
-from bench.project.health import CORRECT, LET_IN, LOGS_IN, log_in, way_in
+from bench.project.health import CORRECT, LET_IN, LOGS_IN, REFUSED, log_in, way_in
 from bench.project.inspection import Facts, Page
 from bench.project.under_test import PLAIN
 
@@ -47,7 +47,9 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
     """Of the path that says whether the site serves."""
     health = next((page for page in facts.pages if page.path == project.description.health), None)
     # One that nobody named yet.
-    fitting = (url for url in facts.urls if HEALTH.search(url) and PARAMETER not in url and not OF_A_TOOL.search(url))
+    bad = [page.path for page in facts.pages if page.status != 200]
+    urls = (url for url in facts.urls if HEALTH.search(url) and PARAMETER not in url and url not in bad)
+    fitting = (url for url in urls if not OF_A_TOOL.search(url))
     unnamed = "" if HEALTH.search(project.description.health) else next(fitting, "")
     if health and health.status != 200:
         led_to = _end(facts, health.path)[0]
@@ -55,8 +57,8 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
         remedy = f'name a path that answers 200: health = "{path}" in [tool.benchapp] of {FILE}'
         if url := _login(facts, health.path):
             remedy = f'{log_in(url)}; health = "{unnamed or url}", which needs none'
-        elif health.status == 404 and health.path in facts.urls:
-            remedy = f"its URLs have it: give the site that it shows the host 127.0.0.1, or {remedy}"
+        elif health.status in REFUSED and (health.status != 404 or health.path in facts.urls):
+            remedy = f"{LET_IN}, or {remedy}"
         yield Finding(
             "blocks",
             "health",
@@ -105,12 +107,14 @@ def _shown(project: Project, facts: Facts) -> Iterator[Finding]:
             f"{LET_IN}, or give the tenant that is measured that host",
             link,
         )
+    errors = [page for page in pages if page.status >= 500 and page.path not in (said.health, *said.public)]
+    for words in dict.fromkeys(page.words for page in errors):
+        alike = [page for page in errors if page.words == words]
+        yield hurts("error", f"GET {_where(alike)} {words}", CORRECT, link, alike[0].cause_of_error)
     for page in pages:
-        if page.status >= 500 and page.path not in (said.health, *said.public):
-            yield hurts("error", f"GET {page.path} {page.words}", CORRECT, link, page.cause_of_error)
-        elif page.path == "/" != said.health and page.status != 200 and not (said.public or said.workloads):
+        if page.path == "/" != said.health and 200 != page.status < 500 and not (said.public or said.workloads):
             what = f"GET / {page.words}, and no page is named: {said.health} alone is measured"
-            yield hurts("public", what, way_in(page.status, page.location), link, page.cause_of_error)
+            yield hurts("public", what, way_in(page.status, page.location), link)
 
 
 def _cacheability(pages: Iterable[Page]) -> Iterator[Finding]:

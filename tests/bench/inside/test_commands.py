@@ -129,7 +129,7 @@ def test_a_stream_that_does_not_end_is_read_for_a_while(monkeypatch: pytest.Monk
     monkeypatch.setattr("bench.inside.management.commands.renderpages.STREAM_S", 0.1)
     monkeypatch.setattr(Client, "get", lambda *_: StreamingHttpResponse(itertools.repeat(b"x")))
     page = json.loads(run("renderpages", "/events/"))["/events/"]
-    assert (page["status"], page["body"][:3]) == (200, "xxx")
+    assert (page["status"], page["body"][:3], page["error"]) == (200, "xxx", "its stream does not end within 3 s")
 
 
 def test_a_page_that_breaks_is_a_500_of_the_site(rows: Rows, monkeypatch: pytest.MonkeyPatch):

@@ -47,6 +47,7 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
             {},
             'GET / redirects to /en/; name a page that answers 200: health = "/en/" in ',
         ),
+        ({"/": {**GOOD, "error": "its stream does not end"}}, {}, "GET / is answered with status 200: its stream does"),
         ({"/": TO_LOGIN}, {}, 'name a page that answers 200: health = "/login/" in '),
         ({"/": {**GOOD, "status": 403}}, {}, "GET / is answered with status 403; its code refuses visitors from this "),
         ({"/": {**GOOD, "status": 404}}, {}, "GET / is answered with status 404; name a page that answers 200"),

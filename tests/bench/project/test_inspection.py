@@ -141,18 +141,22 @@ def test_logs_and_file_caches_are_not_written_beside_the_code(new_project):
 
 
 def test_pages_of_patterns_without_parameters_are_looked_at_where_none_is_named(new_project):
-    folder = new_project()
+    folder = new_project("LANGUAGES, LANGUAGE_CODE = [('de', 'Deutsch'), ('en', 'English')], 'en-us'")
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(
             "from django.contrib import admin\n"
             "from django.views.generic import RedirectView\n"
             "names = ['logout/', '__debug__/x/', 'django-admin/', 'item/<int:id>/', 'more/', 'last/']\n"
+            "from django.conf.urls.i18n import i18n_patterns\n"
             "urlpatterns += [path('staff/', admin.site.urls), path('moved/', RedirectView.as_view(url='/last/'))]\n"
-            "urlpatterns += [path(name, form) for name in names]\n"
+            "urlpatterns += [*(path(name, form) for name in names), *i18n_patterns(path('tour/', form))]\n"
         )
-    facts = inspection.inspect(description.read(folder), 5, closely=True)
-    # The last of them is where the one before leads.
-    assert [page.path for page in facts.pages] == ["/", "/form/", "/visits/", "/who/", "/moved/", "/last/"]
+    found, first = description.read(folder), ["/", "/form/", "/visits/", "/who/", "/moved/"]
+    # One that no project has, and the last of them is where the one before leads.
+    pages = inspection.inspect(found, 5, closely=True).pages
+    assert [page.path for page in pages] == [*first, "/no/such/page/", "/last/"]
+    pages = inspection.inspect(found, 8).pages
+    assert [page.path for page in pages] == [*first, "/more/", "/last/", "/en/tour/"]
 
 
 def test_a_database_that_does_not_answer_is_said_in_seconds(new_project):
@@ -204,7 +208,11 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
         ("import nonsense.x", "; install it there, or name the interpreter that has it: python = "),
         ("import shop.nonsense", "; correct it, or settings in [tool.benchapp]"),
         ("import sys\nsys.exit('set STAGE')", "cannot be imported: SystemExit: set STAGE (shop/settings.py:"),
-        ("open('/run/secrets/none')", "; make that file where it is measured, or have the settings do without, by a "),
+        ("open('/run/secrets/none')", "; give it that where it is measured, or have the settings do without, by a "),
+        (
+            "raise ValueError('cannot') from FileNotFoundError('logs')",
+            "ValueError: cannot: FileNotFoundError: logs (shop/",
+        ),
         ("WSGI_APPLICATION = 'shop'", "application shop cannot be imported: ValueError: "),
         ("WSGI_APPLICATION = 'shop.wsgi.x'", "; correct it, or name another: wsgi = "),
         ("DATABASES['default']['ENGINE'] = 'django.db.backends.mysql'", "; install it there, or name the interpreter"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from itertools import takewhile
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +16,7 @@ from bench.inside.error_words import in_words
 
 HOST = "127.0.0.1"
 STREAM_S = 3
+ENDLESS = f"its stream does not end within {STREAM_S} s"
 LEFT_OUT = ("benchapp.caching.", "debug_toolbar.")
 
 
@@ -61,10 +60,14 @@ def visitor() -> Client:
     return Client(raise_request_exception=False, SERVER_NAME=HOST)
 
 
-def _pieces(response: Any) -> Iterator[bytes]:
-    """What it streams, for a few seconds: some streams never end."""
-    end = time.monotonic() + STREAM_S
-    yield from takewhile(lambda _: time.monotonic() < end, response.streaming_content)
+def _pieces(response: Any) -> list[bytes | None]:
+    """What it streams, and None in the end where that does not come within a few seconds: some streams never end."""
+    end, found = time.monotonic() + STREAM_S, []
+    for piece in response.streaming_content:
+        if time.monotonic() > end:
+            return [*found, None]
+        found.append(piece)
+    return found
 
 
 def _render(path: str) -> dict[str, Any]:
@@ -73,12 +76,14 @@ def _render(path: str) -> dict[str, Any]:
     except Exception as error:
         # That of the site's page for errors itself.
         return {"status": 500, "content_type": "", "body": "", "error": in_words(error)}
-    body = b"".join(_pieces(response)) if response.streaming else response.content
+    pieces = _pieces(response) if response.streaming else [response.content]
+    body = b"".join(filter(None, pieces))
     page = {
         "status": response.status_code,
         "content_type": response.headers.get("Content-Type", ""),
         "body": body.decode(response.charset or "utf-8", errors="surrogateescape"),
     }
     raised = getattr(response, "exc_info", None)
-    more = {"location": response.headers.get("Location"), "error": in_words(raised[1]) if raised else None}
+    error = in_words(raised[1]) if raised else ENDLESS if None in pieces else None
+    more = {"location": response.headers.get("Location"), "error": error}
     return page | {name: value for name, value in more.items() if value}
