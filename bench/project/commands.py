@@ -22,6 +22,9 @@ from bench.project.under_test import FILES, UnderTest
 # The list that a storage with hashed names writes, and what `collectstatic --dry-run` says of a file to copy.
 COLLECT, MANIFEST, PRETENDS = "collectstatic", "staticfiles.json", "Pretending to "
 NO_ROWS = "sqlite:///:memory:"
+# What collectstatic says then of code that asks for some, and the remedy.
+NO_TABLE = "no such table"
+AT_IMPORT = "; there are no rows yet: have the code ask its database when it is used, not when apps are loaded"
 # The instrument's own commands live in an app that the served site does not need to install.
 COMMANDS_ENV = {"BENCHAPP_PROBES": "1"}
 
@@ -81,8 +84,9 @@ def manage(
 def _why(done: subprocess.CompletedProcess[str], identity: Identity) -> str:
     """What a failed command said, with a remedy where that is known."""
     why = run_command.problem(done.stderr or "") or f"it exited with status {done.returncode}"
-    closed = why.startswith("PermissionError")
-    return why + (f"; let user {identity.user} read it, which the servers run as, or set BENCH_USER" if closed else "")
+    if why.startswith("PermissionError"):
+        return f"{why}; let user {identity.user} read it, which the servers run as, or set BENCH_USER"
+    return why + (AT_IMPORT if COLLECT in done.args and NO_TABLE in why else "")
 
 
 def check(

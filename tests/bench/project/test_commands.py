@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
-from bench.machine.identity import worker
+import pytest
+
+from bench.errors import BenchError
+from bench.machine.identity import Identity, worker
 from bench.project import commands
+from bench.project.under_test import open_project
 
 
 def test_uploaded_files_are_links_and_new_ones_go_beside_them(tmp_path):
@@ -35,3 +42,27 @@ def test_commands_of_setup_may_write_logs_and_uploads(tmp_path):
     commands.make_files(project, worker(tmp_path))
     owner = worker(tmp_path).uid
     assert {(tmp_path / name).stat().st_uid for name in ("files", "media")} == {owner}
+
+
+READY = """
+from django.apps import AppConfig
+
+
+class Shop(AppConfig):
+    name = "shop"
+
+    def ready(self):
+        from django.contrib.auth.models import User
+
+        self.users = list(User.objects.all())
+"""
+
+
+@pytest.mark.servers
+def test_code_that_asks_for_rows_while_it_is_loaded_is_told_so(new_project, own_var):
+    folder = new_project("INSTALLED_APPS.append('shop')")
+    subprocess.run([sys.executable, "manage.py", "migrate", "-v", "0"], cwd=folder, env={}, check=True)
+    (folder / "shop" / "apps.py").write_text(READY)
+    project = open_project(folder)
+    with pytest.raises(BenchError, match="no such table: auth_user; there are no rows yet: have the code ask"):
+        commands.collect_static(project, Identity("me", os.geteuid(), os.getegid(), ()))
