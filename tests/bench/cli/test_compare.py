@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from bench.errors import BenchError
 from bench.records.folder import read_run
 from bench.records.records import LoadTool
 from bench.report import comparison
+from tests.bench.measure.fake_instrument import arguments
 from tests.bench.records.run_data import at_rate
 from tests.bench.report import report_folder
 
@@ -23,9 +23,7 @@ def wide_terminal(monkeypatch):
 
 
 def run(before, after, capsys, *words):
-    parser = argparse.ArgumentParser()
-    compare.add_arguments(parser)
-    status = compare.main(parser.parse_args([str(before), str(after), *words]))
+    status = compare.main(arguments([str(before), str(after), *words], compare))
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from bench.cli import report as report_command
 from bench.errors import BenchError
+from tests.bench.measure.fake_instrument import arguments
 from tests.bench.report import report_folder
 
 
@@ -19,9 +19,7 @@ def plain(tmp_path_factory) -> Path:
 
 
 def command(*argv: str) -> int:
-    parser = argparse.ArgumentParser()
-    report_command.add_arguments(parser)
-    return report_command.main(parser.parse_args(argv))
+    return report_command.main(arguments(argv, report_command))
 
 
 def test_the_last_line_is_the_answer_in_at_most_25_words(plain, capsys):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from dataclasses import replace
@@ -14,7 +13,7 @@ from bench.cli import tune
 from bench.errors import BenchError
 from bench.measure import here
 from bench.records.folder import read_run
-from tests.bench.measure.fake_instrument import UNGUARDED, FakeInstrument
+from tests.bench.measure.fake_instrument import UNGUARDED, FakeInstrument, arguments
 from tests.bench.records.run_data import TRIAL, at_rate
 
 
@@ -46,10 +45,8 @@ def go(tmp_path, instrument, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
 
     def went(*words: str) -> int:
-        parser = argparse.ArgumentParser()
-        tune.add_arguments(parser)
         more = ["--limit", "p95=200ms", "--workload", "home", "--to", str(tmp_path / "run"), *UNGUARDED]
-        return tune.main(parser.parse_args([*words, *more]), instrument)
+        return tune.main(arguments([*words, *more], tune), instrument)
 
     return went
 
@@ -98,9 +95,7 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(go, instrument, tmp_path
     info |= {"finished_at": None, "cases": info["cases"][:2]}
     (folder / "run.json").write_text(json.dumps(info))
     assert read_run(folder).resume_command() == f"python -m bench tune --resume {folder}"
-    parser = argparse.ArgumentParser()
-    tune.add_arguments(parser)
-    assert tune.main(parser.parse_args(["--resume", str(folder)]), instrument) == 0
+    assert tune.main(arguments(["--resume", str(folder)], tune), instrument) == 0
     assert [trial.trial_id for trial in read_run(folder).trials] == [trial.trial_id for trial in whole.trials]
     assert capsys.readouterr().out.splitlines()[-1] == said.splitlines()[-1]
 

@@ -10,11 +10,11 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 from bench import paths
 from bench.cli import run
@@ -191,10 +191,10 @@ def change(path: Path, **fields: object) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
 
 
-def arguments(words: list[str]) -> argparse.Namespace:
-    """What the command line makes of these words."""
-    parser = argparse.ArgumentParser(prog="run")
-    run.add_arguments(parser)
+def arguments(words: Sequence[str], command: ModuleType = run) -> argparse.Namespace:
+    """What the command line makes of these words of a command."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
     return parser.parse_args(words)
 
 
