@@ -41,6 +41,7 @@ def page(path, settings, aliases):
 
 def _asked(path, host, settings, aliases):
     from django.db import connections, transaction
+    from django.http import HttpResponseServerError
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
@@ -53,8 +54,9 @@ def _asked(path, host, settings, aliases):
         try:
             answer = client.get(path, secure=bool(settings.SECURE_SSL_REDIRECT))
         except Exception as error:
-            # That of the page for errors itself.
-            return {"path": path, "status": 500, "error": in_words(error)}
+            # So does the project's own page for errors.
+            answer = HttpResponseServerError()
+            answer.exc_info = (type(error), error, None)
         if getattr(answer, "streaming", False):
             # It may never end.
             answer.close()
