@@ -97,14 +97,22 @@ def test_a_public_page_that_is_not_there_is_a_note(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("status", "location", "its_rows", "refused"),
+    ("status", "location", "its_rows", "refused", "build"),
     # On other rows than those that it was looked at with, a page may be there.
-    [(404, None, True, True), (404, None, False, False), (302, "/en/", False, True), (200, None, True, False)],
+    [
+        (404, None, True, True, ()),
+        (404, None, False, False, ()),
+        (302, "/en/", False, True, ()),
+        (200, None, True, False, ()),
+        (500, None, True, True, ()),
+        # Nor is what these commands make there yet.
+        (500, None, True, False, ("compress",)),
+    ],
 )
-def test_a_page_that_was_looked_at_is_refused_before_a_run_is_planned(status, location, its_rows, refused):
+def test_a_page_that_was_looked_at_is_refused_before_a_run_is_planned(status, location, its_rows, refused, build):
     page = Page("/", status, location, None, None, (), False, False, 0)
     facts = SimpleNamespace(pages=(page,), migrations_left=0, urls=())
-    project = SimpleNamespace(folder="x", overlaid=True, health="/", facts=facts, description=Description())
+    project = SimpleNamespace(folder="x", overlaid=True, health="/", facts=facts, description=Description(build=build))
     if refused:
         with pytest.raises(BenchError):
             health.require_page(project, its_rows)
