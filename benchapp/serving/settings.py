@@ -45,7 +45,7 @@ BENCHAPP_HEALTH_PATHS = _env.json("BENCHAPP_HEALTH_PATHS", [])
 _exempt = [f"^{re.escape(_path.lstrip('/'))}$" for _path in BENCHAPP_HEALTH_PATHS]
 SECURE_REDIRECT_EXEMPT = [*_said.get("SECURE_REDIRECT_EXEMPT", ()), *_exempt]
 # Its own middleware may refuse all but its own names; those of this machine are for development.
-_local = {"localhost", "127.0.0.1", "[::1]"}
+_local = {"localhost", "127.0.0.1", "[::1]", "*"}
 BENCHAPP_OWN_HOSTS = [_name for _name in _hosts if _name not in _local] or ALLOWED_HOSTS
 
 

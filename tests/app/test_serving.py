@@ -86,6 +86,9 @@ def test_databases_and_hosts_are_those_of_the_environment(laid_over):
     assert found["DATABASES"]["other"]["NAME"] == "/tmp/other.sqlite3"
     assert found["ALLOWED_HOSTS"] == ["127.0.0.1"]
     assert laid_over(more="ALLOWED_HOSTS = [None, '']")["ALLOWED_HOSTS"] == []
+    # A request for health checks gets one of its own, which is a name.
+    any_host = laid_over(more="ALLOWED_HOSTS = ['*']", BENCHAPP_ALLOWED_HOSTS="127.0.0.1")
+    assert any_host["BENCHAPP_OWN_HOSTS"] == ["127.0.0.1"]
     assert not any("static_files" in name for name in found["MIDDLEWARE"])
 
 
