@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -116,6 +116,15 @@ class Context:
         """What is wrong with an answer; `when` is the whole request in words if it was not built by `wire`."""
         if wrong := wrong_of(answer, right):
             yield answer.wrong(*wrong, what=f"{answer.sent or ''} {when}".strip() if when else "")
+
+    def judge_static(self, path: str, *right: Expectation) -> Iterator[Finding]:
+        """What is wrong with the answer at a path below the static files, unless the project's own code answers so."""
+        answer = self.get(path)
+        wrong = wrong_of(answer, right)
+        if wrong and not self.strict and self.site.rendered_now(path)[path].status == answer.status:
+            yield NotTried(f"the project itself answers {path} with status {answer.status}")
+        elif wrong:
+            yield answer.wrong(*wrong)
 
     def as_rendered(self, path: str) -> Expectation:
         """The type and the text of a page as they are rendered in process."""

@@ -146,7 +146,7 @@ def encodings(context: Context) -> Iterator[Finding]:
 @check("not-found")
 def not_found(context: Context) -> Iterator[Finding]:
     """An unknown path gets a 404 with the site's own page; an unknown static file gets a 404."""
-    yield from context.ask(f"{context.site.static_url}no-such-file.css", status(404))
+    yield from context.judge_static(f"{context.site.static_url}no-such-file.css", status(404))
     if not context.site.has_404:
         raise NotTried(f"the project has a page for any path, such as {UNKNOWN_PATH}")
     yield from context.judge(context.first(UNKNOWN_PATH), status(404), context.as_rendered(UNKNOWN_PATH))

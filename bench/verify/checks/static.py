@@ -177,7 +177,7 @@ def static_conditional(context: Context) -> Iterator[Finding]:
 def static_manifest(context: Context) -> Iterator[Finding]:
     """The list of all static files that collectstatic writes (staticfiles.json) is not served."""
     for name in (MANIFEST, f"{MANIFEST}.gz"):
-        yield from context.ask(f"{context.site.static_url}{name}", status(404, 403))
+        yield from context.judge_static(f"{context.site.static_url}{name}", status(404, 403))
 
 
 @check("static-range")

@@ -7,8 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench.verify.checks.caching import own_cookies
 from bench.verify.checks.pages import different_headers
-from bench.verify.hits import VARY_ALLOWED, obstacle, obstacle_here
+from bench.verify.context import Context
+from bench.verify.expect import status
+from bench.verify.finding import Mismatch, NotTried
+from bench.verify.hits import VARY_ALLOWED, obstacle
+from bench.verify.in_process import Expected
 from bench.verify.wire import Answer
 from benchapp.caching import cacheability
 
@@ -82,24 +87,25 @@ ALONE = "of its own, and the layer stores bodies alone"
 
 
 @pytest.mark.parametrize(
-    ("bodies", "strict", "usual", "why"),
+    ("values", "wrong"),
     [
-        (True, False, {}, f"it has Content-Security-Policy and Expires {ALONE}"),
-        (True, False, {"Expires": LATER}, f"it has Content-Security-Policy {ALONE}"),
-        (True, False, {"Expires": LATER, "Content-Security-Policy": "default-src *"}, None),
-        # Each page has another.
-        (
-            True,
-            False,
-            {"Expires": LATER, "Content-Security-Policy": "default-src"},
-            f"it has Content-Security-Policy {ALONE}",
-        ),
-        (False, False, {}, None),
-        # Of a strict site no page may have them.
-        (True, True, {}, None),
+        (("0123456789abcdef", "fedcba9876543210", "0011223344556677"), 0),
+        (("0123456789abcdef",) * 3, 1),
+        # A short one is of no visitor, such as a language.
+        (("en",) * 3, 1),
     ],
 )
-def test_a_store_of_bodies_has_no_place_for_the_headers_of_one_page(bodies, strict, usual, why):
-    layers = [SimpleNamespace(bodies=bodies)]
-    context = SimpleNamespace(strict=strict, get=lambda path: page(**usual), layers=layers, time_to_live_s=60)
-    assert obstacle_here(context, page(**OWN)) == why
+def test_a_short_cookie_of_the_site_is_that_of_no_visitor(values, wrong):
+    lines = [("Set-Cookie", f"id={value}") for value in values]
+    answers = iter(replace(page(), headers=(("Set-Cookie", "language=en"), line)) for line in lines)
+    context = SimpleNamespace(get=lambda *_: next(answers))
+    assert len(list(own_cookies(context, "/", {}))) == wrong
+
+
+@pytest.mark.parametrize(
+    ("strict", "rendered", "kind"), [(False, 301, NotTried), (False, 404, Mismatch), (True, 301, Mismatch)]
+)
+def test_what_the_project_answers_below_its_static_files_is_not_the_stack_s(strict, rendered, kind):
+    site = SimpleNamespace(rendered_now=lambda path: {path: Expected(rendered, "", "")})
+    context = SimpleNamespace(get=lambda _: replace(page(), status=301), strict=strict, site=site)
+    assert [type(item) for item in Context.judge_static(context, "/static/x.css", status(404))] == [kind]
