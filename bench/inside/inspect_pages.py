@@ -41,7 +41,6 @@ def page(path, settings, aliases):
 
 def _asked(path, host, settings, aliases):
     from django.db import connections, transaction
-    from django.http import HttpResponseServerError
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
 
@@ -51,12 +50,7 @@ def _asked(path, host, settings, aliases):
             stack.enter_context(rolled_back(transaction, alias))
         queries = stack.enter_context(CaptureQueriesContext(connections["default"])) if aliases else ()
         found = stack.enter_context(causes())
-        try:
-            answer = client.get(path, secure=bool(settings.SECURE_SSL_REDIRECT))
-        except Exception as error:
-            # So does the project's own page for errors.
-            answer = HttpResponseServerError()
-            answer.exc_info = (type(error), error, None)
+        answer = _answer(client, path, bool(settings.SECURE_SSL_REDIRECT))
         if getattr(answer, "streaming", False):
             # It may never end.
             answer.close()
@@ -75,6 +69,18 @@ def _asked(path, host, settings, aliases):
         "causes": {name: cause for name, cause in found.items() if cause},
         "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
     }
+
+
+def _answer(client, path, secure):
+    """The answer to GET; where the project's own page for errors fails, too, one that has the error."""
+    from django.http import HttpResponseServerError
+
+    try:
+        return client.get(path, secure=secure)
+    except Exception as error:
+        answer = HttpResponseServerError()
+        answer.exc_info = (type(error), error, None)
+        return answer
 
 
 @contextlib.contextmanager

@@ -104,15 +104,20 @@ def inspect(question, folder):
     paths = list(dict.fromkeys([*question["paths"], *found, *unknown]))
     aliases = usable_databases() if not facts["database_error"] else []
     looked_at = aliases or not facts["databases"]
-    facts["pages"] = []
-    most = len(paths) + (MAX_REDIRECTS if question["closely"] else 0)
-    # It grows: what a page redirects to is looked at, too.
-    for path in paths if looked_at else ():
-        facts["pages"].append(page(path, settings, aliases))
-        location = facts["pages"][-1]["location"] or ""
-        if location.startswith("/") and PLAIN.fullmatch(location) and location not in paths and len(paths) < most:
-            paths.append(location)
+    facts["pages"] = pages(paths, settings, aliases, MAX_REDIRECTS * question["closely"]) if looked_at else []
     return facts
+
+
+def pages(paths, settings, aliases, redirects):
+    """What a visitor gets at these paths, and at so many to which one of them redirects."""
+    found, asked = [], list(paths)
+    # It grows meanwhile.
+    for path in asked:
+        found.append(page(path, settings, aliases))
+        location = found[-1]["location"] or "none"
+        if PLAIN.fullmatch(location) and location not in asked and len(asked) < len(paths) + redirects:
+            asked.append(location)
+    return found
 
 
 def files_elsewhere(settings, folder):

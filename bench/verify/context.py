@@ -117,15 +117,6 @@ class Context:
         if wrong := wrong_of(answer, right):
             yield answer.wrong(*wrong, what=f"{answer.sent or ''} {when}".strip() if when else "")
 
-    def judge_static(self, path: str, *right: Expectation) -> Iterator[Finding]:
-        """What is wrong with the answer at a path below the static files, unless the project's own code answers so."""
-        answer = self.get(path)
-        wrong = wrong_of(answer, right)
-        if wrong and not self.strict and self.site.rendered_now(path)[path].status == answer.status:
-            yield NotTried(f"the project itself answers {path} with status {answer.status}")
-        elif wrong:
-            yield answer.wrong(*wrong)
-
     def as_rendered(self, path: str) -> Expectation:
         """The type and the text of a page as they are rendered in process."""
         expected = self.site.pages[path]
@@ -209,3 +200,13 @@ class Context:
         if number not in self.members:
             self.members[number] = log_in(self.target, self.site, self.accounts.made[1 + number])
         return self.members[number]
+
+
+def judge_static(context: Context, path: str, *right: Expectation) -> Iterator[Finding]:
+    """What is wrong with the answer at a path below the static files, unless the project's own code answers so."""
+    answer = context.get(path)
+    wrong = wrong_of(answer, right)
+    if wrong and not context.strict and context.site.rendered_now(path)[path].status == answer.status:
+        yield NotTried(f"the project itself answers {path} with status {answer.status}")
+    elif wrong:
+        yield answer.wrong(*wrong)

@@ -10,7 +10,7 @@ from bench.verify import page_parser
 from bench.verify.check import check
 from bench.verify.checks import caching
 from bench.verify.checks.bodies import following, next_answer
-from bench.verify.context import Context
+from bench.verify.context import Context, judge_static
 from bench.verify.expect import Expectation, given, header, lacks, no_header, same_header, status, varies_if_coded
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import VOLATILE, caches_pages, require_probes
@@ -146,7 +146,7 @@ def encodings(context: Context) -> Iterator[Finding]:
 @check("not-found")
 def not_found(context: Context) -> Iterator[Finding]:
     """An unknown path gets a 404 with the site's own page; an unknown static file gets a 404."""
-    yield from context.judge_static(f"{context.site.static_url}no-such-file.css", status(404))
+    yield from judge_static(context, f"{context.site.static_url}no-such-file.css", status(404))
     if not context.site.has_404:
         raise NotTried(f"the project has a page for any path, such as {UNKNOWN_PATH}")
     yield from context.judge(context.first(UNKNOWN_PATH), status(404), context.as_rendered(UNKNOWN_PATH))

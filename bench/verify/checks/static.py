@@ -12,7 +12,7 @@ from bench.project.commands import MANIFEST
 from bench.verify import page_parser
 from bench.verify.check import check
 from bench.verify.checks.pages import revalidation
-from bench.verify.context import Context
+from bench.verify.context import Context, judge_static
 from bench.verify.expect import Expectation, body, given, header, no_server_error, status, varies_if_coded
 from bench.verify.finding import Finding, NotTried
 from bench.verify.site import Site
@@ -177,7 +177,7 @@ def static_conditional(context: Context) -> Iterator[Finding]:
 def static_manifest(context: Context) -> Iterator[Finding]:
     """The list of all static files that collectstatic writes (staticfiles.json) is not served."""
     for name in (MANIFEST, f"{MANIFEST}.gz"):
-        yield from context.judge_static(f"{context.site.static_url}{name}", status(404, 403))
+        yield from judge_static(context, f"{context.site.static_url}{name}", status(404, 403))
 
 
 @check("static-range")

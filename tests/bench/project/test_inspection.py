@@ -355,8 +355,7 @@ def test_uploads_that_a_view_sends_are_no_web_servers(new_project, pattern, prot
 def test_a_page_for_errors_that_fails_too_is_an_error_of_the_page(new_project):
     folder = new_project()
     with (folder / "shop" / "urls.py").open("a") as urls:
-        urls.write(
-            "def broken(request):\n    raise KeyError('x')\n\n\nhandler500 = broken\nurlpatterns[0] = path('', broken)\n"
-        )
+        urls.write("def broken(request):\n    raise KeyError('x')\n\n\n")
+        urls.write("handler500 = broken\nurlpatterns[0] = path('', broken)\n")
     (home,) = inspection.inspect(description.read(folder)).pages
     assert home.status == 500 and home.error.startswith("KeyError: 'x' (shop/urls.py:")

@@ -9,7 +9,7 @@ import pytest
 
 from bench.verify.checks.caching import own_cookies
 from bench.verify.checks.pages import different_headers
-from bench.verify.context import Context
+from bench.verify.context import judge_static
 from bench.verify.expect import status
 from bench.verify.finding import Mismatch, NotTried
 from bench.verify.hits import VARY_ALLOWED, obstacle
@@ -108,4 +108,4 @@ def test_a_short_cookie_of_the_site_is_that_of_no_visitor(values, wrong):
 def test_what_the_project_answers_below_its_static_files_is_not_the_stack_s(strict, rendered, kind):
     site = SimpleNamespace(rendered_now=lambda path: {path: Expected(rendered, "", "")})
     context = SimpleNamespace(get=lambda _: replace(page(), status=301), strict=strict, site=site)
-    assert [type(item) for item in Context.judge_static(context, "/static/x.css", status(404))] == [kind]
+    assert [type(item) for item in judge_static(context, "/static/x.css", status(404))] == [kind]
