@@ -79,6 +79,14 @@ def test_a_stored_page_loses_no_name_of_vary(stored, rendered, exact, right):
     assert (list(different_headers(context, "/", kept, ["Vary"])) == []) == right
 
 
+@pytest.mark.parametrize(("rendered", "right"), [({"Set_Cookie": "a=1; Expires=2"}, True), ({}, False)])
+def test_a_stored_page_has_a_cookie_where_a_rendered_one_sets_it_anew(rendered, right):
+    kept, new = page(Set_Cookie="a=1; Expires=1"), page(**rendered)
+    description = SimpleNamespace(reads_environment=False)
+    context = SimpleNamespace(get=lambda path: new, site=SimpleNamespace(description=description))
+    assert (list(different_headers(context, "/", kept)) == []) == right
+
+
 def test_a_page_varies_by_the_same_headers_here_and_in_the_layers():
     assert VARY_ALLOWED == cacheability.VARY_ALLOWED
 
