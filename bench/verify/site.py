@@ -295,6 +295,11 @@ def prepare(site: Site) -> Site:
     _require_pages(site)
     # Where there is no probe, another answer comes.
     said = rendered.get(INSIDE, {})
+    if said.get("status") in (302, 401, 403):
+        raise BenchError(
+            f"manage.py renderpages {INSIDE}: status {said['status']}: let paths below /__probe__/ through its own "
+            "middleware where BENCHAPP_PROBES is 1 in the environment, then try again"
+        )
     inside = json.loads(said["body"]) if said.get("content_type", "").startswith("application/json") else {}
     interpreter = {name: inside[name] for name in INTERPRETER if name in inside}
     told = {name: inside[name] for name in ("session_cookie", "token_cookie", "has_sessions") if name in inside}

@@ -63,6 +63,13 @@ def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
             "'django.middleware.csrf.CsrfViewMiddleware']\nCSRF_USE_SESSIONS, SESSION_COOKIE_NAME = True, 'shop'",
             ("shop", True),
         ),
+        # Wholly behind a login.
+        (
+            "INSTALLED_APPS = ['django.contrib.' + app for app in ('contenttypes', 'auth', 'sessions')]\n"
+            "MIDDLEWARE = ['django.contrib.sessions.middleware.SessionMiddleware', "
+            "*(f'django.contrib.auth.middleware.{name}Middleware' for name in ('Authentication', 'LoginRequired'))]",
+            ("", True),
+        ),
     ],
 )
 def test_what_a_project_gives_its_visitors_is_said(tmp_path, said, known):

@@ -38,6 +38,8 @@ elif words[0] == "renderpages":
     pages = {path: page for path in words[1:]}
     if broken == "redirects":
         pages["/"] |= {"status": 302, "location": "/login/?next=/"}
+    if broken == "gate":
+        pages[words[1]] = {**page, "status": 302}
     if broken == "page":
         del pages["/posts/"]["body"]
     print(json.dumps(pages))
@@ -124,6 +126,11 @@ def test_account_commands_have_the_environment_of_the_deployment(manage_py):
             "manage.py renderpages /: it redirects to /login/?next=/; describe the login, and measure pages that need "
             'none: in [tool.benchapp] of pyproject.toml public = [...], then [tool.benchapp.login], url = "/login/", '
             'page = "/", proof = "{name}", then try again',
+        ),
+        (
+            "gate",
+            "manage.py renderpages /__probe__/inside: status 302: let paths below /__probe__/ through its own "
+            "middleware where BENCHAPP_PROBES is 1 in the environment, then try again",
         ),
         ("page", "manage.py renderpages /: no status, content_type and body in its answer"),
     ],
