@@ -53,18 +53,24 @@ def balanced_address(get_response: GetResponse) -> GetResponse:
 
 
 def no_forwarding(get_response: GetResponse) -> GetResponse:
-    """Where no reverse proxy is trusted, believe no client that claims HTTPS: uWSGI does, by X-Forwarded-Proto.
-
-    It also drops a broken escape, so that `/%` would be the home page.
-    """
+    """Where no reverse proxy is trusted, believe no client that claims HTTPS: uWSGI does, by X-Forwarded-Proto."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if "uwsgi.version" in request.META:
             https = request.META.get("HTTPS", "").lower() in ("on", "1")
             request.META["wsgi.url_scheme"] = "https" if https else "http"
-            if BROKEN_ESCAPE.search(request.META.get("REQUEST_URI", "").partition("?")[0]):
-                return HttpResponseBadRequest()
         return get_response(request)
+
+    return middleware
+
+
+def whole_path(get_response: GetResponse) -> GetResponse:
+    """Refuse a path with a broken escape, which uWSGI drops: `/%` would be the home page."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        path = request.META.get("REQUEST_URI", "").partition("?")[0]
+        broken = "uwsgi.version" in request.META and BROKEN_ESCAPE.search(path)
+        return HttpResponseBadRequest() if broken else get_response(request)
 
     return middleware
 

@@ -37,7 +37,10 @@ ASKED = (
 )
 
 
-ALWAYS = ["benchapp.serving.streaming.at_once", "benchapp.serving.client_address.any_host_for_health"]
+ALWAYS = [
+    "benchapp.serving.streaming.at_once",
+    *(f"benchapp.serving.client_address.{name}" for name in ("whole_path", "any_host_for_health")),
+]
 DIRECT = "benchapp.serving.client_address.no_forwarding"
 
 
