@@ -293,6 +293,9 @@ def prepare(site: Site) -> Site:
     rendered = site._command(["renderpages", INSIDE, *paths], None)
     site = replace(site, pages={path: _expected(path, rendered) for path in paths})
     _require_pages(site)
+    if (unknown := rendered[UNKNOWN_PATH])["status"] >= 500:
+        why = f"status {unknown['status']}: {unknown.get('error', 'no reason')}"
+        raise BenchError(f"manage.py renderpages {UNKNOWN_PATH}: {why}; correct its page for errors, then try again")
     # Where there is no probe, another answer comes.
     said = rendered.get(INSIDE, {})
     if said.get("status") in (302, 401, 403):

@@ -38,6 +38,8 @@ elif words[0] == "renderpages":
     pages = {path: page for path in words[1:]}
     if broken == "redirects":
         pages["/"] |= {"status": 302, "location": "/login/?next=/"}
+    if broken == "handler":
+        pages[words[-1]] = {**page, "status": 500, "error": "KeyError: 'x' (shop/urls.py:7)"}
     if broken == "gate":
         pages[words[1]] = {**page, "status": 302}
     if broken == "page":
@@ -126,6 +128,11 @@ def test_account_commands_have_the_environment_of_the_deployment(manage_py):
             "manage.py renderpages /: it redirects to /login/?next=/; describe the login, and measure pages that need "
             'none: in [tool.benchapp] of pyproject.toml public = [...], then [tool.benchapp.login], url = "/login/", '
             'page = "/", proof = "{name}", then try again',
+        ),
+        (
+            "handler",
+            "manage.py renderpages /no/such/page/: status 500: KeyError: 'x' (shop/urls.py:7); correct its page for "
+            "errors, then try again",
         ),
         (
             "gate",
