@@ -93,7 +93,8 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
     notes: list[str] = []
     for page in pages:
         vain = page.status >= 500 or (page.path in named and page.status == 404)
-        hidden = login(page.location) or LEAVES.match(page.location or "") or _refused(project, page)
+        to_login = login(page.location) and not project.description.login
+        hidden = to_login or LEAVES.match(page.location or "") or _refused(project, page)
         if vain or (hidden and page.path != UNKNOWN_PATH):
             more = "" if vain else f"; {way_in(page.status, page.location)}"
             notes.append(f"GET {page.path} {page.words}{more}")

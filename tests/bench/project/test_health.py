@@ -10,7 +10,7 @@ import pytest
 from bench.errors import BenchError
 from bench.machine.identity import Identity
 from bench.project import commands, health
-from bench.project.description import Description
+from bench.project.description import Description, Login
 from bench.project.inspection import Page
 from bench.project.under_test import open_project
 
@@ -88,6 +88,7 @@ def test_a_home_page_that_is_not_for_the_visitors_of_a_measurement_is_a_note(mon
     (note,) = asked(monkeypatch, {"/": page}, urls=("/",), health="/up/")
     assert re.match(said.replace("?", "[?]"), note)
     assert asked(monkeypatch, {"/": {**GOOD, "status": 302, "location": "/en/"}}, health="/up/") == ()
+    assert asked(monkeypatch, {"/": TO_LOGIN}, health="/up/", login=Login("/login/")) == ()
 
 
 def test_a_public_page_that_is_not_there_is_a_note(monkeypatch):
