@@ -218,10 +218,9 @@ def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[li
             named = (stack, layer, plan.size, plan.database)
             key = "~".join((*named, fault.name, f"r{number}"))
             outcome = FaultOutcome(key, *named, fault.name, fault.group, number, started_at="", status="ok")
-            served = case.changed(fault.changes) if fault.changes and isinstance(case, Case) else case
-            if isinstance(served, CannotRun) or fault.misfit(served):
-                why = served.reason if isinstance(served, CannotRun) else fault.misfit(served)
-                skipped.append(replace(outcome, status="skipped", reason=why))
+            served = _served(case, fault)
+            if isinstance(served, CannotRun):
+                skipped.append(replace(outcome, status="skipped", reason=served.reason))
                 continue
             # A check of `verify` of the same name shows the same.
             declared = {item.check: item.reason for item in served.declares} | served.breaks
@@ -229,3 +228,12 @@ def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[li
             made.setdefault(tuple(sorted(fault.changes.items())), (served, []))[1].append(outcome)
         batches += [Batch(served, number, tuple(outcomes)) for served, outcomes in made.values()]
     return batches, skipped
+
+
+def _served(case: Case | CannotRun, fault: Fault) -> Case | CannotRun:
+    """The case with the values of a fault, or why it cannot have it."""
+    if isinstance(case, CannotRun):
+        return case
+    if misfit := fault.misfit(case):
+        return CannotRun(misfit)
+    return case.changed(fault.changes) if fault.changes else case
