@@ -71,10 +71,7 @@ def inspect(question, folder):
 
         below = loaded("benchapp_below", SERVING / "below.py")
         below.imported(os.environ["DJANGO_SETTINGS_MODULE"])
-        log_files = [
-            str(it["filename"]) for it in (settings.LOGGING or {}).get("handlers", {}).values() if "filename" in it
-        ]
-        files_elsewhere(settings, folder)
+        log_files = files_elsewhere(settings, folder)
         if question["database"]:
             settings.DATABASES["default"] = below.database(settings.DATABASES.get("default", {}), question["database"])
             below.with_replicas(settings.DATABASES)
@@ -121,12 +118,15 @@ def pages(paths, settings, aliases, redirects):
 
 
 def files_elsewhere(settings, folder):
-    """Have logs and file caches written to a folder of our own, and no queue opened, before the first of them is."""
+    """Have logs and file caches written to a folder of our own, and no queue opened, before the first of them is; where
+    the logs would be."""
     elsewhere = loaded("benchapp_elsewhere", SERVING / "elsewhere.py")
+    handlers = (settings.LOGGING or {}).get("handlers", {}).values()
     settings.LOGGING = elsewhere.logs_in(Path(folder), settings.LOGGING)
     settings.CACHES = elsewhere.caches_in(Path(folder), settings.CACHES)
     if getattr(settings, "HUEY", None):
         settings.HUEY = elsewhere.tasks_discarded(settings.HUEY)
+    return [str(it["filename"]) for it in handlers if "filename" in it]
 
 
 def loaded(name, path):
