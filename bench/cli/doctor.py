@@ -21,6 +21,7 @@ from bench.project.inspection import Facts
 from bench.project.under_test import open_project
 from bench.serve import database, deployment
 from bench.serve.case import Case, resolve
+from bench.words import plural
 
 WIDTH = 80
 # Without a description, so many pages of URL patterns are looked at.
@@ -79,13 +80,17 @@ def _print(project: Project, facts: Facts, advice: list[Finding]) -> None:
     say(f"database: {', '.join(engine.rpartition('.')[2] for engine in facts.databases.values()) or 'none'}")
     for page in facts.pages:
         why = f" ({page.error})" if page.error else ""
-        rest = f"{page.queries} database queries, Vary: {page.vary or 'nothing'}"
-        say(f"GET {page.path}: status {page.status}{why}, {rest}")
+        rest = f"{plural(page.queries, 'database query', 'database queries')}, Vary: {page.vary or 'nothing'}"
+        say(_filled(f"GET {page.path}: status {page.status}{why}, {rest}"))
     for item in advice:
         say("")
         at = f" ({item.where})" if item.where and item.where not in item.what else ""
         for line in (f"{item.level:6} {item.name}: {item.what}{at}", f"{INDENT}{item.remedy}"):
-            say(textwrap.fill(line, WIDTH, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False))
+            say(_filled(line))
         say(f"{INDENT}{item.link}")
     blocking = sum(item.level == "blocks" for item in advice)
     say(f"\n{blocking} block, {len(advice) - blocking} hurt" if advice else "\nnothing to change was found")
+
+
+def _filled(line: str) -> str:
+    return textwrap.fill(line, WIDTH, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False)

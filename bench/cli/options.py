@@ -217,7 +217,7 @@ def results_folder(text: str) -> Path:
     return path
 
 
-def count(most: int) -> Callable[[str], int]:
+def count(most: int = 1_000_000) -> Callable[[str], int]:
     """A whole number from 1 to `most`, for argparse."""
 
     def read(text: str) -> int:

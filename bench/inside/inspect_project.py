@@ -33,13 +33,7 @@ SETTINGS, OVERLAY = "DJANGO_SETTINGS_MODULE", "benchapp.serving.settings"
 OVERRIDES = f"it sets {SETTINGS} whatever the environment says: use os.environ.setdefault there"
 # The first line of a setting; and settings whose value is reported as it is.
 SETTING = re.compile(r"\s*([A-Z][A-Z0-9_]+)\s*(?::[^=]+)?=[^=]")
-REPORTED = [
-    "CSRF_COOKIE_DOMAIN",
-    "FORCE_SCRIPT_NAME",
-    "INSTALLED_APPS",
-    "PREPEND_WWW",
-    "SESSION_COOKIE_DOMAIN",
-]
+REPORTED = ["CSRF_COOKIE_DOMAIN", "FORCE_SCRIPT_NAME", "INSTALLED_APPS", "PREPEND_WWW", "SESSION_COOKIE_DOMAIN"]
 # Pages of tools, which no visitor sees.
 TOOL = re.compile(
     r"/([\w-]*admin|__\w+__|silk|rosetta|explorer|hijack|schema|swagger|redoc|metrics|jsi18n|django-rq)(/|$)"
@@ -97,24 +91,25 @@ def inspect(question, folder):
     as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
     found = plain_paths(facts["urls"], of_tools)[: question["patterns"]]
-    unknown = [UNKNOWN_PATH] if question["closely"] else []
-    paths = list(dict.fromkeys([*question["paths"], *found, *unknown]))
     aliases = usable_databases() if not facts["database_error"] else []
     looked_at = aliases or not facts["databases"]
-    facts["pages"] = pages(paths, settings, aliases, MAX_REDIRECTS * question["closely"]) if looked_at else []
+    facts["pages"] = pages(question, found, settings, aliases) if looked_at else []
     return facts
 
 
-def pages(paths, settings, aliases, redirects):
-    """What a visitor gets at these paths, and at so many to which one of them redirects."""
-    found, asked = [], list(paths)
+def pages(question, found, settings, aliases):
+    """What a visitor gets at paths that are asked for and that were found; closely also at one that no project has, and at
+    some to which others redirect."""
+    unknown, redirects = ([UNKNOWN_PATH], MAX_REDIRECTS) if question["closely"] else ([], 0)
+    paths, made = list(dict.fromkeys([*question["paths"], *found, *unknown])), []
+    most = len(paths) + redirects
     # It grows meanwhile.
-    for path in asked:
-        found.append(page(path, settings, aliases))
-        location = found[-1]["location"] or "none"
-        if PLAIN.fullmatch(location) and location not in asked and len(asked) < len(paths) + redirects:
-            asked.append(location)
-    return found
+    for path in paths:
+        made.append(page(path, settings, aliases))
+        location = made[-1]["location"] or "none"
+        if PLAIN.fullmatch(location) and location not in paths and len(paths) < most:
+            paths.append(location)
+    return made
 
 
 def files_elsewhere(settings, folder):

@@ -10,6 +10,7 @@ from bench.project.findings import DOCS, Finding, hurts
 from bench.project.health import CORRECT, LET_IN, LOGS_IN, REFUSED, log_in, way_in
 from bench.project.inspection import Facts, Page
 from bench.project.under_test import PLAIN
+from bench.words import plural
 
 # A whole segment at the end of a path: `/health/` or `/up`, and not `/upload/`.
 HEALTH = re.compile(
@@ -68,7 +69,8 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
             health.cause_of_error,
         )
     elif health and (health.path in ("/", *project.description.public) or health.queries):
-        queries = f"takes {health.queries} database queries" if health.queries else "renders a page"
+        queries = plural(health.queries, "database query", "database queries")
+        queries = f"takes {queries}" if health.queries else "renders a page"
         there = "name it" if unnamed else "give health checks a URL of their own that asks no database"
         yield hurts(
             "health",
@@ -82,8 +84,7 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
 def _login(facts: Facts, path: str) -> str:
     """The path of the login form that a page sends its visitors to; empty where it needs no login."""
     end, query = _end(facts, path)
-    logs_in = query or end == facts.settings.get("LOGIN_URL") or LOGS_IN.search(end)
-    return end if end != path and logs_in else ""
+    return end if end != path and (query or LOGS_IN.search(end)) else ""
 
 
 def _end(facts: Facts, path: str) -> tuple[str, str]:

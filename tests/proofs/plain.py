@@ -150,9 +150,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         prog="python -m tests.proofs.plain", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("servers", nargs="*", metavar="SERVER", help=f"of {', '.join(SERVERS)} (default: all)")
-    parser.add_argument("--rounds", type=count, default=12, metavar="N", help="pairs (default: %(default)s)")
-    parser.add_argument("--duration", type=count, default=2, metavar="SEC", help="of a load (default: %(default)s)")
-    parser.add_argument("--level", type=count, default=16, metavar="N", help="connections (default: %(default)s)")
+    parser.add_argument("--rounds", type=count(), default=12, metavar="N", help="pairs (default: %(default)s)")
+    parser.add_argument("--duration", type=count(), default=2, metavar="SEC", help="of a load (default: %(default)s)")
+    parser.add_argument("--level", type=count(), default=16, metavar="N", help="connections (default: %(default)s)")
     parser.add_argument("--database", default="sqlite", help="as of `up` (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     args = parser.parse_args(arguments)

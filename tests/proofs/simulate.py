@@ -157,7 +157,7 @@ def race(rates: Rates, rounds: int) -> bool:
 def main(arguments: list[str] | None = None) -> int:
     """Simulate and print a table; 0 when every line keeps its bounds."""
     parser = argparse.ArgumentParser(prog="python -m tests.proofs.simulate", description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=count, default=500, metavar="N", help="of each line (default: %(default)s)")
+    parser.add_argument("--runs", type=count(), default=500, metavar="N", help="of each line (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="default: %(default)s")
     parser.add_argument("--world", choices=WORLDS, help="only this one")
     args = parser.parse_args(arguments)
