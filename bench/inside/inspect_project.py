@@ -98,8 +98,8 @@ def inspect(question, folder):
 
 
 def pages(question, found, settings, aliases):
-    """What a visitor gets at paths that are asked for and that were found; closely also at one that no project has, and at
-    some to which others redirect."""
+    """What a visitor gets at paths that are asked for and that were found; with `closely` also at one that no project
+    has, and at some to which others redirect."""
     unknown, redirects = ([UNKNOWN_PATH], MAX_REDIRECTS) if question["closely"] else ([], 0)
     paths, made = list(dict.fromkeys([*question["paths"], *found, *unknown])), []
     most = len(paths) + redirects
