@@ -17,6 +17,7 @@ from bench.measure.printer import Printer, say
 from bench.project import description, doctor, inspection
 from bench.project.description import Project
 from bench.project.findings import Finding
+from bench.project.health import UNKNOWN_PATH
 from bench.project.inspection import Facts
 from bench.project.under_test import open_project
 from bench.serve import database, deployment
@@ -79,6 +80,8 @@ def _print(project: Project, facts: Facts, advice: list[Finding]) -> None:
     say(f"{project.folder}: settings {project.settings}, Django {facts.django} on Python {facts.python}, {served}")
     say(f"database: {', '.join(engine.rpartition('.')[2] for engine in facts.databases.values()) or 'none'}")
     for page in facts.pages:
+        if page.path == UNKNOWN_PATH and page.status == 404:
+            continue
         why = f" ({page.error})" if page.error else ""
         rest = f"{plural(page.queries, 'database query', 'database queries')}, Vary: {page.vary or 'nothing'}"
         say(_filled(f"GET {page.path}: status {page.status}{why}, {rest}"))
