@@ -58,9 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.proofs.aa", description=__doc__.splitlines()[0])
     parser.add_argument("--stack", default="nginx-uwsgi", metavar="S", help="the stack (default: %(default)s)")
-    parser.add_argument("--comparisons", type=count, default=21, metavar="N", help="how many (default: %(default)s)")
-    parser.add_argument("--duration", type=count, default=2, metavar="SEC", help="of a trial (default: %(default)s)")
-    parser.add_argument("--level", type=count, default=16, metavar="N", help="connections (default: %(default)s)")
+    parser.add_argument("--comparisons", type=count(), default=21, metavar="N", help="how many (default: %(default)s)")
+    parser.add_argument("--duration", type=count(), default=2, metavar="SEC", help="of a trial (default: %(default)s)")
+    parser.add_argument("--level", type=count(), default=16, metavar="N", help="connections (default: %(default)s)")
     parser.add_argument("--margin", type=float, default=MARGIN, metavar="SHARE", help="default: %(default)s")
     parser.add_argument(
         "--to", type=Path, default=paths.RESULTS / "aa", metavar="DIR", help="of the run; one that is there is judged"

@@ -45,9 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stack", default="nginx-uwsgi", metavar="S")
     parser.add_argument("--layer", default=NO_LAYER, metavar="L")
     parser.add_argument("--workload", default="home", metavar="W", help="one of a single URL (default: %(default)s)")
-    parser.add_argument("--level", type=count, default=16, metavar="N")
-    parser.add_argument("--duration", type=count, default=5, metavar="SEC")
-    parser.add_argument("--rounds", type=count, default=5, metavar="R")
+    parser.add_argument("--level", type=count(), default=16, metavar="N")
+    parser.add_argument("--duration", type=count(), default=5, metavar="SEC")
+    parser.add_argument("--rounds", type=count(), default=5, metavar="R")
     parser.add_argument("--tool", action="append", choices=TOOLS, help="only this tool of the instrument (repeatable)")
     args = parser.parse_args(arguments)
     tools = {tool: TOOLS[tool] for tool in args.tool or TOOLS}

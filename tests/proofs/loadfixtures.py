@@ -245,8 +245,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.proofs.loadfixtures", description=__doc__.splitlines()[0], allow_abbrev=False
     )
-    parser.add_argument("--rows", type=count, default=ROWS_DEFAULT, help=f"rows of all tables ({ROWS_DEFAULT:,})")
-    parser.add_argument("--rounds", type=count, default=5, help="timed runs of each (5)")
+    parser.add_argument("--rows", type=count(), default=ROWS_DEFAULT, help=f"rows of all tables ({ROWS_DEFAULT:,})")
+    parser.add_argument("--rounds", type=count(), default=5, help="timed runs of each (5)")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="benchapp-loadfixtures-") as name, contests(Path(name)) as found:
         export(Rows(total=options.rows), Path(name))

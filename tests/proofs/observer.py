@@ -56,9 +56,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("stack", nargs="?", default="nginx-uwsgi", help="default: nginx-uwsgi")
     parser.add_argument("--layer", default=NO_LAYER, help="default: none")
     parser.add_argument("--path", default="/", help="what is asked for (default: /)")
-    parser.add_argument("--level", type=count, default=16, help="connections (default: 16)")
-    parser.add_argument("--rounds", type=count, default=15, help="pairs (default: 15)")
-    parser.add_argument("--duration", type=count, default=3, help="seconds of each load (default: 3)")
+    parser.add_argument("--level", type=count(), default=16, help="connections (default: 16)")
+    parser.add_argument("--rounds", type=count(), default=15, help="pairs (default: 15)")
+    parser.add_argument("--duration", type=count(), default=3, help="seconds of each load (default: 3)")
     parser.add_argument("--database", default="sqlite", help="as of `up` (default: sqlite)")
     return parser.parse_args(arguments)
 

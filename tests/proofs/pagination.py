@@ -58,13 +58,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.proofs.pagination", description=__doc__.splitlines()[0], allow_abbrev=False
     )
-    parser.add_argument("--rows", type=count, default=1_020_000, help="rows to load, of all tables (1,020,000)")
+    parser.add_argument("--rows", type=count(), default=1_020_000, help="rows to load, of all tables (1,020,000)")
     parser.add_argument(
         "--database",
         metavar="URL",
         help="the site's database to measure, filled with --rows if it is empty (a temporary SQLite file)",
     )
-    parser.add_argument("--rounds", type=count, default=200, help="readings of each page (200)")
+    parser.add_argument("--rounds", type=count(), default=200, help="readings of each page (200)")
     parser.add_argument(
         "--seconds", type=float, default=10, help="no more readings of a page that took this long so far (10)"
     )

@@ -76,7 +76,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("stacks", nargs="*", metavar="STACK", help="stacks to measure (default: all that can run here)")
-    parser.add_argument("--rounds", type=count, default=5, help="how often (default: 5)")
+    parser.add_argument("--rounds", type=count(), default=5, help="how often (default: 5)")
     parser.add_argument("--database", default="sqlite", help="as of `up` (default: sqlite)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="as of `up`")
     return parser.parse_args(arguments)
