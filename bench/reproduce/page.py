@@ -25,9 +25,9 @@ def summary(found: Sequence[Conclusion]) -> str:
     return f"{plural(len(published), 'published conclusion')}: {', '.join(counts)}."
 
 
-def lines(found: Sequence[Conclusion]) -> list[tuple[str, ...]]:
-    """A row of verdict, claim and what was measured for each conclusion, for the terminal."""
-    return [(it.verdict, it.claim.claim, f"{here(it)} {it.says}".strip()) for it in found]
+def lines(found: Sequence[Conclusion]) -> list[tuple[str, str]]:
+    """A row of verdict, and claim with what was measured, for each conclusion, for the terminal."""
+    return [(it.verdict, f"{it.claim.claim} Here: {f'{here(it)} {it.says}'.strip()}") for it in found]
 
 
 def here(it: Conclusion) -> str:
