@@ -6,6 +6,7 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import msgspec
@@ -17,9 +18,10 @@ from bench.records import schema
 from bench.records.folder import Folder, read_run
 from bench.records.hosts import HostCosts
 from bench.records.records import FORMAT, Dropped
-from bench.report import page, write
+from bench.report import facts, page, write
 from bench.report.document import Board, CaseRow, Document
 from bench.stats import histogram
+from tests.bench.records import run_data
 from tests.bench.records.run_data import failed
 from tests.bench.report import report_folder
 from tests.bench.report.faults import fault_folder
@@ -119,6 +121,11 @@ def test_what_the_rounds_do_not_tell_is_open(tmp_path):
     board = raced(tmp_path, {("uwsgi", "none"): EVEN, ("gunicorn", "none"): unsteady})
     assert board.verdict == "open" and {each.verdict for each in board.cases if each.ratio} == {"open"}
     assert "--rounds 10" in board.answer[1]
+
+
+def test_more_rounds_of_a_reproduction_are_those_of_the_publication():
+    info = replace(run_data.INFO, command=("python", "-m", "bench", "reproduce", "caching", "--quick"))
+    assert facts.more_rounds(SimpleNamespace(info=info)) == "python -m bench reproduce caching"
 
 
 def test_one_round_decides_nothing_and_bounds_nothing(tmp_path):
