@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from bench.project.description import FILE, Project
 from bench.project.findings import DOCS, Finding, hurts
-from bench.project.health import CORRECT, LET_IN, LOGS_IN, REFUSED, log_in, way_in
+from bench.project.health import CORRECT, LET_IN, REFUSED, log_in, login, way_in
 from bench.project.inspection import Facts, Page
 from bench.project.under_test import PLAIN
 from bench.words import plural
@@ -53,10 +53,10 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
     fitting = (url for url in urls if not OF_A_TOOL.search(url))
     unnamed = "" if HEALTH.search(project.description.health) else next(fitting, "")
     if health and health.status != 200:
-        led_to = _end(facts, health.path)[0]
-        path = unnamed or (led_to if health.location and PLAIN.fullmatch(led_to) else "/...")
+        led_to = _end(facts, health.location or "")
+        path = unnamed or (led_to if led_to and PLAIN.fullmatch(led_to) else "/...")
         remedy = f'name a path that answers 200: health = "{path}" in [tool.benchapp] of {FILE}'
-        if url := _login(facts, health.path):
+        if (url := login(led_to)) and url != health.path:
             remedy = f'{log_in(url)}; health = "{unnamed or url}", which needs none'
         elif health.status in REFUSED and (health.status != 404 or health.path in facts.urls):
             remedy = f"{LET_IN}, or {remedy}"
@@ -81,18 +81,12 @@ def _health(project: Project, facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _login(facts: Facts, path: str) -> str:
-    """The path of the login form that a page sends its visitors to; empty where it needs no login."""
-    end, query = _end(facts, path)
-    return end if end != path and (query or LOGS_IN.search(end)) else ""
-
-
-def _end(facts: Facts, path: str) -> tuple[str, str]:
-    """Where a page redirects to at last: the path, and its query."""
-    leads, query = {page.path: page.location or "" for page in facts.pages}, ""
-    while location := leads.pop(path, ""):
-        path, _, query = location.partition("?")
-    return path, query
+def _end(facts: Facts, location: str) -> str:
+    """Where a redirect leads at last, through the pages that were looked at."""
+    leads = {page.path: page.location for page in facts.pages}
+    while further := leads.pop(location.partition("?")[0], None):
+        location = further
+    return location
 
 
 def _shown(project: Project, facts: Facts) -> Iterator[Finding]:
