@@ -5,7 +5,7 @@ number of rows of each block of 256 ids (`id >> 8`) and of each 64 of these bloc
 blocks, then the small ones within one of them, leads to the block that a page begins in; an OFFSET of at most 255 does
 the rest. The sum of the large blocks is the length of the list. Ids may have gaps of any size.
 
-Triggers count what INSERT and DELETE do, and an UPDATE that gives a row another parent, whoever writes: the ORM one by
+Triggers count what INSERT and DELETE do, and an UPDATE that gives a row another parent, by any writer: the ORM one by
 one or in bulk, cascades, raw SQL, COPY. A writer holds the counts of its blocks and parents until its transaction
 ends, so writers of one list take turns; of two statements that move rows between many parents one can deadlock.
 

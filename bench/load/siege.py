@@ -1,6 +1,6 @@
 """siege: many URLs, each request on a new connection, times in hundredths of a second.
 
-Failures of all kinds are one number in its report, so which they were is not known; bytes are told in hundredths of a
+Failures of all kinds are one number in its report, so which they were is not known; its bytes are in hundredths of a
 megabyte, too few to compare.
 """
 

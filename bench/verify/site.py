@@ -305,8 +305,8 @@ def prepare(site: Site) -> Site:
         )
     inside = json.loads(said["body"]) if said.get("content_type", "").startswith("application/json") else {}
     interpreter = {name: inside[name] for name in INTERPRETER if name in inside}
-    told = {name: inside[name] for name in ("session_cookie", "token_cookie", "has_sessions") if name in inside}
-    site = replace(site, interpreter=interpreter, **told)
+    reported = {name: inside[name] for name in ("session_cookie", "token_cookie", "has_sessions") if name in inside}
+    site = replace(site, interpreter=interpreter, **reported)
     return site if "list" in site.urls else _with_main_pages(site)
 
 
