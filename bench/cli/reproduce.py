@@ -163,6 +163,8 @@ def request_of(part: Part, project: UnderTest, **more: Any) -> Request:
         changes=tuple(part.set),
         rounds=part.rounds,
         duration_s=part.duration_s or None,
+        # No publication has latency at a fixed rate.
+        latency=False,
         command=asked.command_line(),
         **more,
     )

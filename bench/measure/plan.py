@@ -47,6 +47,7 @@ class Request:
     until     decided: cases that cannot be the best any more are dropped; rounds are those at most
     budget_s  seconds within which a run until decided makes rounds
     tunes     the stack whose settings are sought
+    latency   whether each case of a closed loop gets trials at one rate for all after the rounds
     command   the command line, without passwords
     """
 
@@ -71,6 +72,7 @@ class Request:
     until: Literal["decided"] | None = None
     budget_s: int | None = None
     tunes: str = ""
+    latency: bool = True
     command: tuple[str, ...] = ()
 
 
@@ -176,7 +178,7 @@ def make_plan(request: Request) -> Plan:
         until=request.until,
         budget_s=None if request.budget_s is None else float(request.budget_s),
         # A load tool that is named is for a comparison with what it printed elsewhere.
-        latency=mode == "closed" and not request.tool,
+        latency=request.latency and mode == "closed" and not request.tool,
         tunes=request.tunes,
     )
 

@@ -7,6 +7,7 @@ import pytest
 from bench.catalog import catalog
 from bench.cli import reproduce
 from bench.faults import kinds
+from bench.measure.plan import make_plan
 from bench.project import workload
 from bench.records.trials import Trial
 from bench.reproduce import stability
@@ -30,6 +31,7 @@ def test_every_part_is_of_what_exists_and_quick_is_shorter(benchmark, part):
         assert kinds.named(tuple(whole.faults))
         return
     request = reproduce.request_of(whole, kit())
+    assert not make_plan(request).latency, "trials after the rounds that no conclusion reads"
     for layer in request.layers:
         assert catalog.read().joined_layers(layer)
     for name in request.workloads:
