@@ -145,10 +145,10 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
 
 
 def _is_complete(at: Path) -> bool:
-    """Whether a run or faults have ended, and no trial is void: it would be made again."""
+    """Whether a run or faults have ended, and no trial or fault is void: it would be made again."""
     run = read_run(at)
-    last = {trial.trial_id: trial.status for trial in (*run.trials, *run.latency)}
-    return run.info.finished_at is not None and "voided" not in last.values()
+    last = (*run.latest.values(), *run.latest_outcomes.values())
+    return run.info.finished_at is not None and all(made.status != "voided" for made in last)
 
 
 def request_of(part: Part, project: UnderTest, **more: Any) -> Request:

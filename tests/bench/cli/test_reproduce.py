@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bench.catalog import fit
@@ -131,6 +132,17 @@ def test_void_trials_of_a_complete_one_are_made_again(tmp_path, monkeypatch):
     assert [json.loads(line)["trial_id"] for line in made.read_text().splitlines()[1 + len(others) :]] == [
         first["trial_id"]
     ]
+
+
+@pytest.mark.servers
+def test_void_faults_of_a_complete_one_are_made_again(tmp_path, monkeypatch):
+    fake, again = FakeFaults(monkeypatch, 0, 0), tmp_path / "again"
+    reproduce.main(asked(tmp_path), FakeInstrument())
+    void = outcome("one", "configuration", 2, status="voided", reason="interference: other processes took 40%")
+    with (again / "restart" / "faults.jsonl").open("ab") as file:
+        file.write(msgspec.json.encode(void) + b"\n")
+    assert reproduce.main(arguments("--resume", str(again)), FakeInstrument()) == 0
+    assert fake.asked[1:] == [again / "restart"]
 
 
 @pytest.mark.servers
