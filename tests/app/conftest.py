@@ -16,12 +16,10 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core.management import execute_from_command_line
 from django.test import Client, override_settings
 
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.models import Author, Comment, Post
-from tests.conftest import default_database
 
 PASSWORD = "a quiet evening 7"
 BEGIN = datetime(2024, 1, 31, 12, tzinfo=UTC)
@@ -125,23 +123,6 @@ def stale_after(
         return functools.reduce(operator.or_, invalidated, StalePages())
 
     return after
-
-
-@pytest.fixture
-def run(django_db_blocker: Any, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Runs loadfixtures on the database of a URL in this process: exit code, standard output, standard error."""
-
-    def loadfixtures(url: str, *arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = 0
-        with django_db_blocker.unblock(), default_database(url):
-            try:
-                execute_from_command_line(["manage.py", "loadfixtures", *arguments])
-            except SystemExit as stop:
-                code = stop.code
-        return (code, *capsys.readouterr())
-
-    return loadfixtures
 
 
 @pytest.fixture

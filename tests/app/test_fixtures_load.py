@@ -68,14 +68,6 @@ def test_force_replaces_all_rows_and_leaves_accounts_alone(site_database):
     assert get_user_model().objects.get() == user
 
 
-def test_the_command_as_a_user_runs_it(site_database):
-    result = manage_on(site_database, "loadfixtures", "--rows", 1000)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.splitlines()[:3] == ["loading authors", "loading posts", "loading comments"]
-    quiet = manage_on(site_database, "loadfixtures", "--rows", 1000, "--force", "--verbosity", 0)
-    assert (quiet.returncode, quiet.stdout) == (0, "")
-
-
 def test_the_caching_layers_get_one_invalidation(site_database, invalidated):
     load_rows(1000)
     assert [stale.covers("/posts/5/") for stale in invalidated] == [True]

@@ -9,7 +9,7 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import transaction
 
-from benchapp.caching.invalidation import StalePages, invalidate, pages_invalidated
+from benchapp.caching.invalidation import StalePages, invalidate
 from benchapp.caching.invalidation import all_pages as every_page
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows
@@ -81,12 +81,6 @@ def test_moved_rows_touch_the_old_parent_too(rows: Rows, stale_after: Callable):
         assert stale.covers(f"/posts/{post.pk}/")
 
 
-def test_deleting_many_rows_at_once_invalidates_the_pages_of_each(rows: Rows, stale_after: Callable):
-    doomed = list(Post.objects.order_by("-id").values_list("id", flat=True)[:3])
-    stale = stale_after(lambda: Post.objects.filter(pk__in=doomed).delete())
-    assert all(stale.covers(f"/posts/{pk}/") for pk in doomed)
-
-
 @pytest.mark.django_db(transaction=True)
 def test_a_cascading_delete_sends_one_invalidation(invalidated: list[StalePages]):
     # As where settings of tests have other applications: they all get ready again.
@@ -96,33 +90,12 @@ def test_a_cascading_delete_sends_one_invalidation(invalidated: list[StalePages]
         posts = [Post.objects.create(author=author, title="T", body="B") for _ in range(2)]
         for post in posts:
             Comment.objects.create(post=post, name="N", body="B", rating=5)
-    pages = ("/", "/comments/page/2/", f"/posts/{posts[0].pk}/")
-    for doomed in (posts[0], Author.objects.filter(pk=author.pk)):
+    for doomed, pk in ((posts[0], posts[0].pk), (Author.objects.filter(pk=author.pk), posts[1].pk)):
         invalidated.clear()
         doomed.delete()
         assert len(invalidated) == 1
-        assert all(map(invalidated[0].covers, pages))
+        assert all(map(invalidated[0].covers, ("/", "/comments/page/2/", f"/posts/{pk}/")))
     assert not Post.objects.exists()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_invalidations_follow_a_commit_and_never_a_rollback(invalidated: list[StalePages]):
-    with transaction.atomic():
-        author = Author.objects.create(name="A", city="B")
-        assert invalidated == []
-    assert invalidated and invalidated[0].covers("/authors/")
-    invalidated.clear()
-    with pytest.raises(RuntimeError), transaction.atomic():
-        author.save()
-        raise RuntimeError
-    assert invalidated == []
-    with transaction.atomic():
-        with pytest.raises(RuntimeError), transaction.atomic():
-            author.save()
-            raise RuntimeError
-        Author.objects.create(name="C", city="D")
-    assert len(invalidated) == 1
-    assert not invalidated[0].covers("/posts/")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -142,26 +115,11 @@ def test_the_pages_of_a_transaction_are_invalidated_together(invalidated: list[S
         write("/a/")
         with transaction.atomic():
             write("/b/", "/c/")
+        assert invalidated == []
     assert [stale.paths for stale in invalidated] == [{"/", "/afterwards/"}, {"/", "/a/", "/b/", "/c/"}]
     assert invalidated[1].prefixes == {"/a/page/", "/b/page/", "/c/page/"}
     write("/d/")
     assert [stale.paths for stale in invalidated[2:]] == [{"/", "/d/"}]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_failing_layer_affects_neither_the_write_nor_the_other_layers(invalidated: list[StalePages], caplog):
-    def fail(**kwargs: object) -> None:
-        raise OSError("disk full")
-
-    pages_invalidated.connect(fail)
-    try:
-        with transaction.atomic():
-            Author.objects.create(name="A", city="B")
-    finally:
-        pages_invalidated.disconnect(fail)
-    assert len(invalidated) == 1
-    assert Author.objects.count() == 1
-    assert "disk full" in caplog.text
 
 
 def test_bulk_writes_invalidate_by_themselves(db: None, stale_after: Callable):

@@ -80,9 +80,7 @@ PRODUCTION = {
     "layer",
     [
         {},
-        {"CACHING_FRAGMENTS": "1"},
-        {"CACHING_SITE_MIDDLEWARE": "1"},
-        {"CACHING_STATICGENERATOR_ROOT": "var/pages", "BENCHAPP_WHITENOISE": "0"},
+        {"CACHING_FRAGMENTS": "1", "CACHING_SITE_MIDDLEWARE": "1", "CACHING_STATICGENERATOR_ROOT": "var/pages"},
     ],
 )
 def test_production_values_pass_the_deployment_check(layer: dict[str, str]):

@@ -56,12 +56,6 @@ def test_headers_that_forbid_storing(headers: dict[str, str], forbidden: bool, s
     assert may_store(RequestFactory().get("/"), response) is not forbidden
 
 
-def test_a_cookie_of_the_response_forbids_storing():
-    response = HttpResponse("a page")
-    response.set_cookie("a", "b")
-    assert not may_store(RequestFactory().get("/"), response)
-
-
 def test_a_second_line_of_vary_counts():
     class TwoLines(HttpResponse):
         def items(self):

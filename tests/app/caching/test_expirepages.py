@@ -13,7 +13,6 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from benchapp.caching.management.commands import expirepages
 from benchapp.caching.stores.files import GENERATION, LOCKS, FileStore
 from tests.app.caching.stored import files, put
 from tests.app.conftest import Rows
@@ -60,25 +59,6 @@ def test_expirepages_removes_old_pages_until_sigterm(root: Path, pages: FileStor
         process.terminate()
         assert process.wait(timeout=60) == 0
         assert process.stderr.read() == b""
-
-
-@pytest.mark.parametrize(("seconds", "interval"), [(60, 6), (86_400, 30)])
-def test_expirepages_sweeps_often_even_with_a_long_time_to_live(
-    pages: FileStore, monkeypatch: pytest.MonkeyPatch, seconds: int, interval: int
-):
-    waited: list[float] = []
-
-    class Stop:
-        """Set after the first wait."""
-
-        def wait(self, seconds: float) -> bool:
-            waited.append(seconds)
-            return True
-
-    monkeypatch.setattr(expirepages.threading, "Event", Stop)
-    monkeypatch.setattr(expirepages.signal, "signal", lambda *_: None)
-    expirepages.expire_until_stopped(pages, seconds, None)
-    assert waited == [interval]
 
 
 def test_the_oldest_pages_above_the_limit_are_removed(pages: FileStore, root: Path):

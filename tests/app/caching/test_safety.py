@@ -250,16 +250,6 @@ def test_a_cached_page_has_the_lifetime_headers_of_its_view(laid: Callable, name
         assert {name: answer[name] for name in ("Cache-Control", "Expires") if name in answer} == said
 
 
-def test_a_visitor_with_a_cookie_that_pages_read_gets_the_own_page(layer: Laid):
-    def view(request: HttpRequest) -> HttpResponse:
-        return HttpResponse(f"<p>{request.COOKIES.get('theme', 'light')}", HTML)
-
-    laid, dark = layer.over(view), RequestFactory(headers={"cookie": "_ga=1; theme=dark"})
-    for _ in range(2):
-        assert laid(RequestFactory().get("/posts/5/")).content == b"<p>light"
-        assert laid(dark.get("/posts/5/")).content == b"<p>dark"
-
-
 @pytest.mark.parametrize("host", ["testserver", "testserver:80", "testserver:443", "testserver:8123"])
 def test_a_made_up_port_is_not_stored_in_addresses(layer: Laid, settings, host: str):
     def view(request: HttpRequest) -> HttpResponse:
@@ -271,6 +261,14 @@ def test_a_made_up_port_is_not_stored_in_addresses(layer: Laid, settings, host: 
     # mod_wsgi takes the server's port from Host, too.
     laid(RequestFactory().get("/posts/6/", headers={"host": "testserver:1"}, SERVER_PORT="1"))
     assert b":1/" not in laid(RequestFactory().get("/posts/6/")).content
+
+
+def test_a_cached_page_does_not_answer_a_foreign_host(inside: Laid, settings):
+    settings.ALLOWED_HOSTS = ["ours.test"]
+    laid = inside.over(rendering())
+    hosts = ("ours.test", "foreign.test", "ours.test")
+    first, foreign, again = (laid(RequestFactory().get("/a/", headers={"host": host})).content for host in hosts)
+    assert first == again != foreign
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -16,47 +15,6 @@ from benchapp.caching.invalidation import StalePages
 from benchapp.caching.stores.files import GENERATION, FileStore
 from tests.app.caching.stored import files, put
 from tests.waiting import until
-
-
-def test_readers_never_see_part_of_a_page(pages: FileStore, root: Path):
-    """Eight readers, two writers and a purger on one page for a while."""
-    file = pages.file_of("/posts/")
-    bodies = {letter.encode() * 200_000 for letter in "abcd"}
-    stop, seen, wrong = threading.Event(), set(), []
-
-    def read() -> None:
-        while not stop.is_set():
-            try:
-                body = file.read_bytes()
-            except FileNotFoundError:
-                continue
-            seen.add(body[:1])
-            if body not in bodies:
-                wrong.append(len(body))
-
-    def write() -> None:
-        while not stop.is_set():
-            for body in bodies:
-                pages.write("/posts/", body, pages.generation())
-
-    def purge() -> None:
-        while not stop.is_set():
-            pages.purge(StalePages(prefixes=frozenset({"/posts/"})))
-            stop.wait(0.01)
-
-    threads = [threading.Thread(target=target) for target in [read] * 8 + [write] * 2 + [purge]]
-    for thread in threads:
-        thread.start()
-    try:
-        until(lambda: len(seen) == 4, "every page was read")
-        stop.wait(0.5)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert wrong == []
-    assert [name for name in files(root) if name != "posts/index.html"] == []
-
 
 WRITER = """
 import sys
