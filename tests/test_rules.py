@@ -136,95 +136,37 @@ def test_only_the_packages_and_five_modules_lie_in_bench():
     assert found <= {*ORDER, *ALONE, "inside", "__init__", "__main__"}
 
 
-# Methods that change a list, a dict or a set.
-CHANGING = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft"}
-CHANGING |= {"remove", "reverse", "setdefault", "sort", "update"}
-CHANGING |= {f"{name}_update" for name in ("difference", "intersection", "symmetric_difference")}
 # What a process has of its own and gives back when it ends: warm processes, and reserved ports.
-KEPT = {("bench/project/run_command.py", "_warm"), ("bench/machine/ports.py", "_reserved")}
+STATE = {("bench/project/run_command.py", "_warm"), ("bench/machine/ports.py", "_reserved")}
+CONTAINERS = {"Counter", "defaultdict", "deque", "dict", "list", "set"}
 
 
-def kept_by_modules(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """The names that a module binds or has of others of the instrument; and which of these are modules."""
-    names = {node.id for part in tree.body for node in ast.walk(part) if in_module(part) and is_bound(node)}
-    modules = set()
+def state_of(tree: ast.Module) -> Iterator[str]:
+    """The names that a module binds to nothing yet, to be filled, and those that its functions declare global."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "bench":
-            folder = paths.PROJECT.joinpath(*node.module.split("."))
-            for alias in node.names:
-                is_module = (folder / f"{alias.name}.py").is_file() or (folder / alias.name).is_dir()
-                (modules if is_module else names).add(alias.asname or alias.name)
-    return names | modules, modules
-
-
-def in_module(node: ast.AST) -> bool:
-    return not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-
-
-def is_bound(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-
-
-def changed_in(function: ast.AST, kept: set[str], modules: set[str]) -> Iterator[str]:
-    """The names among `kept` whose contents a function changes, and those that it declares global."""
-    nodes = list(ast.walk(function))
-    own = {node.id for node in nodes if is_bound(node)} | {node.arg for node in nodes if isinstance(node, ast.arg)}
-    for node in nodes:
         if isinstance(node, ast.Global):
             yield from node.names
-        elif (found := changed_part(node, modules)) is not None:
-            yield from {name_of(found)} & (kept - own)
+    for node in tree.body:
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and is_empty_container(node.value):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            # A Mapping cannot be filled.
+            if not ast.unparse(getattr(node, "annotation", target)).startswith("Mapping["):
+                yield ast.unparse(target)
 
 
-def changed_part(node: ast.AST, modules: set[str]) -> ast.AST | None:
-    """What a node of a function changes the contents of: a list, a dict or a set as it seems, or a module."""
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        return node.value
-    if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
-        return node.value if isinstance(node.value, ast.Name) and node.value.id in modules else None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
-        of_module = isinstance(node.func.value, ast.Name) and node.func.value.id in modules
-        return None if of_module else node.func.value
-    return None
+def is_empty_container(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in CONTAINERS and not value.args
+    return value is not None and ast.unparse(value) in ("[]", "{}")
 
 
-def name_of(node: ast.AST) -> str:
-    """The name that an expression such as `name`, `name.part` or `name[key]` begins with."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def changed_by(text: str) -> set[str]:
-    """What functions of a module change that modules keep."""
-    tree = ast.parse(text)
-    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    return {name for function in functions for name in changed_in(function, *kept_by_modules(tree))}
-
-
-def test_no_function_of_the_instrument_changes_what_a_module_keeps():
+def test_no_module_of_the_instrument_has_state():
     found = {
         (str(path.relative_to(paths.PROJECT)), name)
         for path in BENCH_FILES
-        for name in changed_by(path.read_text("utf-8"))
+        for name in state_of(ast.parse(path.read_text("utf-8")))
     }
-    assert found == KEPT
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("global kept", "kept[1] = 2", "del kept[1]", "kept[1] += 2", "kept[1][2] = 3", "kept.append(1)"),
-        *("kept.update(a=1)", "kept[1].add(2)", "paths.kept.clear()", "paths.kept[1] = 2", "paths.kept = {}"),
-    ],
-)
-def test_a_change_of_what_a_module_keeps_is_found(line):
-    head = "from bench import paths\nkept = {}\n"
-    assert changed_by(f"{head}def change():\n    {line}\n") in ({"kept"}, {"paths"})
-    # At the import, of another thing of the same name, and without a change.
-    assert changed_by(f"{head}kept[1] = 2\nkept.update(a=1)\n") == set()
-    assert changed_by(f"{head}def change(paths):\n    kept = paths\n    kept[1] = 2\n    paths.kept = 1\n") == set()
-    assert changed_by(f"{head}def read():\n    return kept[1], paths.kept.get(2), paths.add(3)\n") == set()
+    assert found == STATE
 
 
 # Lines at most. A longer one has more than one idea.

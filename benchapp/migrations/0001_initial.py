@@ -1,26 +1,24 @@
-"""Authors, posts and comments."""
+"""Authors, posts, comments and failed logins."""
 
 from __future__ import annotations
 
 import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
+from django.conf import settings
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = []
+    dependencies = [migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
 
     operations = [
         migrations.CreateModel(
             name="Author",
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("name", models.CharField(max_length=80)),
                 ("city", models.CharField(max_length=60)),
                 ("bio", models.TextField(blank=True)),
@@ -43,10 +41,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Post",
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 (
                     "author",
                     models.ForeignKey(
@@ -83,10 +78,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Comment",
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 (
                     "post",
                     models.ForeignKey(
@@ -94,6 +86,17 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="comments",
                         to="benchapp.post",
+                    ),
+                ),
+                (
+                    "author",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="comments",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
                 ("name", models.CharField(max_length=80)),
@@ -111,12 +114,31 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-id"],
-                "indexes": [models.Index(fields=["post", "id"], name="comment_post")],
+                "indexes": [
+                    models.Index(fields=["post", "id"], name="comment_post"),
+                    models.Index(
+                        condition=models.Q(("author__isnull", False)), fields=["author"], name="comment_author"
+                    ),
+                ],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(("rating__gte", 1), ("rating__lte", 5)),
                         name="comment_rating_1_to_5",
                     ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="FailedLogin",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("limit", models.CharField(max_length=64)),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["limit", "at"], name="failed_login_limit"),
+                    models.Index(fields=["at"], name="failed_login_at"),
                 ],
             },
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable
 
@@ -184,6 +185,18 @@ def test_error_pages_need_no_database(url: str, status: int):
     assert response["X-Render-Id"]
     assert b"/static/site.css" in response.content
     assert b"on purpose" not in response.content
+
+
+def test_a_foreign_host_is_a_400_and_costs_one_short_line_of_log(db: None, client: Client, caplog):
+    logger = logging.getLogger("django")
+    logger.addHandler(caplog.handler)
+    try:
+        assert client.get("/", headers={"host": "a" * 4000}).status_code == 400
+    finally:
+        logger.removeHandler(caplog.handler)
+    record = next(item for item in caplog.records if item.name == "django.security.DisallowedHost")
+    assert len(record.getMessage()) == 200
+    assert record.exc_info is None
 
 
 def test_health_check_asks_no_database(client: Client):

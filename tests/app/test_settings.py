@@ -112,25 +112,6 @@ def test_a_debug_site_starts_with_its_toolbar(settings_from: FromEnvironment):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_layers_are_outside_of_sessions_and_cookies(settings_from: FromEnvironment):
-    names = [
-        ".".join(name.split(".")[-2:])
-        for name in settings_from(
-            CACHING_SITE_MIDDLEWARE="1", CACHING_STATICGENERATOR_ROOT="var/pages", BENCHAPP_BEHIND_PROXY="1"
-        )["MIDDLEWARE"]
-    ]
-    assert names[-2:] == ["reads.watch_headers", "rendering.render_id"]
-    outside_in = [
-        "client_address.real_address",
-        "security.SecurityMiddleware",
-        "files.middleware",
-        "django_cache.middleware",
-        "reads.MarkPrivate",
-        "middleware.SessionMiddleware",
-    ]
-    assert [name for name in names if name in outside_in] == outside_in
-
-
 def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
     found = settings_from(BENCHAPP_CACHE_SECONDS="7", CACHING_FRAGMENTS="1")
     assert found["CACHE_MIDDLEWARE_SECONDS"] == 7

@@ -1,13 +1,15 @@
-"""Which responses a shared cache may store."""
+"""Which requests a shared cache may answer, and which responses it may store."""
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
-from django.http import HttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 from django.utils.http import http_date
 
-from benchapp.caching.cacheability import has_only_common_headers, may_store
+from benchapp.caching.cacheability import has_only_common_headers, may_answer, may_store, may_store_for
 
 LATER = http_date(4_000_000_000)
 
@@ -46,6 +48,7 @@ LATER = http_date(4_000_000_000)
         *(({"Vary": said}, said not in ("Cookie", "cookie")) for said in ("Cookie", "cookie", "*", "Cookie , *")),
         *(({"Content-Type": said}, False) for said in ("text/html;charset=UTF-8", "Text/HTML; charset=utf-8")),
         *(({"Content-Type": f"text/{said}"}, True) for said in ("plain; charset=utf-8", "html; charset=latin-1")),
+        *(({f"Content-Security-Policy{kind}": "script-src 'Nonce-abc'"}, True) for kind in ("", "-Report-Only")),
         ({"Content-Encoding": "gzip"}, True),
         ({"Set-Cookie": "a=b"}, True),
     ],
@@ -56,14 +59,67 @@ def test_headers_that_forbid_storing(headers: dict[str, str], forbidden: bool, s
     assert may_store(RequestFactory().get("/"), response) is not forbidden
 
 
-def test_a_second_line_of_vary_counts():
-    class TwoLines(HttpResponse):
-        def items(self):
-            return [*super().items(), ("vary", "*")]
+class TwoLinesOfVary(HttpResponse):
+    def items(self):
+        return [*super().items(), ("Vary", "Cookie"), ("vary", "*")]
 
-    request, headers = RequestFactory().get("/"), {"Vary": "Cookie"}
-    assert may_store(request, HttpResponse("a page", headers=headers))
-    assert not may_store(request, TwoLines("a page", headers=headers))
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        *(HttpResponse("x", status=status) for status in (201, 204, 206, 302, 304, 404, 500)),
+        StreamingHttpResponse([b"a page"]),
+        TwoLinesOfVary("a page"),
+    ],
+)
+def test_other_answers_are_not_stored(response: HttpResponse):
+    assert not may_store(RequestFactory().get("/"), response)
+
+
+PACKED = gzip.compress(b"<p>page")
+
+
+@pytest.mark.parametrize(
+    ("body", "coding"),
+    [
+        (b"<script async nonce='abc'></script>", ""),
+        (b"<meta http-equiv='Content-Security-Policy' content=\"script-src 'nonce-abc'\">", ""),
+        (b"<meta http-equiv='Content-Security-Policy' content='script-src &#x27;nonce-abc&#x27;'>", ""),
+        (b"<meta name='csp-nonce' content='abc'>", ""),
+        (gzip.compress(b"<script nonce=abc>"), "gzip"),
+        # Middleware that minifies pages may change the bytes of one that its view has compressed.
+        *((body, "gzip") for body in (b"<p>page", PACKED[:-4], PACKED[:12] + b"\xff" + PACKED[13:])),
+    ],
+)
+def test_a_nonce_in_the_page_or_one_that_cannot_be_read_forbids_storing(body: bytes, coding: str):
+    response = HttpResponse(body, headers={"Content-Encoding": coding} if coding else {})
+    assert not may_store(RequestFactory().get("/"), response, coding)
+    response.content = gzip.compress(b"<p>page") if coding else b"<p>page"
+    assert may_store(RequestFactory().get("/"), response, coding)
+
+
+@pytest.mark.parametrize(
+    ("request_", "answered", "stored"),
+    [
+        ({}, True, True),
+        *(({name: "x"}, False, False) for name in ("HX-Request", "X-Requested-With", "Origin", "Authorization")),
+        *(({name: "x"}, True, False) for name in ("HX-Target", "HX-Current-URL")),
+        *(({"cookie": said}, True, True) for said in ("_ga=1.2.3", "csrftoken=a", "a=b; _pk=c; x")),
+        ({"cookie": "a=b; sessionid=x"}, False, False),
+        ({"host": "foreign.test"}, False, False),
+        # A made-up port would stand in the addresses of the page.
+        *(({"host": f"testserver:{port}"}, True, stored) for port, stored in ((80, True), (8123, True), (1, False))),
+        ({"content-length": "1"}, True, False),
+        ({"transfer-encoding": "chunked"}, True, False),
+    ],
+)
+def test_requests_that_a_cached_page_answers_and_whose_page_is_stored(
+    settings, request_: dict[str, str], answered: bool, stored: bool
+):
+    settings.CACHING_PORT = "8123"
+    request = RequestFactory().get("/", headers=request_)
+    assert (may_answer(request), may_store_for(request)) == (answered, stored)
+    assert not may_answer(RequestFactory().get("/?a=1"))
 
 
 def test_a_page_has_every_header_of_all_pages_and_no_other_where_a_body_alone_is_stored(settings):
