@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from django.core.management import call_command
-from django.core.management.color import no_style
-from django.db import connection
+from django.db import connection, transaction
 
 from benchapp import page_index
 from benchapp.models import Author, Comment, Post
@@ -36,12 +35,6 @@ def sql(statement: str, *values: object) -> None:
         cursor.execute(statement, values)
 
 
-def set_sequences() -> None:
-    """After rows with ids of their own, go on from the highest."""
-    for statement in connection.ops.sequence_reset_sql(no_style(), [Author, Post, Comment]):
-        sql(statement)
-
-
 def assert_right() -> None:
     """The index agrees with the rows, and the pages with Django's paginator."""
     assert page_index.differences(connection) == []
@@ -59,6 +52,25 @@ def test_a_count_is_read_and_never_written(site_database):
     Author.objects.update(post_count=50, city="Lund")
     assert list(Author.objects.values_list("name", "city", "post_count")) == [("Anna", "Lund", 1)]
     assert Post.objects.get().comment_count == 3
+    assert_right()
+
+
+def test_rows_that_are_moved_or_rolled_back_are_counted(site_database):
+    ann, bob = author(), author("Bob")
+    one, other = post(ann), post(ann)
+    Comment.objects.bulk_create(comments(one, 700))
+    Post.objects.filter(pk=one.pk).update(author=bob)
+    rows = list(Comment.objects.all()[:300])
+    for row in rows:
+        row.post = other
+    Comment.objects.bulk_update(rows, ["post"])
+    assert_right()
+    with transaction.atomic():
+        Comment.objects.bulk_create(comments(other, 300))
+        one.delete()
+        transaction.set_rollback(True)
+    assert_right()
+    ann.delete()
     assert_right()
 
 

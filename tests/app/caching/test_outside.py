@@ -13,7 +13,6 @@ from types import SimpleNamespace
 import pytest
 from django.test import Client
 
-from benchapp import views
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.outside import http, marks
 from tests.app.caching.layers import OUTSIDE, Laid
@@ -60,26 +59,6 @@ def test_paths_are_purged_and_prefixes_banned_whatever_their_names(purged: tuple
 def test_a_cache_that_is_down_is_logged(caplog: pytest.LogCaptureFixture):
     http.send("http://127.0.0.1:9/", STALE)
     assert "http://127.0.0.1:9/: " in caplog.text
-
-
-@pytest.mark.parametrize("name", OUTSIDE)
-def test_a_rendering_across_a_purge_has_no_mark(
-    rows: Rows,
-    laid: Layers,
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-):
-    with laid(name):
-        assert Client().get("/")[marks.MARK] == "1"
-        render = views.Home
-
-        def written_meanwhile() -> views.Home:
-            marks.renew_generation(name)
-            return render()
-
-        monkeypatch.setattr(views, "Home", written_meanwhile)
-        assert marks.MARK not in Client().get("/")
 
 
 @pytest.mark.parametrize("left", [{"f_bavail": 0}, {"f_favail": 0}])
