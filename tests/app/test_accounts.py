@@ -50,6 +50,11 @@ def test_round_trip_with_csrf_checks(strict: Client, rows: Rows):
     assert b"Log in</a>" in strict.get("/").content
 
 
+@pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example/", "javascript:alert(1)"])
+def test_login_leads_nowhere_else(strict: Client, target: str):
+    assert log_in(strict, next=target)["Location"] == "/"
+
+
 def test_login_link_leads_back(client: Client, rows: Rows):
     assert b'href="/login/?next=/posts/page/2/"' in client.get("/posts/page/2/").content
     html = client.get(f"/posts/{rows.post.pk}/").content.decode()

@@ -9,7 +9,7 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import transaction
 
-from benchapp.caching.invalidation import StalePages, invalidate
+from benchapp.caching.invalidation import StalePages, invalidate, pages_invalidated
 from benchapp.caching.invalidation import all_pages as every_page
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows
@@ -120,6 +120,22 @@ def test_the_pages_of_a_transaction_are_invalidated_together(invalidated: list[S
     assert invalidated[1].prefixes == {"/a/page/", "/b/page/", "/c/page/"}
     write("/d/")
     assert [stale.paths for stale in invalidated[2:]] == [{"/", "/d/"}]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failing_layer_affects_neither_the_write_nor_the_other_layers(invalidated: list[StalePages], caplog):
+    def fail(**kwargs: object) -> None:
+        raise OSError("disk full")
+
+    pages_invalidated.connect(fail)
+    try:
+        with transaction.atomic():
+            Author.objects.create(name="A", city="B")
+    finally:
+        pages_invalidated.disconnect(fail)
+    assert len(invalidated) == 1
+    assert Author.objects.count() == 1
+    assert "disk full" in caplog.text
 
 
 def test_bulk_writes_invalidate_by_themselves(db: None, stale_after: Callable):
