@@ -161,7 +161,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in the file. Raises ResultsError."""
     try:
         return msgspec.json.decode(_content(path), type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except NOT_JSON as error:
         raise ResultsError(f"{path}: cannot be read as JSON: {error}; restore the file") from None
 
 

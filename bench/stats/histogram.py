@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 from hdrh.histogram import HdrHistogram
 
+from bench.errors import BenchError
+
 MAX_US = 3_600_000_000
 DIGITS = 3
 # With fewer samples beyond it, a percentile describes those samples and not the server.
@@ -41,7 +43,10 @@ def merged(encoded: Iterable[str | None]) -> HdrHistogram | None:
     for text in encoded:
         if text is None:
             return None
-        part = HdrHistogram.decode(text)
+        try:
+            part = HdrHistogram.decode(text)
+        except Exception as error:  # its own kinds, and those of base64, zlib and struct
+            raise BenchError(f"a trial's histogram of latencies cannot be read: {error}; measure again") from None
         total = total or new()
         total.add(part)
     return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.errors import BenchError
 from bench.stats import histogram
 
 
@@ -27,6 +28,9 @@ def test_a_trial_without_a_histogram_cannot_be_merged():
     encoded = histogram.encode(histogram.of([(1000, 100)]))
     assert histogram.merged([encoded, None]) is None
     assert histogram.merged([]) is None
+    for damaged in ("abc", "", encoded[:-8], "HISTFAAAAAAA"):
+        with pytest.raises(BenchError, match="histogram of latencies cannot be read"):
+            histogram.merged([damaged])
 
 
 def test_a_value_out_of_range_counts_at_its_end():
