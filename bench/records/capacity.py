@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from bench.records.trials import Trial, voided_by
 from bench.stats import histogram
-from bench.stats.capacity import RATES, TRIES, Limit, Step, bracket, ends, next_rate
+from bench.stats.capacity import RATES, TRIES, Limit, Step, bracket, next_rate
 
 # Guards that an overloaded site itself sets off: their trials show that it does not hold the rate.
 OVERLOAD = {"drift", "lost"}
@@ -122,7 +122,7 @@ class Capacity:
     """The highest rate that a case held, over its rounds, as achieved.
 
     rate   median of the rounds, in requests a second
-    low    the capacity is at least this, with 95 % confidence; with up to eight rounds that of the lowest round
+    low    the capacity is at least this, that of the lowest round
     high   and at most this: the lowest rate that did not hold, of the highest round; None when that was not found
     """
 
@@ -138,8 +138,7 @@ def capacity(rounds: Sequence[Climb]) -> Capacity | None:
     if not any(climb.low for climb in ended):
         return None
     lows, highs = [climb.achieved for climb in ended], [climb.high for climb in ended if climb.high is not None]
-    above = ends(highs)[1] if len(highs) == len(ended) else None
-    return Capacity(statistics.median(lows), ends(lows)[0], above, len(ended))
+    return Capacity(statistics.median(lows), min(lows), max(highs) if len(highs) == len(ended) else None, len(ended))
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,11 @@ of them were, noise would move the capacity to the other side.
 from __future__ import annotations
 
 import bisect
-import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.errors import BenchError
-from bench.stats.table import CONFIDENCE
 
 # Preferred numbers (ISO 3, R40): steps of 6 %, rounded to numbers that people can read.
 _DECADE = (
@@ -115,18 +113,3 @@ def _moved(rate: int, steps: int, end: int) -> int:
 def rate_near(rate: float) -> int:
     """The highest of RATES that is not above `rate`, at least the first."""
     return RATES[max(0, bisect.bisect_right(RATES, rate) - 1)]
-
-
-def ends(values: Iterable[float]) -> tuple[float, float]:
-    """The 95 % confidence interval of the median of rounds: with up to eight it is the range.
-
-    Each value is below the true median with probability 1/2, so that how many are is a number of tossed coins: as many
-    are left out at each end as chance allows.
-    """
-    known = sorted(values)
-    left_out, chance = 0, 0.5 ** len(known)
-    while chance <= (1 - CONFIDENCE) / 2:
-        left_out += 1
-        chance += math.comb(len(known), left_out) * 0.5 ** len(known)
-    first = max(0, left_out - 1)
-    return known[first], known[-1 - first]

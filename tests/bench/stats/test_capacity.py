@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from bench.errors import BenchError
-from bench.stats.capacity import FIRST_RATE, RATES, Limit, Step, bracket, ends, next_rate, parse_limit, rate_near
+from bench.stats.capacity import FIRST_RATE, RATES, Limit, Step, bracket, next_rate, parse_limit, rate_near
 
 
 def climbed(holds: Callable[[int], bool], first: int = FIRST_RATE, near: bool = False) -> tuple[dict[int, Step], int]:
@@ -109,9 +109,3 @@ def test_the_interval_of_five_rounds_holds_the_truth_95_times_in_100(noise):
     runs = [rounds_of(700, noise, 5, chance) for _ in range(200)]
     holds = sum(min(low for low, _ in ends) <= 700 <= max(high for _, high in ends) for ends in runs)
     assert holds >= 190
-
-
-@pytest.mark.parametrize(("rounds", "low"), [(1, 1), (5, 1), (8, 1), (9, 2), (12, 3), (20, 6), (100, 40)])
-def test_the_interval_of_many_rounds_leaves_out_its_ends(rounds, low):
-    """As tables of the sign test have it: it holds the true median at least 95 times in 100."""
-    assert ends(range(rounds, 0, -1)) == (low, rounds + 1 - low)
