@@ -124,7 +124,7 @@ class Ledger:
         """Note items that are done; the race looks at each round that has become complete."""
         for record in records:
             self.done[record.key] = record
-            if self.racing and isinstance(record, Trial) and record.mode == "closed":
+            if self.racing and isinstance(record, Trial):
                 self.racing.add(record)
         while self.racing and self.racing.look(self.left):
             pass

@@ -8,7 +8,7 @@ figures spends a part of the 5 % that all of them together may err in, however m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bench.measure.plan import Batch, Measurement
@@ -75,8 +75,6 @@ class _Race:
 
     def out(self, name: Deployment) -> int | None:
         """The round after which a deployment could not be the best any more; None while it may."""
-        if not all(name in panel.ids for panel in self.panels):
-            return 0
         given_up = [panel.given_up[name] for panel in self.panels if name in panel.given_up]
         return min(given_up, default=self.dropped.get(name))
 
@@ -95,7 +93,8 @@ class Racing:
     margin  share by which requests/s must differ to count as different
     """
 
-    def __init__(self, measurements: Iterable[Measurement], rounds: int, margin: float):
+    def __init__(self, measurements: Sequence[Measurement], rounds: int, margin: float):
+        self._trial_ids = {item.key for item in measurements}
         self._rounds = rounds
         self._margin = margin
         self._looked = 0
@@ -111,8 +110,9 @@ class Racing:
         self._races = [*(_Race([panel]) for panel in self._panels.values()), *overall]
 
     def add(self, trial: Trial) -> None:
-        """Count a trial that is not repeated."""
-        self._panels[_key(trial, trial.level)].trials.append(trial)
+        """Count a trial that is not repeated. Those that show latency after the rounds are none of a race."""
+        if trial.trial_id in self._trial_ids:
+            self._panels[_key(trial, trial.level)].trials.append(trial)
 
     def look(self, left: Sequence[Batch]) -> bool:
         """Look at the figures after the next round, when none of what is `left` is of it; returns whether it was so."""

@@ -74,6 +74,16 @@ def test_cases_are_dropped_until_the_rest_tie():
     assert {(item.case_id, item.round) for item in others} == {("slow~none~home", 2), ("slower~none~home", 2)}
 
 
+def test_a_race_at_a_given_rate_is_decided_too():
+    """What keeps up with the rate ties, and what does not is dropped."""
+    ledger = ledger_of(schedule())
+    opened = {"level_connections": None, "rate_requested": 16.0}
+    for _ in range(3):
+        for item in [item for batch in ledger.next_round for item in batch.items]:
+            ledger.add(replace(trial(item), **opened))
+    assert {item.case_id.partition("~")[0] for item in ledger.racing.dropped} == {"far", "slow", "slower"}
+
+
 def test_each_workload_has_a_race_of_its_own():
     ledger = ledger_of(schedule("home", "login"))
     play(ledger, rounds=1)
