@@ -7,8 +7,7 @@ Pure: observations in, sentences out. A guard without its observation says "not 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bench.errors import BenchError
@@ -23,11 +22,6 @@ OWN = "the stack's own"
 MIN_OTHERS = 0.05
 # Milliseconds by which 1 in 100 requests of an open loop may leave late.
 MAX_LATE_MS = 20.0
-
-# As many trials show how unsteady the loads of a run are.
-MIN_TRIALS = 8
-# Noise of a third of a load beyond which `drift` allows for no more: it would find nothing any more.
-MAX_NOISE = 0.15
 
 # Guard -> its default bound, in the order of the report.
 BOUNDS: dict[str, float] = {
@@ -45,32 +39,14 @@ class Observed(Evidence):
 
     figures       of the load tool
     connections   of a closed loop, None in an open one
-    burst         requests that each connection may finish at once, mostly files, before a page first occupies it
     rate          requests due a second of an open loop, None in a closed one
     wrong_bodies  the fault of a body seen during or after the load, or empty
-    noise         of a third of a load in this run, by `noise_of`; 0 where it is not known yet
     """
 
     figures: Figures
     connections: int | None = None
-    burst: int = 1
     rate: int | None = None
     wrong_bodies: str = ""
-    noise: float = 0.0
-
-
-def noise_of(thirds: Iterable[tuple[float, float, float]]) -> float:
-    """The noise of a third of a load, one standard deviation of its logarithm, from the loads of a run; at first 0.
-
-    The middle third of a load without noise is the (geometric) mean of the others, however the load drifts. The median
-    over the loads is not moved by a few that a disturbance hit.
-    """
-    logarithms = [tuple(map(math.log, each)) for each in thirds if min(each) > 0]
-    if len(logarithms) < MIN_TRIALS:
-        return 0.0
-    bends = [abs(first - 2 * middle + last) for first, middle, last in logarithms]
-    # A bend has six times the variance of a third; half of all normal values are within 0.6745 standard deviations.
-    return min(MAX_NOISE, statistics.median(bends) / 0.6745 / math.sqrt(6))
 
 
 def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
@@ -154,19 +130,16 @@ def _bodies(seen: Observed, bound: float) -> str | None:
 
 
 def _drift(seen: Observed, bound: float) -> str | None:
-    """As many answers in the last third as in the first, but for three standard deviations of chance.
+    """As many answers in the last third as in the first, but for three standard deviations of the count.
 
-    Chance is that of the count, and the noise that the loads of this run have. Without others on the machine what
-    drifts is the stack, and its figures are what a visitor gets.
+    Without others on the machine what drifts is the stack, and its figures are what a visitor gets.
     """
     thirds = seen.figures.thirds
     if thirds is None:
         return _not("the load tool does not count the thirds of the load")
     first, last = thirds[0], thirds[2]
-    # Answers come in batches: up to one a connection, and up to `burst` before pages occupy the connections.
-    chance = 3 * math.sqrt(first + last + 2 * (seen.noise * first) ** 2)
-    slack = bound * first + chance + seen.burst * (seen.connections or 0)
-    if abs(last - first) <= slack:
+    # Answers come in batches: up to one a connection.
+    if abs(last - first) <= bound * first + 3 * math.sqrt(first + last) + (seen.connections or 0):
         return None
     drift = f"{first:,} requests in the first third, {last:,} in the last"
     return f"{OWN}: {drift}" if seen.other_cpu_share is not None and seen.other_cpu_share < MIN_OTHERS else drift

@@ -67,12 +67,8 @@ class TrialPlace(Place):
         project: UnderTest,
         loading: Callable[[Load, Path], Loading],
     ) -> Trial:
-        """Make a trial; those before show how unsteady the loads of the run are.
-
-        loading  makes its load, with its files in a directory
-        """
-        before = (trial.thirds for trial in self.ledger.done.values() if isinstance(trial, Trial) and trial.thirds)
-        load, folder = replace(self.load, noise=guards.noise_of(before)).of(item), self.journal.folder
+        """Make a trial; `loading` makes its load, with its files in a directory."""
+        load, folder = self.load.of(item), self.journal.folder
         directory = folder.raw / item.key
         directory.mkdir(parents=True, exist_ok=True)
         return measure(item, addresses, project, loading(load, directory), load, folder)

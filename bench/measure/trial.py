@@ -7,10 +7,9 @@ a `Loading`. A trial in which anything went wrong is failed, with the reason and
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Protocol
@@ -46,7 +45,6 @@ class Load:
     mode      closed: the level is connections; open: it is requests a second
     bounds    of the guards that are in force (bench.measure.guards)
     replay    how many times as fast as recorded the requests of a workload leave; 0 at the level's rate
-    noise     of a third of a load in the run so far, for the guard `drift`
     at_rate   the tool and the program of trials at a rate after the rounds of a closed loop
     """
 
@@ -57,7 +55,6 @@ class Load:
     mode: str = "closed"
     replay: float = 0
     bounds: Mapping[str, float] = field(default_factory=dict)
-    noise: float = 0.0
     at_rate: tuple[Tool, str] | None = None
 
     @property
@@ -185,12 +182,10 @@ def measure(
     seen = replace(
         seen,
         connections=job.connections if job.rate is None else None,
-        burst=burst(job.paths, project.names["static_url"]),
         rate=job.rate,
         body_bytes=round(sum(len(before[path]) for path in job.paths) / len(job.paths), 1),
         bodies_checked=bodies.checked,
         wrong_bodies=bodies.wrong or next(filter(None, wrong), ""),
-        noise=load.noise,
     )
     found = loading.judge(seen, load.bounds)
     reason = guards.voids(found)
@@ -206,12 +201,6 @@ def _visit(
         return {path: loading.get(path) for path in dict.fromkeys(paths)}
     except http.VisitError as error:
         raise TrialError(f"{when}: {error}", loading.log(), figures) from None
-
-
-def burst(paths: Sequence[str], static_url: str) -> int:
-    """The length of the longest sequence of files among these requests, with the page after it."""
-    runs = itertools.groupby((*paths, *paths), lambda path: path.startswith(static_url))
-    return 1 + min(max((len(list(run)) for files, run in runs if files), default=0), len(paths) - 1)
 
 
 def identity_of(item: Measurement, load: Load, keep_alive: bool | None = None) -> TrialIdentity:

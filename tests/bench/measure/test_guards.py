@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import random
 from dataclasses import replace
 
 import pytest
@@ -12,7 +10,7 @@ from bench.errors import BenchError
 from bench.load import Figures
 from bench.measure import guards
 from bench.measure.guards import BOUNDS, OK, Observed, look, voids
-from bench.measure.trial import burst, unlike
+from bench.measure.trial import unlike
 
 FIGURES = Figures(
     duration_s=10.0,
@@ -105,27 +103,6 @@ def test_few_slow_requests_are_no_drift():
     assert look(slow, BOUNDS)["drift"] == OK
 
 
-def test_files_that_rush_by_before_pages_hold_the_connections_are_no_drift():
-    # As measured: 250 connections, each page of the session followed by its three files, one process.
-    busy = of_figures(replace(CLOSED, connections=250), requests_total=5428, thirds=(2591, 1595, 1492))
-    assert look(busy, BOUNDS)["drift"] == "the stack's own: 2,591 requests in the first third, 1,492 in the last"
-    assert look(replace(busy, burst=4), BOUNDS)["drift"] == OK
-
-
-@pytest.mark.parametrize(
-    ("paths", "requests"),
-    [
-        (["/"], 1),
-        (["/", "/posts/"], 1),
-        (["/static/a.css"], 1),
-        (["/", "/static/a.css", "/static/b.js", "/posts/", "/static/a.css"], 3),
-        (["/static/a.css", "/", "/static/b.js"], 3),
-    ],
-)
-def test_how_many_requests_a_session_lets_rush_by(paths, requests):
-    assert burst(paths, "/static/") == requests
-
-
 def test_a_late_request_is_lost_in_a_long_wait():
     assert look(of_figures(OPEN, latency_p99_ms=900.0, send_delay_p99_ms=80.0), BOUNDS)["tool"] == OK
 
@@ -153,13 +130,6 @@ def test_a_page_is_the_same_but_for_its_tokens():
     assert unlike("/", page, b"b" * 5003) == "GET /: another page of the same size"
 
 
-def test_drift_allows_for_the_noise_of_the_run():
-    drifting = of_figures(replace(CLOSED, other_cpu_share=None), thirds=(4000, 3300, 2600))
-    assert look(drifting, BOUNDS)["drift"] == "4,000 requests in the first third, 2,600 in the last"
-    assert look(replace(drifting, noise=0.1), BOUNDS)["drift"] == OK
-    assert look(replace(drifting, noise=0.01), BOUNDS)["drift"] != OK
-
-
 def test_what_drifts_without_others_is_the_stacks_own_and_with_them_it_may_be_over_when_it_is_made_again():
     drifting = of_figures(CLOSED, thirds=(4000, 3300, 2600))
     alone = look(replace(drifting, other_cpu_share=0.01), BOUNDS)
@@ -170,16 +140,3 @@ def test_what_drifts_without_others_is_the_stacks_own_and_with_them_it_may_be_ov
     assert guards.voids(disturbed).startswith("interference: ")
     # An overloaded site drifts by itself in an open loop, and making it again would find the same.
     assert look(replace(drifting, other_cpu_share=0.10, rate=100), BOUNDS)["interference"] == OK
-
-
-def test_the_noise_of_a_run_is_neither_its_drift_nor_a_few_disturbed_loads():
-    draw = random.Random(1)
-    noisy = [tuple(1000 * 0.8**third * math.exp(draw.gauss(0, 0.1)) for third in range(3)) for _ in range(200)]
-    assert guards.noise_of(noisy) == pytest.approx(0.1, rel=0.2)
-    assert guards.noise_of([(1000.0, 800.0, 640.0)] * 40 + [(1000.0, 10.0, 1000.0)] * 5) == pytest.approx(0, abs=0.01)
-    assert guards.noise_of([(1000.0, 10.0, 1000.0)] * 20) == guards.MAX_NOISE
-
-
-def test_few_trials_show_no_noise_of_the_run():
-    assert guards.noise_of([(1000.0, 10.0, 1000.0)] * (guards.MIN_TRIALS - 1)) == 0
-    assert guards.noise_of([(1000.0, 0.0, 1000.0)] * 20) == 0
