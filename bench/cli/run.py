@@ -13,13 +13,12 @@ from bench.hosts import begin as on_hosts
 from bench.hosts import host_record
 from bench.hosts.host_record import DeployedHosts
 from bench.interrupt import Interrupts
-from bench.measure import begin, plan, replay
+from bench.measure import begin, plan, replay, rounds
 from bench.measure.begin import PlannedRun
 from bench.measure.instrument import Instrument
 from bench.measure.plan import Request
 from bench.measure.printer import say
 from bench.measure.progress import case_words
-from bench.measure.rounds import Rounds
 from bench.production import inventory
 from bench.project.pythons import choose
 from bench.records.folder import read_run
@@ -149,7 +148,7 @@ def carry_out(new: PlannedRun, to: Path | None, keep_going: bool) -> int:
 
     def go(interrupts: Interrupts) -> int:
         progress.announce(new.load.tool.name, directory)
-        session.go(Rounds(new.cases, new.ledger, session.journal, progress), interrupts, keep_going)
+        session.go(rounds.batches(new.cases, new.ledger, session.journal, progress), interrupts, keep_going)
         made = read_run(directory)
         progress.summarize(made)
         if made.trials:

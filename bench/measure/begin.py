@@ -11,7 +11,7 @@ from pathlib import Path
 from bench import load, programs
 from bench.errors import BenchError
 from bench.machine import facts, pin
-from bench.measure import guards
+from bench.measure import guards, rounds
 from bench.measure import plan as planning
 from bench.measure.here import Here
 from bench.measure.instrument import Instrument
@@ -41,6 +41,13 @@ class PlannedRun(Planned):
     cases: tuple[PlannedCase, ...]
     load: Load
     place: Callable[..., Place]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has ended, and nothing is left: no trial of its rounds, and none that shows latency after them."""
+        if not super().is_complete or not self.info.plan.latency:
+            return super().is_complete
+        return not self.ledger.left_of(rounds.latency(self.cases, self.ledger, self.info.plan.margin))
 
     def progress(self) -> RunProgress:
         """Its lines on stdout."""

@@ -178,7 +178,7 @@ class RunProgress:
                     visit = visits(run.addresses).get(case.workload)
                     words = capacity_words(trials, self._limit, visit)
                     self.printer.say(f"capacity of {case_words(case)}: {words}")
-        planned = len(run.latest) + max(run.missing, 0)
+        planned = len({trial.trial_id for trial in (*run.trials, *run.latency)}) + max(run.missing, 0)
         if failures := self._ledger.count("failed"):
             self.printer.say(f"{failures} of {planned} trials failed")
         if voided := self._ledger.count("voided"):

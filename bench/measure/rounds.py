@@ -28,51 +28,37 @@ LATENCY_MAX_RATE = 2000
 LATENCY_REQUESTS, LATENCY_MAX_S = 1100, 30
 
 
-class Rounds:
-    """The batches that a ledger has left, in the order in which they are to be made.
+def batches(cases: Sequence[PlannedCase], ledger: Ledger, journal: Journal, progress: RunProgress) -> Iterator[Batch]:
+    """What a ledger has left, in the order in which it is to be made.
 
     Rounds are whole: of a part of one, the cases measured last would have fewer figures. The first two are always made,
     whatever the budget: one round proves nothing.
     """
+    plan, pace, racing = journal.info.plan, progress.pace, ledger.racing
 
-    def __init__(self, cases: Sequence[PlannedCase], ledger: Ledger, journal: Journal, progress: RunProgress):
-        self._cases, self._ledger, self._journal, self._progress = cases, ledger, journal, progress
-        self._plan, self._pace = journal.info.plan, progress.pace
+    def at_rate() -> list[Batch]:
+        return ledger.left_of(latency(cases, ledger, plan.margin)) if plan.latency else []
 
-    def __iter__(self) -> Iterator[Batch]:
-        if self._ledger.racing is None:
-            yield from self._ledger.left
-        else:
-            yield from self._raced()
-        for batch in self._at_rate():
-            # The fastest come first: those are what the time is best spent on.
-            if self._pace.fits([batch]):
-                yield from self._timed([batch])
-
-    def _at_rate(self) -> list[Batch]:
-        """What is left to be measured in an open loop."""
-        if not self._plan.latency:
-            return []
-        return self._ledger.left_of(latency(self._cases, self._ledger, self._plan.margin))
-
-    def _raced(self) -> Iterator[Batch]:
-        racing = self._ledger.racing
-        assert racing
-        while batches := self._ledger.next_round:
-            number = batches[0].round
+    if racing is None:
+        yield from ledger.left
+    while racing and not journal.ended_by:
+        due = ledger.next_round
+        if not due:
+            journal.ended_by = "decided" if racing.decided else "rounds"
+        elif due[0].round > MIN_ROUNDS and not pace.fits([*due, *at_rate()[:1]]):
             # A decision comes first: time is left for the open loop of the fastest alone.
-            if number > MIN_ROUNDS and not self._pace.fits([*batches, *self._at_rate()[:1]]):
-                self._journal.ended_by = "budget"
-                return
+            journal.ended_by = "budget"
+        else:
             # Also what a run that was stopped had no time to record.
-            self._journal.drop(racing.dropped)
-            yield from self._timed(batches)
-            self._progress.look(number, self._journal.drop(racing.dropped), self._ledger.count_left)
-        self._journal.ended_by = "decided" if racing.decided else "rounds"
-
-    def _timed(self, batches: Sequence[Batch]) -> Iterator[Batch]:
-        for batch in batches:
-            with self._pace.learning(batch):
+            journal.drop(racing.dropped)
+            for batch in due:
+                with pace.learning(batch):
+                    yield batch
+            progress.look(due[0].round, journal.drop(racing.dropped), ledger.count_left)
+    for batch in at_rate():
+        # The fastest come first: those are what the time is best spent on.
+        if pace.fits([batch]):
+            with pace.learning(batch):
                 yield batch
 
 

@@ -180,10 +180,15 @@ class Planned:
     directory: Path | None = None
     kind: str = ""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has ended, and nothing is left."""
+        return self.info.finished_at is not None and not self.ledger.left
+
     def journal(self, to: Path | None) -> Journal:
         """The journal, its folder made or repaired. Raises BenchError when it cannot be, or when nothing is left."""
         directory = self.directory
-        if directory and self.info.finished_at and not self.ledger.left:
+        if directory and self.is_complete:
             raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
         environment = self.environment()
         folder = Folder(directory or to or new_folder(self.kind))

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from bench.records.capacity import climbs
 from bench.records.folder import Run
-from bench.records.records import Environment, Plan
-from bench.records.trials import Trial, voided_by
+from bench.records.records import Plan
+from bench.records.trials import voided_by
 from bench.report import redact
 from bench.stats import histogram
 from bench.stats.capacity import parse_limit
@@ -50,8 +50,10 @@ def _facts(run: Run, asked: dict[str, str]) -> dict[str, str]:
     versions = [f"{name} {version}" for name, version in environment.programs.items()]
     others = [f"Python {version}: {text}" for version, text in (environment.pythons or {}).items()]
     dirty = " with changes" if environment.dirty else ""
+    cpu = environment.cpu_model or "CPU not known"
     found = {
-        **machine(environment),
+        "Machine": f"{cpu}, {plural(environment.cores, 'core')}, {size(environment.memory_bytes)}",
+        "System": f"{environment.os or 'not known'}, {environment.kernel}",
         **asked,
         "Took": _took(info.started_at, info.finished_at) if info.finished_at else "",
         "Project": one_line(redact.redacted(plan.project)),
@@ -63,15 +65,6 @@ def _facts(run: Run, asked: dict[str, str]) -> dict[str, str]:
         "Command": redact.command(info.command),
     }
     return {name: text for name, text in found.items() if text}
-
-
-def machine(environment: Environment) -> dict[str, str]:
-    """The machine and its system."""
-    cpu = environment.cpu_model or "CPU not known"
-    return {
-        "Machine": f"{cpu}, {plural(environment.cores, 'core')}, {size(environment.memory_bytes)}",
-        "System": f"{environment.os or 'not known'}, {environment.kernel}",
-    }
 
 
 def _load(plan: Plan) -> str:
@@ -94,8 +87,10 @@ def _took(started: str, finished: str) -> str:
 
 
 def more_rounds(run: Run) -> str:
-    """The command that makes more rounds of the same cases, without secrets."""
+    """The command that makes more rounds of the same cases, without secrets; a search for settings has none."""
     words, plan = list(run.info.command), run.info.plan
+    if plan.tunes:
+        return ""
     words = [word for word in words if not word.startswith(("--rounds=", "--budget="))]
     for option in ("--rounds", "--budget", "--resume"):
         if option in words:
@@ -149,13 +144,11 @@ def notes(run: Run) -> tuple[str, ...]:
 
 def _trials(run: Run) -> Iterable[str]:
     """Failed, voided and repeated trials."""
-    last = run.latest.values()
-    measured = {(trial.case_id, trial.level, trial.round) for trial in last if trial.status == "ok"}
-    left = [trial for trial in last if (trial.case_id, trial.level, trial.round) not in measured]
-    failed = [trial for trial in left if trial.status == "failed"]
-    voided = [trial for trial in left if trial.status == "voided"]
+    last = {trial.trial_id: trial for trial in (*run.trials, *run.latency)}.values()
+    failed, voided = ([trial for trial in last if trial.status == status] for status in ("failed", "voided"))
     if failed:
-        yield f"{plural(len(failed), 'trial')} failed: {some(list(dict.fromkeys(map(_why, failed))))}."
+        why = dict.fromkeys(one_line(trial.reason) for trial in failed)
+        yield f"{plural(len(failed), 'trial')} failed: {some(list(why))}."
     if voided and not run.info.plan.capacity:
         names = dict.fromkeys(name for trial in voided for name, _ in voided_by(trial))
         yield f"{plural(len(voided), 'trial')} voided ({', '.join(names)}): not used; {run.resume_command()}."
@@ -173,10 +166,6 @@ def _few_requests(run: Run) -> Iterable[str]:
     if few:
         needed = f"{limit.percentile} needs {histogram.needed(limit.percent):,} requests"
         yield f"{needed}: {few:,} of {plural(len(held), 'rate')} that held had fewer; give a longer --duration."
-
-
-def _why(trial: Trial) -> str:
-    return one_line(trial.reason or "no reason")
 
 
 def _sentence(text: str) -> str:
