@@ -90,7 +90,12 @@ class TrialPlace(Place):
 
 
 class Here(TrialPlace):
-    """This machine; `rows` is the database, which may hold a password and is not recorded."""
+    """This machine, and the site that is up on it.
+
+    `rows` is the database, which may hold a password and is not recorded.
+    """
+
+    _running: Running
 
     def __init__(self, *run: Any, instrument: Instrument, rows: Database):
         super().__init__(*run)
@@ -116,10 +121,11 @@ class Here(TrialPlace):
         return self.instrument.machine_load().words
 
     @contextmanager
-    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[HereSite]:
+    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[Here]:
         """Bring the case up on its cores, learn what it is, and verify it."""
         show = self.progress.printer.show
         with self.instrument.deployed(batch.case, run_dir=directory, progress=show) as running:
+            self._running, self.is_whole = running, True
             with interrupts.held_at_end():
                 self.instrument.settle(self.pinned, running)
                 self.journal.note(running.notes)
@@ -127,7 +133,7 @@ class Here(TrialPlace):
                 self.journal.rows(lambda: self.instrument.rows(running))
                 if not self.ledger.is_verified(batch):
                     self._verify(batch, running)
-                yield HereSite(self, running)
+                yield self
             show(f"stopping {batch.stack}")
 
     def _verify(self, batch: Batch, running: Running) -> None:
@@ -144,33 +150,23 @@ class Here(TrialPlace):
             running.empty_layer()
             self.instrument.settle(self.pinned, running)
 
-
-class HereSite:
-    """A case that is up on this machine."""
-
-    def __init__(self, place: Here, running: Running):
-        self._place, self._running = place, running
-        self.is_whole = True
-
     def make(self, item: Item, attempt: int) -> Trial:
         """Make a trial; a failed one says which server died."""
         assert isinstance(item, Measurement)
-        place, running = self._place, self._running
+        running, project = self._running, self._running.case.project
         try:
-            get, static = partial(http.get, running.url), place.instrument.static_names
-            addresses = place.addresses(running.case.project, item.case.workload, get, static)
+            get, static = partial(http.get, running.url), self.instrument.static_names
+            addresses = self.addresses(project, item.case.workload, get, static)
         except BenchError as error:
-            return place.failed(item, str(error), newest_log(running.logs))
-        queries = place.instrument.queries_per_request(running, item.case, addresses)
-        with pin.on(place.pinned, pin.LOAD):
-            trial = place.measured(
-                item, addresses, running.case.project, lambda load, directory: HereLoad(running, directory)
-            )
+            return self.failed(item, str(error), newest_log(running.logs))
+        queries = self.instrument.queries_per_request(running, item.case, addresses)
+        with pin.on(self.pinned, pin.LOAD):
+            trial = self.measured(item, addresses, project, lambda _, directory: HereLoad(running, directory))
         if trial.status == "failed":
-            place.check()
+            self.check()
             if died := running.died():
                 self.is_whole = False
-                log = place.journal.folder.relative(died.log) or trial.log
+                log = self.journal.folder.relative(died.log) or trial.log
                 trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
         return replace(trial, queries_per_request=queries)
 

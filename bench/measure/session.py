@@ -206,7 +206,6 @@ class Session:
 
     def __init__(self, journal: Journal, ledger: Ledger, place: Place, progress: Progress):
         self.journal, self.ledger, self.place, self.progress = journal, ledger, place, progress
-        self._refused: dict[str, str] = {}
 
     def go(self, batches: Iterable[Batch], interrupts: Interrupts, keep_going: bool = False) -> None:
         """Make all of the batches that is left, and write that the run is complete.
@@ -232,14 +231,10 @@ class Session:
                         self._make(site, batch, interrupts, keep_going)
             except GlobalFault:
                 raise
-            except DeploymentError as error:
-                self.place.check()
-                return self._fail(batch, error.message, error.log or newest_log(directory / "logs"))
             except BenchError as error:
-                # What refuses two stacks for the very same reason will refuse the others.
-                if (first := self._refused.setdefault(str(error), batch.stack)) != batch.stack:
-                    raise GlobalFault(f"neither {first} nor {batch.stack} can be brought up: {error}") from None
-                return self._fail(batch, str(error), newest_log(directory / "logs"))
+                self.place.check()
+                told = error if isinstance(error, DeploymentError) else DeploymentError(str(error))
+                return self._fail(batch, told.message, told.log or newest_log(directory / "logs"))
             finally:
                 _tidy(directory, folder.configs / batch.name)
         return None

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -77,6 +78,7 @@ class FakeInstrument(Instrument):
     log         what was done, in order: up, verify, empty, down with the names
     misfits     (stack, layer) -> why it cannot run here
     refuses     stacks that do not come up
+    unreadable  stacks whose files cannot be read -> what is wrong with them
     wrong       stacks whose answers are wrong
     dies        how often a server of a stack dies in its first trial
     bare        stacks whose pages link to nothing
@@ -97,7 +99,7 @@ class FakeInstrument(Instrument):
         self.changes: set[str] = set()
         self.database_gone = ""
         self.gone_after_failure = ""
-        self.unreadable = ""
+        self.unreadable: dict[str, str] = {}
         self.log_of_failures: list[str] = []
         self.load = MachineLoad(0.0, "other processes take 0% of this machine")
 
@@ -108,12 +110,12 @@ class FakeInstrument(Instrument):
                 file.write(words + "\n")
 
     def resolver(self, plan: Plan, rows: Database) -> Resolve:
-        return self.resolve
+        return partial(self.resolve, rows=rows)
 
-    def resolve(self, stack: str, layer: str) -> Case | CannotRun:
+    def resolve(self, stack: str, layer: str, rows: Database) -> Case | CannotRun:
         if (stack, layer) in self.misfits:
             return CannotRun(self.misfits[stack, layer])
-        return replace(fake_case(stack, layer), notes=(f"{stack} is small",))
+        return replace(fake_case(stack, layer), database=rows, notes=(f"{stack} is small",))
 
     def machine_load(self) -> MachineLoad:
         return self.load
@@ -125,8 +127,8 @@ class FakeInstrument(Instrument):
     def deployed(self, case: Case, *, run_dir: Path, **how) -> Iterator[SimpleNamespace]:
         stack, layer = case.stack.name, case.layer_name
         logs = rendered(run_dir, f"{stack} {layer}")
-        if self.unreadable:
-            raise BenchError(self.unreadable)
+        if stack in self.unreadable:
+            raise BenchError(self.unreadable[stack])
         if stack in self.refuses:
             self.log_of_failures.append(stack)
             raise DeploymentError(f"server exited with status 1: {stack} is tired", logs / "server.log")

@@ -7,12 +7,10 @@ from functools import cache
 from pathlib import Path
 
 import jsonschema
-import pytest
 
-from bench.cli import main, run
+from bench.cli import main
 from bench.records import records, schema
 from bench.reproduce import folder as reproduction
-from tests.bench.measure.fake_instrument import FakeInstrument, arguments
 from tests.bench.report import report_folder
 
 # File of a run's folder -> the definition of it, or of each of its lines.
@@ -46,20 +44,6 @@ def test_report_prints_a_schema_that_carries_the_version_of_the_format(capsys):
     jsonschema.Draft202012Validator.check_schema(document)
     assert document["version"] == records.FORMAT
     assert set(FILES.values()) <= document["$defs"].keys()
-
-
-@pytest.mark.servers
-def test_a_real_run_keeps_to_it(tmp_path, monkeypatch):
-    monkeypatch.delenv("DATABASE_URL", raising=False)
-    instrument = FakeInstrument()
-    instrument.refuses.add("two")
-    words = ["--stack", "one", "--stack", "two", "--layer", "none", "--workload", "home", "--rounds", "1"]
-    run.main(
-        arguments([*words, "--guard", "interference=off", "--duration", "1", "--to", str(tmp_path / "run")]),
-        instrument,
-    )
-    assert len(lines_of(tmp_path / "run", "trials.jsonl")) == 2
-    assert problems(tmp_path / "run") == []
 
 
 def test_every_field_of_every_record_is_described(tmp_path):
