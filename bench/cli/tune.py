@@ -21,8 +21,8 @@ from bench.measure import tune
 from bench.measure.instrument import Instrument
 from bench.measure.plan import CAPACITY_DURATION_S, MAX_SECONDS
 from bench.measure.printer import Printer
-from bench.measure.tune import Tuner, values_text
-from bench.measure.tuning import Answer
+from bench.measure.tune import Tuner
+from bench.measure.tuning import Tried
 from bench.records.records import options_of
 from bench.stats.columns import columns, paragraph
 
@@ -72,20 +72,20 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
 
 def _show(tuner: Tuner, as_json: bool) -> int:
     """Print what was tried and the answer, and write its values; returns 1 without an answer."""
-    found, path = tuner.answer, tuner.directory / VALUES_FILE
-    if found:
-        path.write_text(values_text(tuner, found), "utf-8")
+    chosen, path = tuner.search.chosen, tuner.directory / VALUES_FILE
+    if chosen:
+        path.write_text(tuner.values, "utf-8")
     if as_json:
-        print(msgspec.json.encode(_as_json(tuner, found, path)).decode())
+        print(msgspec.json.encode(_as_json(tuner, chosen, path)).decode())
     else:
-        _print(tuner, found, path)
-    return 0 if found else 1
+        _print(tuner, chosen, path)
+    return 0 if chosen else 1
 
 
 HEADS = ("settings", "requests/s", "lowest to highest", "rounds", "memory", "connections", "")
 
 
-def _print(tuner: Tuner, found: Answer | None, path: Path) -> None:
+def _print(tuner: Tuner, chosen: Tried | None, path: Path) -> None:
     """One table, and what to take and what that changes."""
     search = tuner.search
     print()
@@ -94,18 +94,25 @@ def _print(tuner: Tuner, found: Answer | None, path: Path) -> None:
     rows += [(stack, *[""] * 5, f"not tried: {why}") for stack, why in tuner.skipped.items()]
     print("\n".join(columns(rows)))
     print()
-    width = Printer().width
-    print("\n".join(paragraph(found.sentence if found else f"No settings hold {tuner.limit.words}.", width)))
-    if found:
-        print(f"next: python -m bench render {found.stack}{options_of(found.layer)} --values {path} --to DIR")
+    print("\n".join(paragraph(tuner.sentence, Printer().width)))
+    if chosen:
+        stack = search.of(chosen.settings).stack
+        print(f"next: python -m bench render {stack}{options_of(tuner.layer)} --values {path} --to DIR")
 
 
-def _as_json(tuner: Tuner, found: Answer | None, path: Path) -> dict[str, Any]:
-    search = tuner.search
+def _as_json(tuner: Tuner, chosen: Tried | None, path: Path) -> dict[str, Any]:
+    search, answer = tuner.search, None
+    if chosen:
+        answer = chosen.record() | {
+            "sentence": tuner.sentence,
+            "instead_of": search.found[search.own.usual].record(),
+            "no_difference": [item.settings.record() for item in search.tied],
+            "values": str(path),
+        }
     return {
         "stack": tuner.stack,
         "limit": tuner.session.journal.info.plan.capacity,
-        "answer": found.record() | {"values": str(path)} if found else None,
+        "answer": answer,
         "tried": [item.record() | {"verdict": search.verdict(item)} for item in search.done],
         "not_tried": [
             *({"settings": it.record(), "reason": why} for it, why in search.too_large.items()),

@@ -17,10 +17,10 @@ from bench.measure.plan import Batch, Measurement, PlannedCase, Request
 from bench.measure.printer import Printer
 from bench.measure.progress import RunProgress
 from bench.measure.staircase import rate_words
-from bench.measure.tuning import KNOBS, PROCESSES, Answer, Search, Settings, Tried, Tunable
+from bench.measure.tuning import KNOBS, PROCESSES, Search, Settings, Tried, Tunable
 from bench.project.under_test import UnderTest
 from bench.records.trials import Trial
-from bench.serve import database, render
+from bench.serve import render
 from bench.serve.case import CannotRun, for_files
 from bench.stats.capacity import parse_limit
 from bench.stats.columns import paragraph
@@ -70,28 +70,27 @@ class Tuner:
     """The search on real deployments.
 
     stack    without settings
+    layer    of all
     search   says what is tried
     limit    of the latency
     skipped  stacks of other worker classes that cannot run here, with the reason
     """
 
-    def __init__(
-        self, new: PlannedRun, to: Path | None, instrument: Instrument, database_asked: str | None, printer: Printer
-    ):
+    def __init__(self, new: PlannedRun, to: Path | None, instrument: Instrument, printer: Printer):
         assert new.ledger.staircases
         plan, self._first, self._staircases = new.info.plan, new.cases[0], new.ledger.staircases
-        self.stack, self._rounds = plan.tunes, plan.rounds
+        self.stack, self.layer, self._rounds = plan.tunes, plan.layers[0], plan.rounds
         self.limit = parse_limit(plan.capacity, "--limit")
-        self._resolve = instrument.resolver(plan, database.parse(instrument.project, database_asked))
-        layer, self.skipped = plan.layers[0], dict[str, str]()
-        own = tunable(instrument.project, self.stack, layer, plan.changes)
+        self._resolve = instrument.resolver(plan, self._first.served.database)
+        self.skipped: dict[str, str] = {}
+        own = tunable(instrument.project, self.stack, self.layer, plan.changes)
         others = []
         for name in of_other_classes(self.stack):
-            case = self._resolve(name, layer)
+            case = self._resolve(name, self.layer)
             if isinstance(case, CannotRun):
                 self.skipped[name] = case.reason
             else:
-                others.append(tunable(instrument.project, name, layer, plan.changes))
+                others.append(tunable(instrument.project, name, self.layer, plan.changes))
         self._progress = TuneProgress(printer, new.info, new.ledger)
         self.session = new.session(to, self._progress)
         size = self._first.served.size
@@ -107,8 +106,8 @@ class Tuner:
 
     def go(self, interrupts: Interrupts) -> None:
         """Try settings until the end of the search."""
-        case, printer = self._first.record, self._progress.printer
-        printer.say(f"tune {self.stack}, layer {case.layer}, {case.workload}: the highest rate with {self.limit.words}")
+        work, printer = self._first.record.workload, self._progress.printer
+        printer.say(f"tune {self.stack}, layer {self.layer}, {work}: the highest rate with {self.limit.words}")
         printer.say(f"results go to {self.directory}")
         printer.show("looking at the database and the machine")
         self.session.go(self._batches(), interrupts)
@@ -128,10 +127,10 @@ class Tuner:
 
     def _case(self, settings: Settings) -> PlannedCase:
         if settings not in self._cases:
-            name, layer = self.search.of(settings).variant(settings), self._first.record.layer
-            case = self._resolve(name, layer)
+            name = self.search.of(settings).variant(settings)
+            case = self._resolve(name, self.layer)
             if isinstance(case, CannotRun):
-                raise BenchError(f"{name} with layer {layer} cannot run here: {case.reason}")
+                raise BenchError(f"{name} with layer {self.layer} cannot run here: {case.reason}")
             served = replace(case, size=self._first.served.size)
             record = plan.record(served, self._first.record.workload)
             self.session.journal.case(record)
@@ -139,14 +138,22 @@ class Tuner:
         return self._cases[settings]
 
     @property
-    def answer(self) -> Answer | None:
-        """The simplest settings within the margin of the best; None when none hold the limit."""
-        search = self.search
-        if not any(item.rate for item in search.done):
-            return None
-        best, usual = search.best(search.done), search.found[search.own.usual]
-        stack, layer = search.of(best.settings).stack, self._first.record.layer
-        return Answer(stack, layer, self.limit.words, best, tuple(search.tied), usual)
+    def sentence(self) -> str:
+        """The answer, or that there is none."""
+        if not self.search.chosen:
+            return f"No settings hold {self.limit.words}."
+        return self.search.sentence(self.layer, self.limit.words)
+
+    @property
+    def values(self) -> str:
+        """The settings to take as a file for `render --values`."""
+        lines = [f"# {line}" for line in paragraph(self.sentence, 100)]
+        chosen = self.search.chosen
+        assert chosen
+        knobs = self.search.of(chosen.settings).knobs
+        return "\n".join(
+            [*lines, f'base = "{PRODUCTION}"', *(f"{knob} = {getattr(chosen.settings, knob)}" for knob in knobs), ""]
+        )
 
 
 def begun(request: Request, instrument: Instrument, printer: Printer) -> Tuner:
@@ -157,19 +164,9 @@ def begun(request: Request, instrument: Instrument, printer: Printer) -> Tuner:
     parse_limit(request.capacity, "--limit")
     own = tunable(instrument.project, stack, layer, request.changes)
     new = begin.planned(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), instrument)
-    return Tuner(new, request.to, instrument, request.database, printer)
+    return Tuner(new, request.to, instrument, printer)
 
 
 def resumed(directory: Path, asked: str | None, instrument: Instrument, printer: Printer) -> Tuner:
     """The search in a folder; `asked` is its database. Raises BenchError when it cannot be resumed as it began."""
-    again = begin.resumed(directory, asked, instrument, "tune")
-    return Tuner(again, None, instrument, asked or again.info.plan.database, printer)
-
-
-def values_text(tuner: Tuner, found: Answer) -> str:
-    """The settings as a file for `render --values`."""
-    lines = [f"# {line}" for line in paragraph(found.sentence, 100)]
-    chosen = [
-        f"{knob} = {getattr(found.chosen.settings, knob)}" for knob in tuner.search.of(found.chosen.settings).knobs
-    ]
-    return "\n".join([*lines, f'base = "{PRODUCTION}"', *chosen]) + "\n"
+    return Tuner(begin.resumed(directory, asked, instrument, "tune"), None, instrument, printer)

@@ -148,60 +148,6 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The settings to take.
-
-    limit   of the latency, in words
-    chosen  the simplest within the margin of the highest rate
-    tied    others within it: to them it makes no difference
-    usual   what the stack has by itself
-    """
-
-    stack: str
-    layer: str
-    limit: str
-    chosen: Tried
-    tied: tuple[Tried, ...]
-    usual: Tried
-
-    @property
-    def change(self) -> str:
-        """What the answer changes, and what that gains."""
-        before, after = self.usual, self.chosen
-        if before.settings == after.settings:
-            return "That is what the stack has."
-        times = f"{after.rate / before.rate:.2f} times as much" if before.rate else "the limit, as that did not"
-        memory = f"{after.memory} instead of {before.memory}"
-        return f"The stack has {before.settings.words}: the change holds {times}, in {memory}."
-
-    @property
-    def sentence(self) -> str:
-        """Settings, requests/s held within the limit with the interval, memory and connections."""
-        chosen, found = self.chosen, self.chosen.capacity
-        assert found
-        at_most = f"at most {plural(chosen.settings.at_once, 'database connection')}"
-        counted = at_most if chosen.connections is None else plural(chosen.connections, "database connection")
-        text = (
-            f"{self.stack} with layer {self.layer}: take {chosen.settings.words}; they hold {found.rate:,.0f} "
-            f"requests/s ({reach(found.low, found.high)} in {plural(found.rounds, 'round')}) with {self.limit}, in "
-            f"{chosen.memory} and with {counted}."
-        )
-        if self.tied:
-            names = " and ".join(item.settings.words for item in self.tied)
-            text += f" No difference to {names}: take the simpler."
-        return f"{text} {self.change}"
-
-    def record(self) -> dict[str, Any]:
-        """The answer for JSON."""
-        return {
-            **self.chosen.record(),
-            "sentence": self.sentence,
-            "instead_of": self.usual.record(),
-            "no_difference": [item.settings.record() for item in self.tied],
-        }
-
-
-@dataclass(frozen=True)
 class Tunable:
     """A stack whose settings can be found.
 
@@ -319,11 +265,35 @@ class Search:
         return sorted((item.settings for item in ranked), key=lambda settings: settings.simplicity)
 
     @property
+    def chosen(self) -> Tried | None:
+        """The settings to take: the simplest within the margin of the highest rate. None where none hold the limit."""
+        return self.best(self.done) if any(item.rate for item in self.done) else None
+
+    @property
     def tied(self) -> list[Tried]:
-        """Those that the best one makes no difference to, itself left out."""
+        """Those to which the ones to take make no difference."""
         done = self.done
-        best = self.best(done)
-        return [item for item in done if item is not best and self._as_good(item, done)]
+        return [item for item in done if item is not self.chosen and self._as_good(item, done)]
+
+    def sentence(self, layer: str, limit: str) -> str:
+        """What to take: requests/s held within the limit with the interval, memory and connections; what it changes."""
+        chosen, before = self.chosen, self.found[self.own.usual]
+        assert chosen and chosen.capacity
+        settings, found = chosen.settings, chosen.capacity
+        at_most = f"at most {plural(settings.at_once, 'database connection')}"
+        counted = at_most if chosen.connections is None else plural(chosen.connections, "database connection")
+        text = (
+            f"{self.of(settings).stack} with layer {layer}: take {settings.words}; they hold {found.rate:,.0f} "
+            f"requests/s ({reach(found.low, found.high)} in {plural(found.rounds, 'round')}) with {limit}, in "
+            f"{chosen.memory} and with {counted}."
+        )
+        if self.tied:
+            text += f" No difference to {' and '.join(item.settings.words for item in self.tied)}: take the simpler."
+        if before is chosen:
+            return f"{text} That is what the stack has."
+        times = f"{chosen.rate / before.rate:.2f} times as much" if before.rate else "the limit, as that did not"
+        memory = f"{chosen.memory} instead of {before.memory}"
+        return f"{text} The stack has {before.settings.words}: the change holds {times}, in {memory}."
 
     def verdict(self, item: Tried) -> str:
         """What to say of some settings beside the others."""
@@ -350,16 +320,11 @@ class Search:
 
 
 def memory_needed(settings: Settings, done: Sequence[Tried]) -> float | None:
-    """About how much memory settings need, from what fewer processes need; None when nothing is known.
+    """How much memory settings need at most, in proportion to the most processes known; None when nothing is known.
 
-    Processes share memory, so that the first one costs the most: with one number known it is taken in proportion.
+    Processes share memory, so that the first one costs the most.
     """
     same = [item for item in done if item.settings.classes == settings.classes]
     known = {item.settings.processes: item.memory_bytes for item in same if item.memory_bytes}
-    if not known or settings.processes in known:
-        return known.get(settings.processes)
-    last = max(known)
-    if len(known) == 1:
-        return known[last] / last * settings.processes
-    each = statistics.linear_regression(list(known), list(known.values())).slope
-    return known[last] + max(0.0, each) * (settings.processes - last)
+    most = max(known, default=0)
+    return known.get(settings.processes, known[most] / most * settings.processes if most else None)

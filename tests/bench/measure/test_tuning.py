@@ -146,11 +146,11 @@ def test_memory_that_was_measured_of_some_servers_is_not_measured():
     assert (tried.memory_bytes, tried.memory) == (None, "memory not measured")
 
 
-def test_memory_is_taken_in_proportion_until_two_numbers_are_known():
+def test_memory_is_taken_in_proportion_to_the_most_processes_known():
     one, two = (
         Tried(Settings(number, 1), {1: climb(50, memory_peak_bytes={"app": size})})
         for number, size in ((1, 100), (2, 150))
     )
     assert memory_needed(Settings(4, 1), []) is None
     assert memory_needed(Settings(4, 1), [one]) == 400
-    assert memory_needed(Settings(4, 1), [one, two]) == 250
+    assert memory_needed(Settings(4, 1), [one, two]) == 300
