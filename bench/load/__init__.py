@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bench.errors import BenchError, hint
+from bench.errors import BenchError
 from bench.load.ab import Ab
 from bench.load.base import Command, Figures, LoadError, Tool
 from bench.load.engine import ClosedLoopTool, Engine, OpenLoopTool
@@ -37,9 +37,6 @@ def choose(
     `workloads` are the paths of each workload, `find` looks a program up, `wanted` is the name of a tool that
     must be taken, `mode` is closed or open loop. Raises BenchError when there is none that is installed and fits.
     """
-    names = [tool.name for tool in TOOLS]
-    if wanted is not None and wanted not in names:
-        raise BenchError(f"no load tool called {wanted!r}; {hint(wanted, names)}")
     candidates = [tool for tool in TOOLS if tool.mode == mode and wanted in (None, tool.name)]
     if not candidates:
         raise BenchError(f"--tool {wanted} makes no {mode} loop; leave it out")
@@ -50,8 +47,4 @@ def choose(
             return tool, program
         if wanted is not None and not fits:
             raise BenchError(f"--tool {wanted} loads a single URL; choose workloads of one URL, or another tool")
-    if wanted is not None:
-        raise BenchError(f"--tool {wanted} is not installed; `make servers` installs it on Debian and Ubuntu")
-    raise BenchError(
-        "no load tool is installed and no python3 is found to run this project's own; `make bench` brings one"
-    )
+    raise BenchError(f"--tool {wanted} is not installed; `make servers` installs it on Debian and Ubuntu")

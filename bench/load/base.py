@@ -13,6 +13,7 @@ from bench.errors import BenchError
 from bench.load.openloop.job import Job
 from bench.records.trials import Errors, TrialFigures
 from bench.stats import histogram
+from bench.words import plural
 
 # Files of the adapters that are the tools' own scripts and settings.
 HERE = Path(__file__).resolve().parent
@@ -56,12 +57,12 @@ class Figures(Errors, TrialFigures):
     def failure(self) -> str | None:
         """Why these figures are not a measurement of the site, or None when they are."""
         counts = (
-            (self.responses_not_2xx, "answers with a status outside 200 to 299"),
-            (self.errors_connect, "connections that could not be made"),
-            (self.errors_read, "connections that broke before the answer was whole"),
-            (self.errors_timeout, "requests without an answer in time"),
+            (self.responses_not_2xx, "answer", "with a status outside 200 to 299"),
+            (self.errors_connect, "connection", "that could not be made"),
+            (self.errors_read, "connection", "that broke before the answer was whole"),
+            (self.errors_timeout, "request", "without an answer in time"),
         )
-        found = [f"{count} {what}" for count, what in counts if count]
+        found = [f"{plural(count, thing)} {what}" for count, thing, what in counts if count]
         if self.problem:
             found.append(self.problem)
         if not found and not self.requests_total:

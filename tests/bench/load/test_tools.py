@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import load, programs
+from bench import load
 from bench.errors import BenchError
 from bench.load.ab import Ab
 from bench.load.siege import Siege
@@ -50,7 +50,6 @@ ONE, MANY = [("/",)], [("/",), ("/", "/a")]
         (ONE, ["ab", "siege", "python3"], None, "ab"),
         (MANY, ["ab", "siege", "python3"], None, "closedloop"),
         (ONE, ["siege", "python3"], None, "closedloop"),
-        (ONE, ["python3"], None, "closedloop"),
         (ONE, ["wrk", "ab", "siege"], "siege", "siege"),
     ],
 )
@@ -61,27 +60,11 @@ def test_the_best_tool_that_is_installed_and_fits_is_chosen_or_the_one_that_is_w
     assert (tool.name, program) == (expected, Path("/bin") / ("python3" if expected == "closedloop" else expected))
 
 
-def test_a_closed_loop_can_always_be_made():
-    """The Python that runs the tests runs the load tool of this project."""
-
-    def only_python(names):
-        return programs.find(names) if "python3" in names else None
-
-    assert load.choose(MANY, only_python)[0].name == "closedloop"
-
-
 @pytest.mark.parametrize(
     "workloads, there, wanted, message",
     [
-        (
-            ONE,
-            [],
-            None,
-            "no load tool is installed and no python3 is found to run this project's own; `make bench` brings one",
-        ),
         (ONE, ["wrk"], "siege", "--tool siege is not installed; `make servers` installs it on Debian and Ubuntu"),
         (MANY, ["ab"], "ab", "--tool ab loads a single URL; choose workloads of one URL, or another tool"),
-        (ONE, ["wrk"], "jmeter", "no load tool called 'jmeter'; there are: wrk, ab, closedloop, openloop, siege"),
     ],
 )
 def test_a_tool_that_cannot_be_chosen_is_an_error_of_one_line(workloads, there, wanted, message):
