@@ -80,19 +80,15 @@ def test_the_freeze_test(frozen_server, tmp_path):
     assert figures.latency_max_ms >= figures.latency_p99_ms * 0.99
 
 
-def test_every_request_is_sent_once_and_the_addresses_in_turn(site, tmp_path):
-    figures = made(site.url, tmp_path / "load", ("/1", "/2", "/3"), rate=150)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_every_request_is_sent_once_and_the_addresses_in_turn(site, tmp_path, processes):
+    paths = [f"/{processes}/{number}" for number in (1, 2, 3)]
+    figures = made(site.url, tmp_path / "load", tuple(paths), rate=150, threads=processes)
     assert figures.requests_total == 150
-    assert [site.requests[path] for path in ("/1", "/2", "/3")] == [50, 50, 50]
+    assert [site.requests[path] for path in paths] == [50, 50, 50]
     assert figures.statuses == {"200": 150}
     assert sum(figures.thirds) <= 150
     assert histogram.merged([figures.histogram]).total_count == 150
-
-
-def test_several_processes_share_the_schedule(site, tmp_path):
-    figures = made(site.url, tmp_path / "load", ("/p1", "/p2"), rate=200, threads=2)
-    assert figures.requests_total == 200
-    assert [site.requests[path] for path in ("/p1", "/p2")] == [100, 100]
 
 
 def test_the_load_of_several_processes_lasts_its_time(site, tmp_path):
