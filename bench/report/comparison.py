@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.errors import BenchError
 from bench.records.capacity import climbs
@@ -24,23 +25,31 @@ from bench.words import number, one_line, plural, size
 MAX_CONFIGS_SHOWN = 3
 MEMORY_MARGIN = 0.05  # the same machine reports a little more or less memory from boot to boot
 
-Key = tuple[str, str, str, str, int, str]  # stack, layer, workload, size, level, database
+
+class Key(NamedTuple):
+    """A case at a level."""
+
+    stack: str
+    layer: str
+    workload: str
+    size: str
+    level: int
+    database: str
 
 
 @dataclass(frozen=True)
 class CaseComparison:
     """One case at one level in both runs.
 
-    before, after  requests/s in A and in B
-    ratio          B divided by A, with the ends of its 95 % interval: 0 and None where the rounds say nothing
-    verdict        `leads`: they differ by more than the margin. `ties`: by no more. `open`: the rounds do not tell
-    best           A or B, of those that differ
+    ratio_b_to_a  with the ends of its 95 % interval: 0 and None where the rounds say nothing
+    verdict       `leads`: they differ by more than the margin. `ties`: by no more. `open`: the rounds do not tell
+    best          A or B, of those that differ
     """
 
     key: Key
-    before: float
-    after: float
-    ratio: float
+    a_requests_per_second: float
+    b_requests_per_second: float
+    ratio_b_to_a: float
     low: float
     high: float | None
     verdict: str
@@ -59,28 +68,22 @@ class RunComparison:
 
     def record(self) -> dict[str, object]:
         """The comparison for JSON."""
-        names = ("stack", "layer", "workload", "size", "level", "database")
+        figures = [field.name for field in fields(CaseComparison) if field.name != "key"]
         return {
             "margin": self.margin,
             "warnings": list(self.warnings),
-            "cases": [dict(zip(names, case.key, strict=True)) | _figures(case) for case in self.cases],
-            "only_a": [dict(zip(names, key, strict=True)) for key in self.only_before],
-            "only_b": [dict(zip(names, key, strict=True)) for key in self.only_after],
+            "cases": [case.key._asdict() | {name: getattr(case, name) for name in figures} for case in self.cases],
+            "only_a": [key._asdict() for key in self.only_before],
+            "only_b": [key._asdict() for key in self.only_after],
         }
-
-
-def _figures(case: CaseComparison) -> dict[str, object]:
-    found = asdict(case)
-    renamed = {"before": "a_requests_per_second", "after": "b_requests_per_second", "ratio": "ratio_b_to_a"}
-    return {renamed.get(name, name): value for name, value in found.items() if name != "key"}
 
 
 def compare(before: Run, after: Run) -> RunComparison:
     """The cases that both runs measured. Raises BenchError when there is none."""
-    first, second = _tables(before), _tables(after)
-    if not set(first) & set(second) and all(len({key[-1] for key in side}) == 1 for side in (first, second)):
-        # The same cases on another database are still worth comparing, with a warning.
-        first, second = _tables(before, "any"), _tables(after, "any")
+    # A run has one. The same cases on another are still worth comparing, with a warning.
+    databases = {before.info.plan.database, after.info.plan.database}
+    database = databases.pop() if len(databases) == 1 else "any"
+    first, second = _tables(before, database), _tables(after, database)
     shared = [key for key in first if key in second]
     if not shared:
         raise BenchError(
@@ -105,10 +108,10 @@ def _compared(key: Key, runs: Runs, margin: float) -> CaseComparison:
     return CaseComparison(key, runs.rate("A"), runs.rate("B"), ratio, *ends, found.verdict, best)
 
 
-def _tables(run: Run, database: str | None = None) -> dict[Key, Table[Key]]:
-    """Case -> the rates of all cases with its workload, size, level and database, itself included.
+def _tables(run: Run, database: str) -> dict[Key, Table[Key]]:
+    """Case -> the rates of all cases with its workload, size and level, itself included.
 
-    Without wrong answers, and in the order of the plan. `database` stands for the name of every database.
+    Without wrong answers, and in the order of the plan. `database` is what theirs is called.
     """
     order = {case.case_id: place for place, case in enumerate(run.info.cases)}
     wrong = {(check.stack, check.layer) for check in run.checks if not check.ok}
@@ -116,7 +119,7 @@ def _tables(run: Run, database: str | None = None) -> dict[Key, Table[Key]]:
     steps: dict[Key, float] = {}
     for trial, step in sorted(_trials(run), key=lambda item: order.get(item[0].case_id, len(order))):
         level = 0 if run.info.plan.capacity else trial.level
-        key = (trial.stack, trial.layer, trial.workload, trial.size, level, database or trial.database)
+        key = Key(trial.stack, trial.layer, trial.workload, trial.size, level, database)
         if trial.requests_per_second and key[:2] not in wrong:
             rates.setdefault(key, {})[trial.round] = trial.requests_per_second
             steps[key] = max(steps.get(key, 1.0), step)
@@ -140,10 +143,6 @@ def _trials(run: Run) -> Iterable[tuple[Trial, float]]:
                 yield held, climb.high / rate if climb.high else math.inf
 
 
-# Older runs did not record these: unknown is no difference.
-RECORDED_LATER = ("governors", "limits", "seeds of the rows")
-
-
 def warnings(before: Run, after: Run) -> Iterable[str]:
     """One line for each difference between the environments that changes figures, or between rendered files."""
     first, second = _conditions(before), _conditions(after)
@@ -152,7 +151,7 @@ def warnings(before: Run, after: Run) -> Iterable[str]:
         second["memory sizes"] = first["memory sizes"]
     for what, value in first.items():
         other = second[what]
-        if value != other and not (what in RECORDED_LATER and None in (value, other)):
+        if value != other:
             yield f"{what} differ: {_shown(value)} in A, {_shown(other)} in B"
     yield from _versions("packages", before.environment.packages, after.environment.packages)
     yield from _versions("programs", before.environment.programs, after.environment.programs)
@@ -224,9 +223,9 @@ def render(comparison: RunComparison, before: Path, after: Path, width: int) -> 
     rows += [
         (
             _name(item.key, varying),
-            number(item.before),
-            number(item.after),
-            number(item.ratio),
+            number(item.a_requests_per_second),
+            number(item.b_requests_per_second),
+            number(item.ratio_b_to_a),
             _interval(item),
             f"{item.best} leads" if item.best else item.verdict,
         )
