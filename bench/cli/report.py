@@ -42,7 +42,7 @@ def main(args: argparse.Namespace) -> int:
         print(write.document(args.directories, args.to or args.directories[0] / write.NAME)[1], end="")
         return 0
     if len(args.directories) == 1 and folder.is_reproduction(args.directories[0]):
-        reproduce.write_page(args.directories[0])
+        reproduce.write_page(args.directories[0], args.to)
         return 0
     with working("writing the report"):
         path, found = write.write(args.directories, args.to)

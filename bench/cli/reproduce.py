@@ -24,6 +24,7 @@ from bench.measure.printer import Printer, say
 from bench.measure.session import new_folder, now
 from bench.project.under_test import UnderTest, open_project
 from bench.records.folder import RUN_FILE, read_run
+from bench.report import write
 from bench.reproduce import folder, page
 from bench.reproduce.conclusions import conclusions
 from bench.reproduce.folder import FILE, FORMAT, PartRecord, Reproduction
@@ -76,15 +77,16 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     return max(statuses)
 
 
-def write_page(directory: Path) -> None:
+def write_page(directory: Path, to: Path | None = None) -> None:
     """Write the page of a reproduction, print its conclusions and, as the last line, the page's path."""
+    path = to or directory / PAGE
     record = folder.read(directory)
     publication, figures = publications()[record.benchmark], folder.figures(directory, record)
     found = conclusions(publication, figures)
-    (directory / PAGE).write_text(page.page(publication, record, figures, found), encoding="utf-8")
+    write.write_text(path, page.page(publication, record, figures, found))
     printer = Printer()
     printer.say("\n".join([*columns(page.lines(found), width=printer.width), page.summary(found)]))
-    print(directory / PAGE)
+    print(path)
 
 
 def _begun(args: argparse.Namespace) -> tuple[Path, Reproduction]:

@@ -32,15 +32,15 @@ def write(directories: Sequence[Path], to: Path | None = None) -> tuple[Path, Do
         to = directories[0] / NAME
     found, text = document(directories, to)
     data = to.with_suffix(".json")
-    _write(data, text)
-    _write(to, page.render(found, data.name))
+    write_text(data, text)
+    write_text(to, page.render(found, data.name))
     if (picture := page.picture(found)) is not None:
-        _write(to.with_suffix(".svg"), picture)
+        write_text(to.with_suffix(".svg"), picture)
     return to, found
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a temporary file and rename it, so that nobody opens half a report."""
+def write_text(path: Path, text: str) -> None:
+    """Write a temporary file and rename it, so that nobody opens half a report. Raises BenchError in one line."""
     temporary = path.with_name(path.name + ".new")
     try:
         temporary.write_text(text, encoding="utf-8", newline="")

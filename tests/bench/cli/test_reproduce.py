@@ -100,6 +100,8 @@ def test_parts_are_made_once_left_out_with_reasons_and_gone_on_with(tmp_path, mo
         assert line in page
     with pytest.raises(BenchError, match="it is complete; next: python -m bench report"):
         reproduce.main(arguments("--resume", str(again)), instrument)
+    assert main.main(["report", str(again), "--to", str(tmp_path / "page.md")]) == 0
+    assert (tmp_path / "page.md").read_text("utf-8") == page
 
 
 @pytest.mark.servers
@@ -179,12 +181,8 @@ def test_wrong_arguments_are_refused_before_anything_begins(tmp_path, capsys):
     (tmp_path / "file").touch()
     with pytest.raises(BenchError, match="not empty; name a new or empty directory"):
         reproduce.main(arguments("tiny", "--to", str(tmp_path)), FakeInstrument())
-
-
-@pytest.mark.parametrize("words", [["tiny"], ["--to", "x"], ["--quick"], ["--guard", "drift=off"]])
-def test_resume_takes_everything_from_the_folder(tmp_path, words):
-    with pytest.raises(BenchError, match=r"--resume takes its plan from .*; leave out"):
-        reproduce.main(arguments(*words, "--resume", str(tmp_path)), FakeInstrument())
+    with pytest.raises(BenchError, match=r"--resume takes its plan from .*; leave out --quick"):
+        reproduce.main(arguments("--quick", "--resume", str(tmp_path)), FakeInstrument())
 
 
 def test_a_missing_published_database_is_replaced_with_a_note(monkeypatch):
