@@ -26,12 +26,9 @@ def answered(board: Board, project: str = "", more: str = "") -> Board:
     if board.best is None or board.kind == "rate" or board.verdict not in (LEADS, TIES):
         return replace(board, answer=(headline,))
     row = board.cases[board.best]
-    lines = [
-        headline,
-        " ".join(filter(None, (_cost(row), _safety(row)))),
-        _without_caching(board),
-        _command(row, project),
-    ]
+    options = options_of(row.layer) + (f" --project {project}" if project else "")
+    command = f"{NEXT}python -m bench render {row.stack}{options} --values production --to DIR"
+    lines = [headline, f"{_cost(row)} {_safety(row)}".strip(), _without_caching(board, row), command]
     return replace(board, answer=tuple(filter(None, lines)))
 
 
@@ -99,23 +96,15 @@ def _safety(row: CaseRow) -> str:
     return f"It passed {plural(row.checks.passed, 'check')}{left}."
 
 
-def _without_caching(board: Board) -> str:
+def _without_caching(board: Board, best: CaseRow) -> str:
     """The best where nothing may be cached: cached pages are not for readers who are signed in."""
-    best = board.cases[board.best] if board.best is not None else None
-    if best is None or not best.caches_pages or not board.uncached:
+    if not best.caches_pages or not board.uncached:
         return ""
     first, *others = (name(board.cases[index]) for index in board.uncached)
     if board.uncached_verdict == LEADS:
         return f"Where no page may be cached, {first} leads."
     words = "ties with" if board.uncached_verdict == TIES else "is first, open against"
     return f"Where no page may be cached, {first} {words} {some(others)}." if others else ""
-
-
-def _command(row: CaseRow, project: str) -> str:
-    """The command that renders it for production."""
-    options = options_of(row.layer) if row.layer != NO_LAYER else ""
-    options += f" --project {project}" if project else ""
-    return f"{NEXT}python -m bench render {row.stack}{options} --values production --to DIR"
 
 
 def _mib(row: CaseRow) -> str:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
+from typing import Any
 
 from bench.records.capacity import climbs, visits
 from bench.records.folder import Run
 from bench.records.records import NO_LAYER, Case
 from bench.records.trials import Trial, largest
-from bench.report import loads
-from bench.report.document import Board, CaseLoad, CaseRow, Checks, Ratio
+from bench.report import loads, visitors
+from bench.report.document import Board, CaseLoad, CaseRow, Checks, FaultCase, Ratio
 from bench.report.loads import Found
-from bench.report.visitors import Visitors
-from bench.stats import LEADS, OPEN, TIES, Decision, GeometricMean, Table
+from bench.stats import OPEN, TIES, Decision, GeometricMean, Table
 from bench.stats.capacity import Limit, parse_limit
 from bench.stats.table import Cases
 from bench.words import NOT_MEASURED, case_name
@@ -45,81 +45,63 @@ class Place:
         """Whether the plan's own trials are of an open loop; others have them to show latency."""
         return self.run.info.plan.mode == "open"
 
-    def _here(self, item: Case | Trial) -> bool:
-        return (item.size, item.database) == (self.size, self.database)
-
     @cached_property
-    def trials(self) -> dict[tuple[str, str, str], list[Trial]]:
-        """(stack, layer, workload) -> its trials."""
-        found: dict[tuple[str, str, str], list[Trial]] = {}
-        for trial in (*self.run.trials, *self.run.latency):
-            if self._here(trial):
-                found.setdefault((trial.stack, trial.layer, trial.workload), []).append(trial)
-        return found
-
-    @cached_property
-    def planned(self) -> dict[tuple[str, str, str], Case]:
-        """(stack, layer, workload) -> the case as it was planned."""
-        return {(case.stack, case.layer, case.workload): case for case in self.run.info.cases if self._here(case)}
+    def cases(self) -> list[Case]:
+        """As they were planned."""
+        return [case for case in self.run.info.cases if (case.size, case.database) == (self.size, self.database)]
 
     @property
     def workloads(self) -> list[str]:
         """Its workloads, in the order of the plan."""
-        found = {key[2] for key in (*self.planned, *self.trials)}
-        known = [name for name in self.run.info.plan.workloads if name in found]
-        return known + sorted(found - set(known))
+        found = {case.workload for case in self.cases}
+        return [name for name in self.run.info.plan.workloads if name in found]
 
     @property
     def names(self) -> dict[Where, str]:
         """(stack, layer) -> the name of the case."""
-        return {key[:2]: case_name(*key[:2]) for key in (*self.planned, *self.trials)}
+        return {(case.stack, case.layer): name_of(case) for case in self.cases}
 
     @property
     def dropped(self) -> set[str]:
         """The cases that a race has found to be slower."""
         ids = {item.case_id for item in self.run.info.dropped}
-        return {case_name(case.stack, case.layer) for case in self.planned.values() if case.case_id in ids}
+        return {name_of(case) for case in self.cases if case.case_id in ids}
 
-    def found(self, where: Where, workload: str) -> Found:
-        """What the run has of a case under a workload."""
-        trials = self.trials.get((*where, workload), [])
-        case = self.planned.get((*where, workload))
-        skips = [
-            skip.reason
-            for skip in self.run.info.skips
-            if (skip.stack, skip.layer) == where and skip.workload in (None, workload)
-        ]
-        limit = self.limit
-        return Found(
-            case=case,
-            closed=loads.by((trial for trial in trials if trial.mode == "closed"), lambda trial: trial.level),
-            opened=loads.by((trial for trial in trials if trial.mode == "open"), lambda trial: trial.level),
-            climbs=next(iter(climbs(trials, limit).values()), {}) if limit else {},
-            dropped={item.level: item for item in self.run.info.dropped if case and item.case_id == case.case_id},
-            skip=skips[0] if skips else None,
-            wrong=[check.check for check in self.run.checks if (check.stack, check.layer) == where and not check.ok],
-        )
+    def found(self, workload: str) -> dict[str, Found]:
+        """Case -> what the run has of it under a workload."""
+        run, limit, trials = self.run, self.limit, dict[str, list[Trial]]()
+        for trial in (*run.trials, *run.latency):
+            trials.setdefault(trial.case_id, []).append(trial)
+        return {
+            name_of(case): Found(
+                trials=(made := trials.get(case.case_id, [])),
+                climbs=climbs(made, limit).get(case.case_id, {}) if limit else {},
+                dropped={item.level: item for item in run.info.dropped if item.case_id == case.case_id},
+                wrong=[it.check for it in run.checks if (it.stack, it.layer) == (case.stack, case.layer) and not it.ok],
+            )
+            for case in self.cases
+            if case.workload == workload
+        }
+
+
+def name_of(case: Case) -> str:
+    """A case in words."""
+    return case_name(case.stack, case.layer)
 
 
 def places(run: Run) -> list[Place]:
     """Every size and database of a run, in the order of its plan."""
-    sizes = run.info.plan.sizes
-    items: list[Case | Trial] = [*run.info.cases, *run.trials]
-    found = dict.fromkeys((item.size, item.database) for item in items)
-    order = sorted(found, key=lambda key: (sizes.index(key[0]) if key[0] in sizes else len(sizes), key[1]))
-    return [Place(run, *key) for key in order]
+    found = dict.fromkeys((case.size, case.database) for case in run.info.cases)
+    return [Place(run, *key) for key in sorted(found, key=lambda key: (run.info.plan.sizes.index(key[0]), key[1]))]
 
 
-def board(place: Place, number: int, visitors: Visitors) -> Board:
-    """The board of a place, without its answer."""
+def board(place: Place, number: int, faults: Sequence[FaultCase]) -> Board:
+    """The board of a place, without its answer; `faults` are those made on the same machine."""
     by_load = {workload: _judged(place, workload) for workload in place.workloads}
-    rows = {name: _row(place, where, by_load, visitors) for where, name in place.names.items()}
+    rows = {name: _row(place, where, by_load, faults) for where, name in place.names.items()}
     overall = GeometricMean([load.table for load in by_load.values()])
     decision = decide(overall, place, place.dropped)
-    rows = {
-        name: replace(row, ratio=ratio_to_best(overall, decision, name), verdict=verdict_of(decision, name))
-        for name, row in rows.items()
-    }
+    rows = {name: replace(row, **_to_best(overall, decision, name)) for name, row in rows.items()}
     ordered = sorted(rows, key=lambda name: _order(rows[name], name == decision.best))
     best = take(decision, rows)
     bare = decide(overall, place, {name for name, row in rows.items() if row.caches_pages})
@@ -160,21 +142,15 @@ def _load_words(place: Place, levels: Iterable[int]) -> str:
 
 @dataclass(frozen=True)
 class Judged:
-    """A workload of a place: its cases, at the level that the verdict is about."""
+    """A workload of a place: its cases, at the level that the verdict is about, and the rates to trust."""
 
     level: int
     loads: Mapping[str, CaseLoad]
-    steps: Mapping[str, float]
-
-    @property
-    def table(self) -> Table[str]:
-        """The rates of the cases with figures to trust."""
-        rates = {name: load.rates for name, load in self.loads.items() if load.verdict != NOT_MEASURED and load.rates}
-        return Table(rates, {name: self.steps[name] for name in rates})
+    table: Table[str]
 
 
 def _judged(place: Place, workload: str) -> Judged:
-    found = {name: place.found(where, workload) for where, name in place.names.items()}
+    found = place.found(workload)
     level = _main_level(place, found.values())
     rate = level if place.opened else loads.common_rate(found.values())
     limit, visit = place.limit, visits(place.run.addresses).get(workload)
@@ -182,18 +158,15 @@ def _judged(place: Place, workload: str) -> Judged:
         name: loads.at_capacity(item, limit, visit) if limit else loads.at_level(item, level, place.opened, rate)
         for name, item in found.items()
     }
-    judged = Judged(level, each, {name: loads.step(item) for name, item in found.items()})
-    table, decision = judged.table, decide(judged.table, place)
-    compared = {
-        name: replace(load, ratio=ratio_to_best(table, decision, name), verdict=verdict_of(decision, name))
-        for name, load in each.items()
-    }
-    return replace(judged, loads=compared)
+    rates = {name: load.rates for name, load in each.items() if load.verdict != NOT_MEASURED and load.rates}
+    table = Table(rates, {name: loads.step(found[name]) for name in rates})
+    decision = decide(table, place, {name for name, item in found.items() if level in item.dropped})
+    return Judged(level, {name: replace(load, **_to_best(table, decision, name)) for name, load in each.items()}, table)
 
 
 def _main_level(place: Place, found: Iterable[Found]) -> int:
     """The highest level with a figure, else the highest of the plan."""
-    levels = [item.opened if place.opened else item.closed for item in found]
+    levels = [item.levels("open" if place.opened else "closed") for item in found]
     measured = [level for item in levels for level, trials in item.items() if loads.usable(trials)]
     return max(measured or place.run.info.plan.levels or (0,))
 
@@ -205,21 +178,16 @@ def decide(table: Cases[str], place: Place, without: Collection[str] = ()) -> De
     return table.decide(plan.margin, look, {*without} & {*table.names})
 
 
-def ratio_to_best(table: Cases[str], decision: Decision[str], name: str) -> Ratio | None:
-    """How many times as fast the best is; None for a case without a figure."""
+def _to_best(table: Cases[str], decision: Decision[str], name: str) -> dict[str, Any]:
+    """How many times as fast the best is, None without a figure; and the verdict word, empty when that is proven."""
     if decision.best is None or name not in table.names:
-        return None
+        return {"ratio": None, "verdict": NOT_MEASURED}
     estimate, low, high = table.ratio(decision.best, name)
-    return Ratio(estimate, low if low > 0 else None, high if math.isfinite(high) else None)
-
-
-def verdict_of(decision: Decision[str], name: str) -> str:
-    """The verdict word of a case; empty when another one is proven faster."""
+    ratio = Ratio(estimate, low if low > 0 else None, high if math.isfinite(high) else None)
     if name == decision.best:
-        return {LEADS: LEADS, TIES: TIES}.get(decision.verdict, OPEN)
-    if name in decision.slower:
-        return ""
-    return TIES if name in decision.ties else OPEN if name in decision.open else NOT_MEASURED
+        return {"ratio": ratio, "verdict": decision.verdict}
+    words = {**dict.fromkeys(decision.ties, TIES), **dict.fromkeys(decision.open, OPEN)}
+    return {"ratio": ratio, "verdict": words.get(name, "")}
 
 
 def take(decision: Decision[str], rows: Mapping[str, CaseRow]) -> str | None:
@@ -234,17 +202,16 @@ def take(decision: Decision[str], rows: Mapping[str, CaseRow]) -> str | None:
 # --------------------------------------------------------------------------------------------- a row
 
 
-def _row(place: Place, where: Where, by_load: Mapping[str, Judged], visitors: Visitors) -> CaseRow:
+def _row(place: Place, where: Where, by_load: Mapping[str, Judged], faults: Sequence[FaultCase]) -> CaseRow:
     name = place.names[where]
-    own = {workload: judged.loads[name] for workload, judged in by_load.items()}
-    planned = [case for key, case in place.planned.items() if key[:2] == where]
+    own = {workload: judged.loads[name] for workload, judged in by_load.items() if name in judged.loads}
+    planned = [case for case in place.cases if (case.stack, case.layer) == where]
     known = {case.caches for case in planned}
     lacking = [f"{key}: {load.reason}" for key, load in own.items() if load.verdict == NOT_MEASURED]
     reasons = list(dict.fromkeys(load.reason for load in own.values() if load.reason))
     why = reasons[0] if len(reasons) == 1 and len(lacking) in (0, len(own)) else "; ".join(lacking) or None
     costs = [load.cpu_seconds_per_1000_requests for load in own.values()]
     memory = [load.memory_peak_bytes for load in own.values() if load.memory_peak_bytes is not None]
-    seen = visitors.of(*where, place.size, place.database)
     return CaseRow(
         stack=where[0],
         layer=where[1],
@@ -257,9 +224,7 @@ def _row(place: Place, where: Where, by_load: Mapping[str, Judged], visitors: Vi
         if costs and None not in costs
         else None,
         database_connections_peak=largest(load.database_connections_peak for load in own.values()),
-        slow_clients=seen.slow_clients,
-        slow_clients_tried=seen.slow_clients_tried,
-        deploy_lost=seen.deploy_lost,
+        **visitors.seen(faults, *where, place.size, place.database),
         checks=_checks(place.run, where),
         needs_proxy=any(case.needs_proxy for case in planned),
         # A run that does not say has a layer that caches pages.

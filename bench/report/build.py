@@ -14,7 +14,6 @@ from bench.records.records import UNLIMITED
 from bench.report import answer, boards, facts, redact, visitors
 from bench.report.document import FORMAT, Board, Document, FaultCase, Host, RunFacts
 from bench.report.loads import middle
-from bench.report.visitors import Visitors
 from bench.words import case_name, one_line, plural, some
 
 FAULTS = "faults"  # the folder of faults beside a run, which its report includes
@@ -29,7 +28,7 @@ def read(directories: Iterable[Path]) -> list[Run]:
     for directory in directories:
         found.append(read_measured(directory))
         if not found[-1].info.plan.faults and is_faults(beside := directory / FAULTS):
-            found.append(read_measured(beside))
+            found += [run for run in [read_run(beside)] if run.outcomes]
     return found
 
 
@@ -53,9 +52,12 @@ def document(every: Sequence[Run], page: Path) -> Document:
             alike = [case for case in every_fault if _same_machine(run, every[case.run])]
             project, more = redact.redacted(run.info.plan.project), facts.more_rounds(run)
             for place in boards.places(run):
-                made.append(answer.answered(boards.board(place, number, Visitors(tuple(alike))), project, more))
+                made.append(answer.answered(boards.board(place, number, alike), project, more))
             hosts += _hosts(run)
-    runs = tuple(_facts(run, page) for run in every)
+    names = [run.directory.absolute().name for run in every]
+    if len({*names}) < len(names):
+        names = ["/".join(run.directory.absolute().parts[-2:]) for run in every]
+    runs = tuple(_facts(run, page, name) for run, name in zip(every, names, strict=True))
     return Document(
         format=FORMAT,
         title=_title(made, every_fault),
@@ -72,9 +74,9 @@ def _same_machine(first: Run, second: Run) -> bool:
     return (a.cpu_model, a.cores) == (b.cpu_model, b.cores)
 
 
-def _facts(run: Run, page: Path) -> RunFacts:
+def _facts(run: Run, page: Path, name: str) -> RunFacts:
     directory = Path(os.path.relpath(run.directory.absolute(), page.absolute().parent)).as_posix()
-    name, info = run.directory.absolute().name, run.info
+    info = run.info
     if not info.plan.faults:
         found = facts.of_run(run), facts.skips(run), facts.declared(run), facts.notes(run)
         return RunFacts(directory, name, info.started_at, *found)

@@ -47,16 +47,15 @@ class Axis:
     log: bool
 
     @classmethod
-    def of(cls, values: Iterable[float], *, low: float | None = None, ratio: bool = False) -> Axis:
-        """An axis that holds the values: from zero, from `low`, or for a ratio from the lowest."""
+    def of(cls, values: Iterable[float], *, ratio: bool = False) -> Axis:
+        """An axis that holds the values: from zero, or for a ratio from the lowest."""
         known = [value for value in values if math.isfinite(value) and value > 0]
         if not known:
             return cls(0.0, 1.0, log=False)
         first, last = min(known), max(known)
         if ratio or last > WIDE * first:
-            start = low or first
-            return cls(start, max(last, start * 1.2), log=True)
-        return cls(low or 0.0, last, log=False)
+            return cls(first, max(last, first * 1.2), log=True)
+        return cls(0.0, last, log=False)
 
     def at(self, value: float) -> float:
         """Where a value lies, in per cent of the width."""
@@ -127,12 +126,6 @@ def interval(axis: Axis, estimate: float, low: float | None, high: float | None)
     return _strip(axis, line, tag("circle", cx=_at(axis, estimate), cy=middle, r=3.5, cls="estimate"))
 
 
-def ratio_axis(ratios: Iterable[tuple[float, float | None, float | None]]) -> Axis:
-    """From the best (or where an interval begins beyond it) to the slowest."""
-    values = [value for each in ratios for value in each if value]
-    return Axis.of([1.0, *values], ratio=True)
-
-
 Line = tuple[str, int, Sequence[tuple[float, float]]]  # label, colour, points
 
 
@@ -179,14 +172,7 @@ def _apart(places: Mapping[str, float], bottom: float, room: float = 11) -> dict
 # ------------------------------------------------------------------------------------- a picture alone
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A row of the picture: a case, its colour and its rounds."""
-
-    label: str
-    colour: int
-    rates: Sequence[float]
-
+Bar = tuple[str, int, Sequence[float]]  # case, colour, rounds
 
 WIDTH, MARGIN, NAME, FIGURE = 860, 24, 300, 84
 # Characters of a line of the heading, which a picture alone does not wrap by itself, and its height.
@@ -211,14 +197,14 @@ def picture(heading: str, below: str, groups: Mapping[str, Sequence[Bar]], foot:
     top = 59.0 + len(lines) * HEADING_LINE
     parts.append(tag("text", below, x=MARGIN, y=top - 26, cls="dim"))
     for workload, bars in groups.items():
-        axis = Axis.of(rate for bar in bars for rate in bar.rates)
+        axis = Axis.of(rate for _, _, rates in bars for rate in rates)
         parts.append(tag("text", f"{workload}, requests/s", x=MARGIN, y=top + 11, font_weight="650"))
         parts.append(_placed(head(axis), top, inner))
-        for count, bar in enumerate(bars):
+        for count, (label, colour, rates) in enumerate(bars):
             y = top + 18 + count * STRIP
-            parts.append(tag("text", bar.label, x=MARGIN, y=y + 15))
-            parts.append(_placed(dots(axis, bar.rates, bar.colour), y, inner))
-            figure = number(median(bar.rates)) if bar.rates else "not measured"
+            parts.append(tag("text", label, x=MARGIN, y=y + 15))
+            parts.append(_placed(dots(axis, rates, colour), y, inner))
+            figure = number(median(rates)) if rates else "not measured"
             parts.append(tag("text", figure, x=WIDTH - MARGIN, y=y + 15, cls="figure"))
         top += 18 + len(bars) * STRIP + 22
     height = top + 24

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from bench.records.capacity import Climb, Visits, capacity, latency_ms
-from bench.records.records import Case, Dropped
+from bench.records.records import Dropped
 from bench.records.trials import Trial, largest, total
 from bench.report.document import CaseLoad, Latency, Point
 from bench.stats import histogram
@@ -20,23 +20,23 @@ from bench.words import plural
 class Found:
     """What a run has of a case under a workload.
 
-    closed, opened  trials by level, connections or requests a second
-    climbs          round -> its staircase, where a capacity was sought
+    climbs   round -> its staircase, where a capacity was sought
+    dropped  level -> that a race dropped it
+    wrong    names of the checks with a wrong answer
     """
 
-    case: Case | None
-    closed: Mapping[int, Sequence[Trial]]
-    opened: Mapping[int, Sequence[Trial]]
+    trials: Sequence[Trial]
     climbs: Mapping[int, Climb]
     dropped: Mapping[int, Dropped]
-    skip: str | None
     wrong: Sequence[str]
 
-    @property
-    def failed(self) -> list[Trial]:
-        """Its failed trials."""
-        levels = [*self.closed.values(), *self.opened.values()]
-        return [trial for trials in levels for trial in trials if trial.status == "failed"]
+    def levels(self, mode: str) -> dict[int, list[Trial]]:
+        """Level of a closed or an open loop -> its trials."""
+        found: dict[int, list[Trial]] = {}
+        for trial in self.trials:
+            if trial.mode == mode:
+                found.setdefault(trial.level, []).append(trial)
+        return found
 
 
 def usable(trials: Iterable[Trial]) -> dict[int, Trial]:
@@ -54,12 +54,12 @@ def reason(found: Found, trials: Sequence[Trial]) -> str | None:
     if trials:
         last = (failed or list(trials))[-1]
         return f"{last.status}: {last.reason}"
-    return found.skip or "not run"
+    return "not run"
 
 
 def at_level(found: Found, level: int, opened: bool, rate: int | None) -> CaseLoad:
     """The case at a level of connections, or of requests a second; its latency is that at the `rate`."""
-    levels = found.opened if opened else found.closed
+    levels = found.levels("open" if opened else "closed")
     trials = levels.get(level, ())
     points = [
         Point(each, middle(trial.requests_per_second for trial in usable(levels[each]).values()))
@@ -133,14 +133,14 @@ def _load(
         imbalance=middle(trial.imbalance for trial in every),
         errors=sum(trial.errors for trial in every),
         requests=sum(trial.requests_total or 0 for trial in every),
-        log=next((trial.log for trial in found.failed if trial.log), None) if why else None,
+        log=next((it.log for it in found.trials if it.status == "failed" and it.log), None) if why else None,
         trials=tuple(trial.trial_id for trial in every),
     )
 
 
 def latency(found: Found, rate: int | None) -> Latency | None:
     """How long answers took in the open-loop trials at that rate; None without one to trust."""
-    trials = list(usable(found.opened.get(rate or 0, ())).values())
+    trials = list(usable(found.levels("open").get(rate or 0, ())).values())
     merged = histogram.merged(trial.histogram for trial in trials)
     if rate is None or merged is None or not merged.total_count:
         return None
@@ -153,7 +153,7 @@ def common_rate(every: Iterable[Found]) -> int | None:
     """The rate at which most cases have an open-loop trial to trust, the highest of those; None without any."""
     counts: dict[int, int] = {}
     for found in every:
-        for rate, trials in found.opened.items():
+        for rate, trials in found.levels("open").items():
             counts[rate] = counts.get(rate, 0) + bool(usable(trials))
     return max(counts, key=lambda rate: (counts[rate], rate)) if any(counts.values()) else None
 
@@ -168,11 +168,3 @@ def cpu_per_1000(trial: Trial) -> float | None:
     """CPU seconds of a trial per 1,000 of its requests."""
     seconds = total(trial.cpu_seconds)
     return None if seconds is None or not trial.requests_total else seconds / trial.requests_total * 1000
-
-
-def by(items: Iterable[Trial], key: Callable[[Trial], int]) -> dict[int, list[Trial]]:
-    """The trials in groups, in their order."""
-    found: dict[int, list[Trial]] = {}
-    for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found

@@ -6,9 +6,9 @@ import base64
 import functools
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -18,15 +18,13 @@ from bench import words
 from bench.records.records import NO_LAYER, UNLIMITED
 from bench.records.trials import UNEVEN
 from bench.report import build, chart, visitors
-from bench.report.document import Board, CaseRow, Document, FaultCase, FaultRow, Ratio
+from bench.report.document import Board, CaseRow, Checks, Document, FaultCase, FaultRow, Ratio
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 # A path below a folder, with nothing in it that a browser could read as an address.
 PLAIN_PATH = re.compile(r"[\w.@+~=,-]+(?:/[\w.@+~=,-]+)*")
 # Figures of single faults -> what they count.
 FAULT_FIGURES = {"server_errors": "5xx", "workers_ended": "crashes", "oom_kills": "killed"}
-# What a case costs and how it was checked: column -> what its figures say.
-COLUMNS = ("memory", "cpu", "connections", "slow_clients", "deploy", "checks")
 
 
 def render(document: Document, data: str = "report.json") -> str:
@@ -50,7 +48,7 @@ def picture(document: Document) -> str | None:
     run = document.runs[board.run]
     groups = {
         workload: [
-            chart.Bar(case_name(row), colour(board, row), list(row.loads[workload].rates.values()))
+            (case_name(row), colour(board, row), list(row.loads[workload].rates.values()))
             for row in board.cases
             if workload in row.loads
         ]
@@ -72,23 +70,8 @@ def _environment() -> Environment:
     )
     made.filters |= {"number": words.number, "when": words.when, "mib": _mib, "percent": _percent, "quote": quote}
     made.filters["unbroken"] = _unbroken
-    functions = (
-        case_name,
-        cell,
-        colour,
-        matrix,
-        fault_table,
-        notes,
-        columns,
-        lacking,
-        link,
-        log_of,
-        to_know,
-        ratio_words,
-        times_axis,
-        levels,
-    )
-    made.globals |= {function.__name__: function for function in (*functions, times_axis)}
+    functions = [case_name, cell, colour, columns, fault_table, lacking, levels, link, log_of, matrix, notes]
+    made.globals |= {function.__name__: function for function in [*functions, ratio_words, times_axis, to_know]}
     made.globals |= {"chart": chart, "words": words, "NO_LAYER": NO_LAYER}
     return made
 
@@ -123,35 +106,38 @@ def colour(board: Board, row: CaseRow) -> int:
     return 1 + layers.index(row.layer) % (chart.COLOURS - 1) if row.layer in layers else 0
 
 
+# Column of what a case costs and how it was checked -> its head, and its text; empty when it was not measured.
+COLUMNS: dict[str, tuple[str, Callable[[CaseRow], str]]] = {
+    "memory": ("memory MiB", lambda row: _mib(row.memory_peak_bytes) if row.memory_peak_bytes else ""),
+    "cpu": ("CPU s per 1,000", lambda row: _known(row.cpu_seconds_per_1000_requests, words.number)),
+    "connections": ("database connections", lambda row: _known(row.database_connections_peak, "{:,}".format)),
+    "slow_clients": ("slow clients stop it", lambda row: _known(row.slow_clients, lambda count: f"{count or 'none'}")),
+    "deploy": ("lost by a deploy", lambda row: _known(row.deploy_lost, words.short)),
+    "checks": ("checks passed", lambda row: _checked(row.checks) if row.checks else ""),
+}
+
+
+def _known(value: Any, text: Callable[[Any], str]) -> str:
+    return "" if value is None else text(value)
+
+
+def _checked(checks: Checks) -> str:
+    return f"{len(checks.failed)} FAIL" if checks.failed else f"{checks.passed:,}"
+
+
 def columns(board: Board) -> dict[str, str]:
     """The columns that a case of the board has a figure for -> their heads."""
-    heads = {
-        "memory": "memory MiB",
-        "cpu": "CPU s per 1,000",
-        "connections": "database connections",
-        "slow_clients": "slow clients stop it",
-        "deploy": "lost by a deploy",
-        "checks": "checks passed",
-    }
-    return {name: heads[name] for name in COLUMNS if any(cell(row, name) for row in board.cases)}
+    return {name: head for name, (head, text) in COLUMNS.items() if any(map(text, board.cases))}
+
+
+def cell(row: CaseRow, column: str) -> str:
+    """A figure of a case as text; empty when it was not measured."""
+    return COLUMNS[column][1](row)
 
 
 def lacking(board: Board) -> list[str]:
     """What no case of the board has a figure for."""
     return [] if "deploy" in columns(board) else ["slow clients", "deploys"]
-
-
-def cell(row: CaseRow, column: str) -> str:
-    """A figure of a case as text; empty when it was not measured."""
-    texts = {
-        "memory": row.memory_peak_bytes and _mib(row.memory_peak_bytes),
-        "cpu": row.cpu_seconds_per_1000_requests is not None and words.number(row.cpu_seconds_per_1000_requests),
-        "connections": row.database_connections_peak is not None and f"{row.database_connections_peak:,}",
-        "slow_clients": row.slow_clients is not None and (f"{row.slow_clients:,}" if row.slow_clients else "none"),
-        "deploy": row.deploy_lost is not None and words.short(row.deploy_lost),
-        "checks": row.checks and (f"{len(row.checks.failed)} FAIL" if row.checks.failed else f"{row.checks.passed:,}"),
-    }
-    return texts[column] or ""
 
 
 def ratio_words(ratio: Ratio) -> str:
@@ -164,8 +150,9 @@ def ratio_words(ratio: Ratio) -> str:
 
 
 def times_axis(ratios: Sequence[Ratio]) -> chart.Axis:
-    """The axis of a column of ratios."""
-    return chart.ratio_axis((ratio.estimate, ratio.low, ratio.high) for ratio in ratios)
+    """The axis of a column of ratios: from the best (or where an interval begins beyond it) to the slowest."""
+    ends = [end for ratio in ratios for end in (ratio.estimate, ratio.low, ratio.high) if end]
+    return chart.Axis.of([1.0, *ends], ratio=True)
 
 
 def link(document: Document, run: int, path: str) -> str:
@@ -207,17 +194,9 @@ def _names(board: Board, rows: Sequence[CaseRow]) -> str:
 # --------------------------------------------------------------------------------------- other tables
 
 
-@dataclass(frozen=True)
-class Levels:
-    """A workload's line chart."""
-
-    workload: str
-    drawing: Markup
-
-
-def levels(board: Board) -> list[Levels]:
-    """Figures over the level, a chart a workload that has several."""
-    found = []
+def levels(board: Board) -> dict[str, Markup]:
+    """Workload that has several levels -> a chart of its figures over them."""
+    found = {}
     for workload in board.workloads:
         series = [
             (f"{number}", colour(board, row), [(p.level, p.value) for p in row.loads[workload].points if p.value])
@@ -227,7 +206,7 @@ def levels(board: Board) -> list[Levels]:
         series = [line for line in series if line[2]]
         if any(len(points) > 1 for _, _, points in series):
             title = f"{workload}: {board.value} over {board.unit}"
-            found.append(Levels(workload, chart.lines(title, series, board.limit_ms)))
+            found[workload] = chart.lines(title, series, board.limit_ms)
     return found
 
 

@@ -30,18 +30,12 @@ def command(words: Iterable[str]) -> str:
     return " ".join(shown)
 
 
-# Where rendered files name the run's folder and the checkout, wherever those were during the run.
-_RUN_INSIDE = re.compile(r"(?P<place>(?:/[\w.@+~-]+)+)/raw/[^/\s]+~r\d+\b")
-_PROJECT_INSIDE = re.compile(r"(?P<place>(?:/[\w.@+~-]+)+)/(?:var/static|manage\.py|\.venv)\b")
 _SOCKETS = re.compile(r"/tmp/benchapp-(?:run-)?\w+")
 
 
-def places(directory: Path, texts: Iterable[str] = ()) -> dict[str, str]:
-    """Absolute path -> its name in a report, for a run and the paths in its rendered files."""
+def places(directory: Path) -> dict[str, str]:
+    """Absolute path -> its name in the report of a run."""
     found = {str(Path.home()): "$HOME", str(paths.PROJECT): "$PROJECT", str(paths.VENV): "$VENV"}
-    for text in texts:
-        found |= {match["place"]: "$PROJECT" for match in _PROJECT_INSIDE.finditer(text)}
-        found |= {match["place"]: "$RUN" for match in _RUN_INSIDE.finditer(text)}
     found |= {str(directory.absolute()): "$RUN", str(directory.resolve()): "$RUN"}
     return {path: name for path, name in found.items() if path.count("/") > 1 or path == str(Path.home())}
 

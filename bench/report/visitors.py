@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Any
 
 from bench.records.faults import FaultOutcome
 from bench.records.folder import Run
@@ -19,33 +19,16 @@ MAX_SLOW = 200
 Key = tuple[str, str, str, str]  # stack, layer, size, database
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What the row of a case says of faults."""
-
-    slow_clients: int | None = None
-    slow_clients_tried: int | None = None
-    deploy_lost: float | None = None
-
-
-@dataclass(frozen=True)
-class Visitors:
-    """The faults beside a run."""
-
-    cases: tuple[FaultCase, ...]
-
-    def of(self, stack: str, layer: str, size: str, database: str) -> Seen:
-        """What visitors noticed on a case."""
-        key = (stack, layer, size, database)
-        rows = [row for case in self.cases if _key(case) == key for row in case.faults if row.requests_lost is not None]
-        slow = [row for row in rows if row.fault.startswith("slow-")]
-        stops = [found for row in slow if (found := row.figures.get(STOPS_AT))]
-        deploys = [row.requests_lost for row in rows if row.fault == DEPLOY]
-        return Seen(
-            slow_clients=(round(min(stops)) if stops else 0) if slow else None,
-            slow_clients_tried=MAX_SLOW if slow else None,
-            deploy_lost=deploys[0] if deploys else None,
-        )
+def seen(every: Iterable[FaultCase], *key: str) -> dict[str, Any]:
+    """What the row of a case, of this stack, layer, size and database, says of the faults that were made on it."""
+    rows = [row for case in every if _key(case) == key for row in case.faults if row.requests_lost is not None]
+    slow = [row for row in rows if row.fault.startswith("slow-")]
+    stops = [found for row in slow if (found := row.figures.get(STOPS_AT))]
+    return {
+        "slow_clients": (round(min(stops)) if stops else 0) if slow else None,
+        "slow_clients_tried": MAX_SLOW if slow else None,
+        "deploy_lost": next((row.requests_lost for row in rows if row.fault == DEPLOY), None),
+    }
 
 
 def cases(run: Run, number: int) -> tuple[FaultCase, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.records import records, trials
 from bench.records.folder import Folder
+from tests.bench.records.run_data import ENVIRONMENT, INFO, TRIAL
 
 MIB = 1024 * 1024
 
@@ -35,7 +36,7 @@ RATE = {
     ("session", "site-middleware"): 1210.0,
     ("session", "staticgenerator"): 9400.0,
 }
-BASE_MEMORY = {"gunicorn": 118, "uwsgi": 84, "nginx": 9, "memcached": 14}
+MEMORY = {"gunicorn": 118, "uwsgi": 84, "nginx": 9, "memcached": 14}
 
 SKIPPED = tuple(
     records.Skip(stack, "staticgenerator", None, f"no web server in front: {stack} cannot serve the finished pages")
@@ -45,22 +46,9 @@ SKIPPED = tuple(
 
 def environment(**changes) -> records.Environment:
     """An invented machine."""
-    return replace(
-        records.Environment(
-            cpu_model="Example 3000 (test data)",
-            cores=2,
-            memory_bytes=8 * 1024 * MIB,
-            kernel="Linux 6.1.0-example",
-            os="Debian GNU/Linux 12 (bookworm)",
-            python="CPython 3.11.7",
-            packages={"Django": "5.2.19", "gunicorn": "27.0.1", "pyuwsgi": "2.0.30"},
-            programs={"nginx": "1.22.1", "gunicorn": "27.0.1", "uwsgi": "2.0.30"},
-            load_tool=records.LoadTool("wrk", "4.1.0", False),
-            commit="0123456789abcdef0123456789abcdef01234567",
-            dirty=False,
-        ),
-        **changes,
-    )
+    usual = {"cpu_model": "Example 3000 (test data)", "memory_bytes": 8 * 1024 * MIB, "commit": "0123456789abcdef" * 2}
+    usual |= {"packages": {"Django": "5.2.19", "gunicorn": "27.0.1"}, "programs": {"nginx": "1.22.1"}}
+    return replace(ENVIRONMENT, **{**usual, **changes})
 
 
 def make(
@@ -73,59 +61,36 @@ def make(
     factor: float = 1.0,
     seed: int = 7,
     hostile: bool = False,
-    finished: bool = True,
     machine: records.Environment | None = None,
     change: Callable[[trials.Trial], trials.Trial | None] | None = None,
 ) -> Path:
     """Write the folder and return it. `change` may alter each trial, or drop it by returning None."""
     chance = random.Random(seed)
     folder = Folder(directory)
-    cases = _cases(workloads, database)
+    note = "memcached is not installed: a cache in each process's memory is used"
+    cases = tuple(
+        records.Case("~".join((*where, "unlimited", database)), *where, "unlimited", database, notes)
+        for where in itertools.product(STACKS, LAYERS, workloads)
+        if not any((skip.stack, skip.layer) == where[:2] for skip in SKIPPED)
+        for notes in [(note,) if where[1] == "fragments" else ()]
+    )
     plan = records.Plan(STACKS, LAYERS, workloads, levels, rounds, 10.0, ("unlimited",), database, 1_020_000, 7)
     machine = machine or environment()
     machine = replace(machine, cpu_model=HOSTILE) if hostile else machine
-    folder.create(_info(plan, cases, hostile, finished), machine)
-    for number, case, level in itertools.product(range(1, rounds + 1), cases, levels):
-        trial = _trial(case, level, number, chance, factor, hostile)
-        trial = change(trial) if change else trial
-        if trial is not None:
-            folder.append(trial)
+    command = ("python", "-m", "bench", "run", "--rounds", str(rounds))
+    info = replace(INFO, command=command, plan=plan, cases=cases, skips=SKIPPED, notes=())
+    info = replace(info, started_at="2026-11-21T08:07:00+00:00", finished_at="2026-11-21T08:19:30+00:00")
+    if hostile:
+        skip = records.Skip("nginx-uwsgi", "<b>bold</b>", "home", HOSTILE)
+        info = replace(info, skips=(*SKIPPED, skip), notes=(HOSTILE,))
+    folder.create(info, machine)
+    order = itertools.product(range(1, rounds + 1), cases, levels)
+    made = [_trial(case, level, number, chance, factor, hostile) for number, case, level in order]
+    folder.append(*filter(None, map(change, made) if change else made))
     folder.append(*_checks(hostile))
-    _configs(folder, hostile)
+    for case in cases:
+        (folder.configs / f"{case.stack}~{case.layer}").mkdir(exist_ok=True)
     return directory
-
-
-def _cases(workloads: tuple[str, ...], database: str) -> tuple[records.Case, ...]:
-    return tuple(
-        records.Case(
-            _id(stack, layer, workload, database), stack, layer, workload, "unlimited", database, _notes(layer)
-        )
-        for stack in STACKS
-        for layer in LAYERS
-        if not any((skip.stack, skip.layer) == (stack, layer) for skip in SKIPPED)
-        for workload in workloads
-    )
-
-
-def _info(plan: records.Plan, cases: tuple[records.Case, ...], hostile: bool, finished: bool) -> records.RunInfo:
-    return records.RunInfo(
-        format=records.FORMAT,
-        command=("python", "-m", "bench", "run", "--rounds", str(plan.rounds)),
-        started_at="2026-11-21T08:07:00+00:00",
-        finished_at="2026-11-21T08:19:30+00:00" if finished else None,
-        plan=plan,
-        cases=cases,
-        skips=(*SKIPPED, records.Skip("nginx-uwsgi", "<b>bold</b>", "home", HOSTILE)) if hostile else SKIPPED,
-        notes=(HOSTILE,) if hostile else (),
-    )
-
-
-def _id(*parts: str) -> str:
-    return "~".join((*parts[:3], "unlimited", parts[3]))
-
-
-def _notes(layer: str) -> tuple[str, ...]:
-    return ("memcached is not installed: a cache in each process's memory is used",) if layer == "fragments" else ()
 
 
 def _trial(
@@ -141,44 +106,24 @@ def _trial(
     if case.layer == "staticgenerator" and case.stack == "nginx-gunicorn":
         rate *= FACTOR["nginx-uwsgi"] / FACTOR["nginx-gunicorn"]
     rate *= chance.uniform(0.96, 1.04)
-    return _partly_unmeasured(_measured(case, level, number, rate, chance), where)
-
-
-def _measured(case: records.Case, level: int, number: int, rate: float, chance: random.Random) -> trials.Trial:
-    mean = level / rate * 1000
-    servers = _servers(case)
-    memory = {name: _samples(name, base, chance) for name, base in servers.items()}
-    return trials.Trial(
+    servers = [*case.stack.split("-"), *(["memcached"] if case.layer == "fragments" else [])]
+    memory = {name: MEMORY[name] * MIB for name in servers}
+    cpu = {name: 0.9 if name in ("nginx", "memcached") else 8.1 for name in servers}
+    # One has answers without a cost.
+    is_known = where != ("uwsgi", "site-middleware", "home")
+    return replace(
+        TRIAL,
         **_identity(case, level, number),
-        status="ok",
-        reason=None,
-        log=None,
         duration_s=10.0,
         requests_total=int(rate * 10),
         requests_per_second=rate,
         bytes_per_second=rate * 9400,
-        latency_p50_ms=mean * 0.92,
-        latency_p99_ms=mean * chance.uniform(2.5, 6),
-        latency_max_ms=mean * chance.uniform(8, 12),
-        errors_connect=0,
-        errors_read=0,
         errors_timeout=3 if (case.stack, case.layer) == ("gunicorn", "none") and number == 1 else 0,
-        responses_not_2xx=0,
-        memory=memory,
-        memory_peak_bytes={name: max(pss for _, pss in samples) for name, samples in memory.items()},
-        cpu_seconds={name: 9.0 * (0.9 if name not in ("nginx", "memcached") else 0.1) for name in servers},
-        processes={name: 5 if name in ("gunicorn", "uwsgi") else 2 for name in servers},
-        time_to_ready_s=chance.uniform(0.4, 1.2),
-        keep_alive=True,
+        memory={name: ((0.0, used),) for name, used in memory.items()} if is_known else None,
+        memory_peak_bytes=memory if is_known else None,
+        cpu_seconds=cpu if is_known else None,
+        processes=dict.fromkeys(servers, 5),
     )
-
-
-def _partly_unmeasured(trial: trials.Trial, where: tuple[str, str, str]) -> trials.Trial:
-    if where == ("uwsgi", "site-middleware", "home"):
-        return replace(trial, latency_p99_ms=None, memory=None, memory_peak_bytes=None, cpu_seconds=None)
-    if where == ("gunicorn", "site-middleware", "session"):
-        return replace(trial, latency_p50_ms=None, latency_p99_ms=None, latency_max_ms=None)
-    return trial
 
 
 def failed(case, level: int, number: int, reason: str, log: str | None = None) -> trials.Trial:
@@ -199,18 +144,6 @@ def _identity(case, level: int, number: int) -> dict:
     }
 
 
-def _servers(case: records.Case) -> dict[str, int]:
-    names = case.stack.split("-")[::-1] + (["memcached"] if case.layer == "fragments" else [])
-    return {name: BASE_MEMORY[name] for name in names}
-
-
-def _samples(name: str, base: int, chance: random.Random) -> tuple[tuple[float, int], ...]:
-    growth = chance.uniform(0.05, 0.3) if name != "nginx" else 0.02
-    return tuple(
-        (float(at), int(base * MIB * (1 + growth * (1 - 0.6**at)) + chance.uniform(0, 0.4) * MIB)) for at in range(11)
-    )
-
-
 def _checks(hostile: bool) -> list[records.Outcome]:
     kinds = ("status", "content", "static files", "404", "HEAD", "login", "comment")
     skipped = {(skip.stack, skip.layer) for skip in SKIPPED}
@@ -226,19 +159,3 @@ def _checks(hostile: bool) -> list[records.Outcome]:
     wrong = HOSTILE if hostile else "the greeting of another account"
     checks.append(records.Outcome("gunicorn", "site-middleware", "login", False, "Hello, alice", wrong))
     return checks
-
-
-def _configs(folder: Folder, hostile: bool) -> None:
-    for stack in STACKS:
-        for layer in LAYERS:
-            deployment = folder.configs / f"{stack}~{layer}"
-            for name in stack.split("-"):
-                path = deployment / name / f"{name}.conf"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(f"# {name}, as rendered (test data)\nprocesses = 4\nlisten = 127.0.0.1:8000\n")
-    if hostile:
-        (deployment / "evil.conf").write_text(
-            f"</pre>{HOSTILE}\nSECRET_KEY=very-private\nurl postgres://me:hush@host/db\n"
-        )
-        (deployment / "binary.bin").write_bytes(b"\x00\x01\x02")
-        (deployment / "link.conf").symlink_to("/etc/hostname")

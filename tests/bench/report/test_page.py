@@ -106,12 +106,13 @@ def test_levels_are_one_line_chart_a_workload(tmp_path):
 
 
 def test_runs_stand_side_by_side(tmp_path):
-    folders = [report_folder.make(tmp_path / name, workloads=("home",), seed=seed) for seed, name in enumerate("ab")]
+    names = ("here/run", "there/run")  # of two machines
+    folders = [report_folder.make(tmp_path / name, workloads=("home",), seed=seed) for seed, name in enumerate(names)]
     write.write(folders, tmp_path / "both.html")
     text = (tmp_path / "both.html").read_text("utf-8")
     (table,) = re.findall(r'<table id="across-table">.*?</table>', text, flags=re.S)
-    assert Page(table).texts("th")[1:3] == ["a", "b"]
-    assert "b/trials.jsonl" in [each.get("href") for _, each, _ in Page(text).elements]
+    assert tuple(Page(table).texts("th")[1:3]) == names
+    assert "there/run/trials.jsonl" in [each.get("href") for _, each, _ in Page(text).elements]
 
 
 def test_the_picture_alone_is_an_image_with_every_case(plain):
@@ -126,9 +127,8 @@ def test_the_picture_alone_is_an_image_with_every_case(plain):
 
 @pytest.mark.servers
 @pytest.mark.skipif(CHROMIUM is None, reason="program not installed: chromium")
-@pytest.mark.parametrize("name", ["plain", "hostile"])
-def test_a_browser_shows_it_without_complaint(request, tmp_path, name):
-    path: Path = write.write([request.getfixturevalue(name)])[0]
+def test_a_browser_shows_it_without_complaint(hostile, tmp_path):
+    path: Path = write.write([hostile])[0]
     assert not [line for line in browsed(path, tmp_path / "profile").stderr.splitlines() if "CONSOLE" in line]
 
 

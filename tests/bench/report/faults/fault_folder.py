@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from bench.faults.kinds import FAULTS
 from bench.records.faults import FaultOutcome
 from bench.records.folder import Folder
-from bench.records.records import FORMAT, Plan, RunInfo
+from tests.bench.records.run_data import INFO
 from tests.bench.report.report_folder import HOSTILE, environment
 
-GROUP = {
-    **dict.fromkeys(("configuration", "application", "broken-application", "certificate"), "replaced"),
-    **dict.fromkeys(("worker", "application-server", "front-server", "caching-service", "database"), "killed"),
-    **dict.fromkeys(("application-server-hangs", "write-lock"), "hung"),
-    **dict.fromkeys(("memory", "full-logs"), "starved"),
-    **dict.fromkeys(("slow-headers", "slow-bodies", "slow-readers", "malformed"), "abused"),
-}
 STARTED = "2026-11-22T08:00:00+00:00"
 
 
@@ -36,7 +31,7 @@ def outcome(stack: str, fault: str, number: int = 1, **changes) -> FaultOutcome:
         size=size,
         database="sqlite",
         fault=fault,
-        group=GROUP[fault],
+        group=FAULTS[fault].group,
         round=number,
         started_at=STARTED,
         **{"status": "ok", **seen, **changes},
@@ -98,24 +93,15 @@ def bad(stack: str) -> list[FaultOutcome]:
 
 def make(directory: Path, outcomes: list[FaultOutcome], finished: str | None = "2026-11-22T08:20:00+00:00") -> Path:
     """A folder with these outcomes."""
-    plan = Plan(
+    plan = replace(
+        INFO.plan,
         stacks=tuple(dict.fromkeys(item.stack for item in outcomes)),
-        layers=("none",),
         faults=tuple(dict.fromkeys(item.fault for item in outcomes)) or ("worker",),
         rounds=max((item.round for item in outcomes), default=1),
         workloads=(),
         levels=(),
-        duration_s=0.0,
-        sizes=("unlimited",),
-        database="sqlite",
-        rows_total=None,
-        guards={"interference": 0.25},
-        changes=("threads=2",),
-        env=("SECRET_KEY=very-secret",),
     )
-    words = ("python", "-m", "bench", "faults", "--to", str(directory), "--env", "SECRET_KEY=very-secret")
     folder = Folder(directory)
-    folder.create(RunInfo(FORMAT, words, STARTED, finished, plan, (), ()), environment())
-    for item in outcomes:
-        folder.append(item)
+    folder.create(replace(INFO, started_at=STARTED, finished_at=finished, plan=plan, cases=(), skips=()), environment())
+    folder.append(*outcomes)
     return directory
