@@ -63,12 +63,12 @@ def temporary(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "words",
-    [UP, VERIFY, ("run", "--stack", "gunicorn"), ("faults", "gunicorn"), ("render", "gunicorn")],
+    [UP, ("render", "gunicorn")],
     ids=lambda words: words[0],
 )
 def test_a_folder_that_not_every_server_can_work_in(capsys, new_project, tmp_path, words):
     folder = new_project().rename(tmp_path / "a folder \u2713")
-    to = ["--to", str(tmp_path / "out")] if words[0] not in ("up", "verify") else []
+    to = ["--to", str(tmp_path / "out")] if words[0] == "render" else []
     says = "not every server can work in a folder with a space \u2713 in its name; use another"
     assert refused(capsys, folder, *words, *to) == f"{folder}: {says}"
     assert not (tmp_path / "out").exists()
@@ -81,22 +81,20 @@ def test_a_folder_that_not_every_server_can_work_in_is_a_finding_of_doctor(capsy
     assert f"not every server can work in a folder with a space in its name: {folder}" in found
 
 
-@pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
-def test_settings_that_hang_are_said_and_given_up(capsys, new_project, monkeypatch, words):
+def test_settings_that_hang_are_said_and_given_up(capsys, new_project, monkeypatch):
     folder = new_project("import time\ntime.sleep(600)")
     monkeypatch.setattr(run_command, "SILENT_S", 0.2)
     # Enough for manage.py to say its settings on a busy machine.
     monkeypatch.setattr(run_command, "IMPORT_TIMEOUT_S", 4)
-    assert command_line.main([*words, "--project", str(folder)]) == 2
+    assert command_line.main([*UP, "--project", str(folder)]) == 2
     waiting, line = capsys.readouterr().err.splitlines()
     assert waiting == f"waiting for shop.settings of {folder}, up to 4 s"
     says = "shop.settings and its pages are not ready within 4 s; see where ./manage.py check hangs"
-    assert line == f"bench {words[0]}: {folder}: {says}"
+    assert line == f"bench up: {folder}: {says}"
 
 
-@pytest.mark.parametrize("words", [UP, VERIFY], ids=lambda words: words[0])
-def test_a_database_that_is_down(capsys, new_project, words):
-    line = refused(capsys, folder := new_project(DOWN), *words)
+def test_a_database_that_is_down(capsys, new_project):
+    line = refused(capsys, folder := new_project(DOWN), *VERIFY)
     assert line.startswith(f"{folder}: its database cannot be used: OperationalError: ") and "refused" in line
     assert line.endswith("; start it, or name another with --database")
 
@@ -115,7 +113,7 @@ def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):
 
 @pytest.mark.parametrize(
     "words",
-    [UP, (*RUN[:-2], "--to"), ("tune", "gunicorn", "--limit", "p95=200ms", "--to"), ("faults", "gunicorn", "--to")],
+    [UP, (*RUN[:-2], "--to"), ("faults", "gunicorn", "--to")],
     ids=lambda words: words[0],
 )
 def test_a_health_page_that_redirects(capsys, new_project, tmp_path, words):

@@ -8,9 +8,8 @@ from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.measure import plan
 from bench.records.records import warmup_s
-from bench.serve import deployment
 from tests.bench.measure.fake_instrument import FakeInstrument
-from tests.cases import kit, resolved
+from tests.cases import kit
 
 
 def test_nothing_that_can_run_here_is_an_error(go, instrument):
@@ -43,22 +42,12 @@ def test_an_unknown_name_is_one_line_and_leaves_no_folder(go, tmp_path, words, m
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("name", "signs"), [("a b", "a space"), ("50%", "%"), ("a#b:$c", "# : $")])
-def test_a_folder_that_a_server_could_not_work_in_is_refused(go, tmp_path, name, signs):
+def test_a_folder_that_a_server_could_not_work_in_is_refused(go, tmp_path):
     with pytest.raises(BenchError) as error:
-        go("--stack", "one", to=name)
-    said = f"not every server can work in a folder with {signs} in its name; use another"
-    assert str(error.value) == f"{tmp_path / name}: {said}"
-    assert not (tmp_path / name).exists()
-
-
-def test_nothing_is_brought_up_in_such_a_folder(tmp_path):
-    with (
-        pytest.raises(BenchError, match="with a space in its name; use another"),
-        deployment.deployed(resolved("gunicorn"), run_dir=tmp_path / "a b"),
-    ):
-        pass
-    assert not (tmp_path / "a b").exists()
+        go("--stack", "one", to="a b#$c")
+    said = "not every server can work in a folder with a space # $ in its name; use another"
+    assert str(error.value) == f"{tmp_path / 'a b#$c'}: {said}"
+    assert not (tmp_path / "a b#$c").exists()
 
 
 def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monkeypatch):

@@ -30,12 +30,11 @@ def test_a_run_that_cannot_begin_leaves_no_folder(small_disk, instrument):
     ("owner", "name", "after"),
     [
         (FakeInstrument, "rows", False),  # then run.json and environment.json are written
-        (FakeInstrument, "verify", False),  # then verify.jsonl
         (FakeInstrument, "queries_per_request", False),  # then the files of the load tool
         (load_process, "_start", True),  # then the output of the load tool, by itself
         (Folder, "append", False),
     ],
-    ids=["journal", "checks", "raw", "output", "trial"],
+    ids=["journal", "raw", "output", "trial"],
 )
 def test_a_disk_that_fills_up_stops_the_run_until_there_is_room(
     small_disk, instrument, monkeypatch, owner, name, after

@@ -104,23 +104,6 @@ def test_a_capacity_in_words():
     assert capacity_words([at_rate(1, 900)], LIMIT, Visits(1, 1)) == "no rate holds p95 within 200 ms"
 
 
-def test_a_trial_that_was_voided_and_then_good_is_none_that_failed(go, holds, monkeypatch):
-    """A run whose rates hold or do not, in the end, is a good one."""
-    quick, seen = holds, set()
-
-    def measure(item, *rest):
-        made = quick(item, *rest)
-        first = item.level not in seen
-        seen.add(item.level)
-        return replace(made, status="voided", reason="tool: 1 in 100 requests left 90 ms late") if first else made
-
-    monkeypatch.setattr(here, "measure", measure)
-    status, recorded = go("--stack", "one", "--capacity", "p95=200ms")
-    assert status == 0
-    assert [trial.level for trial in recorded.trials][:6] == [50, 50, 200, 200, 800, 800]
-    assert {trial.status for trial in recorded.latest.values()} == {"ok"}
-
-
 def test_resuming_repeats_what_interference_voided_and_not_what_an_overloaded_site_did():
     busy, lost = "interference: other processes took 90% of the machine", "lost: 7 requests were not sent"
     identity = replace(TRIAL, case_id=CASE.case_id)

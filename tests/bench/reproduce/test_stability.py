@@ -92,11 +92,6 @@ def test_a_server_that_is_killed_and_stays_down_is_low():
     assert "a share of 1 " in rate([broken(errors_connect=0)])["errors"][1]
 
 
-def test_a_single_error_is_never_rounded_away():
-    (reason,) = reasons(rate([trial(requests_total=50_000, responses_not_2xx=1)]))
-    assert "2e-05" in reason
-
-
 def test_a_case_without_a_valid_trial_is_rated_by_failed_loads_alone():
     voided = replace(trial(1), status="voided", reason="interference: busy")
     no_load = broken(2, came_back=None, oom_kills=None, restarts=None)
