@@ -45,8 +45,8 @@ def merged(encoded: Iterable[str | None]) -> HdrHistogram | None:
             return None
         try:
             part = HdrHistogram.decode(text)
-        except Exception as error:  # its own kinds, and those of base64, zlib and struct
-            raise BenchError(f"a trial's histogram of latencies cannot be read: {error}; measure again") from None
+        except Exception:  # its own kinds, and those of base64, zlib and struct
+            raise BenchError("a trial's histogram of latencies cannot be read; measure again") from None
         total = total or new()
         total.add(part)
     return total
