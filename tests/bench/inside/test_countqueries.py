@@ -41,8 +41,3 @@ def test_it_stores_no_page_for_a_server(database, tmp_path):
     found = counted(database, "/", CACHING_STATICGENERATOR_ROOT=str(tmp_path))
     assert found["/"]["cold"] == found["/"]["warm"]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_word_that_is_not_a_path_is_one_line(database):
-    done = manage("countqueries", "home", BENCHAPP_PROBES="1", DATABASE_URL=database)
-    assert (done.returncode, done.stderr) == (1, "CommandError: 'home' is not a path: begin it with a slash\n")

@@ -56,11 +56,6 @@ def write(client, state, what):
     return client.post(f"/__probe__/rows/{state['author']}/{what}/").json()
 
 
-def test_the_probes_are_absent_by_default():
-    for path in ("/__probe__/rows/", "/__probe__/slow/1/x/", "/__probe__/advisory/form/x/"):
-        assert Client().post(path).status_code == 404
-
-
 def test_new_rows_can_be_read_and_are_gone_after_their_removal(client, rows):
     before = counted()
     state = client.post("/__probe__/rows/").json()
@@ -84,22 +79,19 @@ def test_a_change_shows_and_invalidates_its_pages(client, rows, invalidated, wha
         assert any(stale.covers(path) for stale in invalidated), path
 
 
-def test_a_silent_update_invalidates_nothing(client, rows, invalidated):
-    state = client.post("/__probe__/rows/").json()
-    invalidated.clear()
-    assert write(client, state, "update-silently")["title"] != state["title"]
-    assert invalidated == []
-
-
-@pytest.mark.parametrize("what", ["delete-silently", "remove-silently"])
-def test_a_silent_deletion_invalidates_nothing(client, rows, invalidated, what):
+@pytest.mark.parametrize("what", ["update-silently", "delete-silently", "remove-silently"])
+def test_a_silent_write_invalidates_nothing(client, rows, invalidated, what):
     before = counted()
     state = client.post("/__probe__/rows/").json()
     invalidated.clear()
-    assert write(client, state, what)["title"] is None
+    title = write(client, state, what)["title"]
     assert invalidated == []
-    assert client.get(state["post_page"]).status_code == 404
-    if what == "delete-silently":
+    found = client.get(state["post_page"])
+    if what == "update-silently":
+        assert title != state["title"] and title in found.content.decode()
+    else:
+        assert (title, found.status_code) == (None, 404)
+    if what != "remove-silently":
         write(client, state, "remove")
     assert counted() == before
 
@@ -127,11 +119,10 @@ def test_a_change_of_an_author_invalidates_the_posts_too(client, rows, invalidat
         assert any(stale.covers(path) for stale in invalidated), path
 
 
-@pytest.mark.parametrize("what", sorted(probes.WRITES))
-def test_other_rows_cannot_be_written(client, what):
+def test_other_rows_cannot_be_written(client):
     author = Author.objects.create(name="probe-", city="x")
     Post.objects.create(author=author, title="real", body="x")
-    assert client.post(f"/__probe__/rows/{author.pk}/{what}/").status_code == 404
+    assert client.post(f"/__probe__/rows/{author.pk}/delete/").status_code == 404
     assert Post.objects.get().title == "real"
 
 

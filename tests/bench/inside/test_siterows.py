@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from io import StringIO
 
-import pytest
-from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.core.management import call_command
 
-from benchapp import pagination
 from benchapp.models import Author, Comment, Post
 from fixtures.rows import SEED_DEFAULT, Rows
 
@@ -36,30 +32,3 @@ def test_it_knows_the_rows_of_the_default_seed(sqlite_site: str) -> None:
     first = [column[0] for column in next(Rows(SEED_DEFAULT, 3000).frames()).columns]
     Author.objects.create(**dict(zip(("id", "name", "city", "bio"), first, strict=False)))
     assert rows()["seed"] == SEED_DEFAULT
-
-
-def test_missing_tables_are_one_line(sqlite_site: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TABLE benchapp_pageblock")
-    with pytest.raises(
-        CommandError, match=r"^SQLite database .+ cannot be used \(no such .+\): run \./manage\.py migrate$"
-    ):
-        rows()
-
-
-def test_a_database_that_cannot_be_written_needs_no_migration(sqlite_site: str, monkeypatch) -> None:
-    cause = sqlite3.OperationalError("attempt to write a readonly database")
-    cause.sqlite_errorcode = sqlite3.SQLITE_READONLY
-    error = OperationalError("attempt to write a readonly database")
-    error.__cause__ = cause
-
-    def refused(model: object) -> int:
-        raise error
-
-    monkeypatch.setattr(pagination, "total", refused)
-    says = (
-        r"^SQLite database .+ cannot be used: it cannot be written to: check the permissions of the file and its "
-        r"directory$"
-    )
-    with pytest.raises(CommandError, match=says):
-        rows()

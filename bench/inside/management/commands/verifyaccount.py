@@ -8,7 +8,7 @@ import re
 import secrets
 from argparse import ArgumentParser
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.apps import apps
@@ -19,8 +19,6 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 PREFIX = "verify-"
-# No check takes so long: an account of that age is abandoned.
-ABANDONED = timedelta(hours=1)
 # Where the owner of an account stands.
 OWNER = "last_name"
 # What pages show in place of a username, where an account has it.
@@ -50,7 +48,7 @@ class Command(BaseCommand):
         create.add_argument("--owner", default="", metavar="TEXT", help="an identifier of the caller")
         create.add_argument("--superuser", action="store_true", help="with all rights, as pages of an admin need")
         delete = actions.add_parser("delete", help="remove accounts with their sessions and all that they wrote")
-        delete.add_argument("username", nargs="*", metavar="USERNAME", help="(default: all older than an hour)")
+        delete.add_argument("username", nargs="+", metavar="USERNAME", help="as `create` has printed it")
 
     def handle(self, **options: Any) -> None:
         try:
@@ -69,17 +67,13 @@ class Command(BaseCommand):
         """Remove what only the project knows that an account leaves."""
 
     def _delete(self, usernames: list[str]) -> None:
-        """Remove these accounts, or all older than ABANDONED, with all their traces.
-
-        An account that is already gone is no error: another program may have removed it.
-        """
+        """Remove these accounts with all their traces; one that is gone already may have been removed by another."""
         for username in usernames:
             # A typing error must not remove a person.
             if not MADE_HERE.fullmatch(username):
                 raise CommandError(f"{username!r} is not an account of this command: `create` gives other names")
-        limit = timezone.now() - ABANDONED
         for found in _accounts():
-            if found.get_username() in usernames or (not usernames and _joined(found) < limit):
+            if found.get_username() in usernames:
                 with transaction.atomic():
                     self.remove_traces(found.get_username())
                     _delete_sessions(found)
