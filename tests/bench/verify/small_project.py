@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from bench import paths
 from bench.machine.ports import free_port
+from tests import once
 from tests.bench.verify.mutant import started
+from tests.projects import start_project
 
-VIEWS = """
+# Its notes are the names of groups, a table that every such project has.
+URLS = """
 import secrets
 
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import Group
+from django.contrib.auth.views import LoginView
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.urls import path
 from django.utils.html import format_html
 from django.views.decorators.cache import cache_page
-
-from notes.models import Note
 
 PAGE = "<!doctype html><html><body>{}</body></html>"
 
@@ -37,12 +44,7 @@ def home(request):
 
 
 def notes(request):
-    titles = "; ".join(Note.objects.values_list("title", flat=True))
-    return page("<h1>Notes</h1><p>{}</p>", titles)
-
-
-def subscribe(request):
-    return render(request, "subscribe.html")
+    return page("<h1>Notes</h1><p>{}</p>", "; ".join(Group.objects.values_list("name", flat=True)))
 
 
 @login_required
@@ -53,27 +55,15 @@ def account(request):
 @cache_page(60)
 def leaky(request):
     return page("<p>Signed in as {}.</p>", request.user.get_username() or "nobody")
-"""
-MODELS = """
-from django.db import models
 
-
-class Note(models.Model):
-    title = models.CharField(max_length=100)
-"""
-URLS = """
-from django.contrib.auth.views import LoginView
-from django.urls import path
-
-from notes import views
 
 urlpatterns = [
-    path("", views.home),
-    path("notes/", views.notes),
-    path("subscribe/", views.subscribe),
-    path("me/", views.account),
-    path("leaky/", views.leaky),
-    path("sign-in/", LoginView.as_view(template_name="sign_in.html")),
+    path("", home),
+    path("notes/", notes),
+    path("subscribe/", lambda request: render(request, "form.html")),
+    path("me/", account),
+    path("leaky/", leaky),
+    path("sign-in/", LoginView.as_view(template_name="form.html")),
 ]
 """
 FORM = """<!doctype html><html><body>
@@ -82,23 +72,16 @@ FORM = """<!doctype html><html><body>
 """
 SETTINGS = """
 ALLOWED_HOSTS, DEBUG = ["127.0.0.1"], False
-INSTALLED_APPS += ["notes"]
+TEMPLATES[0]["DIRS"] = [BASE_DIR]
 LOGIN_URL, LOGIN_REDIRECT_URL = "/sign-in/", "/me/"
 STATIC_ROOT = BASE_DIR / "collected"
 SESSION_COOKIE_NAME = "shop_session"
 CSRF_COOKIE_NAME = "shop_csrf"
 """
-WRITE = "shell -c 'import secrets; from notes.models import Note; Note.objects.create(title=secrets.token_hex(8))'"
-
-DESCRIPTION = """
-[tool.benchapp]
-public = ["/", "/notes/", "/subscribe/", "/leaky/"]
-
-[tool.benchapp.login]
-url = "/sign-in/"
-proof = "Signed in as {name}."
-page = "/me/"
-"""
+WRITE = (
+    "shell -c 'import secrets; from django.contrib.auth.models import Group; "
+    "Group.objects.create(name=secrets.token_hex(8))'"
+)
 
 
 def environment(folder: Path, *layers: str) -> dict[str, str]:
@@ -115,31 +98,19 @@ def environment(folder: Path, *layers: str) -> dict[str, str]:
     }
 
 
-def make(folder: Path) -> Path:
+def make(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make the project, its database and its collected files; returns its folder."""
-    project = folder / "shop"
-    admin = [sys.executable, "-m", "django"]
-    run([*admin, "startproject", "shop"], folder)
-    run([sys.executable, "manage.py", "startapp", "notes"], project)
-    for name, text in (
-        ("notes/views.py", VIEWS),
-        ("notes/models.py", MODELS),
-        ("notes/templates/sign_in.html", FORM),
-        ("notes/templates/subscribe.html", FORM),
-        ("shop/urls.py", URLS),
-    ):
-        (project / name).parent.mkdir(exist_ok=True)
-        (project / name).write_text(text)
+    made = once.made(tmp_path_factory, "shop", start_project)
+    project = Path(shutil.copytree(made, tmp_path_factory.mktemp("project") / "shop"))
+    (project / "shop" / "urls.py").write_text(URLS)
+    (project / "form.html").write_text(FORM)
     with (project / "shop" / "settings.py").open("a") as settings:
         settings.write(SETTINGS)
-    for words in (["makemigrations", "notes"], ["migrate"], ["collectstatic", "--noinput"]):
-        run([sys.executable, "manage.py", *words, "-v", "0"], project, environment(project))
+    for words in (["migrate"], ["collectstatic", "--noinput"]):
+        argv = [sys.executable, "manage.py", *words, "-v", "0"]
+        done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
     return project
-
-
-def run(argv: list[str], folder: Path, env: dict[str, str] | None = None) -> None:
-    done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 @contextlib.contextmanager

@@ -18,7 +18,6 @@ from bench.verify.wire import Answer
 from benchapp.caching import cacheability
 
 LATER = "Sat, 01 Nov 2125 10:00:00 GMT"
-OWN = {"Expires": LATER, "Content-Security-Policy": "default-src *"}
 
 
 def page(body: str = "", **headers: str) -> Answer:
@@ -89,9 +88,6 @@ def test_a_stored_page_has_a_cookie_where_a_rendered_one_sets_it_anew(rendered, 
 
 def test_a_page_varies_by_the_same_headers_here_and_in_the_layers():
     assert VARY_ALLOWED == cacheability.VARY_ALLOWED
-
-
-ALONE = "of its own, and the layer stores bodies alone"
 
 
 @pytest.mark.parametrize(

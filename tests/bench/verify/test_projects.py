@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from bench import paths
 from bench.catalog import catalog
 from bench.errors import BenchError
 from bench.project import run_command
@@ -24,11 +21,9 @@ from bench.verify.checks.freshness import becomes_fresh
 from bench.verify.context import Accounts, Context
 from bench.verify.finding import Finding, NotTried
 from bench.verify.site import Account, Site, prepare, with_urls
-from bench.verify.visitor import log_in
 from bench.verify.wire import Target
 from tests.bench.verify import small_project
 from tests.bench.verify.conftest import verified
-from tests.projects import tree
 
 pytestmark = pytest.mark.servers
 
@@ -58,7 +53,7 @@ MISSING = {
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    made = small_project.make(tmp_path_factory.mktemp("project"))
+    made = small_project.make(tmp_path_factory)
     interpreter = Interpreter((), Path(sys.executable), made / "manage.py")
     inherited = {name: os.environ[name] for name in run_command.INHERITED if name in os.environ}
     run_command.warm_up(interpreter, inherited | small_project.environment(made))
@@ -105,12 +100,17 @@ def test_a_view_that_leaks_is_caught_with_its_page_named(site, url):
     assert "/me/" not in wrong.expected
 
 
-def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(project, site):
+@pytest.fixture(scope="module")
+def cached(project):
     with small_project.served(project, "site-middleware") as url:
-        checks = ["accounts-apart", "signed-in-not-kept", "set-cookie", "keeps-pages", "public-pages", "hit", "orders"]
-        checks.append("cve-2014-0473")
-        found = verified(url, site, "site-middleware", checks=checks)
-        (without,) = verified(url, replace(site, token_cookie=""), "site-middleware", checks=["cve-2014-0473"])
+        yield url
+
+
+def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(site, cached):
+    checks = ["accounts-apart", "signed-in-not-kept", "set-cookie", "keeps-pages", "public-pages", "hit", "orders"]
+    checks.append("cve-2014-0473")
+    found = verified(cached, site, "site-middleware", checks=checks)
+    (without,) = verified(cached, replace(site, token_cookie=""), "site-middleware", checks=["cve-2014-0473"])
     assert without.not_tried == "the project has no CsrfViewMiddleware, so that visitors get no token"
     reasons = {item.check: item.not_tried for item in found}
     assert [item for item in found if not item.ok] == []
@@ -136,9 +136,8 @@ def test_a_write_that_changes_nothing_is_named(site, url):
         written(site, url, "check", 0.1)
 
 
-def test_a_stale_page_after_the_described_write_is_wrong(project, site):
-    with small_project.served(project, "site-middleware") as cached:
-        (stale,) = written(site, cached, small_project.WRITE, 0.3, "site-middleware")
+def test_a_stale_page_after_the_described_write_is_wrong(site, cached):
+    (stale,) = written(site, cached, small_project.WRITE, 0.3, "site-middleware")
     assert stale.expected.startswith("GET /notes/ 0.3 s after the described write: ")
 
 
@@ -177,50 +176,3 @@ def test_superusers_are_made_in_a_copy_alone(site, url):
     assert found.not_tried.startswith("superusers are made in a copy of the database alone: name two accounts")
     (found,) = verified(url, admin, checks=["login"])
     assert found.ok and not found.not_tried
-
-
-def test_a_login_that_the_project_refuses_is_one_line(site, url):
-    named = saying(site, login=Login("/sign-in/", users_env=("FIRST", "SECOND")))
-    with pytest.raises(BenchError) as error:
-        log_in(Target.parse(url), named, Account("nobody", "wrong"))
-    assert str(error.value) == (
-        "the form at /sign-in/ refuses the account of FIRST: correct its NAME:PASSWORD, or make the account in that "
-        "database"
-    )
-
-
-def test_without_public_pages_a_root_that_is_none_is_one_line(project):
-    with pytest.raises(
-        BenchError, match=r"^manage.py renderpages /nothing/: status 404, not 200; run ./manage.py migrate"
-    ):
-        prepared(project, public=("/nothing/",))
-
-
-@pytest.fixture(scope="module")
-def described(project, tmp_path_factory):
-    """The project as its owner has it, with a description and nothing of the kit; one of its views leaks."""
-    folder = tmp_path_factory.mktemp("described") / "shop"
-    shutil.copytree(project, folder, ignore=shutil.ignore_patterns("collected", "server.log"))
-    (folder / "pyproject.toml").write_text(small_project.DESCRIPTION)
-    for path in (folder.parent, *folder.rglob("*")):
-        path.chmod(path.stat().st_mode | 0o555)  # the servers' user is another one
-    return folder
-
-
-def test_the_command_names_the_leak_and_leaves_the_project_as_it_was(described):
-    before = tree(described)
-    words = ["verify", "gunicorn", "--layer", "site-middleware", "--project", str(described)]
-    checks = [word for name in ("content", "accounts-apart", "public-pages") for word in ("--check", name)]
-    done = subprocess.run(
-        [sys.executable, "-m", "bench", *words, *checks], cwd=paths.PROJECT, capture_output=True, text=True, timeout=200
-    )
-    assert done.returncode == 1, done.stderr
-    # With a number of the visit where no other request had stored the page before.
-    failed = (
-        "FAIL gunicorn with layer site-middleware, accounts-apart: visitors get a wrong answer\n  expected  GET /leaky/"
-    )
-    assert failed in done.stdout, done.stdout
-    assert f"public-pages: {WHY}\n" in done.stdout
-    assert f"bench up gunicorn --layer site-middleware --project {described} --port 8000" in done.stdout
-    assert done.stdout.count("FAIL gunicorn") == 1
-    assert tree(described) == before

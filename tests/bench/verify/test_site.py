@@ -86,22 +86,12 @@ def test_a_health_check_is_no_page_that_a_layer_should_cache(manage_py):
     assert site.main_paths == ["/", "/posts/"]
 
 
-def test_the_callers_environment_does_not_reach_the_site(manage_py, monkeypatch):
+def test_commands_have_the_environment_of_the_deployment_and_no_other(manage_py, monkeypatch):
     monkeypatch.setenv("DEBUG", "1")
-    prepare(manage_py)
+    site = prepare(manage_py, {"CACHE": "none"}, prefix=("env", "PREFIXED=1"), description=LOGIN)
     _, environment = asked(manage_py, "siteurls")
-    assert "DEBUG" not in environment
-    assert "DATABASE_URL" not in environment
-
-
-def test_commands_run_in_front_of_their_prefix(manage_py):
-    site = prepare(manage_py, prefix=("env", "PREFIXED=1"), description=LOGIN)
-    site.create_accounts(1)
-    assert asked(manage_py, "verifyaccount")[1]["PREFIXED"] == "1"
-
-
-def test_account_commands_have_the_environment_of_the_deployment(manage_py):
-    site = prepare(manage_py, {"CACHE": "none"}, description=LOGIN)
+    assert (environment["CACHE"], environment["PREFIXED"]) == ("none", "1")
+    assert not {"DEBUG", "DATABASE_URL"} & environment.keys()
     (account,) = site.create_accounts(1, {"CACHE": "files"})
     assert (account.username, account.password) == ("verify-1", "secret")
     site.remove_accounts([account], {"CACHE": "files"})

@@ -96,20 +96,19 @@ def test_sessions_tokens_and_bodies_with_secrets_are_not_in_it():
     ]
 
 
+ODD = (b"/odd/\xff", b"/a b/", b"/?x[1]={a,b}", b"generation", b"/a#b", b"/a\x01'\\\t", "/caf\u00e9/".encode(), b"*")
+
+
 @pytest.mark.parametrize(
-    "path",
-    [b"/odd/\xff", b"/a b/", b"/?x[1]={a,b}", b"generation", b"/a#b", b"/a\x01'\\\t", "/caf\u00e9/".encode(), b"*"],
-)
-@pytest.mark.parametrize(
-    ("how", "asked"),
+    ("path", "how"),
     [
-        ({}, b""),
-        ({"version": "1.0"}, b""),
-        ({"method": "POST", "body": b"a='1'"}, b"a='1'"),
-        ({"method": "POST", "body": b"\0" * 3000}, b"\0" * 3000),
+        *((path, {}) for path in ODD),
+        (ODD[0], {"version": "1.0"}),
+        (ODD[0], {"method": "POST", "body": b"a='1'"}),
+        (ODD[0], {"method": "POST", "body": b"\0" * 3000}),
     ],
 )
-def test_the_command_sends_the_very_bytes(path, how, asked):
+def test_the_command_sends_the_very_bytes(path, how):
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
         server.settimeout(10)
         sent = Sent(f"http://127.0.0.1:{server.getsockname()[1]}", path=path, **{"method": "GET", **how})
@@ -118,8 +117,8 @@ def test_the_command_sends_the_very_bytes(path, how, asked):
             line = request.readline()
             while request.readline().strip():
                 pass
-            body = request.read(len(asked))
+            body = request.read(len(how.get("body", b"")))
             client.sendall(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
         assert running.result().returncode == 0
     assert line == b"%s %s HTTP/%s\r\n" % (sent.method.encode(), path, sent.version.encode())
-    assert body == asked
+    assert body == how.get("body", b"")
