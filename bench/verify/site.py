@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote
 
 from bench.errors import BenchError, GlobalFault
@@ -29,7 +29,7 @@ from bench.project.run_command import Interpreter
 from bench.project.under_test import UnderTest
 from bench.serve import database
 from bench.serve.database import Database
-from bench.verify.finding import NotTried
+from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.in_process import ORIGIN, Expected
 
 TIMEOUT_S = 180
@@ -79,6 +79,7 @@ class Site:
     token_cookie    the name of the cookie with a visitor's CSRF token, or the session that has it; empty without one
     media_url    where its uploads are, empty where they are not served
     sends_uploads  whether a server of the stack sends them; Django itself sends none
+    has_database   whether its commands can reach its database: without it no page is expected, and nothing is written
     """
 
     urls: Mapping[str, str]
@@ -96,13 +97,12 @@ class Site:
     has_sessions: bool = True
     media_url: str = ""
     sends_uploads: bool = True
-    # Whether its commands can reach its database.
-    has_database: ClassVar[bool] = True
+    has_database: bool = True
 
     @property
     def has_rows(self) -> bool:
-        """Whether it has probes of its own, which name kinds of pages and write rows."""
-        return "section" in self.urls
+        """Whether it has probes of its own, which name kinds of pages and write rows; on a --target they say it."""
+        return "section" in self.urls or not self.has_database
 
     def url(self, *kinds: str) -> str:
         """The path of the first of these kinds that the site has; raises NotTried when it has none."""
@@ -174,7 +174,11 @@ class Site:
         self.require_writes()
         if named := _named_accounts(self):
             return described_accounts(named, {**os.environ, **self.env}, count)
-        words = ["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner(), *_rights(self)]
+        words = ["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner()]
+        if self.description.login and self.description.login.superuser:
+            if not self.is_copy:
+                raise NotTried("superusers are made in a copy of the database alone: name two accounts with users_env")
+            words.append("--superuser")
         made = self._command(words, env)
         if left := [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]:
             self._command(["verifyaccount", "delete", *left], env, reads=False)
@@ -187,8 +191,14 @@ class Site:
 
     def require_writes(self) -> None:
         """Raise NotTried unless checks may write to the project's database."""
+        self.require_database()
         if not self.may_write:
             raise NotTried("it writes to the project's own database: give --write to allow that, or another --database")
+
+    def require_database(self) -> None:
+        """Raise NotTried unless commands can reach the project's database."""
+        if not self.has_database:
+            raise NotTried(NEEDS_DATABASE)
 
     def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
         """Remove the rows that probes made and did not remove; raises BenchError when the command fails."""
@@ -210,24 +220,16 @@ class Site:
 
     def outdated_paths(self) -> list[str]:
         """The pages that are others now than when the expected pages were rendered."""
-        now = self.rendered_now(*self.pages)
-        return [path for path, page in self.pages.items() if not page.same(now[path])]
+        now = self.rendered_now(*self.pages) if self.has_database else {}
+        return [path for path, page in now.items() if not page.same(self.pages[path])]
 
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
+        self.require_database()
         return _manage(self.runner, {**self.env, **(env or {})}, words, reads)
 
 
 def _named_accounts(site: Site) -> tuple[str, ...]:
     return site.description.login.users_env if site.description.login else ()
-
-
-def _rights(site: Site) -> list[str]:
-    """The arguments for the rights that accounts need; raises NotTried where none may have them."""
-    if site.description.login is None or not site.description.login.superuser:
-        return []
-    if not site.is_copy:
-        raise NotTried("superusers are made in a copy of the database alone: name two accounts with users_env")
-    return ["--superuser"]
 
 
 def described_accounts(variables: Iterable[str], env: Mapping[str, str], count: int) -> list[Account]:

@@ -34,26 +34,6 @@ class NoExpectedPages(Mapping[str, Expected]):
         raise NotTried(NEEDS_DATABASE)
 
 
-class TargetSite(Site):
-    """A site without its database: its pages cannot be rendered in process, and no account can be made."""
-
-    has_database = False
-
-    @property
-    def has_rows(self) -> bool:
-        """The probes that are there say it, or that they are not there."""
-        return True
-
-    def require_writes(self) -> None:
-        raise NotTried(NEEDS_DATABASE)
-
-    def outdated_paths(self) -> list[str]:
-        return []
-
-    def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
-        raise NotTried(NEEDS_DATABASE)
-
-
 def require_answer(target: Target, health: str) -> None:
     """Raise BenchError unless a site of this project answers there; `health` is the path of its health page."""
     try:
@@ -70,7 +50,7 @@ def require_answer(target: Target, health: str) -> None:
         )
 
 
-def target_site(target: Target, project: UnderTest) -> TargetSite:
+def target_site(target: Target, project: UnderTest) -> Site:
     """Learn the site's URLs from its description and the links on its public pages.
 
     Raises BenchError when they cannot be read.
@@ -86,4 +66,5 @@ def target_site(target: Target, project: UnderTest) -> TargetSite:
                         urls = {kind: link, "section": path} | urls
     except (OSError, BadAnswer) as error:
         raise BenchError(f"--target {target.origin}/: {error}") from None
-    return TargetSite(urls, NoExpectedPages(), static, static_url, NO_COMMANDS, description=description)
+    place = (static, static_url, NO_COMMANDS)
+    return Site(urls, NoExpectedPages(), *place, description=description, has_database=False)
