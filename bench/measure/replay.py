@@ -28,8 +28,7 @@ def rate(text: str) -> int | float:
 
 def duration_s(workload: Workload, factor: float) -> int:
     """How long a trial takes unless the user says: the whole recording, up to USUAL_S."""
-    _require_times(workload, factor)
-    return max(1, min(USUAL_S, math.ceil(_period_s(workload) / factor)))
+    return max(1, min(USUAL_S, math.ceil(_period_s(workload, factor) / factor)))
 
 
 def level(workload: Workload, factor: float, seconds: float) -> int:
@@ -39,19 +38,17 @@ def level(workload: Workload, factor: float, seconds: float) -> int:
 
 def arrivals(workload: Workload, factor: float, seconds: float) -> tuple[float, ...]:
     """When each request is due, in seconds from the start; a recording that is too short begins anew."""
-    _require_times(workload, factor)
-    period_s, cycles = _period_s(workload), itertools.count()
+    period_s, cycles = _period_s(workload, factor), itertools.count()
     due = ((cycle * period_s + time_s) / factor for cycle in cycles for time_s in workload.times_s)
     return tuple(itertools.takewhile(lambda at: at < seconds, due))
 
 
-def _period_s(workload: Workload) -> float:
-    """From one beginning of the recording to the next: its length and the usual gap between two requests."""
-    times = workload.times_s
-    return times[-1] + max(times[-1] / max(1, len(times) - 1), 0.001)
+def _period_s(workload: Workload, factor: float) -> float:
+    """From one beginning of the recording to the next: its length and the usual gap between two requests.
 
-
-def _require_times(workload: Workload, factor: float) -> None:
-    if not workload.times_s:
-        name = workload.name
+    Raises BenchError where it has no times.
+    """
+    times, name = workload.times_s, workload.name
+    if not times:
         raise BenchError(f"--rate x{factor:g}: workload {name} has no times to replay; name one of a HAR file or a log")
+    return times[-1] + max(times[-1] / max(1, len(times) - 1), 0.001)

@@ -13,8 +13,6 @@ from bench.reproduce.folder import Reproduction
 from bench.reproduce.published import Column, Publication
 from bench.words import MIB, number, plural, reach
 
-NOTHING = ""
-
 
 def summary(found: Sequence[Conclusion]) -> str:
     """`8 published conclusions: holds 5, does not hold 1, open 2, not measured 0.`"""
@@ -33,7 +31,7 @@ def lines(found: Sequence[Conclusion]) -> list[tuple[str, str]]:
 def here(it: Conclusion) -> str:
     """`2.1 (1.9 to 2.4)`; empty for a claim that is about no ratio."""
     if it.ratio is None:
-        return NOTHING
+        return ""
     return f"{number(it.ratio)} ({reach(it.low, it.high) if it.low else '?'})"
 
 
@@ -76,7 +74,7 @@ def _figures(row: dict[str, Any], publication: Publication, figures: Figures) ->
     """Published and ours, for each column."""
     for column in publication.columns:
         published = row.get(column.key)
-        yield f"{published:,}" if isinstance(published, (int, float)) else published or NOTHING
+        yield f"{published:,}" if isinstance(published, (int, float)) else published or ""
         yield _ours(row, column, publication, figures)
 
 
@@ -88,9 +86,9 @@ def _ours(row: dict[str, Any], column: Column, publication: Publication, figures
     if column.variant:
         place["stack"] += ("," if "@" in place["stack"] else "@") + column.variant
     if column.metric == "stability":
-        return stability.worst(stability.rate(figures.find(place).trials)) or NOTHING
+        return stability.worst(stability.rate(figures.find(place).trials)) or ""
     found = figures.median(place, column.metric)
-    return NOTHING if found is None else number(found / MIB if column.metric.startswith("memory") else found)
+    return "" if found is None else number(found / MIB if column.metric.startswith("memory") else found)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
