@@ -11,7 +11,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +74,6 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def account(self) -> str:
         """The path of a page that shows who is signed in."""
         return self.page.rstrip("*")
-
-    def shown_at(self, path: str) -> bool:
-        """Whether the page of a path shows who is signed in."""
-        return path == self.account or (self.page.endswith("*") and path.startswith(self.account))
 
     def __post_init__(self) -> None:
         if "*" in self.page.removesuffix("/*"):
@@ -174,7 +169,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def shows_account(self, path: str) -> bool:
         """Whether the page of a path shows who is signed in."""
-        return self.login is not None and self.login.shown_at(path)
+        page, account = (self.login.page, self.login.account) if self.login else ("", "")
+        return path == account or (page.endswith("*") and path.startswith(account))
 
     @property
     def invalidates(self) -> bool:
@@ -182,7 +178,10 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.reads_environment or bool(self.stale)
 
     def __post_init__(self) -> None:
-        for name, command in self._commands():
+        of_one = {name: getattr(self, name) or "" for name in ("check", "rows", "backup", "restore")}
+        of_one["write.command"] = self.write.command if self.write else ""
+        commands = {"setup": self.setup, "build": self.build, **{name: (words,) for name, words in of_one.items()}}
+        for name, command in ((name, command) for name, said in commands.items() for command in said):
             try:
                 shlex.split(command)
             except ValueError as error:
@@ -211,13 +210,6 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 if not _STALE.fullmatch(page) or (page.endswith("*") and not page.endswith(("/*", "}*"))):
                     raise ValueError(f"stale: {page!r} is no page: it begins with /, or ends with /*")
 
-    def _commands(self) -> Iterator[tuple[str, str]]:
-        """Every command of manage.py, with its key."""
-        yield from (("setup", command) for command in self.setup)
-        yield from (("build", command) for command in self.build)
-        yield from ((name, getattr(self, name) or "") for name in ("check", "rows", "backup", "restore"))
-        yield "write.command", self.write.command if self.write else ""
-
 
 class Project(msgspec.Struct, frozen=True):
     """A Django project on this machine.
@@ -237,6 +229,11 @@ class Project(msgspec.Struct, frozen=True):
     env: dict[str, str]
     described: Path
     found: dict[str, str] = {}
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders in which its modules are looked for."""
+        return (self.folder, *(self.folder / name for name in self.env.get("PYTHONPATH", "").split(":") if name))
 
 
 def said(folder: Path, describe: Path | None = None) -> tuple[Description, Path]:

@@ -298,13 +298,15 @@ def _mark(project: UnderTest, database: Database) -> Path:
 
 def _digest(project: UnderTest) -> str:
     """Of what fills a database: the commands of `setup`, the settings that they have, and the migrations."""
-    found = project.project
-    settings = project.folder / found.env.get("PYTHONPATH", "") / found.settings.replace(".", "/")
-    # Not those of environments, which are further down.
-    places = (settings.parent, *(path.parent for path in project.folder.glob("manage.py")))
-    files = [settings.with_suffix(".py"), *settings.glob("*.py")]
-    for place in places:
-        files += [*place.glob("migrations/*.py"), *place.glob("*/migrations/*.py"), *place.glob("*/*/migrations/*.py")]
+    found, files = project.project, list[Path]()
+    for root in found.roots:
+        settings = root / found.settings.replace(".", "/")
+        # Beside `shop.settings.local` is what it begins with.
+        beside = settings.parent.glob("*.py") if found.settings.count(".") > 1 else ()
+        files += [settings.with_suffix(".py"), *settings.glob("*.py"), *beside]
+        # Not those of environments, which are further down.
+        for place in (root, settings.parent):
+            files += [path for depth in ("", "*/", "*/*/") for path in place.glob(f"{depth}migrations/*.py")]
     said = [project.description.setup, found.settings, sorted(found.env.items())]
     digest = hashlib.sha256(repr(said).encode())
     for path in sorted({path.resolve() for path in files if path.is_file()}):

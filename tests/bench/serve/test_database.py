@@ -44,9 +44,25 @@ def test_the_live_line_gives_way_before_rows_are_loaded(tmp_path, monkeypatch, c
     assert capsys.readouterr().err == "sqlite: creating the database and loading its rows (once)\n"
 
 
-@pytest.mark.parametrize("file", ["", "shop/migrations/0002_more.py", "shop/settings.py"])
+def apart(folder):
+    """As cookiecutter-django has it: its settings begin with others, and manage.py adds a folder of apps."""
+    package = folder / "config" / "settings"
+    package.mkdir(parents=True)
+    (package / "base.py").write_text("from shop.settings import *\n")
+    (package / "local.py").write_text("from config.settings.base import *\n")
+    manage = (folder / "manage.py").read_text().replace("shop.settings", "config.settings.local")
+    apps = "sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'apps'))"
+    (folder / "manage.py").write_text(manage.replace("def main():", f"def main():\n    {apps}"))
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["", "shop/migrations/0002_more.py", "shop/settings.py", "config/settings/base.py", "apps/a/migrations/1.py"],
+)
 def test_what_setup_makes_is_made_anew_when_it_would_be_another(new_project, own_var, monkeypatch, file):
     folder = new_project("", '[tool.benchapp]\ngenerated = true\nsetup = ["first"]\n')
+    if file.startswith(("config", "apps")):
+        apart(folder)
     done = []
 
     def manage(project, words, url, identity, show=False):
@@ -66,7 +82,7 @@ def test_what_setup_makes_is_made_anew_when_it_would_be_another(new_project, own
     filled()
     assert done == ["first"]
     if file:
-        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
         with (folder / file).open("a") as changed:
             changed.write("# changed\n")
         filled()
