@@ -5,10 +5,12 @@ It is also loaded by its path, by the interpreter of any project, so it imports 
 
 import contextlib
 import os
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 MODULE, CONFIGURATION = "DJANGO_SETTINGS_MODULE", "DJANGO_CONFIGURATION"
 
@@ -73,6 +75,27 @@ def database(settings, found):
         if found["NAME"] == NO_ROWS:
             return {**settings, **NOWHERE}
         raise ValueError("the project's database is " + engine + ", which " + found["ENGINE"] + " cannot replace")
+    return found
+
+
+# The setting of the folder of each storage's files; and which settings name other folders and files.
+FOLDERS = {"staticfiles": "STATIC_ROOT", "default": "MEDIA_ROOT"}
+OF_FILES = re.compile("_(ROOT|DIR|PATH|LOCATION)$")
+
+
+def moved(settings, alias, folder):
+    """The settings that say where the files of a storage are, when they are in this folder: its own, an option of the
+    storage, and those that name what is in it, such as `COMPRESS_ROOT = STATIC_ROOT`."""
+    storages = settings.get("STORAGES", {})
+    options = storages.get(alias, {}).get("OPTIONS", {})
+    old = options.get("location") or settings.get(FOLDERS[alias]) or ""
+    found = {FOLDERS[alias]: str(folder) if isinstance(old, str) else folder}
+    if "location" in options:
+        found["STORAGES"] = {**storages, alias: {**storages[alias], "OPTIONS": {**options, "location": str(folder)}}}
+    for name, said in settings.items():
+        path = Path(said) if OF_FILES.search(name) and isinstance(said, (str, Path)) else None
+        if path and old and Path(str(old)) in (path, *path.parents):
+            found[name] = type(said)(folder / path.relative_to(str(old)))
     return found
 
 

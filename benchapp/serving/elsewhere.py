@@ -1,12 +1,15 @@
 """What a project uses beside its code, replaced where it is tried and measured.
 
-Storages, caches, mail and tasks of other machines have stand-ins; logs and file caches go to another folder.
+Storages, caches, search engines, mail and tasks of other machines have stand-ins; logs, file caches and search indexes
+go to another folder.
 
 It is also loaded by its path, by the interpreter of any project, so it imports nothing and runs on Python 3.8.
 """
 
 import os
 import re
+import sys
+from importlib.util import find_spec
 
 # Where it is 1 in the environment, all of it is used as it is.
 ASKED = "BENCHAPP_OUTSIDE"
@@ -18,7 +21,9 @@ OLDER = {"staticfiles": "STATICFILES_STORAGE", "default": "DEFAULT_FILE_STORAGE"
 ON_SERVERS = re.compile(r"(Redis|Valkey|Memcached?|PyLibMC)\w*Cache$")
 THIS_MACHINE = re.compile(r"(^|//|@)(localhost|127\.0\.0\.1|\[?::1\]?)([:/]|$)|^(unix:)?/", re.I)
 SENDS_NOTHING = "django.core.mail.backends.dummy.EmailBackend"
-MAIL_HERE = re.compile(r"\.(dummy|locmem|console|filebased)\.EmailBackend$")
+MAIL_HERE = re.compile(r"\.(dummy|locmem|console)\.EmailBackend$")
+# Caches in files: Django's, and that of diskcache.
+IN_FILES = re.compile(r"(FileBased|\bDjango)Cache$")
 BROKERS = ("CELERY_BROKER_URL", "BROKER_URL", "DRAMATIQ_BROKER_URL")
 TASKS_NOWHERE = "memory://"
 # Celery takes these for what its application says, wherever it says it: that may be no setting.
@@ -28,6 +33,14 @@ CELERY = {
     "CELERY_RESULT_BACKEND": "cache+memory://",
 }
 DISCARDS_TASKS = "huey.BlackHoleHuey"
+DRAMATIQ_NOWHERE = "dramatiq.brokers.stub.StubBroker"
+# Backends of Django's setting TASKS that hand none to another process.
+TASKS_HERE = re.compile(r"\.(Dummy|Immediate)Backend$")
+# What stands in for a search engine of another machine: its setting, the key of its places, and one of Django alone.
+SEARCH = {
+    "HAYSTACK_CONNECTIONS": ("URL", {"ENGINE": "haystack.backends.simple_backend.SimpleEngine"}),
+    "WAGTAILSEARCH_BACKENDS": ("URLS", {"BACKEND": "wagtail.search.backends.database"}),
+}
 CHANNELS_HERE = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
 SESSIONS = "django.contrib.sessions.backends."
 
@@ -44,6 +57,20 @@ def replaced(said, storages, folder):
     found = {name: TASKS_NOWHERE for name in BROKERS if said.get(name)}
     if said.get("HUEY"):
         found["HUEY"] = tasks_discarded(said["HUEY"])
+    if said.get("TASKS"):
+        found["TASKS"] = {alias: _tasks(queue) for alias, queue in said["TASKS"].items()}
+    if said.get("DRAMATIQ_BROKER"):
+        found["DRAMATIQ_BROKER"] = {**said["DRAMATIQ_BROKER"], "BROKER": DRAMATIQ_NOWHERE, "OPTIONS": {}}
+    for name, (key, plain) in SEARCH.items():
+        for alias, engine in (said.get(name) or {}).items():
+            here = not engine.get(key) or _all_here(_listed(engine[key]))
+            in_files = {"PATH": f"{folder}/search-{alias}"} if engine.get("PATH") else {}
+            found.setdefault(name, {})[alias] = {**engine, **in_files} if here else plain
+    if "sentry_sdk" in sys.modules:
+        # It sends each error to where the project's owners look for theirs.
+        sys.modules["sentry_sdk"].init(dsn="", default_integrations=False)
+    if "MIDDLEWARE" in said:
+        found["MIDDLEWARE"] = without_toolbar(said["MIDDLEWARE"])
     if said.get("CHANNEL_LAYERS"):
         found["CHANNEL_LAYERS"] = {alias: _channels(layer) for alias, layer in said["CHANNEL_LAYERS"].items()}
     # Django 6.1 refuses the older setting beside the newer one.
@@ -55,6 +82,8 @@ def replaced(said, storages, folder):
         }
     elif not MAIL_HERE.search(said.get("EMAIL_BACKEND") or ""):
         found["EMAIL_BACKEND"] = SENDS_NOTHING
+    if said.get("SESSION_ENGINE") == SESSIONS + "file":
+        found["SESSION_FILE_PATH"] = str(folder)
     if said.get("CACHES"):
         found["CACHES"] = {alias: _cache(alias, cache) for alias, cache in said["CACHES"].items()}
         alias = said.get("SESSION_CACHE_ALIAS", "default")
@@ -78,9 +107,7 @@ def _sessions(engine, folder):
 
 def _cache(alias, cache):
     """A cache of this machine: one elsewhere is that of production."""
-    places = cache.get("LOCATION") or ""
-    places = places if isinstance(places, (list, tuple)) else re.split("[;,]", str(places))
-    if not ON_SERVERS.search(cache.get("BACKEND", "")) or _all_here(places):
+    if not ON_SERVERS.search(cache.get("BACKEND", "")) or _all_here(_listed(cache.get("LOCATION"))):
         return cache
     return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "benchapp-" + alias}
 
@@ -90,6 +117,25 @@ def _channels(layer):
     hosts = layer.get("CONFIG", {}).get("hosts", [])
     hosts = [host.get("address", host.get("host")) if isinstance(host, dict) else host for host in hosts]
     return layer if _all_here(host[0] if isinstance(host, (list, tuple)) else host for host in hosts) else CHANNELS_HERE
+
+
+def _tasks(queue):
+    """A queue of tasks that no worker takes one from."""
+    backend = queue.get("BACKEND", "")
+    if not backend or TASKS_HERE.search(backend):
+        return queue
+    package = "django.tasks" if find_spec("django.tasks") else "django_tasks"
+    return {**queue, "BACKEND": package + ".backends.dummy.DummyBackend", "OPTIONS": {}}
+
+
+def without_toolbar(middleware):
+    """MIDDLEWARE without the debug toolbar, whose pages are there where DEBUG is on alone."""
+    return [name for name in middleware if not name.startswith("debug_toolbar.")]
+
+
+def _listed(places):
+    """Places one by one: they may be in one text."""
+    return places if isinstance(places, (list, tuple)) else re.split("[;,]", str(places or ""))
 
 
 def _all_here(places):
@@ -116,7 +162,7 @@ def caches_in(folder, caches):
     """CACHES with a place in that folder for each that is made of files."""
     return {
         alias: {**cache, "LOCATION": str(folder / ("cache-" + alias))}
-        if cache.get("BACKEND", "").endswith("FileBasedCache")
+        if IN_FILES.search(cache.get("BACKEND", ""))
         else cache
         for alias, cache in caches.items()
     }

@@ -12,7 +12,6 @@ from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
-from django.conf import global_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from benchapp.caching import registry
@@ -20,15 +19,17 @@ from benchapp.serving import below, caches, elsewhere, environment, websockets
 
 _below = below.imported(os.environ["OVERLAID_SETTINGS"])
 _said = below.attributes(_below)
-globals().update(_said)
-if below.CONFIGURATION in os.environ:
-    globals()[os.environ[below.CONFIGURATION]] = below.Configured
-
 _env = environment.Env()
 # The project's folder, to which a release's link leads now: the working directory may be that of the release before.
 _base = Path(_below.__file__).resolve().parents[_below.__name__.count(".") + hasattr(_below, "__path__")]
+for _alias, _name in below.FOLDERS.items():
+    if _found := _env.directory(f"BENCHAPP_{_name}", _base):
+        _said.update(below.moved(_said, _alias, _found))
+globals().update(_said)
+if below.CONFIGURATION in os.environ:
+    globals()[os.environ[below.CONFIGURATION]] = below.Configured
 # Django's defaults, where the settings below say nothing.
-_middleware = list(_said.get("MIDDLEWARE", ()))
+_middleware = elsewhere.without_toolbar(_said.get("MIDDLEWARE", ()))
 _apps = list(_said.get("INSTALLED_APPS", ()))
 
 # --- Serving ------------------------------------------------------------------------------------
@@ -47,21 +48,15 @@ SECURE_REDIRECT_EXEMPT = [*_said.get("SECURE_REDIRECT_EXEMPT", ()), *_exempt]
 # Its own middleware may refuse all but its own names; those of this machine are for development.
 _local = {"localhost", "127.0.0.1", "[::1]", "*"}
 BENCHAPP_OWN_HOSTS = [_name for _name in _hosts if _name not in _local] or ALLOWED_HOSTS
-
-
-def _folder(variable: str) -> str | Path | None:
-    """A folder of the environment, of the type that the project's code expects; else the one of its settings."""
-    name, found = variable.removeprefix("BENCHAPP_"), _env.directory(variable, _base)
-    given = _said.get(name, getattr(global_settings, name))
-    return given if found is None else str(found) if isinstance(given, str) else found
-
-
-STATIC_ROOT, MEDIA_ROOT = _folder("BENCHAPP_STATIC_ROOT"), _folder("BENCHAPP_MEDIA_ROOT")
 if not _env.flag("BENCHAPP_HTTPS"):
     # Over plain HTTP on this machine, a redirect to HTTPS leads nowhere and a secure cookie never comes back.
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False
     # Nor does one to www. lead anywhere, and no browser sends a cookie of another domain.
     PREPEND_WWW, SESSION_COOKIE_DOMAIN, CSRF_COOKIE_DOMAIN = False, None, None
+    # It takes one for all sites over HTTPS alone.
+    for _name in ("SESSION_COOKIE_SAMESITE", "CSRF_COOKIE_SAMESITE"):
+        if _said.get(_name) in ("None", "none"):
+            globals()[_name] = "Lax"
 BENCHAPP_BEHIND_PROXY = _env.flag("BENCHAPP_BEHIND_PROXY")
 BENCHAPP_FRONT = _env.flag("BENCHAPP_FRONT")
 BENCHAPP_TRUSTED_PROXIES = _env.networks("BENCHAPP_TRUSTED_PROXIES")
@@ -80,13 +75,15 @@ WHITENOISE_MIMETYPES = {
     ".webmanifest": "application/manifest+json",
     **(_said.get("WHITENOISE_MIMETYPES", None) or {}),
 }
+# Which names have a hash, as the web servers of the kit know them: by themselves, not by a list of Django's.
+WHITENOISE_IMMUTABLE_FILE_TEST = _said.get("WHITENOISE_IMMUTABLE_FILE_TEST", r"\.[0-9a-f]{12}\.[a-z0-9]+$")
 
 # --- Database -----------------------------------------------------------------------------------
 
 # Other SQLite files by alias, and a URL for the default database. Everything else of a database stays as it is.
 DATABASES = {_alias: dict(_database) for _alias, _database in _said.get("DATABASES", {}).items()}
 for _alias, _file in _env.json("BENCHAPP_DATABASE_FILES", {}).items():
-    if "sqlite" in DATABASES[_alias]["ENGINE"]:
+    if below.kind(DATABASES[_alias]["ENGINE"]) == "sqlite":
         DATABASES[_alias]["NAME"] = _file
 if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
     _found = _env.database("BENCHAPP_DATABASE_URL", "", _base, environment.ALL_DATABASE_SCHEMES)

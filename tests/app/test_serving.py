@@ -19,9 +19,11 @@ DEBUG = True
 ROOT_URLCONF = "their_urls"
 SECRET_KEY = "theirs"
 SECURE_SSL_REDIRECT = True
+SESSION_COOKIE_SAMESITE, CSRF_COOKIE_SAMESITE = "None", None
 STATIC_URL = "static/"
 INSTALLED_APPS = ["django.contrib.sessions"]
-MIDDLEWARE = ["django.middleware.security.SecurityMiddleware", "django.middleware.common.CommonMiddleware"]
+MIDDLEWARE = ["django.middleware.security.SecurityMiddleware", "debug_toolbar.middleware.DebugToolbarMiddleware",
+              "django.middleware.common.CommonMiddleware"]
 DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "theirs", "OPTIONS": {"timeout": 7}},
              "other": {"ENGINE": "django.db.backends.sqlite3", "NAME": "other"}}
 """
@@ -29,11 +31,13 @@ FILES = """
 LOGGING = {"version": 1, "handlers": {"mine": {"class": "logging.FileHandler", "filename": "theirs.log"},
                                       "other": {"class": "logging.StreamHandler"}}}
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": "theirs"},
+          "disk": {"BACKEND": "diskcache.DjangoCache", "LOCATION": "theirs"},
           "other": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+SESSION_ENGINE, SESSION_FILE_PATH = "django.contrib.sessions.backends.file", "theirs"
 """
 ASKED = (
     "import json; from {} import settings as s; "
-    "print(json.dumps({{n: getattr(s, n) for n in dir(s) if n.isupper() and n != 'STORAGES'}}, default=str))"
+    "print(json.dumps({{n: getattr(s, n) for n in dir(s) if n.isupper()}}, default=str))"
 )
 
 
@@ -62,7 +66,7 @@ def laid_over(tmp_path):
 def test_without_layers_only_what_serving_needs_is_changed(laid_over):
     found = laid_over()
     assert (found["DEBUG"], found["SECURE_SSL_REDIRECT"], found["SECRET_KEY"]) == (False, False, "theirs")
-    assert found["ROOT_URLCONF"] == "their_urls"
+    assert (found["ROOT_URLCONF"], found["SESSION_COOKIE_SAMESITE"]) == ("their_urls", "Lax")
     assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching"]
     assert found["MIDDLEWARE"] == [
         *ALWAYS,
@@ -76,17 +80,22 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
 
 
 def test_databases_and_hosts_are_those_of_the_environment(laid_over):
+    places = {"ENGINE": "django.contrib.gis.db.backends.spatialite", "NAME": "places"}
     found = laid_over(
+        more=f"DATABASES['places'] = {places}",
         BENCHAPP_DATABASE_URL="sqlite:////tmp/copy.sqlite3",
-        BENCHAPP_DATABASE_FILES='{"other": "/tmp/other.sqlite3"}',
+        BENCHAPP_DATABASE_FILES='{"other": "/tmp/other.sqlite3", "places": "/tmp/places.sqlite3"}',
         BENCHAPP_ALLOWED_HOSTS="127.0.0.1",
         BENCHAPP_WHITENOISE="0",
         BENCHAPP_MEDIA_ROOT="/tmp/media",
     )
-    assert (found["MEDIA_ROOT"], laid_over()["MEDIA_ROOT"]) == ("/tmp/media", "")
+    assert (found["MEDIA_ROOT"], laid_over().get("MEDIA_ROOT")) == ("/tmp/media", None)
     default = found["DATABASES"]["default"]
     assert (default["NAME"], default["OPTIONS"]) == ("/tmp/copy.sqlite3", {"timeout": 7})
-    assert found["DATABASES"]["other"]["NAME"] == "/tmp/other.sqlite3"
+    assert [found["DATABASES"][alias]["NAME"] for alias in ("other", "places")] == [
+        "/tmp/other.sqlite3",
+        "/tmp/places.sqlite3",
+    ]
     assert found["ALLOWED_HOSTS"] == ["127.0.0.1"]
     assert laid_over(more="ALLOWED_HOSTS = [None, '']")["ALLOWED_HOSTS"] == []
     # A request for health checks gets one of its own, which is a name.
@@ -116,15 +125,42 @@ def test_a_command_that_needs_no_rows_keeps_the_engine_and_reaches_no_server(lai
     assert (default["ENGINE"], default["HOST"], default["PORT"], default["OPTIONS"]) == (engine, "127.0.0.1", "1", {})
 
 
+def test_what_is_in_a_folder_that_is_elsewhere_goes_with_it(laid_over):
+    """Else commands after collectstatic, and uploads, would write beside the project's code."""
+    said = """
+    from pathlib import Path
+    STATIC_ROOT, MEDIA_ROOT, STATIC_URL = "/srv/shop/static", "", "/srv/shop/static/"
+    COMPRESS_ROOT, SASS_DIR, OTHER_ROOT = STATIC_ROOT, Path("/srv/shop/static/css"), "/srv/shop/static2"
+    _files = {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": "/srv/shop/up"}}
+    STORAGES = {"staticfiles": {**_files, "OPTIONS": {"location": STATIC_ROOT, "base_url": "/s/"}}, "default": _files}
+    THUMBNAIL_PATH = "/srv/shop/up/small"
+    """
+    folders = {"BENCHAPP_STATIC_ROOT": "/kit/static", "BENCHAPP_MEDIA_ROOT": "/kit/media"}
+    found = laid_over(more=textwrap.dedent(said), **folders)
+    names = ("STATIC_ROOT", "COMPRESS_ROOT", "SASS_DIR", "OTHER_ROOT", "MEDIA_ROOT", "THUMBNAIL_PATH", "STATIC_URL")
+    assert [found[name] for name in names] == [
+        *("/kit/static", "/kit/static", "/kit/static/css", "/srv/shop/static2", "/kit/media", "/kit/media/small"),
+        "/srv/shop/static/",
+    ]
+    assert {alias: it["OPTIONS"] for alias, it in found["STORAGES"].items()} == {
+        "staticfiles": {"location": "/kit/static", "base_url": "/s/"},
+        "default": {"location": "/kit/media"},
+    }
+    # Where nothing is moved, all stays as it is.
+    assert laid_over(more=textwrap.dedent(said))["COMPRESS_ROOT"] == "/srv/shop/static"
+
+
 def test_logs_and_file_caches_go_elsewhere_where_it_is_tried_alone(laid_over, tmp_path):
     found = laid_over(more=FILES, BENCHAPP_FILES="/tmp/ours")
     assert found["LOGGING"]["handlers"]["mine"] == {"class": "logging.FileHandler", "filename": "/tmp/ours/mine.log"}
     assert found["LOGGING"]["handlers"]["other"] == {"class": "logging.StreamHandler"}
-    assert [cache.get("LOCATION") for cache in found["CACHES"].values()] == ["/tmp/ours/cache-default", None]
+    places = [cache.get("LOCATION") for cache in found["CACHES"].values()]
+    assert places == ["/tmp/ours/cache-default", "/tmp/ours/cache-disk", None]
+    assert found["SESSION_FILE_PATH"] == "/tmp/ours"
     # In production they stay where the project has them.
     there = laid_over(more=FILES)
     assert there["LOGGING"]["handlers"]["mine"]["filename"] == "theirs.log"
-    assert there["CACHES"]["default"]["LOCATION"] == "theirs"
+    assert (there["CACHES"]["default"]["LOCATION"], there["SESSION_FILE_PATH"]) == ("theirs", "theirs")
 
 
 @pytest.mark.parametrize("mode", ["w", "a", "r+"])
@@ -160,6 +196,13 @@ HUEY = {"name": "theirs", "huey_class": "huey.SqliteHuey", "filename": "data/tas
 CHANNEL_LAYERS = {alias: {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [place]}}
                   for alias, place in {"live": ("queue.example", 6379), "here": ("localhost", 6379)}.items()}
 SESSION_ENGINE, SESSION_CACHE_ALIAS = "django.contrib.sessions.backends.cache", "live"
+DRAMATIQ_BROKER = {"BROKER": "dramatiq.brokers.redis.RedisBroker", "OPTIONS": {"url": "redis://queue.example"}}
+TASKS = {alias: {"BACKEND": backend, "QUEUES": ["mail"]} for alias, backend in
+         {"live": "django_tasks_db.DatabaseBackend", "here": "django_tasks.backends.ImmediateBackend"}.items()}
+HAYSTACK_CONNECTIONS = {"live": {"ENGINE": "haystack.backends.solr_backend.SolrEngine", "URL": "http://solr.example"},
+                        "here": {"ENGINE": "haystack.backends.whoosh_backend.WhooshEngine", "PATH": "index"}}
+WAGTAILSEARCH_BACKENDS = {"live": {"BACKEND": "wagtail.search.backends.elasticsearch8", "URLS": ["https://es.example"]},
+                          "here": {"BACKEND": "wagtail.search.backends.database", "SEARCH_CONFIG": "german"}}
 STORAGES = {"staticfiles": {"BACKEND": "storages.backends.s3.S3StaticStorage"}, "default": {"BACKEND": "theirs"}}
 """
 
@@ -173,6 +216,12 @@ def test_where_it_is_tried_nothing_of_its_production_is_touched(laid_over, tmp_p
     assert (found["HUEY"]["name"], found["HUEY"]["huey_class"]) == ("theirs", "huey.BlackHoleHuey")
     layers = {alias: layer["BACKEND"].rpartition(".")[2] for alias, layer in found["CHANNEL_LAYERS"].items()}
     assert layers == {"live": "InMemoryChannelLayer", "here": "RedisChannelLayer"}
+    assert found["DRAMATIQ_BROKER"] == {"BROKER": "dramatiq.brokers.stub.StubBroker", "OPTIONS": {}}
+    tasks = {alias: (it["BACKEND"].rpartition(".")[2], it["QUEUES"]) for alias, it in found["TASKS"].items()}
+    assert tasks == {"live": ("DummyBackend", ["mail"]), "here": ("ImmediateBackend", ["mail"])}
+    index, search = found["HAYSTACK_CONNECTIONS"], found["WAGTAILSEARCH_BACKENDS"]
+    assert index["live"]["ENGINE"].endswith("SimpleEngine") and index["here"]["PATH"] == f"{tmp_path}/search-here"
+    assert search["live"] == {"BACKEND": "wagtail.search.backends.database"} and search["here"]["SEARCH_CONFIG"]
     # A cache of one process would lose them.
     assert found["SESSION_ENGINE"].endswith(".file") and found["SESSION_FILE_PATH"] == str(tmp_path)
     for env in ({**tried, "BENCHAPP_OUTSIDE": "1"}, {}):
@@ -192,12 +241,14 @@ def test_celery_has_no_broker_wherever_the_project_names_it(monkeypatch, tmp_pat
 def test_where_it_is_tried_no_mailer_of_the_newer_setting_sends(laid_over, tmp_path):
     said = """
     MAILERS = {"default": {"OPTIONS": {"host": "smtp.example"}},
+               "files": {"BACKEND": "django.core.mail.backends.filebased.EmailBackend"},
                "shown": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
     """
     found = laid_over("benchapp.serving", textwrap.dedent(said), BENCHAPP_FILES=str(tmp_path))
     assert "EMAIL_BACKEND" not in found
     assert {alias: mailer["BACKEND"].split(".")[-2] for alias, mailer in found["MAILERS"].items()} == {
         "default": "dummy",
+        "files": "dummy",
         "shown": "console",
     }
     assert "OPTIONS" not in found["MAILERS"]["default"]
