@@ -43,13 +43,6 @@ class Break(Struct, frozen=True, forbid_unknown_fields=True):
     layers: tuple[str, ...] = ()
 
 
-class Limits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings that bound what a worker may take, each with what happens without it, and where they are documented."""
-
-    settings: dict[str, str] = {}
-    link: str = ""
-
-
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One supervised program of a stack: a `[[server]]`, over the `server.toml` of its folder in deploy/servers.
 
@@ -110,7 +103,6 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
 
     What is known of it
     breaks       faults that a chain with it does not stand as expected
-    limits       what `doctor` looks for where a project brings a configuration of its own
     """
 
     name: str
@@ -151,7 +143,6 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     rotates: bool = False
     reload: Reload = Reload()
     breaks: tuple[Break, ...] = ()
-    limits: Limits = Limits()
     doors: dict[str, int] = {}
     one_host: str = ""
     listener: str = ""

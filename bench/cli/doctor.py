@@ -47,10 +47,8 @@ def main(args: argparse.Namespace) -> int:
         url = stack.enter_context(_database(args, printer)) if kits else ""
         patterns = 0 if project.description.public else MAX_PATTERNS
         facts = inspection.inspect(project, patterns, closely=True, database=url)
-    known = catalog.read()
-    names = known.value_set("bench").changed(values.parse_changes(args.set)).names
-    servers = {server.config: server for stack in known.stacks.values() for server in stack.servers}
-    advice = doctor.examine(project, facts, names["processes"], names["threads"], servers.values())
+    names = catalog.read().value_set("bench").changed(values.parse_changes(args.set)).names
+    advice = doctor.examine(project, facts, names["processes"], names["threads"])
     if args.json:
         # It may hold a password.
         facts = structs.replace(facts, postgresql="")

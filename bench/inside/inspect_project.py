@@ -166,17 +166,11 @@ def from_settings(settings, version):
         "session_cookie": settings.SESSION_COOKIE_NAME,
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "session_save_every_request": bool(settings.SESSION_SAVE_EVERY_REQUEST),
-        "meant_for_https": settings.SECURE_SSL_REDIRECT
-        or settings.SESSION_COOKIE_SECURE
-        or settings.CSRF_COOKIE_SECURE,
-        "proxy_ssl_header": settings.SECURE_PROXY_SSL_HEADER is not None,
-        "forwarded_host": bool(settings.USE_X_FORWARDED_HOST),
         "settings": {name: getattr(settings, name, None) for name in REPORTED},
         "sqlite_modes": {
             alias: sqlite_mode(it) for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]
         },
         "pools": {alias: pool_size(it.get("OPTIONS", {}).get("pool")) for alias, it in settings.DATABASES.items()},
-        "trusted_origins": list(map(str, settings.CSRF_TRUSTED_ORIGINS)),
     }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import secrets
 import shlex
 import subprocess
@@ -22,6 +24,8 @@ from bench.project.under_test import FILES, UnderTest
 # The list that a storage with hashed names writes, and what `collectstatic --dry-run` says of a file to copy.
 COLLECT, MANIFEST, PRETENDS = "collectstatic", "staticfiles.json", "Pretending to "
 NO_ROWS = "sqlite:///:memory:"
+# And which file names one that is not there.
+POST_PROCESSED = re.compile("Post-processing '(.+)' failed!")
 # What collectstatic says then of code that asks for some, and the remedy.
 NO_TABLE = "no such table"
 AT_IMPORT = "; there are no rows yet: have the code ask its database when it is used, not when apps are loaded"
@@ -68,17 +72,36 @@ def manage(
     *,
     show: bool = False,
     env: dict[str, str] | None = None,
+    timeout_s: float | None = None,
 ) -> str:
     """Run `manage.py` with `words` and return what it printed; with `show`, its output goes to standard error.
     `env` is the environment to run it in; one without any layer when None.
 
-    Raises BenchError with the command's last line when it fails.
+    Raises BenchError with the command's last line when it fails, or when it does not end in time.
     """
-    environment = project.environment({**(env or site_environment(project, database_url, project.var)), **COMMANDS_ENV})
-    done = run_command.run(interpreter(project, identity), words, environment, show=show)
+    given = env or site_environment(project, database_url, project.var)
+    done = _finished(project, words, given, identity, timeout_s, show=show)
     if done.returncode != 0:
         raise BenchError(f"manage.py {' '.join(words)} failed: {_why(done, identity)}")
     return done.stdout or ""
+
+
+def _finished(
+    project: UnderTest,
+    words: list[str],
+    env: dict[str, str],
+    identity: Identity,
+    timeout_s: float | None,
+    *,
+    show: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    what, environment = f"manage.py {words[0]} of {project.folder}", project.environment({**env, **COMMANDS_ENV})
+    waiting = run_command.announced(what, timeout_s) if timeout_s else contextlib.nullcontext()
+    try:
+        with waiting:
+            return run_command.run(interpreter(project, identity), words, environment, timeout_s, show=show)
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{what} does not end within {timeout_s:g} s; see where it hangs") from None
 
 
 def _why(done: subprocess.CompletedProcess[str], identity: Identity) -> str:
@@ -86,6 +109,8 @@ def _why(done: subprocess.CompletedProcess[str], identity: Identity) -> str:
     why = run_command.problem(done.stderr or "") or f"it exited with status {done.returncode}"
     if why.startswith("PermissionError"):
         return f"{why}; let user {identity.user} read it, which the servers run as, or set BENCH_USER"
+    if refers := POST_PROCESSED.search(done.stderr or ""):
+        return f"{refers[1]}: {why}"
     return why + (AT_IMPORT if COLLECT in done.args and NO_TABLE in why else "")
 
 
@@ -107,13 +132,8 @@ def check(
         return
     # Any command reads the settings first.
     words = ["diffsettings"] if settings_only else shlex.split(project.description.check)
-    environment = project.environment({**site_environment(project, database_url, project.var), **env, **COMMANDS_ENV})
-    what, timeout_s = f"manage.py {words[0]} of {project.folder}", run_command.IMPORT_TIMEOUT_S
-    try:
-        with run_command.announced(what, timeout_s):
-            done = run_command.run(interpreter(project, identity), words, environment, timeout_s)
-    except subprocess.TimeoutExpired:
-        raise BenchError(f"{what} does not end within {timeout_s:g} s; see where it hangs") from None
+    given = {**site_environment(project, database_url, project.var), **env}
+    done = _finished(project, words, given, identity, run_command.IMPORT_TIMEOUT_S)
     if done.returncode != 0:
         raise BenchError(_why(done, identity).removeprefix("CommandError: ").removeprefix("manage.py: "))
     project.memo[question] = True

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import structs
 
 from bench import paths
-from bench.catalog.server import Server
 from bench.machine.identity import worker
 from bench.project.description import ENVIRONMENTS, FILE, Project
-from bench.project.findings import DOCS, Finding, hurts, of_settings
+from bench.project.findings import DOCS, LOCAL, Finding, hurts, of_settings
 from bench.project.inspection import DeploymentCheck, Facts
 from bench.project.page_findings import of_pages
 
-LOCAL = {"localhost", "127.0.0.1", "[::1]", "*"}
 # Settings for production, by a word in their module's name.
-PRODUCTION = re.compile(r"(?<![a-z])(production|prod|prd|live|deploy)(?![a-z])")
+PRODUCTION = re.compile(r"(?<![a-z])(production|prod|prd|live|deploy(ment)?)(?![a-z])")
 # Databases that a private one of PostgreSQL can take the place of.
 PRIVATE = re.compile(r"postg|psql|sqlite3")
 # In the project's code, what servers or stacks have to do for it.
@@ -47,18 +46,12 @@ RANDOM = re.compile(r"\b(get_random_\w+|token_\w+|urandom|uuid4)\(")
 SETTINGS_OF = {
     **dict.fromkeys(("database", "SQLite", "CONN_MAX_AGE", "connections"), "DATABASES"),
     "hosts": "INSTALLED_APPS",
-    "debug toolbar": "MIDDLEWARE",
     "static files": "STORAGES",
 }
 
 
-def examine(
-    project: Project, facts: Facts, processes: int, threads: int, servers: Iterable[Server] = ()
-) -> list[Finding]:
-    """All findings for a project that so many processes of so many threads serve, what blocks first.
-
-    servers  whose configuration files the project may have, each once
-    """
+def examine(project: Project, facts: Facts, processes: int, threads: int) -> list[Finding]:
+    """All findings for a project that so many processes of so many threads serve, what blocks first."""
     own_settings = project.description.reads_environment
     source = facts.database_files.get("default")
     # In place of an SQLite file that is not there yet, and of one in memory, the kit fills one.
@@ -77,7 +70,6 @@ def examine(
         *of_settings(facts, processes, threads, own_settings),
         *_uploads(facts, own_settings),
         *_checks(facts, own_settings),
-        *_limits(project, servers),
         *_code(project),
         *_secret_key(project, facts),
     ]
@@ -171,15 +163,14 @@ def production_settings(project: Project) -> str:
     chosen; empty without one."""
     if project.description.settings or PRODUCTION.search(project.settings):
         return ""
-    root = project.folder / project.env.get("PYTHONPATH", "")
-    package = project.settings.rpartition(".")[0]
+    around = (project.settings, project.settings.rpartition(".")[0])
     # Beside `shop.dev` stand settings; beside `shop.settings` a module `deploy` may be anything.
-    for name in (project.settings, package):
+    for root, name in itertools.product(project.roots, around):
         folder = root / name.replace(".", "/")
-        for path in sorted(folder.glob("*.py")) if name else ():
-            named = any(word in f"{name}.{path.stem}" for word in ("settings", "config"))
-            if PRODUCTION.search(path.stem) and (named or "settings" not in project.settings):
-                return f"{name}.{path.stem}"
+        modules = sorted(path.stem for path in folder.glob("*.py") if name and path.stem.isidentifier())
+        for other in (f"{name}.{stem}" for stem in modules if PRODUCTION.search(stem)):
+            if "settings" in other or "config" in other or "settings" not in project.settings:
+                return other
     return ""
 
 
@@ -198,12 +189,6 @@ def _application(facts: Facts, own_settings: bool) -> Iterator[Finding]:
             f"it cannot be imported: {facts.application_problem}",
             "correct it, or remove it: stacks that need it skip the project",
             f"{DOCS}/howto/deployment/asgi/",
-        )
-    if facts.debug:
-        yield hurts(
-            "DEBUG",
-            "DEBUG is on, but off while the kit serves: it keeps every query in memory, and errors show the settings",
-            "set DEBUG = False for serving, by a variable of the environment",
         )
     if own_settings and not facts.debug and not LOCAL.intersection(facts.allowed_hosts):
         yield Finding(
@@ -264,33 +249,17 @@ def _database_remedy(facts: Facts) -> str:
 
 
 def _uploads(facts: Facts, own_settings: bool) -> Iterator[Finding]:
-    """Whether web servers send the files that visitors upload, and whether a release would take them with it."""
-    link = f"{DOCS}/howto/static-files/deployment/"
+    """Whether web servers send the files that visitors upload."""
+    if not facts.media_root:
+        return
     if facts.media_url and not own_settings:
-        yield hurts(
-            "MEDIA_URL",
-            f"{facts.media_url} is a 404 on stacks without a web server that sends files; Django sends none",
-            "take a stack with such a server, or a storage elsewhere",
-            link,
-        )
-    elif facts.media_root:
-        where = "a view answers at MEDIA_URL" if facts.media_view else "no path of its own below the site"
-        what = where if not facts.media_url else "its settings choose the folder alone"
-        yield hurts(
-            "MEDIA_URL",
-            f"MEDIA_ROOT is {facts.media_root}, and no web server of the kit sends what is in it: {what}",
-            'set MEDIA_URL = "/media/", unless a view or another server sends uploads'
-            if not facts.media_url
-            else "leave out reads_environment, or have another server send uploads",
-            link,
-        )
-    if facts.media_root and own_settings:
-        yield hurts(
-            "MEDIA_ROOT",
-            f"uploads are in {facts.media_root}: where that is in a release, they go with it",
-            "have MEDIA_ROOT come from a variable of the environment, and name a folder outside of releases",
-            f"{DOCS}/ref/settings/#media-root",
-        )
+        what = f"{facts.media_url} is a 404 on stacks without a web server that sends files; Django sends none"
+        remedy = "take a stack with such a server, or a storage elsewhere"
+    else:
+        why = "a view answers at MEDIA_URL" if facts.media_view else "no path of its own below the site"
+        what = f"MEDIA_ROOT is {facts.media_root}, and no web server of the kit sends what is in it: {why}"
+        remedy = 'set MEDIA_URL = "/media/", unless a view or another server sends uploads'
+    yield hurts("MEDIA_URL", what, remedy, f"{DOCS}/howto/static-files/deployment/")
 
 
 def _checks(facts: Facts, own_settings: bool) -> Iterator[Finding]:
@@ -300,32 +269,14 @@ def _checks(facts: Facts, own_settings: bool) -> Iterator[Finding]:
     """
     said: dict[str, list[DeploymentCheck]] = {}
     for check in facts.checks:
-        # DEBUG has a finding of its own.
-        if check.id != "security.W018" and not (own_settings and check.id.startswith("security.")):
+        if not (own_settings and check.id.startswith("security.")):
             said.setdefault(check.id, []).append(check)
     for name, (first, *others) in sorted(said.items()):
+        named = (facts.lines[word] for word in re.findall("[A-Z_]+", first.text) if word in facts.lines)
         yield hurts(
             name,
             first.text.splitlines()[0].split(". ")[0].rstrip(".") + (f", and {len(others)} more" if others else ""),
             first.hint.splitlines()[0] if first.hint else "see ./manage.py check --deploy",
             f"{DOCS}/ref/checks/",
-            first.where,
+            first.where or next(named, ""),
         )
-
-
-def _limits(project: Project, servers: Iterable[Server]) -> Iterator[Finding]:
-    """Limits that a server's configuration in the project's folder does not set."""
-    for server in servers:
-        path = project.folder / server.config
-        if not server.limits.settings or not path.is_file():
-            continue
-        text = path.read_text("utf-8", errors="replace")
-        for name, without in server.limits.settings.items():
-            if not re.search(rf"^\s*{re.escape(name)}\s*=", text, re.M):
-                yield hurts(
-                    server.config,
-                    f"{server.name} has no {name}: {without}",
-                    f"set {name} in {path.name}",
-                    server.limits.link,
-                    server.config,
-                )

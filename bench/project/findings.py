@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -13,6 +14,12 @@ from bench.project.under_test import UNFIT
 DOCS = "https://docs.djangoproject.com/en/stable"
 SETTINGS = f"{DOCS}/ref/settings/#"
 PER_PROCESS_CACHE = "LocMemCache"
+# Hosts of this machine, and all of them.
+LOCAL = {"localhost", "127.0.0.1", "[::1]", "*"}
+# Packages that choose a site by the host name.
+TENANTS = re.compile(r"(django_(tenants|hosts|subdomains)|tenant_schemas|subdomains|multisite)\b")
+# How databases say that the table of a cache is missing.
+NO_TABLE = re.compile("no such table|does not exist|doesn't exist|ORA-00942")
 # The last release with a fix of security in each branch that gets some, on 25 November 2026.
 # https://www.djangoproject.com/download/
 SECURE = {"5.2": 19, "6.0": 10, "6.1": 3}
@@ -45,7 +52,6 @@ def of_settings(facts: Facts, processes: int, threads: int, own_settings: bool) 
 
     own_settings  caches and the age of connections come from variables that the kit sets where it serves
     """
-    yield from _proxy(facts)
     yield from _hosts(facts)
     yield from _cookies(facts)
     yield from _caches(facts, 1 if own_settings else processes)
@@ -54,37 +60,14 @@ def of_settings(facts: Facts, processes: int, threads: int, own_settings: bool) 
     yield from _release(facts)
 
 
-def _proxy(facts: Facts) -> Iterator[Finding]:
-    """What the site believes of the server in front of it."""
-    if facts.meant_for_https and not facts.proxy_ssl_header:
-        yield hurts(
-            "SECURE_PROXY_SSL_HEADER",
-            "behind a server that ends TLS every request looks like plain HTTP: a redirect to HTTPS never ends, and "
-            "forms are refused for their origin",
-            'set it to ("HTTP_X_FORWARDED_PROTO", "https") where that server overwrites the header; the kit does so',
-        )
-    if facts.forwarded_host:
-        yield hurts(
-            "USE_X_FORWARDED_HOST",
-            "the host of links comes from a header that any client can send, and a cache may store such a page",
-            "leave it off where the server in front passes Host on, as those of the kit do",
-        )
-    if plain := [origin for origin in facts.trusted_origins if origin.startswith("http://")]:
-        yield hurts(
-            "CSRF_TRUSTED_ORIGINS",
-            f"forms may come from pages over plain HTTP, which others can change on the way: {', '.join(plain)}",
-            "name origins that begin with https://",
-        )
+def _hosts(facts: Facts) -> Iterator[Finding]:
+    """What depends on the host of a request, which no key of a layer has, and on where the site is below it."""
     if prefix := facts.settings.get("FORCE_SCRIPT_NAME"):
         yield hurts(
             "FORCE_SCRIPT_NAME",
             f"all links begin with {prefix}, below which the kit's servers serve nothing",
             "leave it out where it is measured, by a variable of env_file; in production a server in front removes it",
         )
-
-
-def _hosts(facts: Facts) -> Iterator[Finding]:
-    """What depends on the host of a request, which no key of a layer has."""
     if facts.settings.get("PREPEND_WWW"):
         yield hurts(
             "PREPEND_WWW",
@@ -92,9 +75,7 @@ def _hosts(facts: Facts) -> Iterator[Finding]:
             "let the web server redirect: server_names has the name with www. alone",
         )
     apps = facts.settings.get("INSTALLED_APPS") or ()
-    tenants = [
-        name for name in (*apps, *facts.middleware) if name.partition(".")[0] in ("django_tenants", "django_hosts")
-    ]
+    tenants = [name for name in (*apps, *facts.middleware) if TENANTS.match(name)]
     if tenants or (facts.sites or 0) > 1:
         why = f"{tenants[0]} chooses the site" if tenants else f"{facts.sites} sites share the database, chosen"
         yield hurts(
@@ -103,20 +84,12 @@ def _hosts(facts: Facts) -> Iterator[Finding]:
             "make the one that is measured the default, or give it the host 127.0.0.1; for production render each",
             f"{DOCS}/ref/contrib/sites/",
         )
-    own = [name for name in facts.allowed_hosts if name not in ("*", "localhost", "127.0.0.1", "[::1]")]
+    own = [name for name in facts.allowed_hosts if name not in LOCAL]
     if len(own) > 1:
         yield hurts(
             "ALLOWED_HOSTS",
             f"a production render answers one of its {len(own)} names, {own[0]}, and refuses the others with 400",
             f'name all that are served: render --set server_names="{" ".join(own)}"',
-        )
-    toolbar = [name for name in facts.middleware if name.startswith("debug_toolbar")]
-    if toolbar:
-        yield hurts(
-            "debug toolbar",
-            f"{toolbar[0]} stays in every request, and shows nothing: DEBUG is off while the kit serves",
-            "install it where DEBUG is on alone",
-            "https://django-debug-toolbar.readthedocs.io/en/latest/installation.html",
         )
 
 
@@ -147,11 +120,10 @@ def _caches(facts: Facts, processes: int) -> Iterator[Finding]:
             f"{DOCS}/topics/cache/#local-memory-caching",
         )
     for name, why in facts.silent.items():
-        yield hurts(
-            name.partition("[")[0],
-            f"{name} does not answer: {why}",
-            "start it, or name another where it is measured, by a variable of env_file",
-        )
+        remedy = "start it, or name another where it is measured, by a variable of env_file"
+        if name.startswith("CACHES") and NO_TABLE.search(why):
+            remedy = "its table is missing: run ./manage.py createcachetable, and add that to setup in [tool.benchapp]"
+        yield hurts(name.partition("[")[0], f"{name} does not answer: {why}", remedy)
     if facts.session_save_every_request:
         yield hurts(
             "SESSION_SAVE_EVERY_REQUEST",

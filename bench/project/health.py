@@ -1,27 +1,36 @@
-"""Whether a project can say that it serves: its pages are rendered in process before any server is started."""
+"""Whether the pages of a project are shown to the visitors of a measurement, and what to do about those that are not.
+
+They are looked at in process (bench.project.inspection), and rendered again with the settings and the database that
+will serve them before any server is started.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import NoReturn
 
 from bench.errors import BenchError
 from bench.machine.identity import Identity
 from bench.project import commands
-from bench.project.description import FILE
-from bench.project.inspection import Page
+from bench.project.description import FILE, Description
+from bench.project.inspection import Facts, Page
+from bench.project.run_command import IMPORT_TIMEOUT_S
 from bench.project.under_test import PLAIN, UnderTest
 
 HOME = "/"
 # What no project has: its page for errors is rendered, too.
 UNKNOWN_PATH = "/no/such/page/"
+# A whole segment at the end of a path: `/health/` or `/up`, and not `/upload/`.
+HEALTH = re.compile(
+    r"/(health|live|ready)(z|y|iness|ness|[-_]?check)?/?$|/(up|ping|status|heartbeat|__(lb)?heartbeat__)/?$", re.I
+)
+# No path for health checks: an admin or a tool answers it.
+OF_A_TOOL = re.compile(r"/([\w-]*admin|__debug__)/")
+PARAMETER = "<"
 # A page that raises an exception may lack rows or files alone.
 CORRECT = "correct it, make what it needs by a command (setup, build in [tool.benchapp])"
 OF_DATABASE = re.compile("OperationalError|ProgrammingError")
 LOGS_IN = re.compile(r"\b(log|sign)[-_]?in\b", re.I)
-LOGIN = """describe the login, and measure pages that need none: in [tool.benchapp] of {file} public = [...], then
-[tool.benchapp.login], url = "{url}", page = "/", proof = "{{name}}\""""
 # How code refuses visitors that it does not expect, and a redirect to another host or to HTTPS.
 REFUSED = (400, 401, 403, 404)
 LEAVES = re.compile(r"https?://(?!127\.0\.0\.1[:/])")
@@ -39,7 +48,10 @@ def login(location: str | None) -> str:
 
 def log_in(url: str) -> str:
     """What to do where pages need a login, whose form is there."""
-    return LOGIN.format(file=FILE, url=url).replace("\n", " ")
+    return (
+        f"describe the login, and measure pages that need none: in [tool.benchapp] of {FILE} public = [...], then "
+        f'[tool.benchapp.login], url = "{url}", page = "/", proof = "{{name}}"'
+    )
 
 
 def way_in(status: int, location: str | None) -> str:
@@ -49,6 +61,37 @@ def way_in(status: int, location: str | None) -> str:
     if status in REFUSED or LEAVES.match(location or ""):
         return LET_IN
     return f'name pages that visitors get: public = ["{location or "/..."}"] in [tool.benchapp] of {FILE}'
+
+
+def is_refused(facts: Facts, page: Page) -> bool:
+    """Whether its code refuses a page that it has."""
+    return page.status in REFUSED and (page.status != 404 or page.path in facts.urls)
+
+
+def unnamed(said: Description, facts: Facts) -> str:
+    """A path for health checks that the project has and that nobody has named; empty without one."""
+    bad = [page.path for page in facts.pages if page.status != 200]
+    urls = (url for url in facts.urls if HEALTH.search(url) and not OF_A_TOOL.search(url) and url not in bad)
+    return "" if HEALTH.search(said.health) else next((url for url in urls if PARAMETER not in url), "")
+
+
+def remedy(said: Description, facts: Facts, page: Page) -> str:
+    """What to do about a page that the description names and that does not answer 200."""
+    leads, to = {it.path: it.location for it in facts.pages}, page.location or ""
+    while further := leads.pop(to.partition("?")[0], None):
+        to = further
+    form = login(to)
+    otherwise = f"correct public in [tool.benchapp] of {FILE}"
+    if page.path in (said.health, said.ready):
+        other = unnamed(said, facts) or form or (to if PLAIN.fullmatch(to) else "/...")
+        otherwise = f'name a page that answers 200: health = "{other}" in [tool.benchapp] of {FILE}'
+    left = 0 if said.reads_environment or said.generated else facts.migrations_left
+    if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
+        return f"{left} migrations are not applied to its database: run ./manage.py migrate"
+    first = CORRECT if page.error else LET_IN if is_refused(facts, page) else ""
+    if form and form != page.path and not said.login:
+        first = log_in(form)
+    return f"{first}, or {otherwise}" if first else otherwise
 
 
 def require_page(project: UnderTest, its_rows: bool) -> None:
@@ -61,7 +104,7 @@ def require_page(project: UnderTest, its_rows: bool) -> None:
     # What pages need may be there after `build` alone.
     as_served = its_rows and not (page and page.status >= 500 and project.description.build)
     if page and page.status != 200 and (page.location or as_served):
-        _refuse(project, page)
+        raise _refusal(project, page)
 
 
 def require(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
@@ -82,36 +125,23 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
     named = list(dict.fromkeys((project.health, project.ready, *project.description.public)))
     asked = ["renderpages", *dict.fromkeys((*named, HOME, UNKNOWN_PATH))]
     environment = {**commands.site_environment(project, url, project.var), **env}
-    answer = commands.manage(project, asked, url, identity, env=environment)
+    answer = commands.manage(project, asked, url, identity, env=environment, timeout_s=IMPORT_TIMEOUT_S)
     # What the project prints itself stands before.
     rendered = json.loads(answer.strip().rpartition("\n")[2])
-    pages = [Page(path, it["status"], it.get("location"), error=it.get("error")) for path, it in rendered.items()]
-    for page in pages:
-        useless = page.status >= 500 or (page.path == project.health and (page.status != 200 or page.error))
-        if page.path in named and useless:
-            _refuse(project, page)
     notes: list[str] = []
-    for page in pages:
-        vain = page.status >= 500 or (page.path in named and page.status == 404)
+    for path, it in rendered.items():
+        page = Page(path, it["status"], it.get("location"), error=it.get("error"))
+        wrong = page.path == project.health and (page.status != 200 or page.error)
+        if path in named and (page.status >= 500 or wrong):
+            raise _refusal(project, page)
+        vain = page.status >= 500 or (path in named and page.status == 404)
         to_login = login(page.location) and not project.description.login
-        hidden = to_login or LEAVES.match(page.location or "") or _refused(project, page)
-        if vain or (hidden and page.path != UNKNOWN_PATH):
-            more = "" if vain else f"; {way_in(page.status, page.location)}"
-            notes.append(f"GET {page.path} {page.words}{more}")
+        hidden = to_login or LEAVES.match(page.location or "") or is_refused(project.facts, page)
+        if vain or (hidden and path != UNKNOWN_PATH):
+            notes.append(f"GET {path} {page.words}" + ("" if vain else f"; {way_in(page.status, page.location)}"))
     return tuple(notes)
 
 
-def _refused(project: UnderTest, page: Page) -> bool:
-    """Whether its code refuses a page that it has."""
-    return page.status in REFUSED and (page.status != 404 or page.path in project.facts.urls)
-
-
-def _refuse(project: UnderTest, page: Page) -> NoReturn:
-    path = login(page.location) or (page.location if PLAIN.fullmatch(page.location or "") else "/...")
-    remedy = f'name a page that answers 200: health = "{path}" in [tool.benchapp] of {FILE}'
-    left = project.facts.migrations_left if project.overlaid and not project.description.generated else 0
-    if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
-        remedy = f"{left} migrations are not applied to its database: run ./manage.py migrate"
-    elif page.error or _refused(project, page):
-        remedy = f"{CORRECT if page.error else LET_IN}, or {remedy}"
-    raise BenchError(f"{project.folder}: GET {page.path} {page.words}; {remedy}")
+def _refusal(project: UnderTest, page: Page) -> BenchError:
+    what = f"{project.folder}: GET {page.path} {page.words}"
+    return BenchError(f"{what}; {remedy(project.description, project.facts, page)}")

@@ -101,9 +101,6 @@ class Facts(msgspec.Struct, frozen=True):
     media_url        their path; None where they are not served below a path of the site, or a view answers there
     media_view       whether a view answers there
     session_cookie   the name of the cookie that visitors who are logged in have; csrf_cookie likewise
-    meant_for_https  whether it redirects to HTTPS or has cookies for HTTPS alone
-    proxy_ssl_header whether a header tells it that a visitor used HTTPS
-    forwarded_host   whether it believes X-Forwarded-Host; trusted_origins: its CSRF_TRUSTED_ORIGINS
     max_connections  how many connections the database takes; None when it does not say
     settings         some settings as they are, by name; lines: where the project gives each, `shop/settings.py:12`
     sqlite_modes     alias -> how its transactions begin and its journal, `("DEFERRED", "DELETE")`
@@ -146,10 +143,6 @@ class Facts(msgspec.Struct, frozen=True):
     media_root: str | None = None
     media_url: str | None = None
     media_view: bool = False
-    meant_for_https: bool = False
-    proxy_ssl_header: bool = False
-    forwarded_host: bool = False
-    trusted_origins: tuple[str, ...] = ()
     application_problem: str | None = None
     settings: dict[str, Any] = {}
     lines: dict[str, str] = {}

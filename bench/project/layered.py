@@ -10,12 +10,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
-from importlib.metadata import Distribution, distributions
+from importlib.metadata import distributions
 from pathlib import Path
 
 import msgspec
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from bench import paths
@@ -30,8 +28,6 @@ VERSION = "{}.{}".format(*sys.version_info[:2])
 ADVICE = "name another as python in [tool.benchapp]"
 # The part of requirements.txt that a server needs, up to this line.
 NOT_FOR_SERVERS = "# The instrument"
-# The part before that which a project is served with.
-NOT_FOR_HOSTS = "# Not for a production host"
 _ASK = (
     "import json, sys, sysconfig; print(json.dumps({'version': '%d.%d' % sys.version_info[:2],"
     " 'prefix': sys.prefix, 'base_prefix': sys.base_prefix, 'sites':"
@@ -75,38 +71,12 @@ class Layered(msgspec.Struct, frozen=True):
     @property
     def own_packages(self) -> frozenset[str]:
         """The canonical names of the distributions that the project has itself."""
-        return frozenset(_installed(site for site in self.sites if not Path(site).is_relative_to(self.kit)))
-
-    def clashes(self) -> list[str]:
-        """A line for each server whose requirement the project's packages do not meet."""
-        found = _installed(self.sites)
-        wanted = (Requirement(line) for line in _server_requirements(NOT_FOR_HOSTS))
-        names = [canonicalize_name(each.name) for each in wanted if not each.marker or each.marker.evaluate()]
-        return [line for name in names if name in found for line in _clashes_of(found[name], found)]
+        sites = [site for site in self.sites if not Path(site).is_relative_to(self.kit)]
+        return frozenset(canonicalize_name(it.metadata["Name"]) for it in distributions(path=sites))
 
 
 # That of the instrument itself.
 KIT = Layered(paths.VENV, paths.VENV, (), Path(sys.base_prefix))
-
-
-def _installed(sites: Iterable[str]) -> dict[str, Distribution]:
-    """The distributions in these folders by their canonical names, of several the first."""
-    return {canonicalize_name(it.metadata["Name"]): it for it in reversed(list(distributions(path=list(sites))))}
-
-
-def _clashes_of(distribution: Distribution, found: dict[str, Distribution]) -> list[str]:
-    lines = []
-    for text in distribution.requires or ():
-        needed = Requirement(text)
-        there = found.get(canonicalize_name(needed.name))
-        if there is None or (needed.marker and not needed.marker.evaluate({"extra": ""})):
-            continue
-        if not needed.specifier.contains(there.version, prereleases=True):
-            name = distribution.metadata["Name"]
-            lines.append(
-                f"{name} {distribution.version} wants {needed.name}{needed.specifier}, the project has {there.version}"
-            )
-    return lines
 
 
 def ask(python: Path, advice: str = ADVICE) -> Interpreter:
@@ -173,9 +143,9 @@ def _install(venv: Path, found: Interpreter, python: Path, advice: str) -> None:
         raise
 
 
-def _server_requirements(end: str = NOT_FOR_SERVERS) -> list[str]:
-    """The lines of requirements.txt before a heading: without the instrument's own."""
-    text = (paths.PROJECT / "requirements.txt").read_text("utf-8").partition(end)[0]
+def _server_requirements() -> list[str]:
+    """The lines of requirements.txt without the instrument's own."""
+    text = (paths.PROJECT / "requirements.txt").read_text("utf-8").partition(NOT_FOR_SERVERS)[0]
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from bench import paths
 from bench.errors import BenchError
-from bench.machine.lock import exclusive
 from bench.project import layered
 from bench.project.layered import Layered
 
@@ -96,10 +95,7 @@ def environment(version: str, python: Path | None = None) -> Layered:
     python = python or _by_word(version)
     if python is None:
         raise BenchError(f"python={version}: no python{version} runs on PATH; name one with --python PATH")
-    servers = paths.VAR / "servers"
-    servers.mkdir(parents=True, exist_ok=True)
-    with exclusive(servers / "lock", f"the servers for Python {version}"):
-        venv = layered.kit(layered.ask(python, ADVICE), python, ADVICE)
+    venv = layered.kit(layered.ask(python, ADVICE), python, ADVICE)
     made = layered.ask(venv / "bin" / "python", ADVICE)
     return Layered(venv, venv, made.sites, Path(made.base_prefix))
 

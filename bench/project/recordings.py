@@ -57,7 +57,8 @@ _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.))")
 _NAMES = {
     "time": ("ts", "time_iso8601", "time_local", "msec", "startutc", "time", "timestamp", "@timestamp"),
     "method": ("method", "request_method", "requestmethod"),
-    "target": ("uri", "request_uri", "requestpath", "path", "url"),
+    "target": ("request_uri", "uri", "requestpath", "path", "url"),
+    "query": ("args", "query_string"),
     "host": ("host", "http_host", "requesthost", "server_name"),
     "status": ("status", "downstreamstatus", "status_code"),
 }
@@ -152,16 +153,19 @@ def _of_line(line: str) -> _Request | None:
 
 
 def _of_json(entry: dict[str, Any]) -> _Request | None:
-    wrapped = next((entry[name] for name in _WRAPPED if isinstance(entry.get(name), str)), None)
-    if wrapped is not None:
-        return _of_line(wrapped.strip())
+    wrapped = next((entry[name] for name in _WRAPPED if isinstance(entry.get(name), str)), "")
+    if found_there := _of_line(wrapped.strip()):
+        return found_there
     asked = entry.get("request")
     values = {**entry, **(asked if isinstance(asked, dict) else {})}
     values = {name.lower(): value for name, value in values.items()}
     found = {what: next((str(values[it]) for it in names if it in values), "") for what, names in _NAMES.items()}
-    if isinstance(asked, str) and not found["method"]:
-        found["method"], found["target"] = asked.split(" ")[:2]
-    host, path = found["host"].partition(":")[0].lower(), _path(_target(found["target"]))
+    target = found["target"]
+    if isinstance(asked, str) and " " in asked:
+        found["method"], target = asked.split(" ")[:2]
+    elif found["query"].strip("-") and "?" not in target:
+        target += f"?{found['query']}"
+    host, path = found["host"].partition(":")[0].lower(), _path(_target(target))
     return _Request(_time(found["time"]), found["method"], host, path, int(found["status"]))
 
 
@@ -262,9 +266,10 @@ def _recording(path: Path, requests: Iterable[_Request | None], odd: str) -> Rec
 
 def _spread(times_s: list[float]) -> Iterator[float]:
     """Seconds from the first; most logs have whole seconds, whose requests were not made all at once."""
+    whole = all(time_s.is_integer() for time_s in times_s)
     for time_s, alike in itertools.groupby(times_s):
         number = len(list(alike))
-        step = 1 / number if time_s.is_integer() else 0
+        step = 1 / number if whole else 0
         yield from (time_s - times_s[0] + i * step for i in range(number))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import json
 import os
 import re
@@ -171,7 +172,8 @@ class _Warm:
         """The command's outcome; None where the process has ended before it began the command."""
         argv = [str(manage_py), *words]
         with contextlib.ExitStack() as stack:
-            files = [stack.enter_context(_scratch()) for _ in range(3)]
+            opened = functools.partial(tempfile.TemporaryFile, "w+", encoding="utf-8", errors="replace")
+            files = [stack.enter_context(opened()) for _ in range(3)]
             question, output, error = files
             json.dump({"argv": argv, "cwd": str(manage_py.parent), "env": dict(env)}, question)
             question.seek(0)
@@ -201,10 +203,6 @@ class _Warm:
                     os.kill(int(process), signal.SIGKILL)
                 raise subprocess.TimeoutExpired(argv, timeout_s or 0)
             return os.waitstatus_to_exitcode(int(answer.readline() or -signal.SIGKILL))
-
-
-def _scratch() -> IO[str]:
-    return tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
 
 
 def _key(interpreter: Interpreter, env: Mapping[str, str]) -> tuple[object, ...]:

@@ -193,15 +193,14 @@ class UnderTest:
 
     def copy_of(self, alias: str) -> Path:
         """Where the copy of an SQLite database is, or the one whose rows `setup` makes."""
-        return self.var / "data" / f"{'benchapp' if self.description.generated else alias}.sqlite3"
+        made = self.description.generated and alias == "default"
+        return self.var / "data" / f"{'benchapp' if made else alias}.sqlite3"
 
     @functools.cached_property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results must know of its environment."""
-        if not self.layered.of_project:
-            return ()
-        debug = ["the project's DEBUG is on: it is served with DEBUG off"] if self.facts.debug else []
-        return (*debug, *self.layered.clashes())
+        debug = self.layered.of_project and self.facts.debug
+        return ("the project's DEBUG is on: it is served with DEBUG off",) if debug else ()
 
 
 def _names(project: UnderTest) -> dict[str, Any]:

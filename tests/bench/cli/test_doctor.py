@@ -12,7 +12,7 @@ def test_it_says_what_blocks_and_what_hurts(bench, new_project):
     done = bench("doctor", "--project", folder)
     assert done.returncode == 1, done.stderr
     assert "settings shop.settings, Django " in done.stdout
-    assert "\nhurts  DEBUG: DEBUG is on" in done.stdout
+    assert "\nhurts  security.W018: You should not have DEBUG set to True" in done.stdout
     assert "\nblocks migrations: " in done.stdout
     assert "\nhurts  CACHES: " in done.stdout
     assert max(len(line) for line in done.stdout.splitlines()[1:] if "https://" not in line) <= 80

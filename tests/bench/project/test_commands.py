@@ -44,6 +44,7 @@ def test_commands_of_setup_may_write_logs_and_uploads(tmp_path):
     assert {(tmp_path / name).stat().st_uid for name in ("files", "media")} == {owner}
 
 
+ME = Identity("me", os.geteuid(), os.getegid(), ())
 READY = """
 from django.apps import AppConfig
 
@@ -63,6 +64,15 @@ def test_code_that_asks_for_rows_while_it_is_loaded_is_told_so(new_project, own_
     folder = new_project("INSTALLED_APPS.append('shop')")
     subprocess.run([sys.executable, "manage.py", "migrate", "-v", "0"], cwd=folder, env={}, check=True)
     (folder / "shop" / "apps.py").write_text(READY)
-    project = open_project(folder)
     with pytest.raises(BenchError, match="no such table: auth_user; there are no rows yet: have the code ask"):
-        commands.collect_static(project, Identity("me", os.geteuid(), os.getegid(), ()))
+        commands.collect_static(open_project(folder), ME)
+
+
+@pytest.mark.servers
+def test_a_style_sheet_that_names_a_file_that_is_not_there_is_named(new_project, own_var):
+    storage = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
+    folder = new_project(f"INSTALLED_APPS.append('shop')\nSTORAGES = {{'staticfiles': {{'BACKEND': '{storage}'}}}}")
+    (folder / "shop" / "static").mkdir()
+    (folder / "shop" / "static" / "site.css").write_text("body {background: url(none.png)}")
+    with pytest.raises(BenchError, match=r"failed: site\.css: ValueError: The file 'none\.png' could not be found"):
+        commands.collect_static(open_project(folder), ME)

@@ -27,7 +27,7 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
 
     monkeypatch.setattr(commands, "manage", manage)
     monkeypatch.setattr(commands, "site_environment", lambda *_: {})
-    facts = SimpleNamespace(migrations_left=migrations_left, urls=urls)
+    facts = SimpleNamespace(migrations_left=migrations_left, urls=urls, pages=())
     described = Description(**said)
     paths = {
         "health": described.health,
@@ -156,6 +156,17 @@ def test_what_a_page_lacks_is_named_and_a_command_of_build_makes_it(new_project,
     (folder / "pyproject.toml").write_text('[tool.benchapp]\nbuild = ["makefile"]\n')
     assert served(folder) == ()
     assert not (folder / "collected").exists()
+
+
+@pytest.mark.servers
+def test_a_page_that_never_answers_is_not_waited_for(new_project, own_var, monkeypatch):
+    # The home page is not looked at before, as it is none that the description names.
+    folder = new_project(said='[tool.benchapp]\nhealth = "/form/"\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("import time\nurlpatterns[0] = path('', lambda request: time.sleep(600))\n")
+    monkeypatch.setattr(health, "IMPORT_TIMEOUT_S", 5)
+    with pytest.raises(BenchError, match=r"manage.py renderpages of .* does not end within 5 s; see where it hangs"):
+        served(folder)
 
 
 THEIRS = """

@@ -1,4 +1,4 @@
-"""Layered environments: servers of the kit and packages of a project in one process, and what does not fit together."""
+"""Layered environments: servers of the kit and packages of a project in one process."""
 
 from __future__ import annotations
 
@@ -12,20 +12,13 @@ from bench import paths
 from bench.errors import BenchError, GlobalFault
 from bench.machine.lock import exclusive
 from bench.project import layered
-from bench.project.layered import Layered
 
 
-def package(site: Path, name: str, version: str, *requires: str) -> None:
+def package(site: Path, name: str, version: str) -> None:
     """An installed package, as far as its metadata go, with a module that says where it is from."""
     info = site / f"{name}-{version}.dist-info"
     info.mkdir(parents=True)
-    lines = [
-        "Metadata-Version: 2.1",
-        f"Name: {name}",
-        f"Version: {version}",
-        *(f"Requires-Dist: {it}" for it in requires),
-    ]
-    (info / "METADATA").write_text("\n".join(lines) + "\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     (site / f"{name}.py").write_text(f"WHERE = {str(site)!r}\n")
 
 
@@ -68,14 +61,6 @@ def test_it_is_made_once(tmp_path, project_python):
     (made.venv / "mark").touch()
     assert layered.environment(project_python, tmp_path / "var").venv == made.venv
     assert (made.venv / "mark").exists()
-
-
-def test_a_server_whose_requirement_the_project_does_not_meet_is_named(tmp_path):
-    theirs, kits = tmp_path / "theirs", tmp_path / "kits"
-    package(theirs, "click", "7.0")
-    package(kits, "uvicorn", "0.40.0", "click>=8", 'colorama>=9; extra == "standard"')
-    found = Layered(tmp_path, paths.VENV, (str(theirs), str(kits)), tmp_path).clashes()
-    assert found == ["uvicorn 0.40.0 wants click>=8, the project has 7.0"]
 
 
 def test_an_interpreter_that_cannot_be_run_is_one_line(tmp_path):

@@ -27,6 +27,14 @@ def interpreter(folder: Path, version: str) -> Path:
     return path
 
 
+def silent(path: Path) -> Path:
+    """A program that says nothing and fails, as a shim of pyenv for a version that is not chosen."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\nexit 1\n")
+    path.chmod(0o755)
+    return path
+
+
 @pytest.fixture
 def on_path(tmp_path, monkeypatch) -> Path:
     """A folder, the only one on PATH but for the system's; no environment was made yet."""
@@ -77,27 +85,16 @@ def test_an_environment_of_other_requirements_is_made_anew_by_the_python_it_is_o
         (["/nowhere/python"], "--python /nowhere/python: no such file"),
         (["3.10"], "--python 3.10: Python 3.10 is too old for the site; use 3.11 or newer"),
         (["3.77", "3.77"], "--python 3.77: Python 3.77 is named twice; name one of each version"),
+        (["{path}/silent"], "{path}/silent: cannot be run: exit status 1; name another with --python"),
     ],
 )
 def test_what_cannot_serve_is_one_line(on_path, words, message):
     for version in ("3.10", "3.77"):
         interpreter(on_path, version)
+    silent(on_path / "silent")
     with pytest.raises(BenchError) as error:
-        pythons.choose(words)
-    assert str(error.value) == message
-
-
-def silent(path: Path) -> Path:
-    """A program that says nothing and fails, as a shim of pyenv for a version that is not chosen."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/sh\nexit 1\n")
-    path.chmod(0o755)
-    return path
-
-
-def test_an_interpreter_that_does_not_run_is_one_line(on_path):
-    with pytest.raises(BenchError, match=r"cannot be run: exit status 1; name another with --python$"):
-        pythons.choose([str(silent(on_path / "python3.77"))])
+        pythons.choose([word.format(path=on_path) for word in words])
+    assert str(error.value) == message.format(path=on_path)
 
 
 def test_a_version_of_pyenv_is_found_though_its_shim_does_not_run(on_path, monkeypatch):

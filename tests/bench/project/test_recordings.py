@@ -107,13 +107,15 @@ ASKED = {"method": "GET", "host": "a.example:443", "uri": "/blog/?page=2"}
 JSON_LINES = {
     "caddy": {"level": "info", "ts": 1.5, "request": {**ASKED, "proto": "HTTP/2.0"}, "status": 200},
     "nginx": {"time_iso8601": "2026-11-22T12:00:01+00:00", "request": "GET /blog/?page=2 HTTP/1.1", "status": "200"},
-    "nginx's parts": {"msec": "1.5", "request_method": "GET", "request_uri": "/blog/?page=2", "status": 200},
+    "nginx's parts": {"msec": "1.5", "request_method": "GET", "uri": "/blog/", "args": "page=2", "status": 200},
+    "both": {"msec": "1.5", "method": "GET", "uri": "/blog/", "request": "GET /blog/?page=2 HTTP/2.0", "status": 200},
     "traefik": {
         "StartUTC": "2026-11-22T12:00:01.123456789Z",
         "RequestMethod": "GET",
         "RequestPath": "/blog/?page=2",
         "DownstreamStatus": 200,
     },
+    "with words": {"message": "request_finished", "time": 1.5, "method": "GET", "path": "/blog/?page=2", "status": 200},
     "a container's": {"log": FORMATS["combined"].format("GET /blog/?page=2 HTTP/1.1") + "\n", "stream": "stdout"},
 }
 
@@ -155,11 +157,17 @@ def test_an_access_log_gives_frequencies_and_order(tmp_path):
     assert found.notes == ("left out of access.log: requests without status 200 (1)",)
 
 
+PARTS = ("1.000", "1.000", "1.200")
+
+
 def test_the_requests_of_one_second_are_spread_over_it(tmp_path):
     path = tmp_path / "access.log"
     seconds = (0, 0, 1, 1, 1, 1)
     path.write_text("".join(LINE.format(second=second, request="GET / HTTP/1.1", status=200) for second in seconds))
     assert recordings.access_log(path).times_s == (0.0, 0.5, 1.0, 1.25, 1.5, 1.75)
+    # But not where the server writes parts of a second.
+    path.write_text("".join(FORMATS["the kit's haproxy"].replace("1.123", ms).format("GET /") + "\n" for ms in PARTS))
+    assert recordings.access_log(path).times_s == pytest.approx((0, 0, 0.2))
 
 
 def test_a_packed_log_is_read_and_no_further_than_needed(tmp_path, monkeypatch):
