@@ -9,6 +9,7 @@ from pathlib import Path
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from whitenoise.compress import Compressor
 from whitenoise.responders import NotARegularFileError
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
@@ -16,8 +17,22 @@ from benchapp.serving import static_files
 
 # How often, and seconds apart, the files are looked for while collectstatic replaces some.
 ATTEMPTS, RETRY_S = 10, 0.5
+# Times of files that differ by less are equal: not every file system has them to the nanosecond.
+SAME_S = 0.001
 # The names that collectstatic makes: a hash before the ending.
 HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+\Z")
+
+
+class ChangedFiles(Compressor):
+    """Leaves alone what it has compressed before: to compress all files anew takes each release seconds."""
+
+    def compress(self, path: str) -> list[str]:
+        made, changed = [f"{path}{ending}" for ending in (".br", ".gz")], Path(path).stat().st_mtime
+        with contextlib.suppress(FileNotFoundError):
+            # It gives them the time of the file.
+            if all(abs(Path(name).stat().st_mtime - changed) < SAME_S for name in made):
+                return made
+        return super().compress(path)
 
 
 class Storage(CompressedManifestStaticFilesStorage):
@@ -28,6 +43,9 @@ class Storage(CompressedManifestStaticFilesStorage):
 
     def stored_name(self, name: str) -> str:
         return self.hashed_files.get(self.hash_key(name), name)
+
+    def create_compressor(self, **options: object) -> Compressor:
+        return ChangedFiles(**options)
 
 
 class StaticFiles(static_files.StaticFiles):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from django.conf import settings as site
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from config.static_files import StaticFiles
+from config.static_files import ChangedFiles, StaticFiles
 
 STATIC = Path(site.BASE_DIR) / "static"
 
@@ -85,3 +86,14 @@ def test_nothing_else_is_served_later(collected: StaticFiles, tmp_path: Path, pa
     request = RequestFactory().get("/")
     request.path_info = path
     assert collected(request).status_code == 404
+
+
+def test_only_what_has_changed_is_compressed_anew(tmp_path: Path):
+    file, made = tmp_path / "a.css", [f"{tmp_path}/a.css.br", f"{tmp_path}/a.css.gz"]
+    file.write_text("a { color: red }\n" * 100)
+    compressor, compressed = ChangedFiles(quiet=True), []
+    compressor.compress_gzip = lambda data: compressed.append(data) or b"x"
+    for changed, times in ((False, 1), (False, 1), (True, 2)):
+        if changed:
+            os.utime(file, (1, 1))
+        assert (compressor.compress(str(file)), len(compressed)) == (made, times)
