@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
@@ -11,10 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from bench.errors import BenchError
 from bench.faults.observe import Moments
+from bench.machine import supervise
 from bench.serve.case import Case
 from bench.serve.deployment import Running
 from bench.serve.release import Releases
@@ -111,28 +109,14 @@ class Workers:
     def __init__(self, running: Running):
         self.ended = 0
         self._running = running
-        self._seen = self._now()
+        self._seen = supervise.children(running.chain.servers)
 
     def look(self) -> int:
         """Count those that have ended since the last look; how many there are in all."""
-        now = self._now()
+        now = supervise.children(self._running.chain.servers)
         self.ended += len(self._seen - now)
         self._seen = now
         return self.ended
-
-    def _now(self) -> set[psutil.Process]:
-        found: set[psutil.Process] = set()
-        for server in self._running.chain.servers:
-            with contextlib.suppress(psutil.Error):
-                found.update(filter(_lives, psutil.Process(server.pid).children(recursive=True)))
-        return found
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
 
 
 @dataclass

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bench.errors import DeploymentError
 from bench.machine import supervise
@@ -41,27 +41,10 @@ class Launcher:
             return self.identity
         return replace(self.identity, prefix=(*self.group.join, *self.identity.prefix))
 
-    def start(
-        self,
-        name: str,
-        argv: list[str],
-        env: dict[str, str],
-        *,
-        cwd: Path | None = None,
-        stop_signal: str = "TERM",
-        pass_fds: Sequence[int] = (),
-    ) -> Process:
-        """The program, started; raises DeploymentError when it cannot be executed."""
-        process = supervise.start(
-            name,
-            argv,
-            env=env,
-            cwd=cwd or self.home,
-            log=self.logs / f"{name}.log",
-            identity=self._inside,
-            stop_signal=stop_signal,
-            pass_fds=pass_fds,
-        )
+    def start(self, name: str, argv: list[str], env: dict[str, str], *, cwd: Path | None = None, **how: Any) -> Process:
+        """The program, started; raises DeploymentError when it cannot be executed. `how` is for `supervise.start`."""
+        log, identity = self.logs / f"{name}.log", self._inside
+        process = supervise.start(name, argv, env=env, cwd=cwd or self.home, log=log, identity=identity, **how)
         self.register.add(process.pid)
         return process
 

@@ -60,11 +60,6 @@ class Services:
         """All but those that are stopped for a while on purpose."""
         return [started.process for name, started in self._started.items() if name not in self._stopped]
 
-    @property
-    def database(self) -> str | None:
-        """The name of the private cluster that holds the site's database; None without one."""
-        return next((name for name, started in self._started.items() if started.service.persistent), None)
-
     def start(self, service: Service, *, anew: bool = False) -> None:
         """Start the service and wait until it serves; with `anew` the data that it has is removed before.
 

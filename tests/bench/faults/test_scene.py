@@ -67,7 +67,9 @@ def test_a_project_whose_code_is_elsewhere_has_no_new_version():
 
 
 MASTER = """
-import subprocess, sys
+import signal, subprocess, sys
+# It waits for none of them.
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for _ in range(2):
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 print("ready", flush=True)
@@ -79,9 +81,8 @@ sys.stdin.read()
 def master():
     with subprocess.Popen([sys.executable, "-c", MASTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as popen:
         popen.stdout.readline()
-        children = psutil.Process(popen.pid).children()
         yield popen
-        for child in children:
+        for child in psutil.Process(popen.pid).children():
             child.kill()
 
 
