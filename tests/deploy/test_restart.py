@@ -55,17 +55,17 @@ class KeepGoing(Up):
             return None
 
 
-@pytest.mark.parametrize(
-    ("server", "words"), [("nginx", "master process"), ("gunicorn", "bin/gunicorn")], ids=["front", "master"]
-)
-def test_a_server_that_is_killed_is_started_again(site_url, server, words):
+def test_what_is_killed_is_started_again(site_url):
     runnable("nginx-gunicorn")
     with KeepGoing("nginx-gunicorn", "--database", site_url) as up:
         up.serves()
         before = up.tree()
-        up.main_of(words).kill()
-        up.says(f"bench up: {server} was killed by SIGKILL", f"bench up: {server} was started again")
-        up.serves()
+        a_worker_is_the_business_of_its_master(up)
+        for server, words in (("nginx", "master process"), ("gunicorn", "bin/gunicorn")):
+            up.main_of(words).kill()
+            up.says(f"bench up: {server} was killed by SIGKILL", f"bench up: {server} was started again")
+            up.serves()
+        is_tried_again_until_it_can_come_back(up)
         up.process.send_signal(signal.SIGINT)
         assert up.process.wait(timeout=60) == 0
         assert alive(before) == []
@@ -73,16 +73,27 @@ def test_a_server_that_is_killed_is_started_again(site_url, server, words):
         assert not any("Traceback" in line for line in up.said)
 
 
-def test_a_worker_is_the_business_of_its_master(site_url):
-    runnable("gunicorn")
-    with KeepGoing("gunicorn", "--database", site_url) as up:
-        master = up.main_of("bin/gunicorn")
-        worker = master.children()[0]
-        worker.kill()
-        until(lambda: not worker.is_running(), "it is gone")
-        up.serves()
-        assert master.is_running()
-        assert not any("started again" in line for line in up.said)
+def a_worker_is_the_business_of_its_master(up: KeepGoing) -> None:
+    master = up.main_of("bin/gunicorn")
+    worker = master.children()[0]
+    worker.kill()
+    until(lambda: not worker.is_running(), "it is gone")
+    up.serves()
+    assert master.is_running()
+    assert not any("started again" in line for line in up.said)
+
+
+def is_tried_again_until_it_can_come_back(up: KeepGoing) -> None:
+    """Its configuration is wrong: nginx fails for as long as it is."""
+    main = up.main_of("master process")
+    config = Path(next(word for word in " ".join(main.cmdline()).split() if word.endswith("nginx.conf")))
+    text = config.read_text("utf-8")
+    config.write_text("no such directive;\n" + text, "utf-8")
+    main.kill()
+    # It has died once before.
+    up.says("unknown directive", "nginx was started again, for the 3rd time")
+    config.write_text(text, "utf-8")
+    up.serves()
 
 
 def test_the_death_of_a_caching_service_does_not_end_the_site(site_url):
@@ -96,18 +107,3 @@ def test_the_death_of_a_caching_service_does_not_end_the_site(site_url):
         tree = up.tree()
     assert up.process.returncode == 0
     assert alive(tree) == []
-
-
-def test_a_server_that_cannot_come_back_is_tried_again_until_it_can(site_url, tmp_path):
-    """Its configuration is wrong: nginx fails for as long as it is."""
-    runnable("nginx-gunicorn")
-    with KeepGoing("nginx-gunicorn", "--database", site_url) as up:
-        up.serves()
-        main = up.main_of("master process")
-        config = Path(next(word for word in " ".join(main.cmdline()).split() if word.endswith("nginx.conf")))
-        text = config.read_text("utf-8")
-        config.write_text("no such directive;\n" + text, "utf-8")
-        main.kill()
-        up.says("unknown directive", "nginx was started again, for the 2nd time")
-        config.write_text(text, "utf-8")
-        up.serves()

@@ -21,7 +21,7 @@ from bench.machine.cgroups import Unavailable
 from bench.measure import here
 from bench.serve import deployment
 from tests.cases import resolved
-from tests.deploy.running import Up, get, runnable
+from tests.deploy.running import Up, alive, closed, get, runnable
 from tests.waiting import until
 
 pytestmark = pytest.mark.servers
@@ -46,33 +46,6 @@ def folders(name: str) -> list[Path]:
     return [Path(found) for found, *_ in os.walk("/sys/fs/cgroup") if found.endswith(f"/{name}")]
 
 
-def test_stack_layer_and_services_are_inside_and_the_instrument_is_not(site_url):
-    runnable("nginx-uwsgi", "fragments")
-    with Up("nginx-uwsgi", "--layer", "fragments", "--size", "bronze", "--database", site_url) as up:
-        assert get(up.url).status_code == 200
-        tree = up.tree()
-        inside = [groups_of(process.pid) for process in tree]
-        (name,) = set.union(*inside)
-        assert inside == [{name}] * len(tree)
-        assert not groups_of(up.process.pid)
-        assert folders(name)
-        up.process.terminate()
-        assert up.process.wait(60) == 0
-        assert not folders(name)
-
-
-def test_a_killed_instrument_leaves_its_group_to_the_next_command(site_url):
-    runnable("gunicorn")
-    with Up("gunicorn", "--size", "silver", "--database", site_url) as up:
-        (name,) = set.union(*(groups_of(process.pid) for process in up.tree()))
-        up.process.kill()
-        up.process.wait()
-        assert folders(name)
-        with Up("gunicorn", "--database", site_url) as other:
-            assert get(other.url).status_code == 200
-        until(lambda: not folders(name), "the group is gone")
-
-
 EATER = """
 import sys
 for file in sys.argv[1:]:
@@ -84,11 +57,17 @@ while True:
 """
 
 
-def test_up_says_that_a_process_was_killed_for_want_of_memory(site_url):
-    runnable("gunicorn")
-    with Up("gunicorn", "--size", "bronze", "--database", site_url) as up:
-        (name,) = set.union(*(groups_of(process.pid) for process in up.tree()))
+def test_stack_layer_and_services_are_inside_and_the_instrument_says_who_is_killed_for_want_of_memory(site_url):
+    runnable("nginx-uwsgi", "fragments")
+    with Up("nginx-uwsgi", "--layer", "fragments", "--size", "bronze", "--database", site_url) as up:
+        assert get(up.url).status_code == 200
+        tree = up.tree()
+        inside = [groups_of(process.pid) for process in tree]
+        (name,) = set.union(*inside)
+        assert inside == [{name}] * len(tree)
+        assert not groups_of(up.process.pid)
         processes = [str(folder / "cgroup.procs") for folder in folders(name)]
+        assert processes
         eater = subprocess.run([sys.executable, "-c", EATER, *processes], timeout=180)
         assert eater.returncode == -signal.SIGKILL
         limit = threading.Timer(60, up.process.kill)
@@ -98,6 +77,23 @@ def test_up_says_that_a_process_was_killed_for_want_of_memory(site_url):
         assert re.fullmatch(
             r"bench up: out of memory: the kernel killed \d+ process(es)? at the limit of size bronze\n", line
         )
+        up.process.terminate()
+        assert up.process.wait(60) == 0
+        assert not folders(name)
+
+
+def test_a_killed_instrument_leaves_all_to_the_next_command(site_url):
+    runnable("nginx-uwsgi")
+    with Up("nginx-uwsgi", "--size", "silver", "--database", site_url) as up:
+        tree = up.tree()
+        (name,) = set.union(*(groups_of(process.pid) for process in tree))
+        up.process.kill()
+        up.process.wait()
+        assert folders(name)
+        with Up("gunicorn", "--database", site_url) as other:
+            assert get(other.url).status_code == 200
+        until(lambda: alive(tree) == [] and not folders(name), "all that the killed one left is gone")
+        assert closed(up.url)
 
 
 VISITORS = """
