@@ -34,6 +34,9 @@ OVERRIDES = f"it sets {SETTINGS} whatever the environment says: use os.environ.s
 # The first line of a setting; and settings whose value is reported as it is.
 SETTING = re.compile(r"\s*([A-Z][A-Z0-9_]+)\s*(?::[^=]+)?=[^=]")
 REPORTED = ["CSRF_COOKIE_DOMAIN", "FORCE_SCRIPT_NAME", "INSTALLED_APPS", "PREPEND_WWW", "SESSION_COOKIE_DOMAIN"]
+# What a site believes of the server in front of it.
+REPORTED += ["CSRF_COOKIE_SECURE", "CSRF_TRUSTED_ORIGINS", "SECURE_PROXY_SSL_HEADER", "SECURE_SSL_REDIRECT"]
+REPORTED += ["SESSION_COOKIE_SECURE", "USE_X_FORWARDED_HOST"]
 # Pages of tools, which no visitor sees.
 TOOL = re.compile(
     r"/([\w-]*admin|__\w+__|silk|rosetta|explorer|hijack|schema|swagger|redoc|metrics|jsi18n|django-rq)(/|$)"

@@ -249,7 +249,7 @@ def _database_remedy(facts: Facts) -> str:
 
 
 def _uploads(facts: Facts, own_settings: bool) -> Iterator[Finding]:
-    """Whether web servers send the files that visitors upload."""
+    """Whether web servers send the files that visitors upload, and whether a release would take them with it."""
     if not facts.media_root:
         return
     if facts.media_url and not own_settings:
@@ -260,6 +260,12 @@ def _uploads(facts: Facts, own_settings: bool) -> Iterator[Finding]:
         what = f"MEDIA_ROOT is {facts.media_root}, and no web server of the kit sends what is in it: {why}"
         remedy = 'set MEDIA_URL = "/media/", unless a view or another server sends uploads'
     yield hurts("MEDIA_URL", what, remedy, f"{DOCS}/howto/static-files/deployment/")
+    if own_settings:
+        yield hurts(
+            "MEDIA_ROOT",
+            f"uploads are in {facts.media_root}: where that is in a release, they go with it",
+            "have MEDIA_ROOT come from a variable of the environment, and name a folder outside of releases",
+        )
 
 
 def _checks(facts: Facts, own_settings: bool) -> Iterator[Finding]:

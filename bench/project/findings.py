@@ -52,12 +52,38 @@ def of_settings(facts: Facts, processes: int, threads: int, own_settings: bool) 
 
     own_settings  caches and the age of connections come from variables that the kit sets where it serves
     """
+    yield from _proxy(facts)
     yield from _hosts(facts)
     yield from _cookies(facts)
     yield from _caches(facts, 1 if own_settings else processes)
     yield from _static(facts)
     yield from _databases(facts, processes, threads, own_settings)
     yield from _release(facts)
+
+
+def _proxy(facts: Facts) -> Iterator[Finding]:
+    """What the site believes of the server in front of it."""
+    said = facts.settings
+    for_https = any(map(said.get, ("SECURE_SSL_REDIRECT", "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE")))
+    if for_https and not said.get("SECURE_PROXY_SSL_HEADER"):
+        yield hurts(
+            "SECURE_PROXY_SSL_HEADER",
+            "behind a server that ends TLS every request looks like plain HTTP: a redirect to HTTPS never ends, and "
+            "forms are refused for their origin",
+            'set it to ("HTTP_X_FORWARDED_PROTO", "https") where that server overwrites the header; the kit does so',
+        )
+    if said.get("USE_X_FORWARDED_HOST"):
+        yield hurts(
+            "USE_X_FORWARDED_HOST",
+            "the host of links comes from a header that any client can send, and a cache may store such a page",
+            "leave it off where the server in front passes Host on, as those of the kit do",
+        )
+    if plain := [origin for origin in said.get("CSRF_TRUSTED_ORIGINS") or () if origin.startswith("http://")]:
+        yield hurts(
+            "CSRF_TRUSTED_ORIGINS",
+            f"forms may come from pages over plain HTTP, which others can change on the way: {', '.join(plain)}",
+            "name origins that begin with https://",
+        )
 
 
 def _hosts(facts: Facts) -> Iterator[Finding]:

@@ -91,6 +91,12 @@ def of(page, **changes):
         ({"silent": {"CACHES['default']": "ConnectionError: refused"}}, ("hurts", "CACHES")),
         ({"settings": {"FORCE_SCRIPT_NAME": "/shop"}}, ("hurts", "FORCE_SCRIPT_NAME")),
         ({"settings": {"PREPEND_WWW": True}}, ("hurts", "PREPEND_WWW")),
+        ({"settings": {"SESSION_COOKIE_SECURE": True}}, ("hurts", "SECURE_PROXY_SSL_HEADER")),
+        ({"settings": {"USE_X_FORWARDED_HOST": True}}, ("hurts", "USE_X_FORWARDED_HOST")),
+        (
+            {"settings": {"CSRF_TRUSTED_ORIGINS": ["https://a.example", "http://b.example"]}},
+            ("hurts", "CSRF_TRUSTED_ORIGINS"),
+        ),
         ({"settings": {"SESSION_COOKIE_DOMAIN": ".example.org"}}, ("hurts", "SESSION_COOKIE_DOMAIN")),
         ({"session_cookie": "__Secure-id"}, ("hurts", "SESSION_COOKIE_NAME")),
         ({"settings": {"INSTALLED_APPS": ["django_tenants"]}}, ("hurts", "hosts")),
@@ -117,6 +123,7 @@ def test_each_fact_has_its_advice(fact, finding):
         {},
         # The kit sets hosts where it serves.
         {"allowed_hosts": ("example.org",)},
+        {"settings": {"SECURE_SSL_REDIRECT": True, "SECURE_PROXY_SSL_HEADER": ["HTTP_X_FORWARDED_PROTO", "https"]}},
         {"conn_max_age": {"default": 600}},
         # A health check is answered whatever the host, and a page of a tool may be for some alone.
         of(HEALTH, here=400),
@@ -162,7 +169,8 @@ def test_uploads_need_a_web_server_and_a_path_of_their_own():
     assert advice.what.startswith("/media/ is a 404 on stacks without a web server")
     (advice,) = found({**sent, "media_url": None})
     assert "no path of its own" in advice.what and advice.remedy.startswith('set MEDIA_URL = "/media/"')
-    assert names(sent, reads_environment=True) == [("hurts", "MEDIA_URL")]
+    # Nobody moves them out of the release, and the kit does not know where they are.
+    assert names(sent, reads_environment=True) == [("hurts", "MEDIA_URL"), ("hurts", "MEDIA_ROOT")]
 
 
 def test_an_error_of_the_health_page_is_said_with_its_line():
