@@ -105,6 +105,6 @@ def rate_for_all(trials: Sequence[Trial], margin: float) -> int:
         if max(map(len, rates.values()), default=0) < MIN_ROUNDS:
             return 0
         decision = Table(rates).decide(margin)
-        best = {decision.best, *decision.ties, *decision.open} - {None} if len(rates) > 1 else rates
+        best = (decision.best, *decision.ties, *decision.open)
         found.append(min(statistics.median(rates[name].values()) for name in best if name))
     return max(1, min(LATENCY_MAX_RATE, round(LATENCY_SHARE * min(found)))) if found else 0
