@@ -13,7 +13,6 @@ from bench.records.folder import read_run
 from bench.records.records import LoadTool
 from bench.report import comparison
 from tests.bench.measure.fake_instrument import arguments
-from tests.bench.records.run_data import at_rate
 from tests.bench.report import report_folder
 
 
@@ -71,23 +70,11 @@ def test_the_table_has_rates_ratio_interval_and_verdict(tmp_path, capsys):
 
 def test_capacities_are_compared_by_what_held_and_what_did_not(tmp_path, capsys):
     """Rounds that all end at the same two steps differ by a step, which is no proof."""
-    folders = [capacity_run(tmp_path / name, held) for name, held in (("a", 500), ("b", 530), ("c", 800))]
+    runs = (("a", 500), ("b", 530), ("c", 800))
+    folders = [report_folder.capacity(tmp_path / name, {"none": (held,) * 3}) for name, held in runs]
     key = ("gunicorn", "none", "home")
     assert verdicts(folders[0], folders[1], capsys)[key] == "open"
     assert verdicts(folders[0], folders[2], capsys)[key] == "B"
-
-
-def capacity_run(folder, held):
-    run = report_folder.make(folder, workloads=("home",), change=lambda trial: None)
-    info = json.loads((folder / "run.json").read_text())
-    info["plan"] |= {"mode": "open", "levels": [], "capacity": "p95=200ms"}
-    (folder / "run.json").write_text(json.dumps(info))
-    case = next(case for case in info["cases"] if (case["stack"], case["layer"]) == ("gunicorn", "none"))
-    identity = {name: case[name] for name in ("case_id", "stack", "layer", "workload", "size")}
-    for number in (1, 2, 3):
-        for rate, latency in ((held, 90.0), (held * 1.06 // 1, 450.0)):
-            report_folder.Folder(folder).append(replace(at_rate(int(rate), latency, number), **identity))
-    return run
 
 
 def test_a_narrow_terminal_gets_each_case_over_its_figures(tmp_path, capsys, monkeypatch):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from bench.records import records, trials
-from bench.records.folder import Folder
-from tests.bench.records.run_data import ENVIRONMENT, INFO, TRIAL
+from bench.records.folder import ADDRESSES_FILE, Folder, read_info, write_json
+from tests.bench.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate
 
 MIB = 1024 * 1024
 
@@ -90,6 +90,34 @@ def make(
     folder.append(*_checks(hostile))
     for case in cases:
         (folder.configs / f"{case.stack}~{case.layer}").mkdir(exist_ok=True)
+    return directory
+
+
+def capacity(
+    directory: Path,
+    held: Mapping[str, tuple[int, ...]],
+    change: Callable[[trials.Trial], trials.Trial] = lambda trial: trial,
+    sizes: tuple[str, ...] = ("unlimited",),
+) -> Path:
+    """A run of gunicorn with layers whose staircases are cut down to the rates around their ends.
+
+    held  layer -> what it holds in each round
+    """
+    run = Folder(make(directory, workloads=("home",), change=lambda trial: None))
+    info = read_info(directory)
+    cases = [case for case in info.cases if case.stack == "gunicorn" and case.layer in held]
+    cases = [
+        replace(case, size=size, case_id=case.case_id.replace("unlimited", size)) for case in cases for size in sizes
+    ]
+    plan = replace(info.plan, mode="open", levels=(), capacity="p95=200ms", sizes=sizes)
+    run.write(replace(info, plan=plan, cases=tuple(cases), skips=()))
+    write_json(directory / ADDRESSES_FILE, {"home": ["/", "/static/site.css"]})
+    (directory / "verify.jsonl").unlink()
+    for case in cases:
+        identity = {name: getattr(case, name) for name in ("case_id", "stack", "layer", "workload", "size")}
+        for number, most in enumerate(held[case.layer], 1):
+            for rate, latency in ((50, 20.0), (most, 90.0), (most * 1.06 // 1, 450.0)):
+                run.append(change(replace(at_rate(int(rate), latency, number), **identity)))
     return directory
 
 
