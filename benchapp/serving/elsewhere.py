@@ -53,14 +53,7 @@ def replaced(said, storages, folder):
     """
     if os.environ.get(ASKED) == "1":
         return {}
-    os.environ.update(CELERY)
-    found = {name: TASKS_NOWHERE for name in BROKERS if said.get(name)}
-    if said.get("HUEY"):
-        found["HUEY"] = tasks_discarded(said["HUEY"])
-    if said.get("TASKS"):
-        found["TASKS"] = {alias: _tasks(queue) for alias, queue in said["TASKS"].items()}
-    if said.get("DRAMATIQ_BROKER"):
-        found["DRAMATIQ_BROKER"] = {**said["DRAMATIQ_BROKER"], "BROKER": DRAMATIQ_NOWHERE, "OPTIONS": {}}
+    found = _queues(said)
     for name, (key, plain) in SEARCH.items():
         for alias, engine in (said.get(name) or {}).items():
             here = not engine.get(key) or _all_here(_listed(engine[key]))
@@ -119,8 +112,21 @@ def _channels(layer):
     return layer if _all_here(host[0] if isinstance(host, (list, tuple)) else host for host in hosts) else CHANNELS_HERE
 
 
+def _queues(said):
+    """The settings of queues of tasks, of which no worker takes one."""
+    os.environ.update(CELERY)
+    found = {name: TASKS_NOWHERE for name in BROKERS if said.get(name)}
+    if said.get("HUEY"):
+        found["HUEY"] = tasks_discarded(said["HUEY"])
+    if said.get("TASKS"):
+        found["TASKS"] = {alias: _tasks(queue) for alias, queue in said["TASKS"].items()}
+    if said.get("DRAMATIQ_BROKER"):
+        found["DRAMATIQ_BROKER"] = {**said["DRAMATIQ_BROKER"], "BROKER": DRAMATIQ_NOWHERE, "OPTIONS": {}}
+    return found
+
+
 def _tasks(queue):
-    """A queue of tasks that no worker takes one from."""
+    """One of Django's."""
     backend = queue.get("BACKEND", "")
     if not backend or TASKS_HERE.search(backend):
         return queue
