@@ -53,12 +53,7 @@ def replaced(said, storages, folder):
     """
     if os.environ.get(ASKED) == "1":
         return {}
-    found = _queues(said)
-    for name, (key, plain) in SEARCH.items():
-        for alias, engine in (said.get(name) or {}).items():
-            here = not engine.get(key) or _all_here(_listed(engine[key]))
-            in_files = {"PATH": f"{folder}/search-{alias}"} if engine.get("PATH") else {}
-            found.setdefault(name, {})[alias] = {**engine, **in_files} if here else plain
+    found = {**_queues(said), **_search(said, folder)}
     if "sentry_sdk" in sys.modules:
         # It sends each error to where the project's owners look for theirs.
         sys.modules["sentry_sdk"].init(dsn="", default_integrations=False)
@@ -122,6 +117,17 @@ def _queues(said):
         found["TASKS"] = {alias: _tasks(queue) for alias, queue in said["TASKS"].items()}
     if said.get("DRAMATIQ_BROKER"):
         found["DRAMATIQ_BROKER"] = {**said["DRAMATIQ_BROKER"], "BROKER": DRAMATIQ_NOWHERE, "OPTIONS": {}}
+    return found
+
+
+def _search(said, folder):
+    """The settings of search engines, with their indexes in that folder where they are files."""
+    found = {}
+    for name, (key, plain) in SEARCH.items():
+        for alias, engine in (said.get(name) or {}).items():
+            here = not engine.get(key) or _all_here(_listed(engine[key]))
+            in_files = {"PATH": f"{folder}/search-{alias}"} if engine.get("PATH") else {}
+            found.setdefault(name, {})[alias] = {**engine, **in_files} if here else plain
     return found
 
 
