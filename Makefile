@@ -37,7 +37,7 @@ COMPILE := $(UV) pip compile --universal --python-version $(firstword $(PYTHONS)
 HOST_PACKAGES := sed '/^\# Not for a production host/,$$d' requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test test-fast test-hosts servers modwsgi lint format examples lock lock-check clean venv
+.PHONY: help bench test test-fast test-hosts test-matrix servers modwsgi lint format examples lock lock-check clean venv
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -60,6 +60,9 @@ test-fast: $(VENV)/.installed-dev  ## the tests that start no servers
 
 test-hosts: $(VENV)/.installed-dev  ## the tests of a site on several hosts, and of further servers on a booted one (root, about ten minutes)
 	$(BIN)/python -m pytest -m hosts $(ARGS)
+
+test-matrix: $(VENV)/.installed-dev $(VENV)-projects/.installed  ## the stacks and layers of which make test tries only what shows each server and protocol once
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m matrix $(ARGS)
 
 servers:  ## install every server, and what the tests need, on Debian or Ubuntu (as root or with sudo)
 	@command -v apt-get > /dev/null || { echo "make servers: no apt-get here; install: $(PACKAGES) $(TEST_PACKAGES)" >&2; exit 2; }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,16 +57,32 @@ def new_project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> New
     """A project as `django-admin startproject` makes it, with lines added to its settings."""
 
     def make(settings: str = "", said: str = "") -> Path:
-        folder = tmp_path / "shop"
-        shutil.copytree(once.made(tmp_path_factory, "shop", start_project), folder)
-        with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
-            file.write(f"\nDEBUG = False\nALLOWED_HOSTS = ['127.0.0.1']\n{settings}\n")
-        (folder / "shop" / "urls.py").write_text(URLS)
-        if said:
-            (folder / "pyproject.toml").write_text(said)
-        return folder
+        return write(tmp_path / "shop", tmp_path_factory, settings, said)
 
     return make
+
+
+def write(folder: Path, factory: pytest.TempPathFactory, settings: str, said: str, urls: str = URLS) -> Path:
+    """A project as `django-admin startproject` makes it, in that folder, with these files."""
+    shutil.copytree(once.made(factory, "shop", start_project), folder)
+    with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
+        file.write(f"\nDEBUG = False\nALLOWED_HOSTS = ['127.0.0.1']\n{settings}\n")
+    (folder / "shop" / "urls.py").write_text(urls)
+    if said:
+        (folder / "pyproject.toml").write_text(said)
+    return folder
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder outside of pytest's, which is closed to the servers' user. It goes, with what the kit keeps of it."""
+    folder = Path(tempfile.mkdtemp(prefix="benchapp-project-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        for made in (folder, *(paths.VAR / "projects").glob(f"{folder.name}-*")):
+            shutil.rmtree(made)
 
 
 def start_project(folder: Path) -> None:

@@ -11,6 +11,7 @@ from bench import paths, programs
 from bench.catalog import catalog
 from bench.production import host as one_host
 from tests.cases import production
+from tests.deploy import few
 
 # What it says against the files, and why that stays.
 EXCEPTIONS = {
@@ -31,7 +32,10 @@ LAYERED = [
 ]
 
 
-@pytest.mark.parametrize(("stack", "layer"), [*((name, "none") for name in STACKS), *LAYERED])
+@pytest.mark.parametrize(
+    ("stack", "layer"),
+    [*few.few([(name, "none") for name in STACKS], lambda case: few.of_stack(case[0])), *LAYERED],
+)
 @pytest.mark.parametrize("debian", [12, 13])
 def test_gixy_has_nothing_to_say_but_what_is_named(stack, layer, debian, tmp_path):
     gixy = programs.find([str(paths.VENV / "bin" / "gixy")])

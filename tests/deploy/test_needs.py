@@ -1,15 +1,18 @@
-"""What real projects need of every stack: streamed answers, uploads, content types, health checks by address, and
+"""What real projects need of every stack: streamed answers, WebSockets, uploads, content types, health by address, and
 double and encoded slashes in a path that mean the same everywhere, or are refused: the application's views and a web
 server's rules never judge two different paths."""
 
 from __future__ import annotations
 
+import base64
 import http.client
-import shutil
+import os
+import socket
 import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import brotli
 import httpx
@@ -20,9 +23,9 @@ from bench.project import commands
 from bench.project.under_test import UnderTest, open_project
 from bench.serve import deployment
 from bench.serve.case import must_resolve
-from tests import once
+from tests.deploy import few
 from tests.deploy.running import ONE, PATIENCE_S, get, runnable
-from tests.projects import start_project
+from tests.projects import write
 
 pytestmark = pytest.mark.servers
 
@@ -36,8 +39,6 @@ health = "/health/"
 public = ["/", "/open/"]
 """
 SETTINGS = """
-DEBUG = False
-ALLOWED_HOSTS = ["127.0.0.1"]
 STATICFILES_DIRS = [BASE_DIR / "assets"]
 STATIC_ROOT = BASE_DIR / "collected"
 MEDIA_URL = "/media/"
@@ -86,6 +87,21 @@ urlpatterns = [
     re_path("open", lambda request: HttpResponse("saw " + request.path)),
 ]
 """
+# What speaks WebSockets at one path.
+ECHO = """
+from django.core.asgi import get_asgi_application
+
+django = get_asgi_application()
+
+
+async def application(scope, receive, send):
+    if scope.get("path") != "/chat/":
+        return await django(scope, receive, send)
+    await receive()
+    await send({"type": "websocket.accept"})
+    said = await receive()
+    await send({"type": "websocket.send", "text": scope["path"] + " " + said["text"]})
+"""
 PIECE_S = 0.3
 JAVASCRIPT = ("text/javascript", "application/javascript")
 # The ending of a file, and what it may be sent as: each is another kind to a browser that is told `nosniff`.
@@ -114,22 +130,19 @@ KINDS = {
 }
 HASHED = "app.0123456789ab.css"
 BROTLI = brotli.compress(b"body { color: red }")
-STACKS = list(catalog.read().stacks)
+STACKS = [(name, "none") for name in catalog.read().stacks]
 # The servers of historic stacks know less of this.
-CURRENT = [name for name, stack in catalog.read().stacks.items() if not stack.era]
-# Layers that might hold a streamed answer back.
-STREAMED = [
-    ("nginx-gunicorn", "nginx-microcache"),
-    ("nginx-uwsgi", "uwsgi-cache"),
-    ("nginx-gunicorn", "site-middleware"),
-    ("apache-modwsgi", "apache-cache"),
-    ("gunicorn", "varnish"),
-]
-# Layers that judge paths.
-JUDGED = [
+CURRENT = [case for case in STACKS if not catalog.read().stacks[case[0]].era]
+ASGI = [case for case in STACKS if catalog.read().stacks[case[0]].servers[0].interface == "asgi"]
+# What a server answers where nobody speaks WebSockets. 403 is that of ASGI for a server that knows no other.
+NO_CHAT = {"daphne": 403, "gunicorn-asgi": 403}
+MASK = b"\1\2\3\4"
+# Layers that judge paths, or might hold a streamed answer back.
+LAYERED = [
     ("nginx-gunicorn", "nginx-microcache"),
     ("nginx-gunicorn", "nginx-memcached"),
     ("nginx-gunicorn", "staticgenerator"),
+    ("nginx-gunicorn", "site-middleware"),
     ("apache-modwsgi", "apache-cache"),
     ("lighttpd-fastcgi", "staticgenerator"),
     ("caddy-gunicorn", "varnish"),
@@ -157,21 +170,18 @@ OWN = {
 
 @dataclass(frozen=True)
 class Served:
-    """A stack that serves the project: its name, where, and whether a web server sends files."""
+    """A stack that serves the project: its name, where, whether a web server sends files, and its logs."""
 
     stack: str
     url: str
     sends_files: bool
+    logs: Path
 
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> UnderTest:
-    folder = tmp_path_factory.mktemp("needs") / "shop"
-    shutil.copytree(once.made(tmp_path_factory, "shop", start_project), folder)
-    with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
-        file.write(SETTINGS)
-    (folder / "shop" / "urls.py").write_text(URLS)
-    (folder / "pyproject.toml").write_text(SAID)
+    folder = write(tmp_path_factory.mktemp("needs") / "shop", tmp_path_factory, SETTINGS, SAID, URLS)
+    (folder / "shop" / "asgi.py").write_text(ECHO)
     assets = folder / "assets"
     assets.mkdir()
     for kind in KINDS:
@@ -191,14 +201,19 @@ def served(request, shop) -> Iterator[Served]:
     runnable(stack, layer)
     changes = ONE | ({"compress_pages": "on"} if layer == "none" else {})
     with deployment.deployed(must_resolve(shop, stack, layer, changes=changes)) as running:
-        yield Served(stack, f"{running.url}/", catalog.read().stack(stack).env.get("BENCHAPP_WHITENOISE") == "0")
+        sends_files = catalog.read().stack(stack).env.get("BENCHAPP_WHITENOISE") == "0"
+        yield Served(stack, f"{running.url}/", sends_files, running.logs)
 
 
-def over(cases: list[tuple[str, str]]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("served", cases, indirect=True, ids="-".join)
+def over(cases: list[tuple[str, str]], shows: few.Facts = few.of_stack) -> pytest.MarkDecorator:
+    """On these deployments: with layers on all, without one on those that have all that stacks show between them."""
+    layered = [case for case in cases if case[1] != "none"]
+    chosen = [*layered, *few.covering([case for case in cases if case not in layered], lambda case: shows(case[0]))]
+    params = [pytest.param(case, marks=[] if case in chosen else pytest.mark.matrix) for case in cases]
+    return pytest.mark.parametrize("served", params, indirect=True, ids=["-".join(case) for case in cases])
 
 
-current = over([(stack, "none") for stack in CURRENT])
+current = over(CURRENT)
 
 
 @current
@@ -207,12 +222,12 @@ def test_the_first_piece_of_a_streamed_answer_arrives_at_once(served, page, enco
     assert after_first_piece_s(served.url, page, encoding) > 2 * PIECE_S
 
 
-@over(STREAMED)
+@over(LAYERED)
 def test_no_layer_holds_a_streamed_answer_back(served):
     assert after_first_piece_s(served.url, "events/", "identity") > 2 * PIECE_S
 
 
-@over([*((stack, "none") for stack in STACKS), *JUDGED])
+@over([*STACKS, *LAYERED])
 def test_slashes_mean_the_same_or_are_refused(served):
     for path, seen in SEEN.items():
         status, page = answer(served.url, path)
@@ -293,6 +308,49 @@ def test_an_upload_is_taken_and_served_but_never_run(served):
 def test_a_balancer_may_ask_for_health_by_address_and_for_nothing_else(served):
     assert get(f"{served.url}health/", headers={"Host": "10.1.2.3"}).text == "127.0.0.1"
     assert get(f"{served.url}", headers={"Host": "10.1.2.3"}).status_code == 400
+
+
+@over(ASGI, shows=lambda name: {name})
+def test_a_websocket_reaches_a_project_that_speaks_it_and_is_refused_where_it_does_not(served):
+    before = tracebacks(served.logs)
+    with shaken(served.url, "/chat/") as opened:
+        assert status_of(opened) == 101
+        opened.sendall(frame(b"hello"))
+        # A text in one frame that is not masked: its kind, its length, its bytes.
+        assert opened.recv(100).startswith(b"\x81\x0c/chat/ hello")
+    with shaken(served.url, "/") as opened:
+        assert status_of(opened) == NO_CHAT.get(served.stack, 400)
+    assert tracebacks(served.logs) == before
+
+
+def tracebacks(logs: Path) -> int:
+    return sum(path.read_text().count("Traceback") for path in logs.rglob("*.log"))
+
+
+def shaken(url: str, path: str) -> socket.socket:
+    """A connection on which the handshake of a WebSocket was sent."""
+    parts = httpx.URL(url)
+    opened = socket.create_connection((parts.host, parts.port), timeout=60)
+    key = base64.b64encode(os.urandom(16)).decode()
+    lines = (f"GET {path} HTTP/1.1", "Host: 127.0.0.1", "Upgrade: websocket", "Connection: Upgrade")
+    opened.sendall("\r\n".join((*lines, f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13", "", "")).encode())
+    return opened
+
+
+def status_of(opened: socket.socket) -> int:
+    """The status of the answer to a handshake, whose headers alone are read."""
+    answer = b""
+    while not answer.endswith(b"\r\n\r\n"):
+        piece = opened.recv(1)
+        assert piece, answer
+        answer += piece
+    return int(answer.split()[1])
+
+
+def frame(text: bytes) -> bytes:
+    """A text as a client sends it: masked."""
+    masked = bytes(byte ^ MASK[index % len(MASK)] for index, byte in enumerate(text))
+    return b"\x81" + bytes([0x80 | len(text)]) + MASK + masked
 
 
 ASKS = """

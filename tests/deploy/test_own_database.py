@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,15 +15,13 @@ from urllib.parse import urlsplit
 import psycopg2
 import pytest
 
-from bench import paths
 from bench.project.under_test import open_project
 from bench.serve import connections
 from bench.serve.connections import Connections
 from tests.deploy.running import command, runnable
-from tests.projects import tree
+from tests.projects import open_folder, tree, write
 
 SETTINGS = """
-ROOT_URLCONF = "live"
 DATABASES = {{"default": {{"ENGINE": "django.db.backends.postgresql", "NAME": "{name}", "USER": "{user}",
                          "PASSWORD": "{password}", "HOST": "{host}", "PORT": "{port}"}}}}
 """
@@ -57,22 +53,16 @@ REFUSED = "it writes to the project's own database: give --write to allow that, 
 
 
 @pytest.fixture
-def live(postgresql_database) -> Iterator[tuple[Path, str]]:
+def live(postgresql_database, tmp_path_factory) -> Iterator[tuple[Path, str]]:
     """The project's folder, and the URL of its database."""
-    # Not below pytest's own directory, which is closed to the servers' user.
-    folder = Path(tempfile.mkdtemp(prefix="benchapp-project-", dir="/tmp"))
-    folder.chmod(0o755)
-    subprocess.run([sys.executable, "-m", "django", "startproject", "shop", folder], check=True)
     url = urlsplit(postgresql_database)
-    with (folder / "shop" / "settings.py").open("a") as file:
-        place = {"user": url.username, "password": url.password, "host": url.hostname, "port": url.port}
-        file.write(SETTINGS.format(name=url.path[1:], **place))
-    (folder / "live.py").write_text(URLS)
-    (folder / "pyproject.toml").write_text(DESCRIPTION)
-    subprocess.run([sys.executable, "-B", "manage.py", "migrate", "-v", "0"], cwd=folder, env={}, check=True)
-    yield folder, postgresql_database
-    for made in (folder, *(paths.VAR / "projects").glob(f"{folder.name}-*")):
-        shutil.rmtree(made)
+    place = {"user": url.username, "password": url.password, "host": url.hostname, "port": url.port}
+    with open_folder() as parent:
+        # The name of the folder is that of what the kit keeps of it.
+        settings = SETTINGS.format(name=url.path[1:], **place)
+        folder = write(parent / parent.name, tmp_path_factory, settings, DESCRIPTION, URLS)
+        subprocess.run([sys.executable, "-B", "manage.py", "migrate", "-v", "0"], cwd=folder, env={}, check=True)
+        yield folder, postgresql_database
 
 
 def rows(url: str) -> dict[str, int]:
@@ -99,18 +89,8 @@ def test_verify_leaves_a_live_database_as_it_is_and_says_so(live):
     runnable("gunicorn", "site-middleware")
     before, files = rows(url), tree(folder)
     named = [word for name in CHECKS for word in ("--check", name)]
-    words = [
-        "verify",
-        "gunicorn",
-        "--layer",
-        "site-middleware",
-        "--project",
-        str(folder),
-        "--set",
-        "processes=1",
-        *named,
-    ]
-    done = command("-m", "bench", *words, "--json", database="postgresql://of/the-shell")
+    words = ["--layer", "site-middleware", "--project", str(folder), "--set", "processes=1", *named, "--json"]
+    done = command("-m", "bench", "verify", "gunicorn", *words, database="postgresql://of/the-shell")
     assert "note: database: the project's own, as it is\n" in done.stderr
     found = json.loads(done.stdout)
     assert "database: the project's own, as it is" in found["notes"]

@@ -14,7 +14,7 @@ import pytest
 
 from bench.catalog import catalog
 from bench.machine import supervise
-from tests.deploy import test_edge
+from tests.deploy import few, test_edge
 from tests.deploy.production_host import (
     NAME,
     WILDCARD,
@@ -47,15 +47,12 @@ def host(tmp_path, certificate):
     return make
 
 
-@pytest.mark.parametrize("stack", WITHOUT_TLS)
-def test_the_servers_accept_the_files(host, stack):
-    """The other stacks serve from theirs below."""
-    assert refused_by_servers(host(stack)) == {}
-
-
-@pytest.mark.parametrize(
-    ("stack", "layer"),
-    [
+OFF = {"listener": "tls", **dict.fromkeys(("http2", "strict_sni", "redirect", "maintenance_file"), "off")}
+# The other stacks serve from their files below.
+ACCEPTED = [(stack, "none", {}) for stack in WITHOUT_TLS]
+ACCEPTED += [
+    (stack, layer, {"server_names": WILDCARD})
+    for stack, layer in (
         ("nginx-uwsgi", "none"),
         ("nginx-uwsgi", "varnish"),
         ("nginx-uwsgi", "uwsgi-cache"),
@@ -65,18 +62,26 @@ def test_the_servers_accept_the_files(host, stack):
         ("cherokee-uwsgi", "staticgenerator"),
         ("caddy-gunicorn", "none"),
         ("haproxy-gunicorn", "none"),
-    ],
-)
-def test_the_servers_accept_every_name_below_a_domain(host, stack, layer):
-    assert refused_by_servers(host(stack, layer, server_names=WILDCARD)) == {}
+    )
+]
+ACCEPTED += [(stack, layer, OFF) for stack, layer in test_edge.STACKS]
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize(("stack", "layer", "changes"), ACCEPTED)
+def test_the_servers_accept_the_files(host, stack, layer, changes):
+    """Also with every name below a domain, and with all switched off."""
+    assert refused_by_servers(host(stack, layer, **changes)) == {}
+
+
+@pytest.mark.parametrize("stack", few.few(STACKS, few.of_stack))
 def test_systemd_accepts_the_units(host, stack):
     assert refused_by_systemd(host(stack)) == []
 
 
-@pytest.mark.parametrize("stack", [name for name in STACKS if name not in (*WITHOUT_TLS, *dict(test_edge.STACKS))])
+@pytest.mark.parametrize(
+    "stack",
+    few.few([name for name in STACKS if name not in (*WITHOUT_TLS, *dict(test_edge.STACKS))], few.of_stack),
+)
 def test_plain_http_redirects_and_https_serves(host, stack):
     """The other stacks with TLS do so in test_edge, beside what else their web servers do."""
     made = host(stack, server_names=WILDCARD)
@@ -231,12 +236,6 @@ def test_the_check_finds_a_log_of_another_user(host):
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True)
     says = f"FAIL  {log}: it is not {made.places.web_user}'s, who writes it: systemd-tmpfiles --create benchapp.conf"
     assert (done.stdout.splitlines()[-1], done.returncode) == (says, 1)
-
-
-def test_a_unit_is_started_again_for_as_long_as_it_fails(host):
-    made = host("nginx-uwsgi")
-    for unit in made.services():
-        assert (made.lines(unit, "Restart"), made.lines(unit, "StartLimitIntervalSec")) == (["always"], ["0"])
 
 
 @pytest.mark.parametrize("stack", ["lighttpd-flup", "cherokee-scgi"])

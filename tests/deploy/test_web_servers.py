@@ -1,15 +1,13 @@
-"""What each web server answers by itself in production: files, streams, other hosts, its own error pages."""
+"""What each web server answers by itself in production: another project's files, other hosts, its own error pages."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
 import http.client
-import shutil
 import socket
 import ssl
 import time
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +16,9 @@ import pytest
 
 from bench import paths
 from bench.project.under_test import open_project
-from tests import once
-from tests.deploy.production_host import NAME, Host, SecureConnection, ask_plain, refused_by_servers, serving
+from tests.deploy.production_host import NAME, Host, ask_plain, refused_by_servers, refused_by_systemd, serving
 from tests.deploy.test_edge import FOREIGN, Answer, curl
-from tests.projects import start_project
+from tests.projects import write
 
 # One instance of the servers asks for everything.
 pytestmark = pytest.mark.servers
@@ -46,26 +43,16 @@ dependencies = ["Django"]
 
 [tool.benchapp]
 health = "/health/"
-public = ["/", "/events/"]
+public = ["/"]
 """
 URLS = """
-import time
-
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse
 from django.urls import path
 from django.views.decorators.http import etag
-
-
-def pieces():
-    for number in range(6):
-        yield f"data: {number}\\n\\n" * 40
-        time.sleep(0.3)
-
 
 urlpatterns = [
     path("", lambda request: HttpResponse("home")),
     path("health/", lambda request: HttpResponse(request.get_host())),
-    path("events/", lambda request: StreamingHttpResponse(pieces(), content_type="text/event-stream")),
     path("large/", lambda request: HttpResponse(b"x" * 10_000_000)),
     path("tagged/", etag(lambda request: "x")(lambda request: HttpResponse("tagged " * 100))),
 ]
@@ -93,11 +80,7 @@ def host(request, tmp_path_factory, certificate) -> Iterator[Host]:
     """A host of production's that serves TLS to whoever asks, with files to send."""
     stack, layer = request.param
     folder = tmp_path_factory.mktemp("web") / "shop"
-    shutil.copytree(once.made(tmp_path_factory, "shop", start_project), folder)
-    with (folder / "shop" / "settings.py").open("a", encoding="utf-8") as file:
-        file.write("\nDEBUG = False\nALLOWED_HOSTS = ['127.0.0.1']\nSECURE_SSL_REDIRECT = True\n")
-    (folder / "shop" / "urls.py").write_text(URLS)
-    (folder / "pyproject.toml").write_text(SAID)
+    write(folder, tmp_path_factory, "SECURE_SSL_REDIRECT = True", SAID, URLS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "VAR", folder.parent / "var")
         place = folder.parent / "host"
@@ -115,6 +98,13 @@ def write_files(static: Path) -> None:
     for ending, body in (("", TEXT), (".gz", gzip.compress(TEXT)), (".br", brotli.compress(TEXT))):
         (static / f"{HASHED}{ending}").write_bytes(body)
     (static / "staticfiles.json").write_text("{}")
+
+
+def test_servers_and_systemd_accept_the_files_of_another_project(host):
+    assert (refused_by_servers(host), refused_by_systemd(host)) == ({}, [])
+    # What its servers are built from there is with them, not in the project.
+    locked = (Path(host.places.conf) / "requirements-modwsgi.lock").is_file()
+    assert locked == (host.stack.name == "apache-modwsgi")
 
 
 def secured(answer: Answer) -> bool:
@@ -188,29 +178,6 @@ def test_its_own_error_pages_have_the_security_headers_and_are_not_cached(host):
         assert "max-age" not in answer.headers.get("cache-control", "")
 
 
-def test_the_first_piece_of_a_stream_arrives_at_once(host):
-    """At the first request of an address, and at the next one: the rest takes 1.8 s to make, on any machine."""
-    assert min(after_first_piece_s(host) for _ in range(2)) > 0.9
-
-
-def after_first_piece_s(made: Host) -> float:
-    """Seconds from the first event of a stream to its end, for a client that takes gzip."""
-    connection = SecureConnection(made.places.port, NAME)
-    connection.request("GET", "/events/", headers={"Host": NAME, "Accept-Encoding": "gzip"})
-    answer = connection.getresponse()
-    assert answer.status == 200
-    unzip = zlib.decompressobj(31) if answer.getheader("Content-Encoding") == "gzip" else None
-    got = b""
-    while not got.startswith(b"data: 0\n"):
-        piece = answer.read1(1000)
-        assert piece, "the stream has ended"
-        got += unzip.decompress(piece) if unzip else piece
-    first = time.monotonic()
-    answer.read()
-    connection.close()
-    return time.monotonic() - first
-
-
 def test_clients_that_do_not_read_hold_no_worker(host):
     """More of them than the site has threads; where a stack declares that so many stop it, one less."""
     threads = host.case.threads
@@ -266,9 +233,3 @@ def test_a_compressed_page_with_an_etag_is_not_sent_again(host):
 def test_caddy_names_itself_alone(host):
     if host.case.servers[-1].name == "caddy":
         assert curl(host, "/").headers["server"] == "Caddy"
-
-
-@pytest.mark.parametrize(("stack", "layer"), STACKS)
-def test_the_servers_accept_their_files_with_all_switched_off(stack, layer, tmp_path, certificate):
-    off = dict.fromkeys(("http2", "strict_sni", "redirect", "maintenance_file"), "off")
-    assert refused_by_servers(Host(stack, layer, tmp_path, certificate, listener="tls", **off)) == {}
