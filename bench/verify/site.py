@@ -155,14 +155,6 @@ class Site:
         return [self.urls["static_small"]] if "static_small" in self.urls else []
 
     @property
-    def lasting_paths(self) -> list[str]:
-        """A page that is always rendered alike, for no check writes to it; none in some projects."""
-        if "lasting" in self.urls:
-            return [self.urls["lasting"]]
-        alike = [path for path in self.main_paths if self.pages[path].lasts]
-        return [] if self.has_rows or self.description.write else alike[:1]
-
-    @property
     def has_404(self) -> bool:
         """Whether an unknown path gets a 404: a project may have a page for any path."""
         return not self.has_database or self.pages[UNKNOWN_PATH].status == 404

@@ -7,22 +7,13 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import permutations
 
+from bench.verify import hits
 from bench.verify.check import check as any_check
 from bench.verify.checks.pages import different_headers
 from bench.verify.context import Context
 from bench.verify.expect import Expectation, same_header, status, varies_if_coded
 from bench.verify.finding import Figure, Finding, NotTried
-from bench.verify.hits import (
-    answering,
-    new_path,
-    render_id,
-    repeat,
-    require_probes,
-    shows,
-    until_hit,
-    whole,
-    with_headers,
-)
+from bench.verify.site import Site
 from bench.verify.wire import Answer, BadAnswer
 
 CODINGS = ("identity", "gzip", "br")
@@ -36,36 +27,20 @@ _ID = re.compile(rb"[0-9a-f]{24,}")
 check = partial(any_check, group="bytes")
 
 
-def special_paths() -> list[str]:
-    """Pages that have headers which other pages have not: a cached copy has them too, or is not stored."""
-    return [
-        with_headers(Content_Security_Policy="default-src 'none'"),
-        with_headers(Content_Language="fr", X_Robots_Tag="noindex", Link="</>; rel=canonical"),
-        with_headers(ETag='"an-etag"', Last_Modified=RECENT),
-        with_headers(Cache_Control="public, max-age=600"),
-        answering(does=["latin"]),
-        answering(does=["plain"]),
-    ]
-
-
-@check("codings", require_probes)
+@check("codings", hits.require_probes)
 def codings(context: Context) -> Iterator[Finding]:
     """Clients of identity, gzip and br, in every order, get a body that matches its headers and that they accept."""
     for view in ("page", "coded"):
-        if not context.strict and _changes_coded(context, view):
+        zipped = {**context.bypass, "Accept-Encoding": "gzip"}
+        # Without the layer, too, a compressed page may be none any more.
+        if not context.strict and _accepted("gzip").wrong(context.get(hits.new_path(view), zipped)):
             yield NotTried("the project's own middleware changes the bytes of pages that a view has compressed")
             continue
         for order in permutations(CODINGS):
-            path = new_path(view)
+            path = hits.new_path(view)
             for coding in (*order, *order):
-                right = (_accepted(coding), shows("path", path), whole(), varies_if_coded())
+                right = (_accepted(coding), hits.shows("path", path), hits.whole(), varies_if_coded())
                 yield from context.ask(path, *right, headers={"Accept-Encoding": coding})
-
-
-def _changes_coded(context: Context, view: str) -> bool:
-    """Whether a compressed page is no page any more without the layer, too."""
-    answer = context.get(new_path(view), {**context.bypass, "Accept-Encoding": "gzip"})
-    return _accepted("gzip").wrong(answer) is not None
 
 
 def _accepted(coding: str) -> Expectation:
@@ -81,15 +56,15 @@ def _accepted(coding: str) -> Expectation:
     return Expectation(f"a body in {coding}, or not coded", wrong)
 
 
-@check("head-first", require_probes)
+@check("head-first", hits.require_probes)
 def head_first(context: Context) -> Iterator[Finding]:
     """A HEAD before the first GET does not cache an empty page: GET gets the whole page, and HEAD its headers."""
-    path = new_path()
+    path = hits.new_path()
     heads = [context.get(path, method="HEAD")]
-    answers = repeat(context, path)
+    answers = hits.repeat(context, path)
     heads.append(context.get(path, method="HEAD"))
     for answer in answers:
-        yield from context.judge(answer, whole(), shows("method", "GET"), when="after HEAD")
+        yield from context.judge(answer, hits.whole(), hits.shows("method", "GET"), when="after HEAD")
     for head in heads:
         length = len(answers[0].body)
         yield from context.judge(head, status(200), same_header(answers[0], "Content-Type"))
@@ -98,17 +73,25 @@ def head_first(context: Context) -> Iterator[Finding]:
             yield head.wrong(f"Content-Length about {length}, or none", given)
 
 
-@check("ranges", require_probes)
+@check("ranges", hits.require_probes)
 def ranges(context: Context) -> Iterator[Finding]:
     """A range request gets those bytes or the whole page; the cached page is whole, even if a range came first."""
-    for path in (new_path(), new_path(), *context.site.lasting_paths):
+    for path in (hits.new_path(), hits.new_path(), *_lasting(context.site)):
         page = context.get(path, context.bypass)
         # The first request is for a part; the second time the page may be cached.
         for _ in range(2):
             for asked, part in PARTS.items():
                 yield from context.judge(context.get(path, {"Range": f"bytes={asked}"}), _part(page, part))
-            for answer in repeat(context, path):
+            for answer in hits.repeat(context, path):
                 yield from context.judge(answer, _same(page), when="after ranges")
+
+
+def _lasting(site: Site) -> list[str]:
+    """A page that is always rendered alike, for no check writes to it; none in some projects."""
+    if "lasting" in site.urls:
+        return [site.urls["lasting"]]
+    alike = [path for path in site.main_paths if site.pages[path].lasts]
+    return [] if site.has_rows or site.description.write else alike[:1]
 
 
 def _part(page: Answer, part: slice) -> Expectation:
@@ -130,17 +113,21 @@ def _part(page: Answer, part: slice) -> Expectation:
     return Expectation(f"{said}, or the whole page", wrong)
 
 
-@check("conditions", require_probes)
+@check("conditions", hits.require_probes)
 def conditions(context: Context) -> Iterator[Finding]:
     """If-None-Match and If-Modified-Since get a 304 where that is right, or the whole page; no 304 is cached."""
-    for path in (new_path(), with_headers(ETag='"an-etag"', Last_Modified=RECENT), *context.site.lasting_paths):
+    for path in (
+        hits.new_path(),
+        hits.with_headers(ETag='"an-etag"', Last_Modified=RECENT),
+        *_lasting(context.site),
+    ):
         page = context.get(path, context.bypass)
         tags = {tag for answer in (page, context.get(path)) for tag in answer.all("ETag")}
         may = [("If-None-Match", value) for value in ("*", *tags)]
         may += [("If-Modified-Since", value) for value in page.all("Last-Modified")]
         may_not = [("If-None-Match", '"another"'), ("If-Modified-Since", LONG_AGO)]
         # A page of its own, so that its very first request has a condition.
-        cold = new_path()
+        cold = hits.new_path()
         yield from _on_condition(context, cold, may[0], context.get(cold, context.bypass), may=True)
         for condition in (*may, *may_not, *may, *may_not):
             yield from _on_condition(context, path, condition, page, may=condition in may)
@@ -173,25 +160,34 @@ def _without_ids(content: bytes) -> bytes:
     return _ID.sub(b"*", content)
 
 
-@check("headers-kept", require_probes)
+@check("headers-kept", hits.require_probes)
 def headers_kept(context: Context) -> Iterator[Finding]:
     """A cached page has the headers of the rendered one and no others: type, charset, ETag, policies."""
-    for path in (*map(new_path, ("page", "coded", "form")), *special_paths()):
-        until_hit(context, path, tries=3)
+    # Pages that have headers which other pages have not: a cached copy has them too, or is not stored.
+    special = (
+        hits.with_headers(Content_Security_Policy="default-src 'none'"),
+        hits.with_headers(Content_Language="fr", X_Robots_Tag="noindex", Link="</>; rel=canonical"),
+        hits.with_headers(ETag='"an-etag"', Last_Modified=RECENT),
+        hits.with_headers(Cache_Control="public, max-age=600"),
+        hits.answering(does=["latin"]),
+        hits.answering(does=["plain"]),
+    )
+    for path in (*map(hits.new_path, ("page", "coded", "form")), *special):
+        hits.until_hit(context, path, tries=3)
         answer = context.get(path)
         yield from different_headers(context, path, answer)
         if answer.content_type.startswith("text/html;charset=iso") != (b"d\xe9j\xe0" in answer.content):
             yield answer.wrong(f"bytes in the charset of {answer.content_type}", "those of another")
 
 
-@check("large-page", require_probes)
+@check("large-page", hits.require_probes)
 def large_page(context: Context) -> Iterator[Finding]:
     """A page above 1 MB arrives whole, cached or not; whether it is cached is reported."""
-    path = new_path("large")
-    answers = repeat(context, path)
+    path = hits.new_path("large")
+    answers = hits.repeat(context, path)
     for number, answer in enumerate(answers):
-        yield from context.judge(answer, whole(LARGE_BYTES), shows("path", path))
-        same = [other for other in answers[:number] if render_id(other) == render_id(answer)]
+        yield from context.judge(answer, hits.whole(LARGE_BYTES), hits.shows("path", path))
+        same = [other for other in answers[:number] if hits.render_id(other) == hits.render_id(answer)]
         if same and same[0].content != answer.content:
             yield answer.wrong("a hit with the bytes as rendered", "other bytes")
-    yield Figure("large_page_kept", int(len(set(map(render_id, answers))) < len(answers)))
+    yield Figure("large_page_kept", int(len(set(map(hits.render_id, answers))) < len(answers)))
