@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from bench.verify import wire
@@ -13,11 +12,11 @@ from bench.verify.context import Context
 from bench.verify.expect import REFUSED, refused, status
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import new_path, require_probes
-from bench.verify.site import INSIDE
-from bench.verify.visitor import Visitor
 from bench.verify.wire import Answer, BadAnswer, Connection
 
 MARK = "arrived-whole"
+URLENCODED = {"Content-Type": "application/x-www-form-urlencoded"}
+FORM = urlencode({"username": MARK, "password": ""}).encode()
 UPLOAD_BYTES = 1_000_000
 PHOTO_BYTES, BOUNDARY = 3_000_000, "of-a-form"
 # The answer to an unread upload can get lost in a race, so the check tries several times.
@@ -39,94 +38,67 @@ UNFINISHED = (
 )
 
 
-@dataclass(frozen=True)
-class Post:
-    """A form for a page that shows the name it was sent."""
-
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-    def request(self, context: Context, body: bytes | None = None, headers: dict[str, str] | None = None) -> bytes:
-        """The bytes of the request, with another body and more headers."""
-        given = {**self.headers, **(headers or {})}
-        return wire.build(context.target, "POST", self.path, given, self.body if body is None else body)
+def form(context: Context, body: bytes = FORM, headers: wire.Headers = ()) -> bytes:
+    """The bytes of a request with a form, for a probe that shows the name it was sent."""
+    return wire.build(context.target, "POST", new_path("form"), [*URLENCODED.items(), *wire.pairs(headers)], body)
 
 
-def echo(context: Context) -> Post:
-    """A form for a probe, or, where there are none, a login without a password, which shows the form again."""
-    kind = {"Content-Type": "application/x-www-form-urlencoded"}
-    body = urlencode({"username": MARK, "password": ""}).encode()
-    if context.first(INSIDE).status == 200:
-        return Post(new_path("form"), kind, body)
-    path = context.site.url("login")
-    visitor = Visitor(context.target)
-    token = visitor.token(path) or ""
-    # The token is in a header too, so that a lost body meets the form and not the CSRF check.
-    origin = {"Origin": context.target.origin, "Referer": context.target.origin + path}
-    return Post(path, {**visitor.cookie_header(), "X-CSRFToken": token, **origin, **kind}, body)
-
-
-@check("length-body", stage=AFTER)
+@check("length-body", require_probes, stage=AFTER)
 def length_body(context: Context) -> Iterator[Finding]:
     """A body with a Content-Length arrives, and the next request on the connection gets the right answer."""
-    yield from _both_ways(context, "a body with Content-Length", echo(context).request(context), refusable=False)
+    yield from _both_ways(context, "a body with Content-Length", form(context), refusable=False)
 
 
-@check("chunked-body", stage=AFTER)
+@check("chunked-body", require_probes, stage=AFTER)
 def chunked_body(context: Context) -> Iterator[Finding]:
     """A chunked body arrives whole or gets a 4xx; the next request on the connection gets the right answer."""
-    post = echo(context)
-    yield from _both_ways(context, "a chunked body", post.request(context, wire.chunked(post.body), CHUNKED))
+    yield from _both_ways(context, "a chunked body", form(context, wire.chunked(FORM), CHUNKED))
 
 
-@check("chunked-in-pieces", stage=AFTER)
+@check("chunked-in-pieces", require_probes, stage=AFTER)
 def chunked_in_pieces(context: Context) -> Iterator[Finding]:
     """A chunked body sent piece by piece arrives whole or gets a 4xx."""
-    post = echo(context)
     with Connection(context.target) as connection:
-        connection.send(post.request(context, b"", CHUNKED))
-        for piece in wire.chunked(post.body).splitlines(keepends=True):
+        connection.send(form(context, b"", CHUNKED))
+        for piece in wire.chunked(FORM).splitlines(keepends=True):
             # Like many clients, stop sending when an answer comes early.
             if not connection.quiet_for(0.005) or not connection.send_anyway(piece):
                 break
         yield from _lost(context, "a chunked body in pieces", connection.read("POST"))
 
 
-@check("chunked-smuggling", stage=AFTER)
+@check("chunked-smuggling", require_probes, stage=AFTER)
 def chunked_smuggling(context: Context) -> Iterator[Finding]:
     """Bytes inside a chunked body, or of one that also has a length, are never read as another request."""
-    hidden, post = wire.build(context.target, "GET", "/hidden/in/a/body/"), echo(context)
-    body = wire.chunked(post.body + b"&more=" + hidden, size=4096)
+    body = wire.chunked(FORM + b"&more=" + wire.build(context.target, "GET", "/hidden/in/a/body/"), size=4096)
     for what, headers in (
         ("a request inside a chunked body", CHUNKED),
         ("a chunked body with a length too", TWO_LENGTHS),
     ):
         with Connection(context.target) as connection:
-            connection.send_anyway(post.request(context, body, headers) + following(context))
+            connection.send_anyway(form(context, body, headers) + following(context))
             first = connection.read("POST")
             yield from _lost(context, what, first)
             if first.keeps_open:
                 yield from next_answer(context, what, connection)
 
 
-@check("two-lengths", stage=AFTER)
+@check("two-lengths", require_probes, stage=AFTER)
 def two_lengths(context: Context) -> Iterator[Finding]:
     """A request with Content-Length and Transfer-Encoding is refused, or its answer is the last on the connection."""
-    post = echo(context)
     with Connection(context.target) as connection:
-        connection.send(post.request(context, wire.chunked(post.body), TWO_LENGTHS))
+        connection.send(form(context, wire.chunked(FORM), TWO_LENGTHS))
         answer = connection.read("POST")
         if answer.status not in REFUSED and answer.keeps_open and connection.quiet_for(CLOSING_S):
             got = f"status {answer.status}, open"
             yield Mismatch("two lengths: status 400 to 499, or the connection is closed", got)
 
 
-@check("broken-chunk", stage=AFTER)
+@check("broken-chunk", require_probes, stage=AFTER)
 def broken_chunk(context: Context) -> Iterator[Finding]:
     """A chunk without a size is the client's fault: status 400 to 499, or no answer."""
     with Connection(context.target) as connection, contextlib.suppress(wire.Closed, ConnectionResetError):
-        connection.send_anyway(echo(context).request(context, BROKEN, CHUNKED))
+        connection.send_anyway(form(context, BROKEN, CHUNKED))
         answer = connection.read("POST")
         if answer.status == 200 and not context.strict:
             raise NotTried(UNREAD)
@@ -137,7 +109,7 @@ def broken_chunk(context: Context) -> Iterator[Finding]:
 def upload(context: Context) -> Iterator[Finding]:
     """An upload of 1 MB to a view that refuses it gets a complete 4xx, even if the view does not read it."""
     path = new_path()
-    for kind in ("application/x-www-form-urlencoded", "application/octet-stream") * UPLOADS:
+    for kind in (URLENCODED["Content-Type"], "application/octet-stream") * UPLOADS:
         what = f"POST {path} with 1 MB of {kind}"
         request = wire.build(context.target, "POST", path, {"Content-Type": kind}, b"x" * UPLOAD_BYTES)
         with Connection(context.target) as connection:

@@ -9,11 +9,12 @@ from ssl import SSLContext, SSLError, SSLSession, TLSVersion
 
 from bench.verify import wire
 from bench.verify.check import AFTER, check
-from bench.verify.checks.bodies import MARK, echo
+from bench.verify.checks.bodies import MARK, form
 from bench.verify.context import Context
 from bench.verify.crowd import CROWD_S, Clients
 from bench.verify.expect import REFUSED, Expectation, body, has, no_header, no_server_error, status, status_in
-from bench.verify.finding import NEEDS_DATABASE, Finding, Mismatch, NotTried
+from bench.verify.finding import Finding, Mismatch, NotTried
+from bench.verify.hits import require_probes
 from bench.verify.wire import Answer, BadAnswer, Closed, Connection, Target
 
 MAX_CLIENTS, MIN_CLIENTS = 100, 10
@@ -78,19 +79,17 @@ def http_1_0(context: Context) -> Iterator[Finding]:
                 yield answer.wrong("nothing after an answer to HTTP/1.0", f"{len(extra)} bytes")
 
 
-@check("slow-request", background=True)
+@check("slow-request", require_probes)
 def slow_request(context: Context) -> Iterator[Finding]:
     """A request that arrives in small pieces gets the right answer."""
-    home, form = context.site.url("home"), echo(context)
+    home = context.site.url("home")
     answer = _send_slowly(context, wire.build(context.target, "GET", home))
     yield from _wrong(context, home, answer, "in pieces")
-    answer = _send_slowly(context, wire.build(context.target, "POST", form.path, form.headers, form.body))
-    yield from context.judge(
-        answer, status(200), has(MARK, what="the form as sent"), when=f"POST {form.path} in pieces"
-    )
+    answer = _send_slowly(context, form(context))
+    yield from context.judge(answer, status(200), has(MARK, what="the form as sent"), when="a form in pieces")
 
 
-@check("slow-reader", background=True)
+@check("slow-reader")
 def slow_reader(context: Context) -> Iterator[Finding]:
     """A client that reads slowly gets the whole of a large file."""
     large = context.site.url("static_large")
@@ -193,38 +192,28 @@ def concurrency(context: Context) -> Iterator[Finding]:
 
     There are fewer where a page takes so long that the last of 100 would wait longer than servers let a request take.
     """
-    if not context.site.has_database:
-        raise NotTried(NEEDS_DATABASE)
+    context.site.require_database()
     # Pages that no comment changes still are as they were rendered in process.
     unchanged = [path for kind, path in context.site.urls.items() if kind.startswith("uncommented")]
     paths = [*context.site.small_files, *(unchanged or context.site.main_paths)]
-    number = crowd(max(_seconds(context, path) for path in dict.fromkeys(paths)))
-    # Each on a connection that is kept open; on a busy machine some come late.
-    with Clients(context, paths, number, status(200), _own_answer(context)) as clients:
-        deadline = time.monotonic() + CROWD_S
+    slowest_s = 0.0
+    for path in dict.fromkeys(paths):
+        begun = time.monotonic()
+        wire.fetch(context.target, path)
+        slowest_s = max(slowest_s, time.monotonic() - begun)
+    number = crowd(slowest_s)
+    own = Expectation(
+        "its own page", lambda answer: _right(context, str(answer.sent and answer.sent.path)).wrong(answer)
+    )
+    # Each on a connection that is kept open; all get the answer to what they have asked by the end.
+    with Clients(context, paths, number, status(200), own) as clients:
         time.sleep(context.load_s)
-        while clients.answers < number and not clients.wrong and time.monotonic() < deadline:
-            time.sleep(SLOW_PAUSE_S)
     yield from clients.wrong
 
 
 def crowd(slowest_s: float) -> int:
     """How many clients may ask at once for pages that take up to so long, one after another at worst."""
     return max(MIN_CLIENTS, min(MAX_CLIENTS, int(CROWD_S / 2 / slowest_s)))
-
-
-def _seconds(context: Context, path: str) -> float:
-    """How long an answer takes while nobody else asks."""
-    begun = time.monotonic()
-    wire.fetch(context.target, path)
-    return time.monotonic() - begun
-
-
-def _own_answer(context: Context) -> Expectation:
-    """The page or the file that was asked for."""
-    return Expectation(
-        "its own page", lambda answer: _right(context, str(answer.sent and answer.sent.path)).wrong(answer)
-    )
 
 
 def _right(context: Context, path: str) -> Expectation:
