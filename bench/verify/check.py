@@ -15,11 +15,12 @@ from bench.verify.finding import Finding
 
 BEHAVIOUR = "behaviour"
 
-# Stages in their order. READING: the database is as it was when the expected answers were rendered. ACCOUNT: an account
-# reads and writes. AFTER: pages may differ from the expected ones. LAYER: the account is gone, and only the check
-# itself invalidates pages.
-READING, ACCOUNT, AFTER, LAYER = "reading", "account", "after", "layer"
-STAGES = (READING, ACCOUNT, AFTER, LAYER)
+# Stages in their order. FIRST: nobody has asked for a page, which a layer may store without its headers. READING: the
+# database is as it was when the expected answers were rendered. ACCOUNT: an account reads and writes. AFTER: pages may
+# differ from the expected ones. LAYER: only the check itself invalidates pages.
+FIRST, READING, ACCOUNT, AFTER, LAYER = STAGES = ("first", "reading", "account", "after", "layer")
+# Stages whose checks may be made at the same time: they ask for pages, each as if there were no other visitor.
+SIDE_BY_SIDE = (READING, LAYER)
 
 CheckFunction = Callable[[Context], Iterable[Finding]]
 # Raises NotTried where a check cannot be made.
@@ -30,12 +31,13 @@ Need = Callable[[Context], None]
 class Check:
     """The definition of one check.
 
-    run         yields what is wrong
-    title       what the check proves, in a sentence
-    group       one of bench.records.records.GROUPS; all but `behaviour` are made only of deployments with a layer
-    stage       one of STAGES
-    background  it mostly waits, so it runs beside the others of the stage READING
-    thorough    it takes seconds: `run` and `verify --quick` leave it out
+    run        yields what is wrong
+    title      what the check proves, in a sentence
+    group      one of bench.records.records.GROUPS; all but `behaviour` are made only of deployments with a layer
+    stage      one of STAGES
+    alone      no other check is made meanwhile: it writes, counts what requests leave, or needs all of the site
+    thorough   it takes seconds, and is alone: `run` and `verify --quick` leave it out
+    proved_by  names of checks whose findings are its own, which are made in its place
     """
 
     name: str
@@ -43,12 +45,23 @@ class Check:
     title: str
     group: str = BEHAVIOUR
     stage: str = READING
-    background: bool = False
+    alone: bool = False
     thorough: bool = False
+    proved_by: tuple[str, ...] = ()
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether it may be made at the same time as others."""
+        return self.stage in SIDE_BY_SIDE and not (self.alone or self.thorough)
 
 
 def check(
-    name: str, *needs: Need, group: str = BEHAVIOUR, stage: str | None = None, **how: bool
+    name: str,
+    *needs: Need,
+    group: str = BEHAVIOUR,
+    stage: str | None = None,
+    alone: bool = False,
+    thorough: bool = False,
 ) -> Callable[[CheckFunction], Check]:
     """Make a Check of a function, whose docstring is its title, for deployments that have what it needs; see Check."""
     stage = stage or (READING if group == BEHAVIOUR else LAYER)
@@ -61,6 +74,6 @@ def check(
                 need(context)
             return run(context)
 
-        return Check(name, wrong, title, group, stage, **how)
+        return Check(name, wrong, title, group, stage, alone, thorough)
 
     return define

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -30,25 +31,27 @@ PREFETCHES = 4
 
 @dataclass
 class Accounts:
-    """The accounts of the checks; one command makes them all when the first is needed."""
+    """The accounts of the checks; one command makes them all when the first is needed, one removes them."""
 
     site: Site
     env: Mapping[str, str]
-    _removed: int = 0
+    # Of several checks that need accounts at the same time one makes them, or logs a member in.
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
     @cached_property
-    def made(self) -> list[Account]:
-        """That of the `login` check and those after it, and two members for the checks of the layer."""
+    def _all(self) -> list[Account]:
         return self.site.create_accounts(1 + MEMBERS, self.env)
 
-    def remove(self, *, login_alone: bool = False) -> None:
-        """Remove those that were made and are left, or that of the `login` check alone."""
-        if "made" not in vars(self):
-            return
-        left = self.made[self._removed : 1 if login_alone else None]
-        self._removed += len(left)
-        if left:
-            self.site.remove_accounts(left, self.env)
+    @property
+    def made(self) -> list[Account]:
+        """That of the `login` check and those after it, and two members for the checks of the layer."""
+        with self.lock:
+            return self._all
+
+    def remove(self) -> None:
+        """Remove them, if they were made."""
+        if "_all" in vars(self):
+            self.site.remove_accounts(self._all, self.env)
 
 
 @dataclass
@@ -131,9 +134,7 @@ class Context:
 
     def first(self, path: str) -> Answer:
         """The first anonymous answer for `path`, fetched once."""
-        if path not in self.pages:
-            self.pages[path] = self.get(path)
-        return self.pages[path]
+        return self.pages.get(path) or self.pages.setdefault(path, self.get(path))
 
     def prefetch(self, paths: Iterable[str]) -> None:
         """Fetch `paths` a few at a time, which also wakes every worker; first() reports a failure."""
@@ -197,9 +198,10 @@ class Context:
 
     def member_visitor(self, number: int) -> Visitor:
         """A member, counted from 0, logged in once for all checks because password hashing is slow on purpose."""
-        if number not in self.members:
-            self.members[number] = log_in(self.target, self.site, self.accounts.made[1 + number])
-        return self.members[number]
+        with self.accounts.lock:
+            if number not in self.members:
+                self.members[number] = log_in(self.target, self.site, self.accounts.made[1 + number])
+            return self.members[number]
 
 
 def judge_static(context: Context, path: str, *right: Expectation) -> Iterator[Finding]:

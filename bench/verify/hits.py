@@ -29,8 +29,8 @@ from bench.verify.wire import Answer, BadAnswer
 MAX_TRIES = 33
 # How often a page that must not be cached is requested: enough for a layer that stores one at the second request.
 TIMES = 3
-# Who says what a probe page shows stands in its first bytes, and in its last ones that it is whole.
-_HEAD_BYTES, _TAIL_BYTES = 8000, 300
+# In the last bytes of a probe page stands that it is whole.
+_TAIL_BYTES = 300
 # What a layer caches, as its manifest says it.
 PAGES, PARTS = "pages", "parts"
 # Headers that may differ between two right answers for the same page; and those that say nothing of the page.
@@ -80,25 +80,18 @@ def require_cacheable(context: Context) -> None:
         raise NotTried(f"no page of the project is cached: {why}")
 
 
-def paragraphs(answer: Answer) -> dict[str, str]:
-    """The paragraphs of a probe page, about its rendering and its request, by name."""
-    head = answer.content[:_HEAD_BYTES].decode("utf-8", "replace").replace("\0", "\ufffd")
-    return page_parser.Page(head).paragraphs
-
-
 def shown(answer: Answer, name: str) -> str:
     """The text of a probe page's paragraph; raises ValueError when the page has none of that name."""
-    found = paragraphs(answer)
-    if name not in found:
+    if name not in answer.paragraphs:
         raise ValueError(f"{answer.sent}: status {answer.status}, a page without its paragraph {name}")
-    return found[name]
+    return answer.paragraphs[name]
 
 
 def shows(name: str, right: str) -> Expectation:
     """A probe page whose paragraph has this text."""
 
     def wrong(answer: Answer) -> str | None:
-        got = paragraphs(answer).get(name)
+        got = answer.paragraphs.get(name)
         return None if got == right else f"status {answer.status}, the page of {name} {got!r}"
 
     return Expectation(f"the page of {name} {right!r}", wrong)
@@ -107,7 +100,7 @@ def shows(name: str, right: str) -> Expectation:
 def is_whole(answer: Answer) -> bool:
     """Whether a probe page has its first and its last paragraph, from one rendering."""
     tail = page_parser.Page(answer.content[-_TAIL_BYTES:].decode("utf-8", "replace")).paragraphs
-    return answer.status == 200 and "whole" in tail and tail["whole"] == paragraphs(answer).get("render-id")
+    return answer.status == 200 and "whole" in tail and tail["whole"] == answer.paragraphs.get("render-id")
 
 
 def whole(least: int = 0) -> Expectation:
@@ -122,7 +115,7 @@ def whole(least: int = 0) -> Expectation:
 
 def render_id(answer: Answer) -> str | None:
     """The id of the rendering, from the text or else from the header; None when neither has it."""
-    return paragraphs(answer).get("render-id") or answer.render_id
+    return answer.paragraphs.get("render-id") or answer.render_id
 
 
 def is_hit(answer: Answer, earlier: Iterable[Answer]) -> bool:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from bench.catalog.manifest import Layer
 from bench.errors import BenchError, hint
 from bench.records.records import GROUPS, Outcome
-from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, LAYER, READING, STAGES, Check
+from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, FIRST, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Context
 from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried, Sent
@@ -29,7 +31,8 @@ LAYER_LIMIT_S = 180.0
 MAX_MISMATCHES = 3
 MAX_CHARACTERS = 400
 LEFT_OUT = "a thorough check, left out here; `python -m bench verify` makes it"
-THREADS = 8
+# How many checks are made at the same time: more would wait for each other on two cores.
+THREADS = 4
 
 # Called before each check: how many checks began before it, how many there are, and the check.
 Progress = Callable[[int, int, Check], None]
@@ -93,11 +96,14 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
     context.load_s = selection.load_s
     checks = selection.of(context.layers)
     due = [item for item in checks if item.name not in context.declared and not selection.leaves_out(item)]
+    proving = {name for item in due for name in item.proved_by}
+    made = [item for item in all_checks() if item.name in proving or (item in due and not item.proved_by)]
     with context.exits:
         try:
-            found = _Suite(context, due, progress).run()
+            found = _Suite(context, made, progress).run()
         finally:
             context.accounts.remove()
+    found |= {item.name: [each for name in item.proved_by for each in found[name]] for item in due if item.proved_by}
     found |= {item.name: [NotTried(LEFT_OUT)] for item in checks if selection.leaves_out(item)}
     return [outcome(context, item, found.get(item.name, [])) for item in checks]
 
@@ -110,17 +116,15 @@ class _Suite:
     checks: list[Check]
     progress: Progress | None
     failing_s: float = 0.0
+    begun: Iterator[int] = field(default_factory=itertools.count)
+    # One at a time shows that it begins.
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> dict[str, list[Finding]]:
         """Each check's findings, stage by stage."""
-        with ThreadPoolExecutor(THREADS) as pool:
-            background = {item.name: pool.submit(self._findings, item) for item in self.checks if item.background}
-            found = self._stage(READING, SUITE_LIMIT_S)
-            # Those in the background compare pages too, so they end before the first write.
-            found |= {name: future.result() for name, future in background.items()}
+        found = self._stage(FIRST, SUITE_LIMIT_S) | self._stage(READING, SUITE_LIMIT_S)
         self._require_same_rows(found)
         found |= self._stage(ACCOUNT, SUITE_LIMIT_S) | self._stage(AFTER, SUITE_LIMIT_S)
-        self.context.accounts.remove(login_alone=True)
         self.failing_s = 0.0
         return found | self._stage(LAYER, LAYER_LIMIT_S)
 
@@ -135,23 +139,28 @@ class _Suite:
             )
 
     def _stage(self, stage: str, limit_s: float) -> dict[str, list[Finding]]:
-        found: dict[str, list[Finding]] = {}
-        for item in self.checks:
-            if item.stage != stage or item.background:
-                continue
-            if self.failing_s > limit_s:
-                found[item.name] = [NotTried(f"the checks that failed have taken {limit_s:g} s already")]
-                continue
-            begun = time.monotonic()
-            found[item.name] = self._findings(item)
-            if any(isinstance(finding, Mismatch) for finding in found[item.name]):
-                self.failing_s += time.monotonic() - begun
-        return found
+        """Some checks at the same time, then the others, which may write, one after another."""
+        due = [item for item in self.checks if item.stage == stage]
+        pool = ThreadPoolExecutor(THREADS)
+        try:
+            asked = {item.name: pool.submit(self._findings, item, limit_s) for item in due if item.side_by_side}
+            found = {name: future.result() for name, future in asked.items()}
+        finally:
+            # After a Ctrl-C, or when a command of the site has failed, no other check is begun.
+            pool.shutdown(cancel_futures=True)
+        return found | {item.name: self._findings(item, limit_s) for item in due if not item.side_by_side}
 
-    def _findings(self, item: Check) -> list[Finding]:
-        if self.progress:
-            self.progress(self.checks.index(item), len(self.checks), item)
-        return findings(item, self.context)
+    def _findings(self, item: Check, limit_s: float) -> list[Finding]:
+        if self.failing_s > limit_s:
+            return [NotTried(f"the checks that failed have taken {limit_s:g} s already")]
+        with self.lock:
+            if self.progress:
+                self.progress(next(self.begun), len(self.checks), item)
+        begun = time.monotonic()
+        found = findings(item, self.context)
+        if any(isinstance(finding, Mismatch) for finding in found):
+            self.failing_s += time.monotonic() - begun
+        return found
 
 
 def findings(item: Check, context: Context) -> list[Finding]:

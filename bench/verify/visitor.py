@@ -95,7 +95,9 @@ class Visitor:
 
     def cookie_header(self) -> dict[str, str]:
         """The Cookie header that this visitor sends; empty without cookies."""
-        return {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())} if self.cookies else {}
+        # A list, for checks that are made at the same time share a member.
+        pairs = list(self.cookies.items())
+        return {"Cookie": "; ".join(f"{name}={value}" for name, value in pairs)} if pairs else {}
 
     def _exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> Answer:
         answer = wire.fetch(self.target, path, {**self.cookie_header(), **headers}, method=method, body=body)
@@ -105,7 +107,7 @@ class Visitor:
             name, _, value = pair.strip().partition("=")
             self.cookies[name] = value
             if value.strip('"') == "" or any(item.strip().lower() == "max-age=0" for item in attributes):
-                del self.cookies[name]
+                self.cookies.pop(name, None)
         return answer
 
 

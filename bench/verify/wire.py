@@ -12,12 +12,14 @@ import socket
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
 import h11
 
 from bench.errors import BenchError
+from bench.verify import page_parser
 from bench.verify.finding import Mismatch, Sent
 
 TIMEOUT_S = 10.0
@@ -26,6 +28,8 @@ MAX_HEAD_BYTES = 1 << 20
 PIECE_BYTES = 200_000
 # Bytes shown of an answer that came too early.
 EARLY_BYTES = 80
+# Who says what a probe page shows stands in its first bytes.
+PAGE_HEAD_BYTES = 8000
 USUAL = (("User-Agent", "verify"), ("Accept", "*/*"), ("Accept-Encoding", "identity"))
 
 Headers = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -137,7 +141,7 @@ class Answer:
         """The content coding, `identity` without one."""
         return (self.header("Content-Encoding") or "identity").strip().lower()
 
-    @property
+    @cached_property
     def content(self) -> bytes:
         """The body with its content coding removed; raises BadAnswer when it does not match its header."""
         try:
@@ -153,9 +157,15 @@ class Answer:
             raise BadAnswer(f"Content-Encoding {self.coding}, which was not requested")
         return self.body
 
-    @property
+    @cached_property
     def text(self) -> str:
         return self.content.decode("utf-8", "replace")
+
+    @cached_property
+    def paragraphs(self) -> dict[str, str]:
+        """The paragraphs of a probe page, about its rendering and its request, by name."""
+        head = self.content[:PAGE_HEAD_BYTES].decode("utf-8", "replace").replace("\0", "\ufffd")
+        return page_parser.Page(head).paragraphs
 
     @property
     def redirects(self) -> bool:

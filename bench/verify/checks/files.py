@@ -1,24 +1,27 @@
-"""No client reads a part of a page, and others go on, whichever process is killed; files of a store are whole, too."""
+"""Files of a store are whole, also where it is full; no client reads a part of a page, whichever process is killed."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import time
 from collections.abc import Container, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 
+from bench.machine.small_disk import CannotMount, SmallDisk
+from bench.verify import rows
 from bench.verify.check import check
-from bench.verify.checks.freshness import SHORT_TTL_S
-from bench.verify.checks.store import is_temporary, stored_files
+from bench.verify.checks.freshness import SHORT_TTL_S, require_invalidation
 from bench.verify.context import Context
-from bench.verify.crowd import Clients, Slow
+from bench.verify.crowd import NO_RACE, Clients, Slow, after_race, race
 from bench.verify.expect import Expectation
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.hits import new_path
-from bench.verify.rows import SLACK_S, Row, Writer, new_rows, require_rows
+from bench.verify.hits import new_path, repeat, require_probes, until_hit, whole
+from bench.verify.rows import Row, Writer
 from bench.verify.wire import Answer, BadAnswer, TooLate
 
 CLIENTS = 64
@@ -53,6 +56,14 @@ GONE_S = 1.0
 NO_WORKERS = "no server here has worker processes under a master"
 # Some masters give up when the new worker dies at its start.
 NOT_BACK = f"the site does not come back within {BACK_S:g} s after its workers are killed"
+# The memory of the store in the clone: the least that a caching service starts with.
+SMALL_MB = 8
+# Made-up pages: large ones fill most of such a store, small ones the rest.
+LARGE_PAGES, SMALL_PAGES, ASKED_AT_ONCE = 8, 400, 8
+# How often the probe puts its entries into the store; a request that puts all of them would time out on a busy machine.
+FILLS = 16
+# How often pages that nobody has requested are requested while the disk is full.
+NEW_PAGES = 4
 
 
 @check("render-lock-holder-killed", group="stampede", thorough=True)
@@ -64,11 +75,11 @@ def holder_killed(context: Context) -> Iterator[Finding]:
     """
     if not any(layer.coalesces for layer in context.layers):
         raise NotTried("no layer here coalesces requests")
-    require_rows(context)
+    rows.require_rows(context)
     context = context.clone({})
     # All workers start at once, beside the clients: on a busy machine that takes as long as several starts.
     bound_s = 3 * context.own.ready_s + RENDERED_ANEW_S
-    with new_rows(context) as (writer, (row,)):
+    with rows.new_rows(context) as (writer, (row,)):
         for _ in range(ATTEMPTS):
             with ThreadPoolExecutor(WAITING) as pool, Slow(context, writer, row) as slow:
                 for _ in range(WAITING):
@@ -89,14 +100,14 @@ def holder_killed(context: Context) -> Iterator[Finding]:
         yield Mismatch(expected, f"{took_s:.1f} s")
 
 
-@check("killed-mid-body", require_rows, group="files", thorough=True)
+@check("killed-mid-body", rows.require_rows, group="files", thorough=True)
 def killed_mid_body(context: Context) -> Iterator[Finding]:
     """Workers are killed in the middle of a body: the client sees that it broke off, and no part of it is cached.
 
     It asks a clone of the deployment.
     """
     context = context.clone({})
-    with new_rows(context) as (writer, (row,)):
+    with rows.new_rows(context) as (writer, (row,)):
         for coding in CODINGS:
             yield from _killed_mid_body(context, writer, row, {"Accept-Encoding": coding})
 
@@ -133,14 +144,14 @@ def _not_back(context: Context) -> NotTried:
     return NotTried(NOT_BACK)
 
 
-@check("whole-pages", require_rows, group="files", thorough=True)
+@check("whole-pages", rows.require_rows, group="files", thorough=True)
 def whole_pages(context: Context) -> Iterator[Finding]:
     """64 clients of large pages that change all the time get complete pages only, and the disk does not fill.
 
     It asks a clone of the deployment with a time to live of 2 s, which ends pages that no write invalidates.
     """
     context = context.clone({"cache_seconds": SHORT_TTL_S})
-    with new_rows(context, ROWS) as (writer, made):
+    with rows.new_rows(context, ROWS) as (writer, made):
         paths, size = _large_pages(context, made)
         with Clients(context, paths, CLIENTS, complete) as clients:
             most = _rewrite(context, writer, made, WRITING_S)
@@ -154,7 +165,7 @@ def whole_pages(context: Context) -> Iterator[Finding]:
             yield from _left_over(context, 0)
 
 
-@check("killed-while-writing", require_rows, group="files", thorough=True)
+@check("killed-while-writing", rows.require_rows, group="files", thorough=True)
 def killed_while_writing(context: Context) -> Iterator[Finding]:
     """Workers are killed while they write pages: no page is ever cut off, and what they leave is removed.
 
@@ -162,7 +173,7 @@ def killed_while_writing(context: Context) -> Iterator[Finding]:
     """
     context = context.clone({"cache_seconds": SHORT_TTL_S})
     context.spent = True
-    with new_rows(context, ROWS) as (writer, made):
+    with rows.new_rows(context, ROWS) as (writer, made):
         paths, size = _large_pages(context, made)
         with Clients(context, paths, CLIENTS // 8, complete, tolerant=True) as clients:
             killed, back = 0, True
@@ -222,7 +233,7 @@ def _rewrite(context: Context, writer: Writer, made: list[Row], seconds: float) 
 def _left_over(context: Context, bound: int) -> Iterator[Finding]:
     """What is wrong with what the files still hold when all pages have expired."""
     bound += OVERHEAD_BYTES
-    deadline = time.monotonic() + SHORT_TTL_S * len(context.layers) + SWEPT_S + SLACK_S
+    deadline = time.monotonic() + SHORT_TTL_S * len(context.layers) + SWEPT_S + rows.SLACK_S
     while (left := _bytes(context)) > bound and time.monotonic() < deadline:
         time.sleep(PAUSE_S)
     if left > bound:
@@ -290,3 +301,93 @@ def seconds_until(context: Context, path: str, times: int = 1) -> float | None:
             answers = 0
             time.sleep(PAUSE_S)
     return time.monotonic() - begun
+
+
+@check("full-store", require_invalidation, require_probes, group="freshness", thorough=True)
+def full_store(context: Context) -> Iterator[Finding]:
+    """With a store that is full, a write shows as soon as with an empty one, and no page from before it comes back.
+
+    It asks a clone of the deployment with 8 MB for cached pages, and fills that with other entries.
+    """
+    context = context.clone({"cache_memory_mb": SMALL_MB})
+    with rows.new_rows(context, 2) as (writer, (row, raced)):
+        for each in (row, raced):
+            rows.warm(context, [*rows.expected_pages(context, each, None), rows.Right(each.probe_page)])
+        row, old = writer.write(row, "edit"), row
+        list(_changed(context, row, old, "an edit"))
+        for _ in range(FILLS):
+            writer.fill()
+            # Pages that visitors request all the time stay; those of the edited row are left alone.
+            repeat(context, context.site.url("home"), ASKED_AT_ONCE)
+        made_up = [new_path("large") for _ in range(LARGE_PAGES)] + [new_path() for _ in range(SMALL_PAGES)]
+        context.prefetch(made_up)
+        # Entries that guard the edit may have been evicted.
+        yield from _changed(context, row, old, "an edit and a full store")
+        found = race(context, writer, raced, "update")
+        if found is None:
+            raise NotTried(NO_RACE)
+        yield from rows.wrong_pages(rows.settle(context, [after_race(found[0], rows.INVALIDATED_S)]))
+
+
+@check("full-disk", require_invalidation, require_probes, group="freshness", thorough=True)
+def full_disk(context: Context) -> Iterator[Finding]:
+    """With the store's disk full, then without room for another file, then with room again, writes show and answers are
+    whole; afterwards pages are cached again, and no failed write has left a temporary file.
+
+    It asks a clone of the deployment, restarted with its store on a small disk.
+    """
+    context = context.clone({"cache_memory_mb": SMALL_MB})
+    with rows.new_rows(context) as (_, (row,)):
+        rows.warm(context, rows.expected_pages(context, row, None))
+        if not stored_files(context):
+            raise NotTried("no layer here stores files")
+    try:
+        with context.own.on_small_disk() as disk:
+            yield from _on_disk(context, disk)
+    except CannotMount as error:
+        raise NotTried(str(error)) from None
+
+
+def _on_disk(context: Context, disk: SmallDisk) -> Iterator[Finding]:
+    """What is wrong while the disk is full, and afterwards."""
+    with rows.new_rows(context) as (writer, (row,)):
+        rows.warm(context, rows.expected_pages(context, row, None))
+        before = _temporary(context)
+        for what, fill in (("a full disk", disk.fill), ("a disk without room for a file", disk.fill_names)):
+            fill()
+            row, old = writer.write(row, "edit"), row
+            # The pages that the write removed have made room.
+            fill()
+            yield from _changed(context, row, old, f"an edit on {what}")
+            for path in [new_path(view) for view in ("page", "large") for _ in range(NEW_PAGES)]:
+                yield from context.ask(path, whole(), when=f"on {what}")
+            disk.free()
+        row, old = writer.write(row, "edit"), row
+        yield from _changed(context, row, old, "an edit on a disk with room again")
+    if until_hit(context, path := new_path()) is None:
+        yield Mismatch(f"GET {path} on a disk with room again: a hit", "it is rendered each time")
+    if left := _temporary(context) - before:
+        yield Mismatch("no temporary file of a failed write", f"{len(left)}, such as {left.pop()}")
+
+
+def _temporary(context: Context) -> set[str]:
+    """The names of stored files that look as if they were still being written."""
+    return {path.name for path in stored_files(context) if is_temporary(path)}
+
+
+def _changed(context: Context, row: Row, old: Row, what: str) -> Iterator[Finding]:
+    """The pages that an edit changes, the probe's own too: nothing but the edit has ever invalidated that one."""
+    yield from rows.soon_right(
+        context, row, old, what, rows.Right(row.probe_page, (row.title or "",), (old.title or "",))
+    )
+
+
+def is_temporary(path: Path) -> bool:
+    """Whether it has the name of a file that is still being written."""
+    return path.name.startswith(".") or re.search(r"\.\d{10}$", path.name) is not None
+
+
+def stored_files(context: Context) -> list[Path]:
+    """The files that the layers of the deployment have stored."""
+    # os.walk ignores directories that disappear meanwhile.
+    return [Path(folder, name) for folder, _, names in os.walk(context.own.store) for name in names]

@@ -11,34 +11,13 @@ from dataclasses import replace
 from functools import partial
 
 from bench.project.description import FILE
-from bench.verify import page_parser, rows
+from bench.verify import hits, page_parser, rows
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
 from bench.verify.crowd import GATE_S, NO_RACE, Clients, after_race, race
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.hits import (
-    in_its_code,
-    is_hit,
-    new_path,
-    repeat,
-    require_cacheable,
-    require_visible_hits,
-    without_invalidation,
-)
 from bench.verify.in_process import as_in_process
-from bench.verify.rows import (
-    PAUSE_S,
-    SLACK_S,
-    Row,
-    Waiting,
-    Writer,
-    expected_pages,
-    new_rows,
-    settle,
-    waiting,
-    warm,
-    wrong_pages,
-)
+from bench.verify.rows import Row, Waiting, Writer
 from bench.verify.wire import Answer
 
 # The time to live of the clone, where nothing else ends a stale page.
@@ -61,7 +40,7 @@ UNSIGNALLED = "update-silently"
 # Writes in the database's own shell. A page that becomes 404 gives a cache nothing to store in place of the stale one.
 SILENT_WRITES = (UNSIGNALLED, "delete-silently", "remove-silently")
 
-check = partial(any_check, group="freshness")
+check = partial(any_check, group="freshness", alone=True)
 
 
 def require_invalidation(context: Context, described: bool = False) -> None:
@@ -70,7 +49,7 @@ def require_invalidation(context: Context, described: bool = False) -> None:
         raise NotTried(f"the project names no stale pages ([tool.benchapp.stale] in its {FILE}): see time-to-live")
     if not context.site.has_rows and not described:
         raise NotTried("it writes rows, and the project has no probe that does: see told-of-commands")
-    if names := ", ".join(layer.name for layer in without_invalidation(context)):
+    if names := ", ".join(layer.name for layer in hits.without_invalidation(context)):
         raise NotTried(f"no write invalidates {names}: see time-to-live")
 
 
@@ -98,29 +77,29 @@ def commands(context: Context) -> Iterator[Finding]:
     if not context.site.has_rows:
         yield from becomes_fresh(context, rows.INVALIDATED_S)
         return
-    with new_rows(context) as (writer, (row,)):
-        paths = [right.path for right in expected_pages(context, row, None)]
-        with Clients(context, paths, READERS, pause_s=PAUSE_S):
+    with rows.new_rows(context) as (writer, (row,)):
+        paths = [right.path for right in rows.expected_pages(context, row, None)]
+        with Clients(context, paths, READERS, pause_s=rows.PAUSE_S):
             # A cache in front is purged by the first write, and must not get the page from before the second one.
             written = writer.write(row, "edit")
             new = Row(**context.site.write_row(written.author, "edit", context.env))
             yield from rows.soon_right(context, new, written, "a command's edit")
 
 
-@check("told-of-deploys", require_visible_hits, require_cacheable, thorough=True)
+@check("told-of-deploys", hits.require_visible_hits, hits.require_cacheable, thorough=True)
 def deploys(context: Context) -> Iterator[Finding]:
     """After the command that a deploy runs, `invalidatepages`, no page from before it is answered."""
-    if names := ", ".join(layer.name for layer in without_invalidation(context)):
+    if names := ", ".join(layer.name for layer in hits.without_invalidation(context)):
         raise NotTried(f"no command invalidates {names}: its pages expire")
     _ = context.own
-    paths = [new_path(), *context.site.main_paths]
-    before = [answer for path in paths for answer in repeat(context, path, WARM)]
+    paths = [hits.new_path(), *context.site.main_paths]
+    before = [answer for path in paths for answer in hits.repeat(context, path, WARM)]
     context.site.run_write(["invalidatepages"], context.env)
     deadline = time.monotonic() + rows.INVALIDATED_S
     for path in paths:
-        while is_hit(answer := context.get(path), before) and time.monotonic() < deadline:
-            time.sleep(PAUSE_S)
-        if is_hit(answer, before):
+        while hits.is_hit(answer := context.get(path), before) and time.monotonic() < deadline:
+            time.sleep(rows.PAUSE_S)
+        if hits.is_hit(answer, before):
             yield answer.wrong("a new rendering after invalidatepages", "the page from before it")
 
 
@@ -128,13 +107,13 @@ def deploys(context: Context) -> Iterator[Finding]:
 def read_your_write(context: Context) -> Iterator[Finding]:
     """A visitor who asks right after a write sees it, and no visitor who has seen it sees the page from before."""
     asked = 0
-    with new_rows(context) as (writer, (row,)):
+    with rows.new_rows(context) as (writer, (row,)):
         for _ in range(OWN_WRITES):
-            rights = expected_pages(context, row, None)
-            warm(context, [*rights, *rights])
+            rights = rows.expected_pages(context, row, None)
+            rows.warm(context, [*rights, *rights])
             row, old = writer.write(row, "edit"), row
             for number in range(READS):
-                for right in expected_pages(context, row, old):
+                for right in rows.expected_pages(context, row, old):
                     asked += 1
                     if not right.met(answer := context.get(right.path)):
                         yield right.wrong(answer, f"read {number + 1} after an edit")
@@ -144,14 +123,14 @@ def read_your_write(context: Context) -> Iterator[Finding]:
 def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]:
     """Make these writes to a row, one after another, and see each page become right."""
     require_invalidation(context)
-    with new_rows(context) as (writer, (row,)):
-        warm(context, expected_pages(context, row, None))
+    with rows.new_rows(context) as (writer, (row,)):
+        rows.warm(context, rows.expected_pages(context, row, None))
         waited: list[Waiting] = []
         for what in kinds:
             open_long = what in IN_TRANSACTION
             new, wrong = _while_open(context, writer, row, what) if open_long else (writer.write(row, what), [])
             yield from wrong
-            waited += settle(context, waiting(context, new, row, rows.INVALIDATED_S, what))
+            waited += rows.settle(context, rows.waiting(context, new, row, rows.INVALIDATED_S, what))
             row = new
         yield from _found(waited)
 
@@ -176,13 +155,13 @@ def _moved_on(context: Context, after_s: float = 0) -> Iterator[Finding]:
     def links(answer: Answer) -> list[str]:
         return page_parser.Page(answer.text).links
 
-    before = repeat(context, path, WARM)[-1]
+    before = hits.repeat(context, path, WARM)[-1]
     time.sleep(after_s)
-    with new_rows(context):
+    with rows.new_rows(context):
         deadline = time.monotonic() + rows.INVALIDATED_S
         now = links(context.get(path, context.bypass))
         while links(answer := context.get(path)) != now and time.monotonic() < deadline:
-            time.sleep(PAUSE_S)
+            time.sleep(rows.PAUSE_S)
     if before.status == 200 and links(answer) != now:
         yield answer.wrong("the rows that a new one moved there", "those from before it", f"GET {path} after a write")
 
@@ -192,13 +171,13 @@ def _while_open(context: Context, writer: Writer, row: Row, what: str) -> tuple[
 
     The gate may answer late, from the very worker that is writing: then the pages are requested only after it.
     """
-    paths = [right.path for right in expected_pages(context, row, None)]
+    paths = [right.path for right in rows.expected_pages(context, row, None)]
     writer.gate(row, "close")
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(writer.write, row, what)
         deadline = time.monotonic() + GATE_S
         while not writing.done() and not writer.gate(row, "look") and time.monotonic() < deadline:
-            time.sleep(PAUSE_S)
+            time.sleep(rows.PAUSE_S)
         answers = [context.get(path) for path in paths]
         writer.gate(row, "open")
         row = writing.result()
@@ -211,7 +190,7 @@ def _while_open(context: Context, writer: Writer, row: Row, what: str) -> tuple[
 def slow_rendering(context: Context) -> Iterator[Finding]:
     """A rendering that began before a write and ends after it is not cached, nor sent to later requests."""
     # Once alone, once with another client: that one must get the new page, and may replace the old one.
-    with new_rows(context, 2) as (writer, made):
+    with rows.new_rows(context, 2) as (writer, made):
         for row, others in zip(made, (0, 1), strict=True):
             raced = race(context, writer, row, "edit", others)
             if raced is None:
@@ -221,7 +200,7 @@ def slow_rendering(context: Context) -> Iterator[Finding]:
             for answer in late:
                 if not right.met(answer):
                     yield right.wrong(answer, "requested after a write during an older rendering")
-            yield from wrong_pages(settle(context, [after_race(right, rows.INVALIDATED_S)]))
+            yield from rows.wrong_pages(rows.settle(context, [after_race(right, rows.INVALIDATED_S)]))
 
 
 @check("time-to-live", thorough=True)
@@ -231,10 +210,10 @@ def time_to_live(context: Context) -> Iterator[Finding]:
 
     It asks a clone of the deployment with a time to live of 2 s.
     """
-    bound_s = SHORT_TTL_S * len(context.layers) + SLACK_S
-    if names := ", ".join(layer.name for layer in in_its_code(context)):
+    bound_s = SHORT_TTL_S * len(context.layers) + rows.SLACK_S
+    if names := ", ".join(layer.name for layer in hits.in_its_code(context)):
         raise NotTried(f"how long {names} stores something is up to the project's own code")
-    invalidates = not without_invalidation(context)
+    invalidates = not hits.without_invalidation(context)
     context = context.clone({"cache_seconds": SHORT_TTL_S})
     if not context.site.has_rows:
         # The write of a process whose layers know of no stale pages.
@@ -242,13 +221,13 @@ def time_to_live(context: Context) -> Iterator[Finding]:
         return
     # Authors last: the home page names only the newest six.
     kinds = SILENT_WRITES if invalidates else tuple(dict.fromkeys((*WRITES, *AUTHOR_WRITES)))
-    with new_rows(context, len(kinds) + 2) as (writer, [unasked, *made, raced]):
+    with rows.new_rows(context, len(kinds) + 2) as (writer, [unasked, *made, raced]):
         for row in made:
-            warm(context, expected_pages(context, row, None))
+            rows.warm(context, rows.expected_pages(context, row, None))
         waited: list[Waiting] = []
         raced_page = race(context, writer, raced, UNSIGNALLED if invalidates else "edit")
         for what, row in zip(kinds, made, strict=True):
-            waited += waiting(context, writer.write(row, what), row, bound_s, what)
+            waited += rows.waiting(context, writer.write(row, what), row, bound_s, what)
         if raced_page:
             waited.append(after_race(raced_page[0], bound_s))
         # The home page counts all rows, so it must show the totals after the last write.
@@ -256,7 +235,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
         for item in waited:
             if item.right.path == context.site.url("home"):
                 item.right = replace(item.right, wanted=(last, *item.right.wanted[1:]))
-        settle(context, waited, stale_until_expired=True)
+        rows.settle(context, waited, stale_until_expired=True)
         yield from _first_answers(context, writer, unasked, bound_s)
         yield Figure("time_to_live_s", SHORT_TTL_S)
         yield from _found(waited, "old")
@@ -264,8 +243,8 @@ def time_to_live(context: Context) -> Iterator[Finding]:
 
 def _first_answers(context: Context, writer: Writer, row: Row, bound_s: float) -> Iterator[Finding]:
     """What is wrong with pages that nobody has requested since a write: a cache may answer with what it has, once."""
-    warm(context, expected_pages(context, row, None))
-    rights = expected_pages(context, writer.write(row, UNSIGNALLED), row)
+    rows.warm(context, rows.expected_pages(context, row, None))
+    rights = rows.expected_pages(context, writer.write(row, UNSIGNALLED), row)
     time.sleep(bound_s)
     for right in rights:
         if right.path in (row.author_page, row.post_page) and not right.met(answer := context.get(right.path)):
@@ -273,7 +252,7 @@ def _first_answers(context: Context, writer: Writer, row: Row, bound_s: float) -
 
 
 def _found(waited: list[Waiting], name: str = "fresh") -> Iterator[Finding]:
-    yield from wrong_pages(waited)
+    yield from rows.wrong_pages(waited)
     taken = [item.done_s * 1000 for item in waited if item.done_s is not None]
     if taken:
         yield Figure(f"{name}_p50_ms", round(statistics.median(taken)))
@@ -294,7 +273,7 @@ def becomes_fresh(context: Context, bound_s: float) -> Iterator[Finding]:
     while before.difference(as_in_process(context.get(write.page).text, context.target)) is None:
         if time.monotonic() - written > bound_s:
             break
-        time.sleep(PAUSE_S)
+        time.sleep(rows.PAUSE_S)
     fresh_s = time.monotonic() - written
     after = site.rendered_now(write.page)[write.page]
     if after.same(before):

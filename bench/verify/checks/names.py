@@ -11,7 +11,7 @@ from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.expect import REFUSED, lacks_bytes, no_header, no_server_error
 from bench.verify.finding import Finding, Mismatch
-from bench.verify.hits import paragraphs, require_probes
+from bench.verify.hits import require_probes
 from bench.verify.site import LIST_PAGE
 from bench.verify.wire import Answer, BadAnswer, Headers
 
@@ -240,4 +240,4 @@ def _summary(answer: Answer | None) -> str:
     """The status and the path that the page shows."""
     if answer is None:
         return "no answer"
-    return f"status {answer.status}, the page of {paragraphs(answer).get('path') if answer.status == 200 else None!r}"
+    return f"status {answer.status}, the page of {answer.paragraphs.get('path') if answer.status == 200 else None!r}"

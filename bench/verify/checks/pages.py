@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from bench.project.health import UNKNOWN_PATH
 from bench.verify import page_parser
-from bench.verify.check import check
+from bench.verify.check import FIRST, check
 from bench.verify.checks import caching
 from bench.verify.checks.bodies import following, next_answer
 from bench.verify.context import Context, judge_static
@@ -31,7 +31,7 @@ ADDED = frozenset(["x-cache", "x-cache-hits", "cache-status", "server"])
 CONDITIONS = (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
 
 
-@check("status")
+@check("status", stage=FIRST)
 def page_status(context: Context) -> Iterator[Finding]:
     """Every kind of URL answers with the status that it has when rendered in process."""
     context.prefetch(context.site.pages)

@@ -8,28 +8,15 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import permutations
+from itertools import cycle, permutations
 
-from bench.verify import page_parser
+from bench.verify import hits, page_parser
 from bench.verify.check import LAYER
 from bench.verify.check import check as any_check
 from bench.verify.checks.accounts import write_comment
 from bench.verify.context import Context
 from bench.verify.expect import status
 from bench.verify.finding import Finding, Mismatch
-from bench.verify.hits import (
-    TIMES,
-    answering,
-    distinct,
-    is_hit,
-    new_path,
-    repeat,
-    require_probes,
-    require_tokens,
-    shows,
-    until_hit,
-    without_invalidation,
-)
 from bench.verify.page_parser import TOKEN
 from bench.verify.rows import new_rows, require_rows
 from bench.verify.site import MAX_PAGES
@@ -84,23 +71,31 @@ def accounts_apart(context: Context) -> Iterator[Finding]:
             for asked in (new, path):
                 for reader in order:
                     # Each process may have a cache of its own: one's pages must be where another's are asked for.
-                    for _ in range(TIMES if asked == new else 1):
+                    for _ in range(hits.TIMES if asked == new else 1):
                         yield from _not_theirs(reader, reader.get(asked), everybody, path in site.proof_paths)
     yield from _shared(everybody)
 
 
-@check("orders", require_probes)
+@check("orders", hits.require_probes)
 def orders(context: Context) -> Iterator[Finding]:
     """Two accounts and an anonymous visitor read home, a list, a detail and a probe page in every order: each gets
     their own page, without another's name, token or cookie."""
     lists, details = _cold_pages(context)
     everybody = readers(context)
-    for number, order in enumerate(permutations(everybody)):
-        for path in (context.site.url("home"), lists[number % len(lists)], details[number % len(details)], new_path()):
+
+    def read(pages: Iterable[str]) -> list[Finding]:
+        found: list[Finding] = []
+        for path, order in zip(pages, permutations(everybody), strict=False):
             # Each twice: the second answer may be a hit.
             for reader in (*order, *order):
-                yield from _not_theirs(reader, answer := reader.get(path), everybody, own=True)
-                yield from _anonymous(context, reader, answer)
+                found += _not_theirs(reader, answer := reader.get(path), everybody, own=True)
+                found += _anonymous(context, reader, answer)
+        return found
+
+    kinds = ([context.site.url("home")], lists, details, [hits.new_path() for _ in permutations(everybody)])
+    with ThreadPoolExecutor(len(kinds)) as pool:
+        for found in pool.map(read, map(cycle, kinds)):
+            yield from found
     yield from _shared(everybody)
 
 
@@ -123,14 +118,14 @@ def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
     return pages or [listed], list(dict.fromkeys(details)) or [context.site.url("detail")]
 
 
-@check("cold-pages", require_rows)
+@check("cold-pages", require_rows, alone=True)
 def cold_pages(context: Context) -> Iterator[Finding]:
     """An account is the first to read home, a list and details after a write: no other visitor gets its pages.
 
     Under a layer without invalidation it reads only details, of new rows.
     """
     account, other = context.member_visitor(0), Visitor(context.target)
-    shared = [] if without_invalidation(context) else [context.site.url("home"), context.site.url("section")]
+    shared = [] if hits.without_invalidation(context) else [context.site.url("home"), context.site.url("section")]
     for path in shared:
         other.get(path)
     with new_rows(context) as (_, (row,)):
@@ -142,7 +137,7 @@ def cold_pages(context: Context) -> Iterator[Finding]:
         for answer in answers:
             yield from _not_theirs(reader, answer, (account, other), own=True)
             yield from _anonymous(context, reader, answer)
-    if given := [answer for answer in others if answer.render_id and is_hit(answer, own)]:
+    if given := [answer for answer in others if answer.render_id and hits.is_hit(answer, own)]:
         yield given[0].wrong("no rendering for an account given to anybody else", f"{len(given)} of them")
     yield from _shared([account, other])
 
@@ -159,26 +154,26 @@ def _until(reader: Visitor, path: str, words: str, deadline: float) -> Iterator[
     yield reader.get(path)
 
 
-@check("signed-in-not-kept", require_probes)
+@check("signed-in-not-kept", hits.require_probes)
 def signed_in_not_kept(context: Context) -> Iterator[Finding]:
     """Pages rendered for a logged-in visitor are never cached, and logged-in visitors never get cached pages."""
     visitor = context.member_visitor(0)
-    path = new_path()
-    own = [visitor.get(path) for _ in range(TIMES)]
-    until_hit(context, path, tries=4)
-    others = repeat(context, path)
-    own += [visitor.get(path) for _ in range(TIMES)]
-    yield from distinct(own, "renderings for a logged-in visitor")
-    if any(is_hit(answer, own) for answer in others):
+    path = hits.new_path()
+    own = [visitor.get(path) for _ in range(hits.TIMES)]
+    hits.until_hit(context, path, tries=4)
+    others = hits.repeat(context, path)
+    own += [visitor.get(path) for _ in range(hits.TIMES)]
+    yield from hits.distinct(own, "renderings for a logged-in visitor")
+    if any(hits.is_hit(answer, own) for answer in others):
         yield others[0].wrong("no rendering for the logged-in visitor", "the same rendering")
     name = context.site.session_cookie
     session = f"{name}={visitor.cookies[name]}"
     first = (f"_ga=1;{session}", f"{name}=; {session}", f"_ga=1; {session}; _gid=2", f'a="x y"; {session}')
     for cookie in (session, *first):
-        yield from context.ask(path, shows("user", visitor.name), headers={"Cookie": cookie})
+        yield from context.ask(path, hits.shows("user", visitor.name), headers={"Cookie": cookie})
 
 
-@check("forged-internal", require_probes)
+@check("forged-internal", hits.require_probes)
 def forged_internal(context: Context) -> Iterator[Finding]:
     """A client that puts an account's session into a header which the servers use among themselves makes no page of
     that account for others."""
@@ -186,12 +181,12 @@ def forged_internal(context: Context) -> Iterator[Finding]:
     cookie = f"{session}={context.member_visitor(0).cookies[session]}"
     texts = [path.read_text("utf-8", "replace") for path in context.own.layout.conf.rglob("*") if path.is_file()]
     for name in sorted({name.title() for text in texts for name in _INTERNAL.findall(text)}):
-        path = new_path()
-        repeat(context, path, TIMES, {name: cookie})
-        yield from context.ask(path, shows("user", "nobody"), when=f"after a client sent a session as {name}")
+        path = hits.new_path()
+        hits.repeat(context, path, hits.TIMES, {name: cookie})
+        yield from context.ask(path, hits.shows("user", "nobody"), when=f"after a client sent a session as {name}")
 
 
-@check("own-token-works")
+@check("own-token-works", alone=True)
 def own_token_works(context: Context) -> Iterator[Finding]:
     """An account's form works with its own token after another account and an anonymous visitor read the page."""
     post = context.site.url("commented")
@@ -205,19 +200,22 @@ def own_token_works(context: Context) -> Iterator[Finding]:
         yield from context.judge(foreign, status(403), when="with another's token")
 
 
-@check("personal-at-once", require_tokens)
+@check("personal-at-once", hits.require_tokens)
 def personal_at_once(context: Context) -> Iterator[Finding]:
-    """Visitors who request a page with a CSRF token at the same time each get their own token and cookie."""
-    path = answering(does=["token"])
+    """Visitors who request a page with a CSRF token at the same time each get their own token and cookie, by which
+    their form works."""
+    path = hits.answering(does=["token"], bare=True)
 
-    def visit(_: int) -> Visitor:
+    def visit(_: int) -> tuple[Visitor, Answer]:
         reader = Visitor(context.target)
-        reader.get(path)
-        return reader
+        return reader, reader.post(path, {TOKEN: reader.token(path) or ""})
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = list(pool.map(visit, range(AT_ONCE)))
-    for what in ("tokens", "cookies"):
-        given = {item for reader in found for item in (reader.tokens if what == "tokens" else reader.cookies.items())}
+    cookie = context.site.token_cookie
+    tokens = {token for reader, _ in found for token in reader.tokens}
+    for what, given in (("tokens", tokens), ("cookies", {reader.cookies.get(cookie) for reader, _ in found} - {None})):
         if len(given) < AT_ONCE:
             yield Mismatch(f"GET {path} by {AT_ONCE} at once: {AT_ONCE} {what}", f"{len(given)}")
+    for _, answer in found:
+        yield from context.judge(answer, status(200), when="with its own token")

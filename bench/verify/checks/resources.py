@@ -69,7 +69,7 @@ def _holds(context: Context) -> bool:
         return False
 
 
-@check("log-bytes", stage=LAYER)
+@check("log-bytes", stage=LAYER, alone=True)
 def log_bytes(context: Context) -> Iterator[Finding]:
     """A malformed request costs at most 500 bytes of log, so that clients cannot fill the disk."""
     running = context.own

@@ -14,7 +14,7 @@ from bench.verify.context import Context
 from bench.verify.crowd import Clients
 from bench.verify.expect import has, status
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.hits import caches_pages, paragraphs, without_invalidation
+from bench.verify.hits import caches_pages, without_invalidation
 from bench.verify.rows import Row, expected_pages, new_rows, soon_right, warm
 
 CLIENTS = 8
@@ -125,7 +125,7 @@ def _seconds_until_hits(context: Context) -> float | None:
     while (now := time.monotonic() - begun) < BACK_S:
         path = f"/__probe__/slow/0/{secrets.token_hex(8)}/"
         context.get(path)
-        if len({paragraphs(context.get(path)).get(name) for _ in range(HITS)}) == 1:
+        if len({context.get(path).paragraphs.get(name) for _ in range(HITS)}) == 1:
             return now
         time.sleep(PAUSE_S)
     return None

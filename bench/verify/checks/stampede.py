@@ -21,7 +21,7 @@ VERY_SLOW_MS, MANY_CLIENTS = 1_500, 200
 UNCACHEABLE_CLIENTS, UNCACHEABLE_S = 30, 5.0
 
 
-@check("stampede", group="stampede")
+@check("stampede", group="stampede", alone=True)
 def stampede(context: Context) -> Iterator[Finding]:
     """50 clients request an uncached slow page at once: all get it, and a layer that coalesces renders it once."""
     yield from _stampede(context, SLOW_MS, CLIENTS)

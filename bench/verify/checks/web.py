@@ -10,27 +10,11 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
+from bench.verify import hits
 from bench.verify.check import check as any_check
-from bench.verify.checks.store import stored_files
+from bench.verify.checks.files import stored_files
 from bench.verify.context import Context
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.hits import (
-    MAX_TRIES,
-    TIMES,
-    answering,
-    caches_pages,
-    is_hit,
-    new_path,
-    obstacle_here,
-    render_id,
-    repeat,
-    require_cacheable,
-    require_probes,
-    require_visible_hits,
-    shown,
-    shows,
-    until_hit,
-)
 from bench.verify.site import MAX_PAGES
 from bench.verify.visitor import Visitor
 from bench.verify.wire import Answer, BadAnswer
@@ -55,7 +39,7 @@ QUERIES = ("", "a=1&b=2", "b=2&a=1", "a=1&b=2&", "a=1&a=2", "a=2&a=1", "a=1", "a
 check = partial(any_check, group="web")
 
 
-@check("hit-ratio", require_visible_hits, require_cacheable)
+@check("hit-ratio", hits.require_visible_hits, hits.require_cacheable)
 def hit_ratio(context: Context) -> Iterator[Finding]:
     """Analytics cookies, new for each visitor, cost no hits; the hit ratio with a CSRF cookie is reported."""
     plain = _ratio(context, dict)
@@ -76,19 +60,18 @@ def hit_ratio(context: Context) -> Iterator[Finding]:
 
 def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
     """Hits of visitors to a page that nobody has requested before, as a share of the possible hits."""
-    path = new_path()
+    path = hits.new_path()
     answers = [context.get(path, headers()) for _ in range(VISITORS)]
-    hits = sum(is_hit(answer, answers[:number]) for number, answer in enumerate(answers))
-    return hits / (VISITORS - 1)
+    return sum(hits.is_hit(answer, answers[:number]) for number, answer in enumerate(answers)) / (VISITORS - 1)
 
 
-@check("parameters", require_probes)
+@check("parameters", hits.require_probes)
 def parameters(context: Context) -> Iterator[Finding]:
     """Each query string, in any order of parameters, gets its own page, and so does the URL without one."""
-    path = new_path()
+    path = hits.new_path()
     urls = [f"{path}?{query}" if query else path for query in QUERIES]
     # A server may normalise a query string before the application sees it, with and without the layer.
-    right = {url: shows("query", shown(context.get(url, context.bypass), "query")) for url in urls}
+    right = {url: hits.shows("query", hits.shown(context.get(url, context.bypass), "query")) for url in urls}
     for url in [*urls, *urls]:
         yield from context.ask(url, right[url])
 
@@ -96,13 +79,15 @@ def parameters(context: Context) -> Iterator[Finding]:
 @check("junk-queries", thorough=True)
 def junk_queries(context: Context) -> Iterator[Finding]:
     """1,000 made-up query strings are not cached, add no entries to the store, and evict nothing that was cached."""
-    flood, path = _Flood(context, f"{FLOOD} query strings"), new_path()
+    flood, path = _Flood(context, f"{FLOOD} query strings"), hits.new_path()
     junk = [f"{path}?utm_source={secrets.token_hex(8)}&page={number}" for number in range(FLOOD)]
     yield from flood.sent(((url, {}) for url in junk), 200)
     yield from flood.bounded()
     sample = junk[:: FLOOD // SAMPLE]
     first = [context.get(url) for url in sample]
-    stayed = [answer for url, before in zip(sample, first, strict=True) if is_hit(answer := context.get(url), [before])]
+    stayed = [
+        answer for url, before in zip(sample, first, strict=True) if hits.is_hit(answer := context.get(url), [before])
+    ]
     yield Figure("junk_queries_kept_of_50", len(stayed))
     if stayed:
         yield stayed[0].wrong(f"not cached, like {len(sample)} of {FLOOD} made-up query strings", f"{len(stayed)} are")
@@ -130,13 +115,13 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
     host = context.target.netloc.removesuffix(f":{context.target.port}")
     spelt = [host.upper(), f"{host}.", *(f"{host}:{port}" for port in range(1, SAMPLE))]
     answers = [answer for answer in (context.get(path, host=each) for each in spelt) if answer.status == 200]
-    rendered = [answer for answer in answers if render_id(answer) not in known]
+    rendered = [answer for answer in answers if hits.render_id(answer) not in known]
     if len(rendered) > len(spelt) / 2:
         yield rendered[0].wrong(f"hits under {len(spelt)} spellings of the host", f"{len(rendered)} renderings")
-    addressed = answering(shows=["Host"])
-    repeat(context, addressed, host=f"{host}:1")
-    for _ in range(TIMES):
-        yield from context.ask(addressed, shows("Host", f"[{context.target.netloc}]"), when="after a made-up port")
+    addressed = hits.answering(shows=["Host"])
+    hits.repeat(context, addressed, host=f"{host}:1")
+    for _ in range(hits.TIMES):
+        yield from context.ask(addressed, hits.shows("Host", f"[{context.target.netloc}]"), when="after a made-up port")
 
 
 class _Flood:
@@ -146,13 +131,13 @@ class _Flood:
     """
 
     def __init__(self, context: Context, what: str):
-        require_visible_hits(context)
-        require_cacheable(context)
+        hits.require_visible_hits(context)
+        hits.require_cacheable(context)
         self.context, self.what = context, what
         self.primed: dict[str, set[str | None]] = {}
-        for path in (new_path() for _ in range(PRIMED)):
-            answers = repeat(context, path, MAX_TRIES)
-            self.primed[path] = set(map(render_id, answers))
+        for path in (hits.new_path() for _ in range(PRIMED)):
+            answers = hits.repeat(context, path, hits.MAX_TRIES)
+            self.primed[path] = set(map(hits.render_id, answers))
             if len(self.primed[path]) == len(answers):
                 raise BadAnswer(f"GET {path}: rendered each time, so nothing shows what evicts a cached page")
         self.before = self._entries()
@@ -167,7 +152,7 @@ class _Flood:
             got = f"{len(wrong)} others, such as status {wrong[0].status}"
             yield wrong[0].wrong(f"status {right}, as for all of {len(requests)}", got)
         found = [(self.context.get(path), known) for path, known in self.primed.items()]
-        gone = [answer for answer, known in found if render_id(answer) not in known]
+        gone = [answer for answer, known in found if hits.render_id(answer) not in known]
         if len(gone) == len(self.primed):
             yield gone[0].wrong(
                 f"still cached after {self.what}, or another of {len(gone)} pages", "all are rendered again"
@@ -197,33 +182,36 @@ class _Flood:
 def public_pages(context: Context) -> Iterator[Finding]:
     """Public pages are hits for visitors with cookies of their own, and no hit sets a cookie; the hit ratio is
     reported, and why a page is not cached, by name."""
-    if not caches_pages(context):
+    if not hits.caches_pages(context):
         raise NotTried("no layer here caches pages")
-    require_visible_hits(context)
+    hits.require_visible_hits(context)
     if not (paths := context.site.public_paths[:MAX_PAGES]):
         raise NotTried("the project names no public page that answers 200 with HTML")
-    hits = requests = 0
+    hit_count = requests = 0
     for path in paths:
         # Each visitor has the cookies that the site gives them and one of analytics.
         visitors = [Visitor(context.target, {"_ga": f"GA1.1.{secrets.randbelow(10**9)}"}) for _ in range(READERS)]
         answers = [visitor.get(path) for visitor in visitors for _ in range(READS)]
         # What another visitor has been given before: a page of one's own is no use to others.
-        found = [number for number, answer in enumerate(answers) if is_hit(answer, answers[: number // READS * READS])]
+        found = [
+            number for number, answer in enumerate(answers) if hits.is_hit(answer, answers[: number // READS * READS])
+        ]
         for answer in (answers[number] for number in found):
             for line in answer.all("Set-Cookie"):
                 yield answer.wrong("a hit without Set-Cookie", line.partition("=")[0])
         # The first visitor may find it as it was before.
-        hits, requests = hits + sum(number >= READS for number in found), requests + len(answers) - READS
+        hit_count += sum(number >= READS for number in found)
+        requests += len(answers) - READS
         if not found:
             yield _why(context, path, answers)
-    yield Figure("hit_ratio_public_pages", hits / requests)
+    yield Figure("hit_ratio_public_pages", hit_count / requests)
 
 
 def _why(context: Context, path: str, answers: list[Answer]) -> Finding:
     """What keeps a page from being a hit, by the name of the cookie, header or status."""
-    if why := obstacle_here(context, *answers):
+    if why := hits.obstacle_here(context, *answers):
         return NotTried(f"{path} is not cached: {why}")
     # Without cookies it may be: then it is the visitors' own that stop it.
-    if until_hit(context, path):
+    if hits.until_hit(context, path):
         return answers[-1].wrong("a hit for a visitor with such cookies, as without", "it is rendered each time")
     return answers[-1].wrong("a hit", f"no cookie, header or status stops it, yet {len(answers)} renderings")
