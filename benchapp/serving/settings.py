@@ -22,8 +22,8 @@ _said = below.attributes(_below)
 _env = environment.Env()
 # The project's folder, to which a release's link leads now: the working directory may be that of the release before.
 _base = Path(_below.__file__).resolve().parents[_below.__name__.count(".") + hasattr(_below, "__path__")]
-for _alias, _name in below.FOLDERS.items():
-    if _found := _env.directory(f"BENCHAPP_{_name}", _base):
+for _alias, _variable in (("staticfiles", "BENCHAPP_STATIC_ROOT"), ("default", "BENCHAPP_MEDIA_ROOT")):
+    if _found := _env.directory(_variable, _base):
         _said.update(below.moved(_said, _alias, _found))
 globals().update(_said)
 if below.CONFIGURATION in os.environ:
