@@ -17,12 +17,6 @@ from bench import programs
 BOOT_S = 120
 # At most so much is changed on its disk.
 SIZE = "2g"
-# Only what the units need is booted, not what is installed here.
-TARGET = """[Unit]
-Requires=basic.target dbus.socket
-After=basic.target dbus.socket
-AllowIsolate=yes
-"""
 # Control groups of version 2, whatever the machine has; no filter of system calls around those of the units.
 ENVIRONMENT = {"UNIFIED_CGROUP_HIERARCHY": "yes", "SYSTEMD_SECCOMP": "0"}
 NSPAWN = (
@@ -91,12 +85,7 @@ def booted(folder: Path) -> Iterator[Machine]:
             pytest.skip(f"program not installed: {name}")
     root = folder / "root"
     with _overlay(folder, root):
-        for wanted in (root / "etc/systemd/system").glob("*.wants"):
-            shutil.rmtree(wanted)
-        (root / "etc/systemd/system/kit.target").write_text(TARGET)
-        default = root / "etc/systemd/system/default.target"
-        default.unlink(missing_ok=True)
-        default.symlink_to("kit.target")
+        boot_only(root, "basic.target", "dbus.socket")
         with (folder / "console").open("w") as console:
             started = subprocess.Popen(
                 [*NSPAWN, f"--directory={root}", f"--machine=kit-{os.getpid()}"],
@@ -122,12 +111,12 @@ def _overlay(folder: Path, root: Path) -> Iterator[None]:
     memory = folder / "memory"
     memory.mkdir()
     root.mkdir()
-    _mount("tmpfs", "-o", f"size={SIZE}", "tmpfs", memory)
+    mount("tmpfs", "-o", f"size={SIZE}", "tmpfs", memory)
     try:
         for name in ("upper", "work"):
             (memory / name).mkdir()
         options = f"lowerdir=/,upperdir={memory}/upper,workdir={memory}/work"
-        _mount("overlay", "overlay", "-o", options, root)
+        mount("overlay", "overlay", "-o", options, root)
         try:
             yield
         finally:
@@ -137,7 +126,18 @@ def _overlay(folder: Path, root: Path) -> Iterator[None]:
         shutil.rmtree(folder)
 
 
-def _mount(kind: str, *words: str | Path) -> None:
+def boot_only(root: Path, *units: str) -> None:
+    """Have the machine with its files at `root` boot these units and what they need, not what is installed here."""
+    system = root / "etc/systemd/system"
+    for wanted in system.glob("*.wants"):
+        shutil.rmtree(wanted)
+    (system / "default.target").unlink(missing_ok=True)
+    needed = " ".join(units)
+    (system / "default.target").write_text(f"[Unit]\nRequires={needed}\nAfter={needed}\nAllowIsolate=yes\n")
+
+
+def mount(kind: str, *words: str | Path) -> None:
+    """Mount a file system; skips the test where that cannot be done, and says why."""
     done = subprocess.run(["mount", "-t", kind, *words], capture_output=True, text=True)
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["nothing said"]
@@ -150,7 +150,7 @@ def _leader(started: subprocess.Popen[bytes], console: Path) -> int:
     children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
     while started.poll() is None and time.monotonic() < deadline:
         for child in children.read_text().split():
-            argv = ["nsenter", "-t", child, "-a", "systemctl", "is-active", "kit.target"]
+            argv = ["nsenter", "-t", child, "-a", "systemctl", "is-active", "default.target"]
             if subprocess.run(argv, capture_output=True, text=True).stdout == "active\n":
                 return int(child)
         time.sleep(0.1)

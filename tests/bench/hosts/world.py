@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from bench import programs
+from tests.deploy.machine import ENVIRONMENT, boot_only, mount
 from tests.skips import needs
 
 ROOT = Path("/run/benchapp-hosts")
@@ -26,12 +27,6 @@ PREFIX, BRIDGE, NETWORK = "bh-", "bh-bridge", "10.213.0"
 SSH_PORT = 22
 BOOT_S, STOP_S = 60.0, 10.0
 NEEDED = ("ansible-inventory", "ip", "tc", "systemd-nspawn", "dbus-daemon", "setpriv", "unshare", "ssh-keygen", "sshd")
-# Only this is booted, not all that is installed here.
-TARGET = """[Unit]
-Requires=basic.target dbus.socket ssh.service
-After=basic.target dbus.socket ssh.service
-AllowIsolate=yes
-"""
 SSHD = """[Unit]
 After=network.target
 [Service]
@@ -42,8 +37,6 @@ ExecStart={sshd} -D -f /dev/null -o HostKey=/etc/ssh/ssh_host_ed25519_key -o Use
     -o "Subsystem=sftp internal-sftp"
 Restart=always
 """
-# Control groups of version 2, whatever the machine has; no filter of system calls around those of the units.
-ENVIRONMENT = {"UNIFIED_CGROUP_HIERARCHY": "yes", "SYSTEMD_SECCOMP": "0"}
 BOOT = (
     # The kernel ends a process namespace with its first process. A killed systemd-nspawn alone would leave its host.
     *("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"),
@@ -106,7 +99,7 @@ def standing(hosts: Sequence[Member], mbit: int) -> Iterator[str]:
         remove()
         cleanup.callback(remove)
         (ROOT / "memory").mkdir(parents=True, mode=0o700)
-        _mount("-t", "tmpfs", "-o", "mode=0700", "tmpfs", ROOT / "memory")
+        mount("tmpfs", "-o", "mode=0700", "tmpfs", ROOT / "memory")
         _make_keys()
         _run(
             f"ip link add {BRIDGE} type bridge", f"ip addr add {NETWORK}.1/24 dev {BRIDGE}", f"ip link set {BRIDGE} up"
@@ -171,13 +164,11 @@ def _make_files(host: Member) -> None:
     changed = ROOT / "memory" / host.name
     for folder in (changed / "upper", changed / "work", host.root):
         folder.mkdir(parents=True)
-    _mount("-t", "overlay", "overlay", "-o", f"lowerdir=/,upperdir={changed}/upper,workdir={changed}/work", host.root)
+    mount("overlay", "overlay", "-o", f"lowerdir=/,upperdir={changed}/upper,workdir={changed}/work", host.root)
     system, keys = host.root / "etc/systemd/system", host.root / "etc/ssh"
-    for wanted in system.glob("*.wants"):
-        shutil.rmtree(wanted)
-    for name in ("default.target", "ssh.service", "sshd.service", "ssh.socket"):
+    boot_only(host.root, "basic.target", "dbus.socket", "ssh.service")
+    for name in ("ssh.service", "sshd.service", "ssh.socket"):
         (system / name).unlink(missing_ok=True)
-    (system / "default.target").write_text(TARGET)
     (system / "ssh.service").write_text(SSHD.format(sshd=programs.find(["sshd"])))
     (host.root / "etc/hostname").write_text(f"{host.name}\n")
     # It has no network to look for newer packages.
@@ -221,12 +212,6 @@ def _wait(host: Member, machine: subprocess.Popen[bytes]) -> None:
         time.sleep(0.1)
     said = re.sub(r"\x1b\[[\d;]*m", "", (ROOT / f"{host.name}.console").read_text(errors="replace"))
     raise AssertionError(f"{host.name} does not boot:\n{said[-2000:]}")
-
-
-def _mount(*words: str | Path) -> None:
-    done = subprocess.run(["mount", *words], capture_output=True, text=True)
-    if done.returncode != 0:
-        pytest.skip(f"no host can be made here: {done.stderr.strip().splitlines()[-1]}")
 
 
 def _run(*commands: str, last: str | None = None) -> None:
