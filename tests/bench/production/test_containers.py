@@ -19,7 +19,8 @@ from bench import paths, programs
 from bench.catalog import catalog
 from bench.production import containers
 from bench.production import host as one_host
-from tests.cases import production
+from bench.project import commands
+from tests.cases import kit, production
 
 # Kubernetes' schemas of this version.
 KUBERNETES = "1.37"
@@ -333,6 +334,9 @@ def test_the_image_is_built_from_what_the_site_needs_and_nothing_else(tmp_path, 
         source = paths.PROJECT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, project / name)
+    # To compress them all takes seconds.
+    commands.collect_static(kit(), kit().worker())
+    shutil.copytree(kit().static_root, project / "var" / "static")
     # As the Containerfile's commands do.
     env = {"PATH": os.environ["PATH"], "SECRET_KEY": "none", "DATABASE_URL": "sqlite://:memory:"}
     for words in (["collectstatic", "--noinput"], ["loadfixtures", "--help"]):
