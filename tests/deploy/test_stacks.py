@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Hashable
 
 import httpx
 import psutil
@@ -17,6 +18,8 @@ from bench.serve.deployment import Running
 from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier
 from tests.cases import kit, resolved
+from tests.deploy import few
+from tests.deploy.conftest import ROWS
 from tests.deploy.running import FEW, QUICK_LOGINS, alive, client_of, command, get, idle_connection, runnable
 from tests.waiting import until
 
@@ -30,19 +33,13 @@ PAIRS = [
     for layer in LAYERS
     if not fit.misfit(catalog.read().stacks[stack], catalog.read().layers[layer])
 ]
-SCOPES = {name: "none" if name == "none" else layer.scope for name, layer in catalog.read().layers.items()}
-# A layer of place `app` changes no file of a server, and one in front only where the outermost listens.
-CONFIGURED = [pair for pair in PAIRS if SCOPES[pair[1]] in ("none", "server")]
-CONFIGURED += {
-    (catalog.read().stacks[stack].servers[-1].name, layer): (stack, layer)
-    for stack, layer in PAIRS
-    if SCOPES[layer] == "front"
-}.values()
+# A layer of place `app` changes no file of a server.
+CONFIGURED = [pair for pair in PAIRS if pair[1] == "none" or catalog.read().layers[pair[1]].scope != "app"]
 
 # Each layer once on a stack that it fits, the usual one if it can be, and layers that are laid over each other.
 LAYERED = list({layer: (stack, layer) for stack, layer in PAIRS if layer != "none"}.values())
 LAYERED = [("nginx-uwsgi", layer) if ("nginx-uwsgi", layer) in PAIRS else (stack, layer) for stack, layer in LAYERED]
-LAYERED += [("nginx-uwsgi", "fragments+varnish")]
+LAYERED += [pytest.param("nginx-uwsgi", "fragments+varnish", marks=pytest.mark.matrix)]
 # A comment that is sent with the site's own form, too, to a layer in files and to one in front; `told-of-writes` writes
 # to each of them through the probes.
 COMMENTED = ("staticgenerator", "varnish")
@@ -52,23 +49,31 @@ ON_POSTGRESQL = "nginx-uwsgi"
 FULL = ("nginx-uwsgi", "nginx-memcached")
 
 
-@pytest.mark.parametrize(("stack", "layer"), CONFIGURED)
+def files_of(pair: tuple[str, str]) -> set[Hashable]:
+    """Whose files a stack with a layer shows: those of each server, or those that the layer lies over."""
+    stack, layer = catalog.read().stacks[pair[0]], catalog.read().layers[pair[1]]
+    added = {(layer.name, server.name) for server in stack.servers if layer.files(server)}
+    return few.of_stack(stack.name) if layer.is_none else {layer.name, *added}
+
+
+@pytest.mark.parametrize(("stack", "layer"), few.few(CONFIGURED, files_of))
 def test_the_servers_accept_their_files(stack, layer):
     runnable(stack, layer)
     findings = config_check.check(kit(), catalog.read().stacks[stack], catalog.read().layers[layer])
     assert [finding for finding in findings if finding.problem] == []
 
 
-@pytest.mark.parametrize("stack", [stack for stack in STACKS if stack != ON_POSTGRESQL])
+@pytest.mark.parametrize("stack", few.few([stack for stack in STACKS if stack != ON_POSTGRESQL], few.of_stack))
 def test_a_stack_gives_the_right_answers(stack, site_url, verifier):
     gives_the_right_answers(stack, "none", site_url, verifier)
 
 
 def test_the_answers_are_right_on_postgresql_too(postgresql_url, verifier):
-    for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", "2000"]):
+    """As expected of the same rows on SQLite."""
+    for words in (["migrate", "--verbosity", "0"], ["loadfixtures", "--rows", str(ROWS)]):
         done = command("manage.py", *words, database=postgresql_url)
         assert done.returncode == 0, done.stderr
-    gives_the_right_answers(ON_POSTGRESQL, "none", postgresql_url, Verifier(kit(), verifier.selection))
+    gives_the_right_answers(ON_POSTGRESQL, "none", postgresql_url, verifier)
 
 
 def gives_the_right_answers(stack: str, layer: str, database: str, verifier: Verifier) -> None:
