@@ -174,21 +174,8 @@ def visited(machine: Machine) -> Iterator[dict[str, Any]]:
 
 def ask(machine: Machine, path: str, *options: str) -> tuple[int, str]:
     """The status and the body of an answer over HTTPS; a server that has just been started may not listen yet."""
-    argv = [
-        "curl",
-        "-sk",
-        "--max-time",
-        "60",
-        "--retry",
-        "5",
-        "--retry-connrefused",
-        "--resolve",
-        f"{NAME}:443:127.0.0.1",
-        "-w",
-        "\n%{http_code}",
-        *options,
-    ]
-    argv += [f"https://{NAME}{path}"]
+    argv = ["curl", "-sk", "--max-time", "60", "--retry", "5", "--retry-connrefused", "-w", "\n%{http_code}", *options]
+    argv += ["--resolve", f"{NAME}:443:127.0.0.1", f"https://{NAME}{path}"]
     done = subprocess.run(["nsenter", "-t", str(machine.leader), "-n", *argv], capture_output=True, text=True)
     body, _, status = done.stdout.rpartition("\n")
     return int(status), body

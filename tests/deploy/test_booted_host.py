@@ -64,12 +64,15 @@ def test_a_changed_configuration_and_a_renewal_lose_no_request(host):
     """By the note, of a value that the site reads at its start; certbot hands over another certificate."""
     assert hsts(host) == "max-age=300"
     note = render(host, "nginx-gunicorn", "none", hsts_seconds=600)
+    before = host.main_process("benchapp-gunicorn")
     with visited(host) as noticed:
         for block in blocks(note.partition("\n## After a change of the configuration")[2]):
             host.run(block)
         host.run("benchapp-certificate /srv/certificate")
     assert noticed["failed"] == []
     assert noticed["answers"] > 12
+    # The socket is systemd's: connections wait in it until the new processes take them.
+    assert host.main_process("benchapp-gunicorn") != before
     assert hsts(host) == "max-age=600"
 
 
@@ -187,30 +190,11 @@ def test_after_the_check_the_site_still_takes_bodies(host):
     assert ask(host, "/", "--data-binary", f"@{body}")[0] == 403
 
 
-def test_a_restart_of_the_application_loses_no_request(host):
-    restarts_unnoticed(host, "gunicorn")
-
-
-def restarts_unnoticed(host: Machine, server: str) -> None:
-    """The socket is systemd's: connections wait in it until the new processes take them."""
-    before = host.main_process(f"benchapp-{server}")
-    with visited(host) as noticed:
-        host.run(f"systemctl restart benchapp-{server}")
-    assert noticed["failed"] == []
-    assert noticed["answers"] > 12
-    assert host.main_process(f"benchapp-{server}") != before
-
-
-def test_stopping_the_target_waits_until_all_has_stopped(host):
+def test_stopping_the_target_waits_until_all_has_stopped_and_after_a_boot_it_serves(host):
     states = host.try_run("systemctl stop benchapp.target; systemctl is-active benchapp-gunicorn benchapp-nginx").stdout
     assert states.split() == ["inactive", "inactive"]
-    # Started again, each unit says when it serves.
-    host.run("systemctl start benchapp.target benchapp-gunicorn benchapp-nginx")
-    assert ask(host, "/healthz")[0] == 200
-
-
-def test_after_a_boot_it_serves(host):
     boots(host)
+    # Each unit says when it serves.
     host.run("systemctl start benchapp-gunicorn benchapp-nginx")
     assert ask(host, "/healthz")[0] == 200
 
@@ -313,6 +297,7 @@ def test_a_wrong_command_is_one_line(host, command, says):
     assert (done.stdout, done.returncode) == (f"benchapp-deploy: {says}\n", 1)
 
 
+@pytest.mark.hosts
 def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
     uninstall(host)
     install(host, "nginx-uwsgi")
@@ -321,8 +306,10 @@ def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
         host.run(f"systemctl restart benchapp-uwsgi; sleep {pause_s}; systemctl stop benchapp-uwsgi")
         assert host.run("systemctl show --value --property=Result benchapp-uwsgi").strip() == "success"
     host.run("systemctl start benchapp-uwsgi benchapp-nginx")
-    restarts_unnoticed(host, "uwsgi")
-    old = version(host)
+    before, old = host.main_process("benchapp-uwsgi"), version(host)
+    with visited(host) as noticed:
+        host.run("systemctl restart benchapp-uwsgi")
+    assert (noticed["failed"], host.main_process("benchapp-uwsgi") != before) == ([], True)
     noticed = deploys(host, "4")
     assert (noticed["failed"], set(noticed["versions"])) == ([], {old, "4"})
     with visited(host) as noticed:
@@ -330,6 +317,7 @@ def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
     assert (noticed["failed"], set(noticed["versions"])) == ([], {old, "4"})
 
 
+@pytest.mark.hosts
 @pytest.mark.usefixtures("own_var")
 def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_project):
     said = '[project]\nname = "shop"\ndependencies = ["Django"]\n[tool.benchapp]\nhealth = "/who/"\n'
