@@ -14,6 +14,7 @@ from bench.faults.scene import FIRST, Versions
 from bench.faults.visitors import PAGE, said
 from bench.serve import deployment, reload
 from tests.cases import resolved
+from tests.deploy import few
 from tests.deploy.running import FEW, ONE, Up, client_of, command, get, runnable
 from tests.waiting import until
 
@@ -23,19 +24,9 @@ PATHS = ("/healthz", "/authors/", "/static/small.txt")
 PAUSE_S = 0.05
 
 
-def covering() -> list[str]:
-    """Stacks that have every server between them, as few as can be."""
-    stacks = sorted(catalog.read().stacks.values(), key=lambda stack: stack.name)
-    left = {server.name for stack in stacks for server in stack.servers}
-    chosen = []
-    while left:
-        best = max(stacks, key=lambda stack: len(left.intersection(server.name for server in stack.servers)))
-        left.difference_update(server.name for server in best.servers)
-        chosen.append(best.name)
-    return chosen
-
-
-CASES = [*((stack, "none") for stack in covering()), ("apache-modwsgi", "none"), ("gunicorn", "varnish")]
+# Every server at least once; of historic stacks none.
+STACKS = few.covering(catalog.read().usual_stacks, lambda name: {it.name for it in catalog.read().stacks[name].servers})
+CASES = [*((stack, "none") for stack in STACKS), ("gunicorn", "varnish")]
 
 
 class Visitors:
