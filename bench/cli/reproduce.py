@@ -149,8 +149,9 @@ def _make(directory: Path, record: Reproduction, part: Part, instrument: Instrum
 def _is_complete(at: Path) -> bool:
     """Whether a run or faults have ended, and no trial or fault is void: it would be made again."""
     run = read_run(at)
-    last = (*run.latest.values(), *run.latest_outcomes.values())
-    return run.info.finished_at is not None and all(made.status != "voided" for made in last)
+    trials, faults_made = run.latest.values(), run.latest_outcomes.values()
+    statuses = {trial.status for trial in trials} | {outcome.status for outcome in faults_made}
+    return run.info.finished_at is not None and "voided" not in statuses
 
 
 def request_of(part: Part, project: UnderTest, **more: Any) -> Request:
