@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from bench import paths
 from tests import once
 from tests.deploy.running import FEW, command, runnable
-from tests.projects import tree
+from tests.projects import open_folder, tree
 from tests.skips import needs
 
 pytestmark = pytest.mark.servers
@@ -120,15 +119,11 @@ urlpatterns = [
 
 @contextmanager
 def copied(project: Path) -> Iterator[Path]:
-    """A copy of a project outside pytest's directory, which is closed to the servers' user."""
-    folder = Path(tempfile.mkdtemp(prefix="benchapp-project-", dir="/tmp"))
-    try:
+    """A copy of a project that the servers' user can read."""
+    with open_folder() as folder:
         shutil.copytree(project, folder, dirs_exist_ok=True)
         folder.chmod(0o755)
         yield folder
-    finally:
-        for made in (folder, *(paths.VAR / "projects").glob(f"{folder.name}-*")):
-            shutil.rmtree(made)
 
 
 def run(*words: object, folder: Path | None = None) -> None:
@@ -158,11 +153,11 @@ def allauth(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "stack", "layer", "database"),
     [
-        (wagtail, "granian", "varnish", "sqlite"),
+        pytest.param(wagtail, "granian", "varnish", "sqlite", marks=pytest.mark.matrix),
         # Its settings have SecurityMiddleware behind all that sets cookies.
         (wagtail, "nginx-uwsgi", "staticgenerator", "sqlite"),
         (allauth, "apache-modwsgi", "site-middleware", "sqlite"),
-        (allauth, "nginx-uwsgi", "staticgenerator", "postgresql"),
+        pytest.param(allauth, "nginx-uwsgi", "staticgenerator", "postgresql", marks=pytest.mark.matrix),
     ],
 )
 def test_it_is_served_rightly_and_stays_as_it_was(make, stack, layer, database, tmp_path_factory):
