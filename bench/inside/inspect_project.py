@@ -170,9 +170,7 @@ def from_settings(settings, version):
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "session_save_every_request": bool(settings.SESSION_SAVE_EVERY_REQUEST),
         "settings": {name: getattr(settings, name, None) for name in REPORTED},
-        "sqlite_modes": {
-            alias: sqlite_mode(it) for alias, it in settings.DATABASES.items() if "sqlite" in it["ENGINE"]
-        },
+        "sqlite_modes": {alias: sqlite_mode(it) for alias, it in settings.DATABASES.items() if is_sqlite(it)},
         "pools": {alias: pool_size(it.get("OPTIONS", {}).get("pool")) for alias, it in settings.DATABASES.items()},
     }
 
@@ -181,6 +179,11 @@ def own_databases(settings):
     """Each database with its alias, but for replicas, which are where the default one is."""
     found = settings.DATABASES.items()
     return [(alias, it) for alias, it in found if it.get("TEST", {}).get("MIRROR") != "default"]
+
+
+def is_sqlite(database):
+    """Whether a database is SQLite's, which SpatiaLite is."""
+    return loaded("benchapp_below", SERVING / "below.py").kind(database["ENGINE"]) == "sqlite"
 
 
 def sqlite_mode(database):
@@ -211,7 +214,7 @@ def postgresql(database):
 def sqlite_databases(settings):
     """The absolute path of each SQLite database that is a file, by its alias; and the aliases of those that are none,
     so that each process has its own."""
-    names = {alias: str(it["NAME"] or "") for alias, it in own_databases(settings) if "sqlite" in it["ENGINE"]}
+    names = {alias: str(it["NAME"] or "") for alias, it in own_databases(settings) if is_sqlite(it)}
     inside = sorted(alias for alias, name in names.items() if not name or in_memory(name))
     return {alias: str(Path(name).absolute()) for alias, name in names.items() if alias not in inside}, inside
 
@@ -223,7 +226,8 @@ def in_memory(name):
 
 def media_root(settings):
     """The absolute path of the folder of uploaded files; None without one of their own."""
-    here, root = Path.cwd(), Path(settings.MEDIA_ROOT or ".").absolute()
+    options = getattr(settings, "STORAGES", {}).get("default", {}).get("OPTIONS", {})
+    here, root = Path.cwd(), Path(options.get("location") or settings.MEDIA_ROOT or ".").absolute()
     return None if root == here or root in here.parents else str(root)
 
 
@@ -264,7 +268,7 @@ def copy_sqlite(folder):
     for alias in connections:
         database = connections[alias].settings_dict
         name = str(database["NAME"] or "")
-        if "sqlite" not in database["ENGINE"] or in_memory(name):
+        if not is_sqlite(database) or in_memory(name):
             continue
         copy = f"{folder}/{alias}.sqlite3"
         # A file that is not there would be made by the first reader.
