@@ -22,6 +22,7 @@ from tests import cases
 from tests.bench.hosts.world import Member, members, standing
 from tests.deploy import wheels
 from tests.deploy.installing import PACKAGES, SITE
+from tests.deploy.production_host import make_certificate
 
 # The last ones are for the command that makes rows.
 SERVERS = ("gunicorn", "packaging", "psycopg2-binary", "pyuwsgi", "rich", "markdown-it-py", "mdurl", "Pygments")
@@ -118,15 +119,6 @@ def commit(source: Path, message: str) -> None:
         subprocess.run(["git", "-C", source, *words], check=True, stdin=subprocess.DEVNULL)
 
 
-def make_certificate(folder: Path) -> None:
-    """One that the front shows; nobody has signed it."""
-    (folder / "certificate").mkdir()
-    files = ["-keyout", folder / "certificate/privkey.pem", "-out", folder / "certificate/fullchain.pem"]
-    names = ["-subj", "/CN=example.org", "-addext", "subjectAltName=DNS:example.org,DNS:www.example.org"]
-    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *files]
-    subprocess.run(argv, check=True, capture_output=True)
-
-
 @contextmanager
 def processes_seen() -> Iterator[set[str]]:
     """The command lines of all processes while the block lasts."""
@@ -153,7 +145,9 @@ def deployed(folder: Path, stack: str, layer: str) -> Iterator[DeployedWorld]:
     """The site on two web hosts while the block lasts, with a few rows."""
     with standing(MEMBERS, 1000) as world:
         put_site(MEMBERS, folder)
-        make_certificate(folder)
+        (folder / "certificate").mkdir()
+        # The front shows it; nobody has signed it.
+        make_certificate(folder / "certificate")
         path = folder / "hosts.ini"
         path.write_text(world)
         made = DeployedWorld(path, _rendered(path, stack, layer, folder / "rendered", {}))
