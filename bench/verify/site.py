@@ -166,11 +166,7 @@ class Site:
         self.require_writes()
         if named := _named_accounts(self):
             return described_accounts(named, {**os.environ, **self.env}, count)
-        words = ["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner()]
-        if self.description.login and self.description.login.superuser:
-            if not self.is_copy:
-                raise NotTried("superusers are made in a copy of the database alone: name two accounts with users_env")
-            words.append("--superuser")
+        words = ["verifyaccount", "create", "--count", str(count), "--owner", orphans.owner(), *_rights(self)]
         made = self._command(words, env)
         if left := [other["username"] for other in made.get("others", []) if orphans.is_gone(other["owner"])]:
             self._command(["verifyaccount", "delete", *left], env, reads=False)
@@ -222,6 +218,15 @@ class Site:
 
 def _named_accounts(site: Site) -> tuple[str, ...]:
     return site.description.login.users_env if site.description.login else ()
+
+
+def _rights(site: Site) -> list[str]:
+    """The arguments for the rights that accounts need; raises NotTried where none may have them."""
+    if site.description.login is None or not site.description.login.superuser:
+        return []
+    if not site.is_copy:
+        raise NotTried("superusers are made in a copy of the database alone: name two accounts with users_env")
+    return ["--superuser"]
 
 
 def described_accounts(variables: Iterable[str], env: Mapping[str, str], count: int) -> list[Account]:
