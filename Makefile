@@ -7,12 +7,13 @@ BIN := $(VENV)/bin
 ifndef RUN_DIR
 RUN_DIR := results/quick-$(shell date +%Y%m%d-%H%M%S)
 endif
-# A quick answer: four stacks, without a cache and with whole pages cached in Django. Pages written as files would come
-# out alike behind each Nginx, and minutes do not tell one from the other.
+# A quick answer: gunicorn alone and two application servers behind Nginx, or both alone where Nginx is missing, without a
+# cache and with whole pages cached in Django. Pages written as files would come out alike behind each Nginx, and minutes do
+# not tell one from the other.
 # Rounds are made of the cases that may be the best, until one leads or the time is up: what is left of four minutes after
 # the installation, less some seconds for the report. Two rounds are always made.
 # STACKS="granian uvicorn" LAYERS="none varnish" BUDGET=10m looks at others, or longer.
-STACKS ?= gunicorn uwsgi nginx-gunicorn nginx-uwsgi
+STACKS ?= gunicorn $(if $(shell command -v nginx),nginx-gunicorn nginx-uwsgi,uwsgi)
 LAYERS ?= none site-middleware
 ENDS := $(shell expr $$(date +%s) + 230)
 BUDGET ?= $$((left > 1 ? left : 1))s
