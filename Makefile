@@ -8,8 +8,8 @@ ifndef RUN_DIR
 RUN_DIR := results/quick-$(shell date +%Y%m%d-%H%M%S)
 endif
 # A quick answer: gunicorn alone and two application servers behind Nginx, or both alone where Nginx is missing, without a
-# cache and with whole pages cached in Django. Pages written as files would come out alike behind each Nginx, and minutes do
-# not tell one from the other.
+# cache and with whole pages cached in Django, on a visit of several pages. Pages written as files would come out alike behind
+# each Nginx, and minutes do not tell one from the other.
 # Rounds are made of the cases that may be the best, until one leads or the time is up: what is left of four minutes after
 # the installation, less some seconds for the report. Two rounds are always made.
 # STACKS="granian uvicorn" LAYERS="none varnish" BUDGET=10m looks at others, or longer.
@@ -17,7 +17,7 @@ STACKS ?= gunicorn $(if $(shell command -v nginx),nginx-gunicorn nginx-uwsgi,uws
 LAYERS ?= none site-middleware
 ENDS := $(shell expr $$(date +%s) + 230)
 BUDGET ?= $$((left > 1 ? left : 1))s
-QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workload session --workload home --level 16 \
+QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workload session --level 16 \
 	--until decided --budget $(BUDGET) --duration 2
 
 # Every system server, service, load tool, browser and checker of files that stacks, layers, benchmarks and tests can use.
