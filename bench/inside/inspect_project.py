@@ -10,6 +10,7 @@ page writes elsewhere.
 """
 
 import contextlib
+import functools
 import importlib
 import importlib.util
 import json
@@ -127,8 +128,9 @@ def files_elsewhere(settings, folder):
     return [str(it["filename"]) for it in handlers if "filename" in it]
 
 
+@functools.lru_cache
 def loaded(name, path):
-    """A module of the kit's, by its path: the project may have packages of the same names."""
+    """A module of the kit's, once, by its path: the project may have packages of the same names."""
     spec = importlib.util.spec_from_file_location(name, path)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
