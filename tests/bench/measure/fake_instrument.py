@@ -159,6 +159,8 @@ class FakeInstrument(Instrument):
     def verify(self, running: SimpleNamespace, progress=None) -> list[Outcome]:
         self.note(f"verify {running.stack} {running.layer}")
         if running.stack in self.changes:
+            # As the real one has by now: to look at the project later takes longer than the page lasts.
+            assert self.project.facts
             threading.Timer(1.0, setattr, (running.site, "body", b"another page")).start()
         good = running.stack not in self.wrong
         return [
