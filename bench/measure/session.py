@@ -233,8 +233,8 @@ class Session:
                 raise
             except BenchError as error:
                 self.place.check()
-                told = error if isinstance(error, DeploymentError) else DeploymentError(str(error))
-                return self._fail(batch, told.message, told.log or newest_log(directory / "logs"))
+                failed = error if isinstance(error, DeploymentError) else DeploymentError(str(error))
+                return self._fail(batch, failed.message, failed.log or newest_log(directory / "logs"))
             finally:
                 _tidy(directory, folder.configs / batch.name)
         return None

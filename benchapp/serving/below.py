@@ -100,7 +100,7 @@ def moved(settings, alias, folder):
 
 
 def with_replicas(databases):
-    """Give what is a replica of the default database, as Django's tests are told, all that this has.
+    """Give what is a replica of the default database, as Django's tests do, all that this has.
 
     https://docs.djangoproject.com/en/stable/topics/testing/advanced/#testing-primary-replica-configurations
     """

@@ -67,7 +67,7 @@ SECURE_PROXY_SSL_HEADER = _scheme if _proxied else None
 # All servers hand Host on, and most of them take these away.
 USE_X_FORWARDED_HOST = USE_X_FORWARDED_PORT = False
 
-# Kinds of static files that WhiteNoise's table lacks; a browser that is told `nosniff` uses no file of another type.
+# Kinds of static files that WhiteNoise's table lacks; under `nosniff` a browser uses no file of another type.
 WHITENOISE_MIMETYPES = {
     ".mjs": "text/javascript",
     ".otf": "font/otf",

@@ -1,7 +1,7 @@
 """Django's security advisories since 2014 on its cache middleware, Vary and cache backends.
 
 Any layer can make the same mistake, so the deployment's own layer is asked; most of them are rows of other checks.
-docs/cache-safety.md has the table of the advisories.
+docs/cache-safety.md links each advisory.
 """
 
 from __future__ import annotations
