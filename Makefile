@@ -14,7 +14,7 @@ endif
 # the installation, less some seconds for the report. Two rounds are always made.
 # STACKS="granian uvicorn" LAYERS="none varnish" BUDGET=10m looks at others, or longer.
 STACKS ?= gunicorn $(if $(shell command -v nginx),nginx-gunicorn nginx-uwsgi,uwsgi)
-LAYERS ?= none site-middleware
+LAYERS ?= none page-cache
 ENDS := $(shell expr $$(date +%s) + 230)
 BUDGET ?= $$((left > 1 ? left : 1))s
 QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workload session --level 16 \

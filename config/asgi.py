@@ -6,7 +6,7 @@ import os
 
 from django.core.asgi import get_asgi_application
 
-from benchapp.serving import websockets
+from benchapp_overlay import websockets
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # The settings of a server differ from those of commands.

@@ -11,7 +11,7 @@ from django.core.management.utils import get_random_secret_key
 from whitenoise.compress import Compressor
 
 from benchapp.caching import registry
-from benchapp.serving import caches, environment
+from benchapp_overlay import caches, environment
 from config.log_filters import one_line, one_line_without_database
 
 BASE_DIR = Path(__file__).resolve().parent.parent

@@ -15,7 +15,7 @@ from bench import paths
 from bench.catalog import catalog
 from bench.project import description
 
-SITE = ("benchapp", "config", "fixtures")
+SITE = ("benchapp", "benchapp_overlay", "config", "fixtures")
 INSIDE = paths.PROJECT / "bench" / "inside"
 INSIDE_FILES = sorted(INSIDE.rglob("*.py"))
 BENCH_FILES = sorted({*(paths.PROJECT / "bench").rglob("*.py")} - {*INSIDE_FILES})
@@ -53,8 +53,9 @@ def test_the_site_never_imports_the_instrument():
 # project; what is inside of one while it is verified, but for the part for the kit's own site, needs no other.
 REUSABLE = {
     "benchapp/caching": (),
-    "benchapp/serving": ("benchapp.caching",),
-    "bench/inside": ("benchapp.caching", "benchapp.serving"),
+    "benchapp/serving": (),
+    "benchapp_overlay": ("benchapp.caching",),
+    "bench/inside": ("benchapp.caching", "benchapp.serving", "benchapp_overlay"),
 }
 
 
@@ -64,7 +65,7 @@ def test_what_is_laid_over_any_project_knows_nothing_of_the_site(folder):
     files = [path for path in sorted((paths.PROJECT / folder).rglob("*.py")) if INSIDE / "site" not in path.parents]
     assert files and importing(files, "config", "fixtures", "tests") == []
     for path in files:
-        modules = re.findall(r"^\s*(?:from|import) ((?:benchapp|bench)\b[\w.]*)", path.read_text("utf-8"), re.M)
+        modules = re.findall(r"^\s*(?:from|import) ((?:benchapp_overlay|benchapp|bench)\b[\w.]*)", path.read_text("utf-8"), re.M)
         assert all(f"{module}.".startswith(tuple(f"{name}." for name in allowed)) for module in modules), path
         assert not any(f"{module}.".startswith("bench.inside.site.") for module in modules), path
 

@@ -27,10 +27,10 @@ from inspect_pages import HERE, page, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
 
 # What is laid over settings where they are served.
-SERVING = Path(__file__).parents[2] / "benchapp" / "serving"
+OVERLAY_FOLDER = Path(__file__).parents[2] / "benchapp_overlay"
 MAX_PATTERNS, MAX_REDIRECTS = 500, 3
 # As an application finds it that is served; one that sets it itself is served by other settings.
-SETTINGS, OVERLAY = "DJANGO_SETTINGS_MODULE", "benchapp.serving.settings"
+SETTINGS, OVERLAY = "DJANGO_SETTINGS_MODULE", "benchapp_overlay.settings"
 OVERRIDES = f"it sets {SETTINGS} whatever the environment says: use os.environ.setdefault there"
 # The first line of a setting; and settings whose value is reported as it is.
 SETTING = re.compile(r"\s*([A-Z][A-Z0-9_]+)\s*(?::[^=]+)?=[^=]")
@@ -67,7 +67,7 @@ def inspect(question, folder):
         from django.conf import settings
         from django.core.management import get_commands
 
-        below = loaded("benchapp_below", SERVING / "below.py")
+        below = loaded("benchapp_below", OVERLAY_FOLDER / "below.py")
         below.imported(os.environ["DJANGO_SETTINGS_MODULE"])
         log_files = files_elsewhere(settings, folder)
         if question["database"]:
@@ -119,7 +119,7 @@ def pages(question, found, settings, aliases):
 def files_elsewhere(settings, folder):
     """Have logs and file caches written to a folder of our own, and no queue opened, before the first of them is; where
     the logs would be."""
-    elsewhere = loaded("benchapp_elsewhere", SERVING / "elsewhere.py")
+    elsewhere = loaded("benchapp_elsewhere", OVERLAY_FOLDER / "elsewhere.py")
     handlers = (settings.LOGGING or {}).get("handlers", {}).values()
     settings.LOGGING = elsewhere.logs_in(Path(folder), settings.LOGGING)
     settings.CACHES = elsewhere.caches_in(Path(folder), settings.CACHES)
@@ -185,7 +185,7 @@ def own_databases(settings):
 
 def is_sqlite(database):
     """Whether a database is SQLite's, which SpatiaLite is."""
-    return loaded("benchapp_below", SERVING / "below.py").kind(database["ENGINE"]) == "sqlite"
+    return loaded("benchapp_below", OVERLAY_FOLDER / "below.py").kind(database["ENGINE"]) == "sqlite"
 
 
 def sqlite_mode(database):
@@ -362,7 +362,7 @@ def plain_paths(routes, of_tools):
 def as_served(settings, remote, folder):
     """Pages are asked for as the kit serves them: DEBUG off, nothing elsewhere is touched, and static files are under
     their own names, for they may not have been collected where the settings say."""
-    elsewhere = loaded("benchapp_elsewhere", SERVING / "elsewhere.py")
+    elsewhere = loaded("benchapp_elsewhere", OVERLAY_FOLDER / "elsewhere.py")
     said = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
     for name, value in elsewhere.replaced(said, remote, folder).items():
         put(settings, name, value)

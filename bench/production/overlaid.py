@@ -43,7 +43,7 @@ def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]
     if not case.project.overlaid:
         return []
     packages = folder / PACKAGES
-    for name in ("benchapp/serving", "benchapp/caching"):
+    for name in ("benchapp_overlay", "benchapp/serving", "benchapp/caching"):
         shutil.copytree(paths.PROJECT / name, packages / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
     # The package above is the kit's own site.
     (packages / "benchapp" / "__init__.py").touch()
@@ -171,7 +171,7 @@ def environment(case: Case, env: dict[str, str], places: Places) -> dict[str, st
 
 def _read_names() -> set[str]:
     """The variables that the settings laid over a project read, options of layers aside."""
-    texts = [path.read_text("utf-8") for path in (paths.PROJECT / "benchapp" / "serving").glob("*.py")]
+    texts = [path.read_text("utf-8") for path in (paths.PROJECT / "benchapp_overlay").glob("*.py")]
     return set(re.findall(r'"(BENCHAPP_\w+)"', "".join(texts)))
 
 

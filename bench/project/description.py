@@ -123,7 +123,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rows                a command of manage.py that prints how many rows each table has, and their `seed`, as JSON
     public              paths of pages that anonymous visitors share: with those below them, all that may be cached
     stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.stale)
-    reads_environment   its settings read the variables of `benchapp.serving.settings` themselves, which is not laid
+    reads_environment   its settings read the variables of `benchapp_overlay.settings` themselves, which is not laid
                         over them, and its code has the invalidation of the layers
     strict              what `verify` excuses in other projects, since they or Django do it, is wrong
     image               files and folders of its code that a container image gets; all but its history and environment

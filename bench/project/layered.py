@@ -21,7 +21,7 @@ from bench.errors import BenchError
 from bench.machine.lock import exclusive
 
 # Packages of the kit that a project's processes import; a project may have some of these names itself.
-KIT_PACKAGES = ("benchapp", "bench")
+KIT_PACKAGES = ("benchapp", "benchapp_overlay", "bench")
 ASK_TIMEOUT_S, INSTALL_TIMEOUT_S = 30, 600
 # Of the Python that runs the instrument.
 VERSION = "{}.{}".format(*sys.version_info[:2])

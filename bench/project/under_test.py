@@ -26,7 +26,7 @@ from bench.project.layered import KIT, KIT_PACKAGES, Layered, environment
 
 Found = TypeVar("Found")
 # Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
-OVERLAY = "benchapp.serving.settings"
+OVERLAY = "benchapp_overlay.settings"
 PROBED = "bench.inside.serving.settings"
 # Variables of the kit that mean something else, or nothing, in another project's settings.
 SHARED_NAMES = ("ALLOWED_HOSTS", "CACHE_URL", "CSRF_TRUSTED_ORIGINS", "DATABASE_URL", "DEBUG", "SECRET_KEY")

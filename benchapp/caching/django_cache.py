@@ -1,4 +1,4 @@
-"""Whole pages in Django's cache: the layers `site-middleware` and `view-cache`."""
+"""Whole pages in Django's cache: the layers `page-cache` and `view-cache`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DjangoCacheStore(PageStore):
         return f"page.{self.prefix}.{coding}.{digest(name)}"
 
 
-# Of the layer `site-middleware`.
+# Of the layer `page-cache`.
 middleware = middleware_of(lambda: DjangoCacheStore("site"))
 
 

@@ -49,7 +49,7 @@ LAYERS = {
     ),
     "nginx-memcached": Layer("stores.memcached", ("stores.memcached.middleware",), {"address": "memcached"}),
     "uwsgi-cache": Layer("stores.uwsgi", ("stores.uwsgi.middleware",)),
-    "site-middleware": Layer("django_cache", ("django_cache.middleware",)),
+    "page-cache": Layer("django_cache", ("django_cache.middleware",)),
     "view-cache": Layer("django_cache"),
     "fragments": Layer("fragments", ("fragments.report_stored_nonces",)),
 }

@@ -1,1 +1,1 @@
-"""What the kit lays over a Django project: settings that read environment variables, and caching layers."""
+"""Middleware for any Django project behind the kit's servers: client addresses, sessions, streams, static files."""

@@ -12,7 +12,7 @@ import pytest
 
 from bench import paths
 from bench.inside.serving.media import CopiedWhenWritten
-from benchapp.serving import elsewhere
+from benchapp_overlay import elsewhere
 
 THEIRS = """
 DEBUG = True
@@ -50,7 +50,7 @@ DIRECT = "benchapp.serving.client_address.no_forwarding"
 
 @pytest.fixture
 def laid_over(tmp_path):
-    def settings(package: str = "benchapp.serving", more: str = "", **env: str) -> dict:
+    def settings(package: str = "benchapp_overlay", more: str = "", **env: str) -> dict:
         (tmp_path / "their_settings.py").write_text(THEIRS + more)
         path = f"{tmp_path}:{paths.PROJECT}"
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "OVERLAID_SETTINGS": "their_settings", **env}
@@ -209,7 +209,7 @@ STORAGES = {"staticfiles": {"BACKEND": "storages.backends.s3.S3StaticStorage"}, 
 
 def test_where_it_is_tried_nothing_of_its_production_is_touched(laid_over, tmp_path):
     tried = {"BENCHAPP_FILES": str(tmp_path), "BENCHAPP_REMOTE_STORAGES": '["staticfiles"]'}
-    found = laid_over("benchapp.serving", OUTSIDE, **tried)
+    found = laid_over("benchapp_overlay", OUTSIDE, **tried)
     backends = {alias: cache["BACKEND"].rpartition(".")[2] for alias, cache in found["CACHES"].items()}
     assert backends == {"live": "LocMemCache", "here": "RedisCache"}
     assert found["EMAIL_BACKEND"].endswith("dummy.EmailBackend") and found["CELERY_BROKER_URL"] == "memory://"
@@ -225,7 +225,7 @@ def test_where_it_is_tried_nothing_of_its_production_is_touched(laid_over, tmp_p
     # A cache of one process would lose them.
     assert found["SESSION_ENGINE"].endswith(".file") and found["SESSION_FILE_PATH"] == str(tmp_path)
     for env in ({**tried, "BENCHAPP_OUTSIDE": "1"}, {}):
-        asked = laid_over("benchapp.serving", OUTSIDE, **env)
+        asked = laid_over("benchapp_overlay", OUTSIDE, **env)
         assert asked["CACHES"]["live"]["LOCATION"] == "redis://:pw@cache.example:6379/1"
         assert "EMAIL_BACKEND" not in asked and asked["CELERY_BROKER_URL"] == "amqp://queue.example"
         assert asked["HUEY"]["huey_class"] == "huey.SqliteHuey"
@@ -244,7 +244,7 @@ def test_where_it_is_tried_no_mailer_of_the_newer_setting_sends(laid_over, tmp_p
                "files": {"BACKEND": "django.core.mail.backends.filebased.EmailBackend"},
                "shown": {"BACKEND": "django.core.mail.backends.console.EmailBackend"}}
     """
-    found = laid_over("benchapp.serving", textwrap.dedent(said), BENCHAPP_FILES=str(tmp_path))
+    found = laid_over("benchapp_overlay", textwrap.dedent(said), BENCHAPP_FILES=str(tmp_path))
     assert "EMAIL_BACKEND" not in found
     assert {alias: mailer["BACKEND"].split(".")[-2] for alias, mailer in found["MAILERS"].items()} == {
         "default": "dummy",
@@ -279,7 +279,7 @@ def test_errors_are_written_unless_it_logs_itself(laid_over):
 
 
 def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
-    found = laid_over(CACHING_SITE_MIDDLEWARE="1", BENCHAPP_CACHE_URL="locmemcache://", BENCHAPP_WHITENOISE="0")
+    found = laid_over(CACHING_PAGE_CACHE="1", BENCHAPP_CACHE_URL="locmemcache://", BENCHAPP_WHITENOISE="0")
     assert found["MIDDLEWARE"] == [
         *ALWAYS,
         DIRECT,
@@ -298,7 +298,7 @@ def test_what_a_project_caches_in_its_own_code_goes_to_the_cache_of_such_a_layer
     locmem = "django.core.cache.backends.locmem.LocMemCache"
     url = {"BENCHAPP_CACHE_URL": "pymemcache://127.0.0.1:1", "BENCHAPP_CACHE_SECONDS": "7"}
     assert laid_over(**url)["CACHES"] == {"default": {"BACKEND": locmem}}
-    assert laid_over(CACHING_SITE_MIDDLEWARE="1", **url)["CACHES"]["default"] == {"BACKEND": locmem}
+    assert laid_over(CACHING_PAGE_CACHE="1", **url)["CACHES"]["default"] == {"BACKEND": locmem}
     for layer, aliases in (("VIEW_CACHE", {"default"}), ("FRAGMENTS", {"default", "template_fragments"})):
         found = laid_over(more="CACHE_MIDDLEWARE_ALIAS = 'theirs'", **url, **{f"CACHING_{layer}": "1"})
         assert set(found["CACHES"]) == aliases
@@ -310,7 +310,7 @@ def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_ses
     sessions, csrf = "django.contrib.sessions.middleware.SessionMiddleware", "django.middleware.csrf.CsrfViewMiddleware"
     # As `wagtail start` has it: what is first elsewhere comes last.
     theirs = f"MIDDLEWARE = ['{sessions}', '{csrf}', 'django.middleware.security.SecurityMiddleware']"
-    layer = {"CACHING_SITE_MIDDLEWARE": "1", "BENCHAPP_CACHE_URL": "locmemcache://", "BENCHAPP_WHITENOISE": "0"}
+    layer = {"CACHING_PAGE_CACHE": "1", "BENCHAPP_CACHE_URL": "locmemcache://", "BENCHAPP_WHITENOISE": "0"}
     found = laid_over(more=theirs, **layer)
     assert found["MIDDLEWARE"].index("benchapp.caching.django_cache.middleware") < found["MIDDLEWARE"].index(sessions)
     assert found["MESSAGE_STORAGE"].endswith(".SessionStorage")

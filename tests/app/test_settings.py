@@ -16,7 +16,7 @@ from django.conf import settings as site
 from django.core.exceptions import ImproperlyConfigured
 
 from benchapp.caching import registry
-from benchapp.serving import environment
+from benchapp_overlay import environment
 from tests.managing import manage
 
 FromEnvironment = Callable[..., dict[str, Any]]
@@ -80,7 +80,7 @@ PRODUCTION = {
     "layer",
     [
         {},
-        {"CACHING_FRAGMENTS": "1", "CACHING_SITE_MIDDLEWARE": "1", "CACHING_STATICGENERATOR_ROOT": "var/pages"},
+        {"CACHING_FRAGMENTS": "1", "CACHING_PAGE_CACHE": "1", "CACHING_STATICGENERATOR_ROOT": "var/pages"},
     ],
 )
 def test_production_values_pass_the_deployment_check(layer: dict[str, str]):
@@ -185,7 +185,7 @@ def test_a_key_that_nobody_set_is_refused_by_the_deployment_check(settings_from:
 
 def test_reading_the_settings_makes_nothing(tmp_path: Path):
     project = tmp_path / "site"
-    for name in ("config", "benchapp"):
+    for name in ("config", "benchapp", "benchapp_overlay"):
         shutil.copytree(Path(site.BASE_DIR) / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
     before = sorted(project.rglob("*"))
     env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}

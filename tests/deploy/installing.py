@@ -26,7 +26,7 @@ NAME = "example.org"
 PACKAGES = ("Django", "asgiref", "sqlparse", "django-environ", "whitenoise", "brotli", "pymemcache")
 SERVERS = ("gunicorn", "packaging", "pyuwsgi")
 # What the site is made of; no tests, no instrument.
-SITE = ("manage.py", "benchapp", "config", "fixtures", "templates", "static")
+SITE = ("manage.py", "benchapp", "benchapp_overlay", "config", "fixtures", "templates", "static")
 DATABASE = "DATABASE_URL=sqlite:////var/lib/benchapp/site.sqlite3"
 SOURCE = "/srv/source"
 # What the stand-in for certbot was given.

@@ -57,7 +57,7 @@ def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says)
     [
         (one, other)
         for one in catalog.read().layers
-        for other in ("fragments", "site-middleware", "varnish")
+        for other in ("fragments", "page-cache", "varnish")
         if one not in (other, "none")
     ],
 )

@@ -142,7 +142,7 @@ LAYERED = [
     ("nginx-gunicorn", "nginx-microcache"),
     ("nginx-gunicorn", "nginx-memcached"),
     ("nginx-gunicorn", "staticgenerator"),
-    ("nginx-gunicorn", "site-middleware"),
+    ("nginx-gunicorn", "page-cache"),
     ("apache-modwsgi", "apache-cache"),
     ("lighttpd-fastcgi", "staticgenerator"),
     ("caddy-gunicorn", "varnish"),

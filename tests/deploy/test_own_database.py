@@ -86,10 +86,10 @@ def test_its_connections_are_counted_as_its_settings_name_it(live, own_var):
 
 def test_verify_leaves_a_live_database_as_it_is_and_says_so(live):
     folder, url = live
-    runnable("gunicorn", "site-middleware")
+    runnable("gunicorn", "page-cache")
     before, files = rows(url), tree(folder)
     named = [word for name in CHECKS for word in ("--check", name)]
-    words = ["--layer", "site-middleware", "--project", str(folder), "--set", "processes=1", *named, "--json"]
+    words = ["--layer", "page-cache", "--project", str(folder), "--set", "processes=1", *named, "--json"]
     done = command("-m", "bench", "verify", "gunicorn", *words, database="postgresql://of/the-shell")
     assert "note: database: the project's own, as it is\n" in done.stderr
     found = json.loads(done.stdout)

@@ -174,14 +174,14 @@ def test_fragments_of_its_own_are_stored_in_the_service_of_the_layer(fragments_p
 
 def test_an_interface_with_middleware_of_its_own_and_without_sessions_is_right():
     """JSON, headers that are new with each answer, an ETag for GET alone, and a minifier that changes all bytes."""
-    runnable("nginx-gunicorn", "site-middleware")
+    runnable("nginx-gunicorn", "page-cache")
     with made("api", '[tool.benchapp]\npublic = ["/", "/page/"]\n') as folder:
         (folder / "api" / "urls.py").write_text(API)
         with (folder / "api" / "settings.py").open("a") as settings:
             settings.write(API_SETTINGS)
         few = [word for name, value in FEW.items() for word in ("--set", f"{name}={value}")]
         named = [word for name in API_CHECKS for word in ("--check", name)]
-        words = ["verify", "nginx-gunicorn", "--layer", "site-middleware", "--project", str(folder), *few, *named]
+        words = ["verify", "nginx-gunicorn", "--layer", "page-cache", "--project", str(folder), *few, *named]
         done = command("-m", "bench", *words, timeout_s=300)
     assert done.returncode == 0, done.stdout + done.stderr
 

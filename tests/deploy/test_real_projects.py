@@ -156,7 +156,7 @@ def allauth(folder: Path) -> None:
         pytest.param(wagtail, "granian", "varnish", "sqlite", marks=pytest.mark.matrix),
         # Its settings have SecurityMiddleware behind all that sets cookies.
         (wagtail, "nginx-uwsgi", "staticgenerator", "sqlite"),
-        (allauth, "apache-modwsgi", "site-middleware", "sqlite"),
+        (allauth, "apache-modwsgi", "page-cache", "sqlite"),
         pytest.param(allauth, "nginx-uwsgi", "staticgenerator", "postgresql", marks=pytest.mark.matrix),
     ],
 )

@@ -149,8 +149,8 @@ def test_keep_alive_connections_behind_nginx_are_not_closed_under_it(stack, inne
 
 
 def test_an_emptied_layer_begins_anew_on_the_same_address(site_url, tmp_path):
-    runnable("nginx-uwsgi", "site-middleware+staticgenerator")
-    case = resolved("nginx-uwsgi", "site-middleware+staticgenerator", database_url=site_url, changes=FEW)
+    runnable("nginx-uwsgi", "page-cache+staticgenerator")
+    case = resolved("nginx-uwsgi", "page-cache+staticgenerator", database_url=site_url, changes=FEW)
     with deployment.deployed(case, run_dir=tmp_path / "run") as running:
         before = {name: psutil.Process(pid) for name, pid in running.pids.items()}
         url = running.url

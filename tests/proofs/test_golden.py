@@ -15,7 +15,7 @@ def test_every_subject_that_was_checked_is_still_found_by_its_name():
 
 def test_what_passed_on_a_pair_is_known():
     assert "status" in golden.passed("gunicorn", "none") and "stampede" not in golden.passed("gunicorn", "none")
-    assert {"stampede", "told-of-writes"} <= golden.passed("nginx-gunicorn", "site-middleware")
+    assert {"stampede", "told-of-writes"} <= golden.passed("nginx-gunicorn", "page-cache")
 
 
 def test_the_run_of_an_earlier_version_is_refused_in_one_line(capsys):

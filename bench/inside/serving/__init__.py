@@ -1,1 +1,1 @@
-"""What the instrument alone lays over another project, over `benchapp.serving`: the probes and their URLs."""
+"""What the instrument alone lays over another project, over `benchapp_overlay`: the probes and their URLs."""

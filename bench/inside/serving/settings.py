@@ -1,11 +1,11 @@
-"""The settings of `benchapp.serving.settings`, and over them the probes, where BENCHAPP_PROBES is 1."""
+"""The settings of `benchapp_overlay.settings`, and over them the probes, where BENCHAPP_PROBES is 1."""
 
 from __future__ import annotations
 
 import os
 
-from benchapp.serving import below, environment
-from benchapp.serving import settings as _below
+from benchapp_overlay import below, environment
+from benchapp_overlay import settings as _below
 
 globals().update(below.attributes(_below))
 if below.CONFIGURATION in os.environ:

@@ -18,7 +18,7 @@ View = Callable[[HttpRequest], HttpResponse]
 HTML = "text/html; charset=utf-8"
 # Each with the variables that turn it on.
 INSIDE = {
-    "site-middleware": {"CACHING_SITE_MIDDLEWARE": "1"},
+    "page-cache": {"CACHING_PAGE_CACHE": "1"},
     "view-cache": {"CACHING_VIEW_CACHE": "1"},
     "staticgenerator": {"CACHING_STATICGENERATOR_ROOT": "{folder}/pages"},
     "nginx-memcached": {"CACHING_NGINX_MEMCACHED_ADDRESS": "unix:{socket}"},

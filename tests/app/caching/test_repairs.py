@@ -78,7 +78,7 @@ def test_fragments_are_cached_and_invalidated_in_every_cache(rows: Rows, site_wi
 
 
 @pytest.mark.parametrize("kind", SERVICES)
-@pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
+@pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_PAGE_CACHE"])
 def test_a_cache_that_is_down_breaks_no_page(
     rows: Rows, site_with: Site, socket: Path, kind: str, layer: str, caplog: pytest.LogCaptureFixture
 ):
@@ -145,7 +145,7 @@ def test_the_first_write_after_a_restart_of_memcached_is_taken(socket: Path):
 
 
 @pytest.mark.parametrize("kind", SERVICES)
-@pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_SITE_MIDDLEWARE"])
+@pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_PAGE_CACHE"])
 @pytest.mark.django_db(transaction=True)
 def test_a_hanging_cache_delays_a_page_once_and_returns_without_stale_ones(
     rows: Rows,
@@ -171,7 +171,7 @@ def test_a_hanging_cache_delays_a_page_once_and_returns_without_stale_ones(
 
 @pytest.mark.parametrize("kind", SERVICES)
 def test_an_invalidation_is_tried_while_reads_skip_a_cache_that_hung(site_with: Site, socket: Path, kind: str):
-    with service(kind, socket) as (url, process), site_with(CACHING_SITE_MIDDLEWARE="1", CACHE_URL=url):
+    with service(kind, socket) as (url, process), site_with(CACHING_PAGE_CACHE="1", CACHE_URL=url):
         cache = caches["default"]
         cache.set("a", 1)
         with hanging(process):

@@ -52,7 +52,7 @@ def test_a_cached_page_is_no_answer_to_what_bypasses_the_cache(inside: Laid, hea
     assert page.content == again.content != bypassing.content
 
 
-@pytest.mark.parametrize("name", ["site-middleware", "view-cache"])
+@pytest.mark.parametrize("name", ["page-cache", "view-cache"])
 def test_a_browser_that_has_the_cached_page_gets_no_other_copy(laid: Callable, name: str):
     modified = "Sat, 01 Nov 2025 10:00:00 GMT"
     with laid(name) as layer:
@@ -141,7 +141,7 @@ def test_a_page_says_which_cookie_or_header_keeps_it_out(layer: Laid):
     assert said(lambda request: request.headers.get("Accept-Language")) == "private, reads-header=accept-language"
 
 
-@pytest.mark.parametrize("name", ["site-middleware", "view-cache"])
+@pytest.mark.parametrize("name", ["page-cache", "view-cache"])
 @pytest.mark.parametrize("said", [{}, {"Cache-Control": "public, max-age=600"}])
 def test_a_cached_page_has_the_lifetime_headers_of_its_view(laid: Callable, name: str, said: dict[str, str]):
     with laid(name) as layer:
@@ -230,4 +230,4 @@ def test_a_project_that_compresses_its_pages_itself_has_them_stored(name: str, l
             assert (gzip.decompress(answer.content) if packed else answer.content).decode() == text
             assert MARK in answer or name in INSIDE
         if name in INSIDE:
-            assert len(rendered) == (2 if name == "site-middleware" else 1), "one for each coding that is stored"
+            assert len(rendered) == (2 if name == "page-cache" else 1), "one for each coding that is stored"

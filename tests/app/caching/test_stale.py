@@ -27,7 +27,7 @@ SIGNALS = (pre_save, post_save, post_delete, m2m_changed)
 
 @pytest.fixture
 def connected(settings, db) -> Iterator[None]:
-    settings.CACHING_LAYERS, settings.CACHING_STALE = {"site-middleware": {}}, STALE
+    settings.CACHING_LAYERS, settings.CACHING_STALE = {"page-cache": {}}, STALE
     before = [list(signal.receivers) for signal in SIGNALS]
     stale_rules.connect()
     yield
@@ -67,7 +67,7 @@ def test_a_proxy_and_the_model_whose_rows_it_has_are_watched_both(settings, monk
     models = {"auth.User": User, "auth.Member": Member}
     monkeypatch.setattr(stale_rules.apps, "get_model", models.__getitem__)
     monkeypatch.setattr(stale_rules, "watch", lambda model, pages_of, **more: watched.update({model: pages_of}))
-    settings.CACHING_LAYERS = {"site-middleware": {}}
+    settings.CACHING_LAYERS = {"page-cache": {}}
     settings.CACHING_STALE = {"auth.User": ["/by/{username}/"], "auth.Member": ["/{own}/"]}
     stale_rules.connect()
     # What the proxy alone has is looked up in a row of the model, too.
@@ -154,6 +154,6 @@ def test_a_value_that_is_missing_names_no_page(db):
     ],
 )
 def test_what_there_is_not_stops_the_site(settings, stale, said):
-    settings.CACHING_LAYERS, settings.CACHING_STALE = {"site-middleware": {}}, stale
+    settings.CACHING_LAYERS, settings.CACHING_STALE = {"page-cache": {}}, stale
     with pytest.raises(ImproperlyConfigured, match=said):
         stale_rules.connect()

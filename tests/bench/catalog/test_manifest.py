@@ -214,7 +214,7 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
     assert notes_of_layers(case) == (
         "fragments: memcached is not installed: each worker process has a cache of its own in memory (locmem)",
     )
-    for name in ("fragments", "site-middleware", "view-cache"):
+    for name in ("fragments", "page-cache", "view-cache"):
         layer = catalog.read().layers[name]
         (without,) = resolved("gunicorn", name).layers
         assert (without.invalidation, without.coalesces) == ("", ""), "caches of processes know nothing of each other"
@@ -233,9 +233,9 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
 )
 def test_a_cache_url_needs_no_service_and_is_invalidated_if_it_can_be(url, invalidated, monkeypatch):
     monkeypatch.setattr(fit, "missing_programs", lambda service: ["memcached"])
-    case = resolved("gunicorn", "site-middleware", env={"CACHE_URL": url})
+    case = resolved("gunicorn", "page-cache", env={"CACHE_URL": url})
     assert case.services == ()
-    assert notes_of_layers(case) == ("site-middleware: it uses the cache of the given CACHE_URL",)
+    assert notes_of_layers(case) == ("page-cache: it uses the cache of the given CACHE_URL",)
     (layer,) = case.layers
     assert (bool(layer.invalidation), bool(layer.coalesces)) == (invalidated, invalidated)
 

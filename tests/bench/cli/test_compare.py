@@ -46,7 +46,7 @@ def test_a_real_difference_is_named_and_the_same_again_is_not(tmp_path, capsys):
     found = verdicts(before, after, capsys)
     # Of the 27 measured cases two give wrong answers and are left out, as is one that failed.
     assert (len(found), set(found.values())) == (25, {"B"})
-    assert ("gunicorn", "site-middleware", "home") not in found
+    assert ("gunicorn", "page-cache", "home") not in found
     assert ("nginx-gunicorn", "fragments", "session") not in found
     assert set(verdicts(after, before, capsys).values()) == {"A"}
     assert not {"A", "B"} & set(verdicts(before, same, capsys).values())

@@ -108,8 +108,8 @@ def test_a_wrong_deployment_is_reported_and_exits_with_1(capsys, deployments):
 def test_a_failed_request_names_the_options_that_serve_the_same_again(capsys, deployments, tmp_path):
     deployments["uwsgi"] = "plain-404"
     given = ("--set", "processes=3", "--env", "LANG=de DE", "--size", "bronze")
-    _, out, _ = run(capsys, "uwsgi", "--layer", "site-middleware", *given, *QUICK)
-    serve = "bench up uwsgi --layer site-middleware --size bronze --env 'LANG=de DE' --set processes=3 --port 8000"
+    _, out, _ = run(capsys, "uwsgi", "--layer", "page-cache", *given, *QUICK)
+    serve = "bench up uwsgi --layer page-cache --size bronze --env 'LANG=de DE' --set processes=3 --port 8000"
     assert serve in out
 
 

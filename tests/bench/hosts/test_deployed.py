@@ -23,7 +23,7 @@ from tests.bench.hosts.deployed_world import NEEDED, SOURCE, DeployedWorld, depl
 from tests.bench.hosts.world import require_possible
 
 pytestmark = [pytest.mark.hosts, pytest.mark.servers]
-STACK, LAYER, NAME = "nginx-gunicorn", "site-middleware", "example.org"
+STACK, LAYER, NAME = "nginx-gunicorn", "page-cache", "example.org"
 FRONT = "10.213.0.11"
 COMMIT = "-c user.name=x -c user.email=x@example.org commit -aqm changed"
 

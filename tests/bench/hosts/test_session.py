@@ -136,7 +136,7 @@ def test_what_is_not_deployed_is_not_verified(there, capsys):
     known = "the hosts have nginx-gunicorn with layer none; deploy it there first"
     there(stack="nginx-gunicorn")
     assert said("nginx-uwsgi", "--layer", "none") == f"STACK nginx-uwsgi: {known}"
-    assert said("nginx-gunicorn", "--layer", "site-middleware") == f"--layer site-middleware: {known}"
+    assert said("nginx-gunicorn", "--layer", "page-cache") == f"--layer page-cache: {known}"
     there(stack="nginx-uwsgi", port=81)
     wanted = "the hosts have http://example.org at port 81 with cache_seconds=60; give the --set of their `render`"
     assert said("nginx-uwsgi", "--layer", "none") == wanted

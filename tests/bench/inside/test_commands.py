@@ -103,7 +103,7 @@ def test_layers_and_https_do_not_matter(rows: Rows, site_with: Site, tmp_path: P
     bare = json.loads(run("renderpages", "/", "/posts/"))
     with site_with(
         BENCHAPP_PROBES="1",
-        CACHING_SITE_MIDDLEWARE="1",
+        CACHING_PAGE_CACHE="1",
         CACHING_FRAGMENTS="1",
         CACHING_STATICGENERATOR_ROOT=str(tmp_path / "pages"),
         BENCHAPP_HTTPS="1",

@@ -34,7 +34,7 @@ def test_without_a_layer_a_page_runs_as_many_queries_each_time(database):
 def test_a_layer_saves_the_queries_of_a_warm_page(database):
     found = counted(database, "/", CACHING_FRAGMENTS="1")
     assert found["/"]["warm"] < found["/"]["cold"]
-    assert counted(database, "/", CACHING_SITE_MIDDLEWARE="1")["/"]["warm"] == 0
+    assert counted(database, "/", CACHING_PAGE_CACHE="1")["/"]["warm"] == 0
 
 
 def test_it_stores_no_page_for_a_server(database, tmp_path):

@@ -76,7 +76,7 @@ def without_addresses(text: str) -> list[str]:
     ("stack", "layer", "changes"),
     [
         ("nginx-uwsgi", "nginx-memcached", {}),
-        ("nginx-gunicorn", "site-middleware", {}),
+        ("nginx-gunicorn", "page-cache", {}),
         ("nginx-uwsgi", "varnish", {"listener": "behind"}),
     ],
 )
@@ -213,7 +213,7 @@ def test_a_layer_that_is_of_one_host_is_refused_with_the_reason(tmp_path, layer)
     reason = catalog.read().layers[layer].one_host
     assert refused(tmp_path, stack, layer) == (
         f"layer {layer}: not over several hosts: {reason}; "
-        "layers that can: none, apache-cache, fragments, nginx-memcached, nginx-microcache, site-middleware, "
+        "layers that can: none, apache-cache, fragments, nginx-memcached, nginx-microcache, page-cache, "
         "uwsgi-cache, varnish, view-cache"
     )
 

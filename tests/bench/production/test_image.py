@@ -52,7 +52,7 @@ def rendered(project: UnderTest, stack: str, layer: str, form: str, target: Path
     return target
 
 
-CASES = [("nginx-gunicorn", "site-middleware"), ("apache-modwsgi", "none"), ("uvicorn", "varnish")]
+CASES = [("nginx-gunicorn", "page-cache"), ("apache-modwsgi", "none"), ("uvicorn", "varnish")]
 
 
 @pytest.mark.parametrize(("stack", "layer"), CASES)
@@ -83,7 +83,7 @@ def test_the_files_are_of_the_project_alone_and_tools_accept_them(shop, tmp_path
 def test_compose_accepts_its_file(shop, tmp_path):
     folder = rendered(shop, "nginx-gunicorn", "none", "compose", tmp_path / "out")
     env = of_docker_compose(folder, "SHOP_KEY=x\n")["gunicorn"]["environment"]
-    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("benchapp.serving.settings", "shop.settings")
+    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("benchapp_overlay.settings", "shop.settings")
     assert (env["SHOP_KEY"], env["PYTHONPATH"]) == ("x", "/etc/benchapp/python")
     assert "BENCHAPP_DATABASE_FILES" not in env
 

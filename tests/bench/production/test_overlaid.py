@@ -24,7 +24,7 @@ from tests.projects import SAID
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
 
 # Modules of the kit that a host of another project may import.
-OURS = re.compile(r"benchapp\.(caching|serving)(\..*)?")
+OURS = re.compile(r"benchapp_overlay(\..*)?|benchapp\.(caching|serving)(\..*)?")
 
 UPLOADS = 'MEDIA_URL, MEDIA_ROOT = "/media/", BASE_DIR / "media"'
 
@@ -82,10 +82,10 @@ def locked(name: str) -> str:
 
 
 def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_path):
-    files = rendered(new_project(), "nginx-gunicorn", "site-middleware", tmp_path / "out")
+    files = rendered(new_project(), "nginx-gunicorn", "page-cache", tmp_path / "out")
     lines = [line for line in files["site.env"].splitlines() if not line.startswith("#")]
     env = dict(line.split("=", 1) for line in lines)
-    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("benchapp.serving.settings", "shop.settings")
+    assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == ("benchapp_overlay.settings", "shop.settings")
     assert env["BENCHAPP_STATIC_ROOT"] == "var/static"
     assert env["BENCHAPP_DATABASE_FILES"] == '{"default":"/var/lib/benchapp/default.sqlite3"}'
     assert env["BENCHAPP_CACHE_URL"] == "pymemcache:///run/benchapp/memcached.sock"
@@ -103,7 +103,7 @@ def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_pat
         # Of middleware and the like, too.
         imports |= set(re.findall(r"[\"'](benchapp\.(?!caching\b|serving\b)[a-z.]+)", files[name]))
         imports |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-        ours = {module for module in imports if module.partition(".")[0] in ("benchapp", "config", "bench")}
+        ours = {module for module in imports if module.partition(".")[0] in ("benchapp", "benchapp_overlay", "config", "bench")}
         assert all(OURS.fullmatch(module) for module in ours), name
         there = {f"python.{module}" for module in ours} | {f"python.{module}.__init__" for module in ours}
         assert len(there & modules) == len(ours), f"{name}: {ours}"

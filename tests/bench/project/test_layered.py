@@ -34,7 +34,7 @@ def project_python(tmp_path) -> Path:
 def test_the_project_s_packages_come_first_and_the_kit_s_are_there(tmp_path, project_python):
     before = sorted(str(path) for path in (tmp_path / "project").rglob("*"))
     made = layered.environment(project_python, tmp_path / "var")
-    code = "import sys, cheroot, granian, benchapp.caching, benchapp.serving; print(cheroot.WHERE, sys.prefix)"
+    code = "import sys, cheroot, granian, benchapp.caching, benchapp_overlay; print(cheroot.WHERE, sys.prefix)"
     done = subprocess.run([made.venv / "bin" / "python", "-B", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [made.sites[0], str(made.venv)]
     assert (made.venv / "bin" / "granian").read_text().startswith(f"#!{made.venv}/bin/python\n")

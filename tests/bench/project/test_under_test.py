@@ -39,7 +39,7 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert page_headers(found)["X-Frame-Options"] == "DENY" and "Content-Type" not in page_headers(found)
     # None of its pages has it, but a server that answers with a stored page looks at the cookie.
     assert page_headers(found)["Vary"] == "Cookie" and "Vary" not in found.facts.pages[0].headers
-    env = found.environment({"DATABASE_URL": "x", "CACHING_SITE_MIDDLEWARE": "1", "SECRET_KEY": "y"})
+    env = found.environment({"DATABASE_URL": "x", "CACHING_PAGE_CACHE": "1", "SECRET_KEY": "y"})
     assert env["BENCHAPP_DATABASE_URL"] == "x" and "DATABASE_URL" not in env and "SECRET_KEY" not in env
     assert (env["DJANGO_SETTINGS_MODULE"], env["OVERLAID_SETTINGS"]) == (
         "bench.inside.serving.settings",

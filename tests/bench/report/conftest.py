@@ -32,5 +32,5 @@ def written(request) -> str:
 @pytest.fixture
 def capacity_run(tmp_path_factory):
     """Makes runs of one stack with two layers; see report_folder.capacity."""
-    held = {"none": (95, 100, 106), "site-middleware": (500, 530, 530)}
+    held = {"none": (95, 100, 106), "page-cache": (500, 530, 530)}
     return lambda *how, **more: report_folder.capacity(tmp_path_factory.mktemp("capacity") / "run", held, *how, **more)

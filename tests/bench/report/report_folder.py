@@ -15,7 +15,7 @@ from tests.bench.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate
 MIB = 1024 * 1024
 
 STACKS = ("gunicorn", "uwsgi", "nginx-gunicorn", "nginx-uwsgi")
-LAYERS = ("none", "fragments", "site-middleware", "staticgenerator")
+LAYERS = ("none", "fragments", "page-cache", "staticgenerator")
 WORKLOADS = ("session", "home")
 ROUNDS = 3
 LEVEL = 50
@@ -29,11 +29,11 @@ FACTOR = {"gunicorn": 1.0, "uwsgi": 1.08, "nginx-gunicorn": 0.93, "nginx-uwsgi":
 RATE = {
     ("home", "none"): 104.0,
     ("home", "fragments"): 430.0,
-    ("home", "site-middleware"): 1530.0,
+    ("home", "page-cache"): 1530.0,
     ("home", "staticgenerator"): 38_000.0,
     ("session", "none"): 320.0,
     ("session", "fragments"): 335.0,
-    ("session", "site-middleware"): 1210.0,
+    ("session", "page-cache"): 1210.0,
     ("session", "staticgenerator"): 9400.0,
 }
 MEMORY = {"gunicorn": 118, "uwsgi": 84, "nginx": 9, "memcached": 14}
@@ -138,7 +138,7 @@ def _trial(
     memory = {name: MEMORY[name] * MIB for name in servers}
     cpu = {name: 0.9 if name in ("nginx", "memcached") else 8.1 for name in servers}
     # One has answers without a cost.
-    is_known = where != ("uwsgi", "site-middleware", "home")
+    is_known = where != ("uwsgi", "page-cache", "home")
     return replace(
         TRIAL,
         **_identity(case, level, number),
@@ -185,5 +185,5 @@ def _checks(hostile: bool) -> list[records.Outcome]:
     known = "chunked bodies are refused by design"
     checks.append(records.Outcome("uwsgi", "none", "chunked body", True, None, f"declared: {known}", known))
     wrong = HOSTILE if hostile else "the greeting of another account"
-    checks.append(records.Outcome("gunicorn", "site-middleware", "login", False, "Hello, alice", wrong))
+    checks.append(records.Outcome("gunicorn", "page-cache", "login", False, "Hello, alice", wrong))
     return checks

@@ -152,7 +152,7 @@ def test_cases_without_a_round_in_common_have_no_interval(tmp_path):
 
 def test_wrong_answers_failed_trials_and_skips_have_no_figure(plain):
     (board,) = read(plain).boards
-    wrong = row(board, "gunicorn", "site-middleware")
+    wrong = row(board, "gunicorn", "page-cache")
     assert (wrong.verdict, wrong.ratio, wrong.checks.failed) == ("not measured", None, ("login",))
     assert all(load.rates == {} and load.latency is None for load in wrong.loads.values())
     failed = row(board, "nginx-gunicorn", "fragments")
@@ -249,17 +249,17 @@ def test_a_given_rate_asks_how_long_answers_take(tmp_path):
 def test_a_capacity_has_the_rates_that_held_and_an_open_end_is_null(capacity_run):
     (board,) = read(capacity_run()).boards
     assert (board.kind, board.load, board.limit_ms) == ("capacity", "p95 within 200 ms", 200)
-    load = row(board, "gunicorn", "site-middleware").loads["home"]
+    load = row(board, "gunicorn", "page-cache").loads["home"]
     assert (load.requests_per_second, load.capacity_low, load.capacity_high) == (530, 500, 561)
     assert row(board, "gunicorn").loads["home"].visitors_per_hour == 180_000
-    assert (board.verdict, board.cases[0].layer) == ("leads", "site-middleware")
+    assert (board.verdict, board.cases[0].layer) == ("leads", "page-cache")
 
     def limited(trial):
         reason = "tool: the load tool used 95% of the CPU time it can use"
         return replace(trial, status="voided", reason=reason) if trial.level > 530 else trial
 
     (board,) = read(capacity_run(limited)).boards
-    assert row(board, "gunicorn", "site-middleware").loads["home"].capacity_high is None
+    assert row(board, "gunicorn", "page-cache").loads["home"].capacity_high is None
 
 
 def test_a_round_that_says_nothing_of_a_capacity_does_not_lower_it(capacity_run):
@@ -267,7 +267,7 @@ def test_a_round_that_says_nothing_of_a_capacity_does_not_lower_it(capacity_run)
         return failed(trial, answers_before_failure=None) if trial.round == 2 else trial
 
     (board,) = read(capacity_run(lost)).boards
-    load = row(board, "gunicorn", "site-middleware").loads["home"]
+    load = row(board, "gunicorn", "page-cache").loads["home"]
     assert (load.capacity_low, load.capacity_high) == (500, 561)
 
 

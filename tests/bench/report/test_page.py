@@ -28,11 +28,11 @@ def eight(tmp_path_factory) -> str:
     """Eight cases on two workloads, with faults: what the limits of the page are about."""
 
     def few(trial):
-        return replace(trial, database_connections_peak=16) if trial.layer in ("none", "site-middleware") else None
+        return replace(trial, database_connections_peak=16) if trial.layer in ("none", "page-cache") else None
 
     folder = report_folder.make(tmp_path_factory.mktemp("eight") / "run", change=few)
     info = read_info(folder)
-    cases = tuple(case for case in info.cases if case.layer in ("none", "site-middleware"))
+    cases = tuple(case for case in info.cases if case.layer in ("none", "page-cache"))
     Folder(folder).write(replace(info, cases=cases))
     fault_folder.make(folder / "faults", [*fault_folder.good("nginx-uwsgi"), *fault_folder.bad("gunicorn")])
     return shown(folder)

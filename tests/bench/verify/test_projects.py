@@ -102,15 +102,15 @@ def test_a_view_that_leaks_is_caught_with_its_page_named(site, url):
 
 @pytest.fixture(scope="module")
 def cached(project):
-    with small_project.served(project, "site-middleware") as url:
+    with small_project.served(project, "page-cache") as url:
         yield url
 
 
 def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(site, cached):
     checks = ["accounts-apart", "signed-in-not-kept", "set-cookie", "keeps-pages", "public-pages", "hit", "orders"]
     checks.append("cve-2014-0473")
-    found = verified(cached, site, "site-middleware", checks=checks)
-    (without,) = verified(cached, replace(site, token_cookie=""), "site-middleware", checks=["cve-2014-0473"])
+    found = verified(cached, site, "page-cache", checks=checks)
+    (without,) = verified(cached, replace(site, token_cookie=""), "page-cache", checks=["cve-2014-0473"])
     assert without.not_tried == "the project has no CsrfViewMiddleware, so that visitors get no token"
     reasons = {item.check: item.not_tried for item in found}
     assert [item for item in found if not item.ok] == []
@@ -137,7 +137,7 @@ def test_a_write_that_changes_nothing_is_named(site, url):
 
 
 def test_a_stale_page_after_the_described_write_is_wrong(site, cached):
-    (stale,) = written(site, cached, small_project.WRITE, 0.3, "site-middleware")
+    (stale,) = written(site, cached, small_project.WRITE, 0.3, "page-cache")
     assert stale.expected.startswith("GET /notes/ 0.3 s after the described write: ")
 
 

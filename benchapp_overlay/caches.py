@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
-from benchapp.serving.environment import Env, needs_package
+from benchapp_overlay.environment import Env, needs_package
 
 DJANGO, REPAIRED = "django.core.cache.backends", "benchapp.caching.repairs.django_backends"
 REDIS = f"{DJANGO}.redis.RedisCache"

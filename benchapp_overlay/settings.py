@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from django.core.exceptions import ImproperlyConfigured
 
 from benchapp.caching import registry
-from benchapp.serving import below, caches, elsewhere, environment, websockets
+from benchapp_overlay import below, caches, elsewhere, environment, websockets
 
 _below = below.imported(os.environ["OVERLAID_SETTINGS"])
 _said = below.attributes(_below)
@@ -113,7 +113,7 @@ _sessions = "django.contrib.sessions" in _apps and any("session" in _name.lower(
 if CACHING_LAYERS and _sessions and _messages.endswith(_cookie_messages):
     # A cached page would answer a visitor with a message: one whose session has it bypasses every cache.
     MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
-if "site-middleware" in CACHING_LAYERS:
+if "page-cache" in CACHING_LAYERS:
     # An alias of its own: the project's caches stay what they are.
     CACHES = {
         **CACHES,
@@ -129,7 +129,7 @@ if {"fragments", "view-cache"} & CACHING_LAYERS.keys():
     CACHES = {**CACHES, "default": _parts}
     if "fragments" in CACHING_LAYERS:
         CACHES["template_fragments"] = _parts
-    if "site-middleware" not in CACHING_LAYERS:
+    if "page-cache" not in CACHING_LAYERS:
         CACHE_MIDDLEWARE_ALIAS = "default"
 
 # --- Applications and middleware ----------------------------------------------------------------
