@@ -65,7 +65,9 @@ def test_what_is_laid_over_any_project_knows_nothing_of_the_site(folder):
     files = [path for path in sorted((paths.PROJECT / folder).rglob("*.py")) if INSIDE / "site" not in path.parents]
     assert files and importing(files, "config", "fixtures", "tests") == []
     for path in files:
-        modules = re.findall(r"^\s*(?:from|import) ((?:benchapp_overlay|benchapp|bench)\b[\w.]*)", path.read_text("utf-8"), re.M)
+        modules = re.findall(
+            r"^\s*(?:from|import) ((?:benchapp_overlay|benchapp|bench)\b[\w.]*)", path.read_text("utf-8"), re.M
+        )
         assert all(f"{module}.".startswith(tuple(f"{name}." for name in allowed)) for module in modules), path
         assert not any(f"{module}.".startswith("bench.inside.site.") for module in modules), path
 

@@ -103,7 +103,11 @@ def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_pat
         # Of middleware and the like, too.
         imports |= set(re.findall(r"[\"'](benchapp\.(?!caching\b|serving\b)[a-z.]+)", files[name]))
         imports |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-        ours = {module for module in imports if module.partition(".")[0] in ("benchapp", "benchapp_overlay", "config", "bench")}
+        ours = {
+            module
+            for module in imports
+            if module.partition(".")[0] in ("benchapp", "benchapp_overlay", "config", "bench")
+        }
         assert all(OURS.fullmatch(module) for module in ours), name
         there = {f"python.{module}" for module in ours} | {f"python.{module}.__init__" for module in ours}
         assert len(there & modules) == len(ours), f"{name}: {ours}"
