@@ -100,6 +100,31 @@ def test_comment_with_errors_comes_back(reader: Client, rows: Rows, data: dict):
     assert Comment.objects.count() == 60
 
 
+def test_a_rating_is_chosen_not_given_by_default(reader: Client, rows: Rows):
+    html = reader.get(f"/posts/{rows.post.pk}/").content.decode()
+    # A browser sends the first option, and refuses an empty one where the field is required.
+    assert re.findall(r'<select name="rating"[^>]* required[^>]*>\s*<option value="([^"]*)" selected>', html) == [""]
+    response = reader.post(f"/posts/{rows.post.pk}/comment/", {"body": "Good", "rating": ""})
+    assert response.status_code == 422
+    assert b"Choose a rating." in response.content
+
+
+@pytest.mark.parametrize("text", ["x", "é", "x\r\n", "x\n", "x\r", "x\r\n\r\n", "😀", "x😀\r\n"])
+def test_a_comment_is_as_long_as_the_browser_counts_it(reader: Client, rows: Rows, text: str):
+    """A line break is one character, and one outside of the Basic Multilingual Plane two."""
+    counted = len(re.sub("\r\n?", "\n", text).encode("utf-16-le")) // 2
+    times, rest = divmod(1999, counted)
+    longest = text * times + "z" * (rest + 1)
+    url = f"/posts/{rows.post.pk}/comment/"
+    assert reader.post(url, {"body": f"{longest}z", "rating": 5}).status_code == 422
+    assert reader.post(url, {"body": longest, "rating": 5}).status_code == 302
+    assert Comment.objects.latest("id").body == re.sub("\r\n?", "\n", longest)
+
+
+def test_the_browser_refuses_a_comment_that_the_site_refuses(reader: Client, rows: Rows):
+    assert b'maxlength="2000"' in reader.get(f"/posts/{rows.post.pk}/").content
+
+
 def test_nobody_signs_with_another_name(reader: Client, rows: Rows):
     reader.post(f"/posts/{rows.post.pk}/comment/", {"body": "Hi", "rating": 5, "name": "Ann", "post": 2})
     new = Comment.objects.latest("id")
