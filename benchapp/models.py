@@ -7,7 +7,10 @@ from typing import Any
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.urls import reverse
 from django.utils import timezone
+
+from benchapp.pagination import PER_PAGE, page_url
 
 
 class ChildCount(models.PositiveIntegerField):
@@ -45,6 +48,9 @@ class Author(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def get_absolute_url(self) -> str:
+        return reverse("author", args=[self.pk])
+
 
 class Post(models.Model):
     """An article of an author."""
@@ -68,6 +74,9 @@ class Post(models.Model):
 
     def __str__(self) -> str:
         return self.title
+
+    def get_absolute_url(self) -> str:
+        return reverse("post", args=[self.pk])
 
 
 class Comment(models.Model):
@@ -103,6 +112,12 @@ class Comment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} on {self.post_id}"
+
+    def get_absolute_url(self) -> str:
+        """The comment on its page of the post, where the oldest comment is the first; takes one query."""
+        earlier = Comment.objects.filter(post=self.post_id, id__lt=self.pk).count()
+        page = page_url(reverse("post", args=[self.post_id]), earlier // PER_PAGE + 1)
+        return f"{page}#comment-{self.pk}"
 
 
 class FailedLogin(models.Model):

@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.paginator import Paginator
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template import loader
 from django.urls import reverse
@@ -148,20 +148,7 @@ def comment(request: HttpRequest, pk: int) -> HttpResponse:
         response = page.get(request)
         response.status_code = 422
         return response
-    with transaction.atomic():
-        new = form.save()
-        number = _page_of_comment(new)
-    return HttpResponseRedirect(f"{page_url(post_url, number)}#comment-{new.pk}")
-
-
-def _page_of_comment(comment: Comment) -> int:
-    """The number of the page of its post that shows a comment, oldest first.
-
-    A new comment is the last one; those that others have written since are counted off the end.
-    """
-    total = Post.objects.values_list("comment_count", flat=True).get(pk=comment.post_id)
-    later = Comment.objects.filter(post=comment.post_id, id__gt=comment.pk).count()
-    return (total - later - 1) // PER_PAGE + 1
+    return redirect(form.save())
 
 
 @require_safe

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -143,6 +144,16 @@ def test_redirect_shows_the_new_comment(site_database: str):
         assert response["Location"] == f"/posts/{rows.post.pk}/page/{page}/#comment-{new.pk}"
         assert f'id="comment-{new.pk}"' in client.get(response["Location"]).content.decode()
     assert Post.objects.get(pk=rows.post.pk).comment_count == 27
+
+
+def test_each_comment_knows_its_page(client: Client, rows: Rows, django_assert_num_queries: Callable):
+    comments = list(rows.post.comments.order_by("id"))
+    for place, comment in enumerate(comments):
+        with django_assert_num_queries(1):
+            url = comment.get_absolute_url()
+        base = f"/posts/{rows.post.pk}/" if place < 25 else f"/posts/{rows.post.pk}/page/{place // 25 + 1}/"
+        assert url == f"{base}#comment-{comment.pk}"
+    assert f'id="comment-{comments[-1].pk}"' in client.get(url).content.decode()
 
 
 @pytest.mark.parametrize("key", [r'"abcdefgh\000"', "a" * 4000, "ABCDEFGH" * 4, "abcdefgh" * 4 + "'"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
@@ -27,6 +29,18 @@ def test_staff_list_search_and_edit_the_rows(staff: Client, rows: Rows, table: s
     assert not [query["sql"] for query in queries if f'COUNT(*) AS "__count" FROM "benchapp_{table}"' in query["sql"]]
     for url in (f"{base}?p=2", f"{base}?q=5", f"{base}add/", f"{base}{rows.post.pk}/change/"):
         assert staff.get(url, follow=True).status_code == 200, url
+
+
+def test_view_on_site_leads_to_the_row(staff: Client, rows: Rows):
+    newest = rows.post.comments.order_by("id")[54]  # on the third page of the post
+    for row, target in (
+        (rows.author, f"/authors/{rows.author.pk}/"),
+        (rows.post, f"/posts/{rows.post.pk}/"),
+        (newest, f"/posts/{rows.post.pk}/page/3/#comment-{newest.pk}"),
+    ):
+        html = staff.get(f"/admin/benchapp/{row._meta.model_name}/{row.pk}/change/").content.decode()
+        link = re.search(r'<a href="([^"]+)" class="viewsitelink">', html)[1]
+        assert staff.get(link)["Location"] == f"http://testserver{target}"
 
 
 def test_a_row_is_saved_and_its_counts_stay(staff: Client, rows: Rows):
