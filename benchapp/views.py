@@ -17,7 +17,7 @@ from django.template import loader
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 from django.views.generic import ListView, TemplateView, View
 
 from benchapp.caching.rendering import name_rendering, public_page
@@ -45,7 +45,7 @@ class HomePage(PublicPage, TemplateView):
         return super().get_context_data(home=Home(), ttl=settings.CACHING_SECONDS, **kwargs)
 
 
-class ListPage(PublicPage, ListView):
+class ListPage(ListView):
     """A page of a list. Its number is in the path; the first page has only the URL without one."""
 
     paginate_by = PER_PAGE
@@ -69,7 +69,7 @@ class ListPage(PublicPage, ListView):
         return super().get_context_data(base=base, anchor=self.anchor, **kwargs)
 
 
-class AuthorList(ListPage):
+class AuthorList(PublicPage, ListPage):
     """All authors, the newest first."""
 
     model = Author
@@ -77,7 +77,7 @@ class AuthorList(ListPage):
     url_name = "authors"
 
 
-class PostList(ListPage):
+class PostList(PublicPage, ListPage):
     """All posts, the newest first."""
 
     model = Post
@@ -86,7 +86,7 @@ class PostList(ListPage):
     url_name = "posts"
 
 
-class CommentList(ListPage):
+class CommentList(PublicPage, ListPage):
     """All comments, the newest first."""
 
     model = Comment
@@ -95,7 +95,7 @@ class CommentList(ListPage):
     url_name = "comments"
 
 
-class AuthorPage(ListPage):
+class AuthorPage(PublicPage, ListPage):
     """An author with their posts, the newest first; 404 for an id that is not there."""
 
     template_name = "author.html"
@@ -113,13 +113,12 @@ class AuthorPage(ListPage):
         return super().get_context_data(author=self.author, **kwargs)
 
 
-class PostPage(ListPage):
+class PostWithComments(ListPage):
     """A post with its comments, the oldest first, and the comment form for a visitor who is logged in."""
 
     template_name = "post.html"
     url_name = "post"
     anchor = "#comments"
-    form: CommentForm | None = None
 
     def get_queryset(self) -> QuerySet[Comment]:
         self.post_shown = get_object_or_404(Post.objects.select_related("author"), pk=self.kwargs["pk"])
@@ -129,26 +128,43 @@ class PostPage(ListPage):
         return ChildrenPaginator(queryset, per_page, self.post_shown.comment_count)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        form = self.form or (CommentForm() if self.request.user.is_authenticated else None)
-        return super().get_context_data(post=self.post_shown, form=form, **kwargs)
+        if "form" not in kwargs and self.request.user.is_authenticated:
+            kwargs["form"] = CommentForm()
+        return super().get_context_data(post=self.post_shown, **kwargs)
 
 
-@require_POST
-def comment(request: HttpRequest, pk: int) -> HttpResponse:
-    """Save a comment and redirect to the page that shows it; an invalid form is shown again below the post."""
-    post_url = reverse("post", args=[pk])
-    if not request.user.is_authenticated:
-        return redirect_to_login(post_url)
-    post = get_object_or_404(Post, pk=pk)
-    name = request.user.get_username()[: Comment._meta.get_field("name").max_length]
-    form = CommentForm(request.POST, instance=Comment(post=post, author=request.user, name=name))
-    if not form.is_valid():
-        page = PostPage(form=form)
-        page.setup(request, pk=pk)
-        response = page.get(request)
-        response.status_code = 422
-        return response
-    return redirect(form.save())
+class PostPage(PublicPage, PostWithComments):
+    """A post as everybody reads it; 404 for an id that is not there."""
+
+
+class WriteComment(PostWithComments):
+    """Save a comment and redirect to it; an invalid form is shown again below the post.
+
+    A GET, of the address that a browser shows with an invalid form, leads to the form on the post's own page.
+    """
+
+    http_method_names = ["get", "head", "post"]
+
+    def get(self, request: HttpRequest, pk: int) -> HttpResponse:
+        return redirect(_write_url(get_object_or_404(Post, pk=pk)))
+
+    def post(self, request: HttpRequest, pk: int) -> HttpResponse:
+        post = get_object_or_404(Post, pk=pk)
+        if not request.user.is_authenticated:
+            return redirect_to_login(_write_url(post))
+
+        name = request.user.get_username()[: Comment._meta.get_field("name").max_length]
+        form = CommentForm(request.POST, instance=Comment(post=post, author=request.user, name=name))
+        if form.is_valid():
+            return redirect(form.save())
+
+        self.object_list = self.get_queryset()
+        return self.render_to_response(self.get_context_data(form=form), status=422)
+
+
+def _write_url(post: Post) -> str:
+    """The place in the page of a post where comments are written."""
+    return f"{post.get_absolute_url()}#write"
 
 
 @require_safe

@@ -77,13 +77,28 @@ def test_forms_without_a_good_token_are_refused(strict: Client, rows: Rows, toke
 
 def test_comment_takes_an_account(client: Client, rows: Rows):
     response = client.post(f"/posts/{rows.post.pk}/comment/", {"body": "Hello", "rating": 5})
-    assert (response.status_code, response["Location"]) == (302, f"/login/?next=/posts/{rows.post.pk}/")
+    assert (response.status_code, response["Location"]) == (302, f"/login/?next=/posts/{rows.post.pk}/%23write")
     assert Comment.objects.count() == 60
 
 
-def test_comment_takes_a_post_request_and_a_post(reader: Client, rows: Rows):
-    assert reader.get(f"/posts/{rows.post.pk}/comment/").status_code == 405
-    assert reader.post("/posts/999999/comment/", {"body": "Hello", "rating": 5}).status_code == 404
+def test_the_address_of_an_invalid_comment_leads_to_the_form(client: Client, reader: Client, rows: Rows):
+    for visitor in (client, reader):
+        for get in (visitor.get, visitor.head):
+            response = get(f"/posts/{rows.post.pk}/comment/")
+            assert (response.status_code, response["Location"]) == (302, f"/posts/{rows.post.pk}/#write")
+            assert get("/posts/999999/comment/").status_code == 404
+        assert visitor.get(f"/posts/{rows.post.pk}/").content.count(b'id="write"') == 1
+
+
+@pytest.mark.parametrize("method", ["put", "patch", "delete", "options", "trace"])
+def test_a_comment_is_read_or_posted(reader: Client, rows: Rows, method: str):
+    response = getattr(reader, method)(f"/posts/{rows.post.pk}/comment/")
+    assert (response.status_code, set(response["Allow"].split(", "))) == (405, {"GET", "HEAD", "POST"})
+
+
+def test_comment_takes_a_post(reader: Client, client: Client, rows: Rows):
+    for visitor in (reader, client):
+        assert visitor.post("/posts/999999/comment/", {"body": "Hello", "rating": 5}).status_code == 404
 
 
 @pytest.mark.parametrize(
