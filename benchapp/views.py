@@ -21,13 +21,14 @@ from django.views.decorators.http import require_safe
 from django.views.generic import ListView, TemplateView, View
 
 from benchapp.caching.rendering import name_rendering, public_page
-from benchapp.forms import CommentForm
+from benchapp.forms import MAX_COMMENT, CommentForm
 from benchapp.home import Home
 from benchapp.models import Author, Comment, Post
 from benchapp.pagination import PER_PAGE, ChildrenPaginator, TablePaginator, page_url
 
 # When visitors, and programs that read the header, are to come back while the database cannot be used.
 RETRY_AFTER_S = 5
+DRAFT = "comment_draft"  # in the session: a comment that its visitor must log in for
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
@@ -129,8 +130,13 @@ class PostWithComments(ListPage):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         if "form" not in kwargs and self.request.user.is_authenticated:
-            kwargs["form"] = CommentForm()
+            kwargs["form"] = CommentForm(initial=self.draft())
         return super().get_context_data(post=self.post_shown, **kwargs)
+
+    def draft(self) -> dict[str, Any]:
+        """What this visitor wrote about this post before they logged in; empty for other posts."""
+        draft = self.request.session.get(DRAFT, {})
+        return draft if draft.get("post") == self.kwargs["pk"] else {}
 
 
 class PostPage(PublicPage, PostWithComments):
@@ -151,15 +157,27 @@ class WriteComment(PostWithComments):
     def post(self, request: HttpRequest, pk: int) -> HttpResponse:
         post = get_object_or_404(Post, pk=pk)
         if not request.user.is_authenticated:
+            self.keep_draft()
             return redirect_to_login(_write_url(post))
 
         name = request.user.get_username()[: Comment._meta.get_field("name").max_length]
         form = CommentForm(request.POST, instance=Comment(post=post, author=request.user, name=name))
         if form.is_valid():
-            return redirect(form.save())
+            comment = form.save()
+            if self.draft():
+                del request.session[DRAFT]
+            return redirect(comment)
 
         self.object_list = self.get_queryset()
         return self.render_to_response(self.get_context_data(form=form), status=422)
+
+    def keep_draft(self) -> None:
+        """Keep the text and the rating in the session until they are posted: one draft a visitor, no longer than a
+        browser sends it."""
+        body = self.request.POST.get("body", "")[: 2 * MAX_COMMENT]
+        rating = self.request.POST.get("rating", "")[:1]
+        if body.strip():
+            self.request.session[DRAFT] = {"post": self.kwargs["pk"], "body": body, "rating": rating}
 
 
 def _write_url(post: Post) -> str:

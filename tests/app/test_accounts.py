@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from lxml.html import fromstring
 
 from benchapp.models import Comment, Post
 from tests.app.conftest import PASSWORD, Rows, account, make_rows
@@ -88,6 +91,70 @@ def test_the_address_of_an_invalid_comment_leads_to_the_form(client: Client, rea
             assert (response.status_code, response["Location"]) == (302, f"/posts/{rows.post.pk}/#write")
             assert get("/posts/999999/comment/").status_code == 404
         assert visitor.get(f"/posts/{rows.post.pk}/").content.count(b'id="write"') == 1
+
+
+def written(html: bytes) -> tuple[str, str]:
+    """The text and the rating that the form under a post holds."""
+    form = fromstring(html).get_element_by_id("write")
+    return form.fields["body"].removeprefix("\n"), form.fields["rating"]
+
+
+def test_a_comment_survives_the_login(strict: Client, rows: Rows):
+    url, other = f"/posts/{rows.post.pk}/", f"/posts/{rows.post.pk + 1}/"
+    token = token_in(strict.get("/login/").content)
+    text = "Half an hour of work:\r\n\r\n<b>&amp;</b> “quoted” 😀"
+    data = {"body": text, "rating": "2", "csrfmiddlewaretoken": token}
+    login = strict.post(f"{url}comment/", data)["Location"]
+    assert b"Half an hour" not in strict.get(url).content
+    target = log_in(strict, next=parse_qs(urlsplit(login).query)["next"][0])["Location"]
+    assert target == f"{url}#write"
+    # As often as the form is shown, and only under this post.
+    for _ in range(2):
+        page = strict.get(target).content
+        assert written(page) == (text.replace("\r\n", "\n"), "2")
+        assert written(strict.get(other).content) == ("", "")
+    body, rating = written(page)
+    strict.post(f"{url}comment/", {"body": body, "rating": rating, "csrfmiddlewaretoken": token_in(page)})
+    assert Comment.objects.filter(name="margaret", body=body, rating=2).count() == 1
+    assert written(strict.get(url).content) == ("", "")
+
+
+def test_a_comment_survives_the_end_of_its_session(strict: Client, rows: Rows):
+    url = f"/posts/{rows.post.pk}/"
+    log_in(strict)
+    page = strict.get(url).content
+    Session.objects.all().delete()
+    data = {"body": "Written for long", "rating": "4", "csrfmiddlewaretoken": token_in(page)}
+    assert strict.post(f"{url}comment/", data)["Location"].startswith("/login/")
+    log_in(strict)
+    assert written(strict.get(url).content) == ("Written for long", "4")
+
+
+def test_a_draft_is_for_its_visitor_only(client: Client, reader: Client, rows: Rows):
+    url = f"/posts/{rows.post.pk}/"
+    client.post(f"{url}comment/", {"body": "a secret", "rating": 5})
+    for visitor in (Client(), reader):
+        assert b"a secret" not in visitor.get(url).content
+    assert "private" in client.get(url)["Cache-Control"]
+    client.force_login(get_user_model().objects.get(username="margaret"))
+    client.post("/logout/")
+    client.force_login(get_user_model().objects.get(username="margaret"))
+    assert written(client.get(url).content) == ("", "")
+
+
+def test_a_draft_is_bounded(client: Client, rows: Rows):
+    url = f"/posts/{rows.post.pk}/"
+    for body in ("", " \r\n"):
+        client.post(f"{url}comment/", {"body": body, "rating": 5})
+    assert not Session.objects.exists()
+    longest = "x\r\n" * 1000
+    client.post(f"{url}comment/", {"body": longest, "rating": "5"})
+    client.post(f"/posts/{rows.post.pk + 1}/comment/", {"body": "y" * 100_000, "rating": "5" * 100_000})
+    kept = Session.objects.get()
+    assert len(kept.session_data) < 10_000
+    client.post(f"{url}comment/", {"body": longest, "rating": "5"})
+    client.force_login(get_user_model().objects.create_user("margaret"))
+    assert written(client.get(url).content) == (longest.replace("\r\n", "\n"), "5")
 
 
 @pytest.mark.parametrize("method", ["put", "patch", "delete", "options", "trace"])
