@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.core.paginator import Paginator
 from django.db import OperationalError, connection
@@ -166,6 +167,7 @@ class WriteComment(PostWithComments):
             comment = form.save()
             if self.draft():
                 del request.session[DRAFT]
+            messages.success(request, "Your comment was posted.")
             return redirect(comment)
 
         self.object_list = self.get_queryset()

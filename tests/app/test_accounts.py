@@ -93,6 +93,39 @@ def test_the_address_of_an_invalid_comment_leads_to_the_form(client: Client, rea
         assert visitor.get(f"/posts/{rows.post.pk}/").content.count(b'id="write"') == 1
 
 
+def statuses(html: bytes) -> list[str]:
+    return [
+        element.text_content() for element in fromstring(html).find_class("message") if element.get("role") == "status"
+    ]
+
+
+def test_a_posted_comment_is_confirmed_once_and_to_its_author(client: Client, reader: Client, rows: Rows):
+    url = f"/posts/{rows.post.pk}/"
+    other = account("ada")
+    response = reader.post(f"{url}comment/", {"body": "Well said.", "rating": 5})
+    for visitor in (client, other):
+        assert statuses(visitor.get(url).content) == []
+    assert len(statuses(reader.get(response["Location"]).content)) == 1
+    for path in (url, "/", "/nowhere/"):
+        assert statuses(reader.get(path).content) == []
+    assert "messages" not in reader.cookies
+
+
+def test_an_invalid_comment_is_not_confirmed(reader: Client, rows: Rows):
+    url = f"/posts/{rows.post.pk}/"
+    assert statuses(reader.post(f"{url}comment/", {"body": "", "rating": 5}).content) == []
+    assert statuses(reader.get(url).content) == []
+
+
+def test_a_message_goes_with_its_session(reader: Client, rows: Rows):
+    url = f"/posts/{rows.post.pk}/"
+    reader.post(f"{url}comment/", {"body": "Well said.", "rating": 5})
+    reader.post("/logout/")
+    assert statuses(reader.get(url).content) == []
+    reader.force_login(get_user_model().objects.get(username="margaret"))
+    assert statuses(reader.get(url).content) == []
+
+
 def written(html: bytes) -> tuple[str, str]:
     """The text and the rating that the form under a post holds."""
     form = fromstring(html).get_element_by_id("write")
