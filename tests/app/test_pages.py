@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable
 
 import pytest
-from django.core.exceptions import SuspiciousOperation
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.http import HttpRequest
 from django.test import Client, override_settings
 from django.urls import include, path
+from lxml.html import fromstring
 
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows
@@ -26,7 +27,16 @@ def suspicious(request: HttpRequest) -> None:
     raise SuspiciousOperation("on purpose")
 
 
-urlpatterns = [path("broken/", broken), path("suspicious/", suspicious), path("", include("benchapp.urls"))]
+def forbidden(request: HttpRequest) -> None:
+    raise PermissionDenied("on purpose")
+
+
+urlpatterns = [
+    path("broken/", broken),
+    path("suspicious/", suspicious),
+    path("forbidden/", forbidden),
+    path("", include("benchapp.urls")),
+]
 handler400 = "benchapp.views.bad_request"
 handler500 = "benchapp.views.server_error"
 
@@ -47,6 +57,23 @@ def test_every_page_refers_to_one_stylesheet_one_script_and_one_image(client: Cl
         }, url
         assert html.count("<h1>") == 1, url
         assert 'name="viewport"' in html
+
+
+def described(html: bytes) -> str:
+    """What search engines show of a page."""
+    [description] = fromstring(html).xpath("//head/meta[@name='description']/@content")
+    return description.strip()
+
+
+def test_every_page_has_a_description_of_what_it_shows(client: Client, every_page: list[str]):
+    pages = [*every_page, "/login/", "/nowhere/"]
+    found = {url: described(client.get(url).content) for url in pages}
+    assert len(set(found.values())) == len(pages)
+    for url, description in found.items():
+        assert 40 <= len(description) <= 170, url
+    post, author = Post.objects.order_by("id")[0], Author.objects.order_by("id")[0]
+    assert found[f"/posts/{post.pk}/"][:40] == post.body[:40]
+    assert author.bio[:40] in found[f"/authors/{author.pk}/"]
 
 
 def test_pages_depend_on_neither_host_nor_port(client: Client, every_page: list[str], settings):
@@ -177,7 +204,7 @@ def test_unknown_url_is_a_404_page_of_the_site(client: Client, db: None):
 
 
 @override_settings(ROOT_URLCONF=__name__, DEBUG_PROPAGATE_EXCEPTIONS=False)
-@pytest.mark.parametrize(("url", "status"), [("/broken/", 500), ("/suspicious/", 400)])
+@pytest.mark.parametrize(("url", "status"), [("/broken/", 500), ("/suspicious/", 400), ("/forbidden/", 403)])
 def test_error_pages_need_no_database(url: str, status: int):
     # Without the `db` fixture any query would raise.
     response = Client(raise_request_exception=False).get(url)
@@ -185,6 +212,8 @@ def test_error_pages_need_no_database(url: str, status: int):
     assert response["X-Render-Id"]
     assert b"/static/site.css" in response.content
     assert b"on purpose" not in response.content
+    assert described(response.content)
+    assert '<a class="button" href="/">' in response.content.decode()
 
 
 def test_a_foreign_host_is_a_400_and_costs_one_short_line_of_log(db: None, client: Client, caplog):
