@@ -43,6 +43,8 @@ urlpatterns = [
     path("comments/jump/", views.jump, {"name": "comments"}, name="comments_jump"),
     path("login/", LimitedLogin.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("robots.txt", views.Robots.as_view(), name="robots"),
+    path("favicon.ico", views.favicon, name="favicon"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
 ]

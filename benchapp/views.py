@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template import loader
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
@@ -194,6 +195,19 @@ def jump(request: HttpRequest, name: str, pk: int | None = None) -> HttpResponse
     if not PAGE_NUMBER.fullmatch(number):
         raise Http404("not a page number")
     return redirect(page_url(reverse(name, args=[pk] if pk else []), int(number)))
+
+
+class Robots(TemplateView):
+    """The pages that crawlers leave out (RFC 9309)."""
+
+    template_name = "robots.txt"
+    content_type = "text/plain; charset=utf-8"
+
+
+@require_safe
+def favicon(request: HttpRequest) -> HttpResponse:
+    """Redirect clients that look for an icon without reading a page."""
+    return redirect(static("favicon.ico"))
 
 
 @require_safe

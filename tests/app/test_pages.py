@@ -228,6 +228,35 @@ def test_a_foreign_host_is_a_400_and_costs_one_short_line_of_log(db: None, clien
     assert record.exc_info is None
 
 
+def may_crawl(robots: str, path: str) -> bool:
+    """Whether robots.txt allows all crawlers a path (RFC 9309)."""
+    rules = re.findall(r"^Disallow: (\S+)$", robots, re.M)
+    return not any(re.match(re.escape(rule).replace(r"\*", ".*"), path) for rule in rules)
+
+
+def test_crawlers_reach_all_content_without_the_deep_pages(client: Client):
+    response = client.get("/robots.txt")
+    assert (response.status_code, response["Content-Type"]) == (200, "text/plain; charset=utf-8")
+    assert "Vary" not in response
+    assert not response.cookies
+    robots = response.content.decode()
+    assert robots.count("User-agent: *\n") == 1
+    for url in ["/", *LISTS, "/authors/page/700/", "/authors/5/page/2/", "/posts/5/", "/posts/5/page/2/"]:
+        assert may_crawl(robots, url), url
+    for url in [*(f"{base}jump/?page=2" for base in LISTS), "/authors/5/jump/?page=2", "/posts/5/jump/?page=2"]:
+        assert not may_crawl(robots, url), url
+    for url in ["/posts/5/comment/", "/login/", "/login/?next=/", "/logout/", "/admin/", "/admin/login/"]:
+        assert not may_crawl(robots, url), url
+    for url in ["/posts/page/8000/", "/comments/page/32000/"]:
+        assert not may_crawl(robots, url), url
+
+
+def test_there_is_an_icon_where_clients_look_for_one(client: Client):
+    response = client.get("/favicon.ico", follow=True)
+    assert (response.status_code, response["Content-Type"]) == (200, "image/x-icon")
+    assert b"".join(response).startswith(b"\0\0\1\0")
+
+
 def test_health_check_asks_no_database(client: Client):
     response = client.get("/healthz")
     assert (response.status_code, response.content) == (200, b"ok\n")
