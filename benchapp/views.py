@@ -67,9 +67,12 @@ class ListPage(ListView):
         return super().get(request, *args, **kwargs)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        # The URL of the first page, which those of the others begin with.
-        base = reverse(self.url_name, args=[self.kwargs["pk"]] if "pk" in self.kwargs else [])
-        return super().get_context_data(base=base, anchor=self.anchor, **kwargs)
+        return super().get_context_data(base=self.base_url, anchor=self.anchor, **kwargs)
+
+    @property
+    def base_url(self) -> str:
+        """The URL of the first page, which those of the others begin with."""
+        return reverse(self.url_name, args=[self.kwargs["pk"]] if "pk" in self.kwargs else [])
 
 
 class AuthorList(PublicPage, ListPage):
@@ -188,13 +191,21 @@ def _write_url(post: Post) -> str:
     return f"{post.get_absolute_url()}#write"
 
 
-@require_safe
-def jump(request: HttpRequest, name: str, pk: int | None = None) -> HttpResponse:
-    """Redirect the form that asks for a page number (`?page=7`) to the URL of that page."""
-    number = request.GET.get("page", "").strip()
-    if not PAGE_NUMBER.fullmatch(number):
-        raise Http404("not a page number")
-    return redirect(page_url(reverse(name, args=[pk] if pk else []), int(number)))
+class Jump(View):
+    """Redirect the form that asks for a page number (`?page=7`) to the URL of that page, or of the last one."""
+
+    http_method_names = ["get", "head"]
+    list_page: type[ListPage] = ListPage
+
+    def get(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        number = request.GET.get("page", "").strip()
+        if not PAGE_NUMBER.fullmatch(number):
+            raise Http404("not a page number")
+
+        pages = self.list_page()
+        pages.setup(request, **kwargs)
+        last = pages.get_paginator(pages.get_queryset(), pages.paginate_by).num_pages
+        return redirect(page_url(pages.base_url, min(int(number), last)))
 
 
 class Robots(TemplateView):

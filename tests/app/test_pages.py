@@ -8,15 +8,20 @@ from collections.abc import Callable
 
 import pytest
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.core.paginator import Paginator
 from django.http import HttpRequest
+from django.template.loader import render_to_string
 from django.test import Client, override_settings
 from django.urls import include, path
 from lxml.html import fromstring
 
 from benchapp.models import Author, Comment, Post
+from benchapp.templatetags.site import pager
 from tests.app.conftest import Rows
 
 LISTS = ["/authors/", "/posts/", "/comments/"]
+# The rows of each list of the small site.
+LENGTHS = {"/authors/": 30, "/posts/": 60, "/comments/": 60, "/authors/{author}/": 55, "/posts/{post}/": 55}
 
 
 def broken(request: HttpRequest) -> None:
@@ -147,6 +152,16 @@ def test_pager_leads_to_first_previous_neighbours_next_and_last(client: Client, 
     assert '<form action="/posts/jump/">' in html
 
 
+def test_labels_of_the_pager_contain_what_is_seen(client: Client, db: None):
+    """WCAG 2.5.3: who speaks to a browser says what they read, `1,234`."""
+    page = Paginator(range(25 * 2000), 25).page(1234)
+    html = render_to_string("pager.html", pager(page, "/posts/"))
+    links = fromstring(html).xpath("//a[@aria-label]")
+    assert [link.text for link in links] == ["1,232", "1,233", "1,234", "1,235", "1,236"]
+    for link in links:
+        assert link.text in link.get("aria-label")
+
+
 def test_pager_of_children_leads_back_to_their_part_of_the_page(client: Client, rows: Rows):
     html = client.get(f"/posts/{rows.post.pk}/").content.decode()
     assert f'href="/posts/{rows.post.pk}/page/2/#comments" rel="next"' in html
@@ -157,11 +172,32 @@ def test_a_list_of_one_page_has_no_pager(client: Client, db: None):
     assert b"pager" not in client.get("/posts/").content
 
 
-@pytest.mark.parametrize("base", [*LISTS, "/authors/5/", "/posts/5/"])
-@pytest.mark.parametrize(("page", "target"), [("3", "page/3/"), (" 3 ", "page/3/"), ("1", "")])
-def test_jump_goes_to_the_page_asked_for(client: Client, base: str, page: str, target: str):
+@pytest.mark.parametrize("base", [*LISTS, "/authors/{author}/", "/posts/{post}/"])
+@pytest.mark.parametrize(("page", "target"), [("2", "page/2/"), (" 2 ", "page/2/"), ("1", "")])
+def test_jump_goes_to_the_page_asked_for(client: Client, rows: Rows, base: str, page: str, target: str):
+    base = base.format(author=rows.author.pk, post=rows.post.pk)
     response = client.get(f"{base}jump/", {"page": page})
     assert (response.status_code, response["Location"]) == (302, f"{base}{target}")
+
+
+@pytest.mark.parametrize(("base", "last"), [(base, f"page/{-(-rows // 25)}/") for base, rows in LENGTHS.items()])
+@pytest.mark.parametrize("page", ["4", "1000", "9" * 18])
+def test_jump_beyond_the_last_page_goes_to_it(
+    client: Client, rows: Rows, base: str, page: str, last: str, django_assert_max_num_queries: Callable
+):
+    base = base.format(author=rows.author.pk, post=rows.post.pk)
+    with django_assert_max_num_queries(2):
+        response = client.get(f"{base}jump/", {"page": page})
+    assert (response.status_code, response["Location"]) == (302, f"{base}{last}")
+
+
+def test_jump_in_an_empty_list_goes_to_its_one_page(client: Client, db: None):
+    assert client.get("/posts/jump/", {"page": 7})["Location"] == "/posts/"
+
+
+@pytest.mark.parametrize("base", ["/authors/999999/", "/posts/999999/"])
+def test_jump_below_a_row_that_does_not_exist_is_404(client: Client, rows: Rows, base: str):
+    assert client.get(f"{base}jump/", {"page": 2}).status_code == 404
 
 
 @pytest.mark.parametrize("page", ["", "0", "-1", "1.5", "x", "03", "٣", "9" * 19, "//example.org"])
