@@ -96,7 +96,7 @@ class CommentList(PublicPage, ListPage):
     """All comments, the newest first."""
 
     model = Comment
-    queryset = Comment.objects.select_related("post")
+    queryset = Comment.objects.select_related("post").defer("post__body")
     template_name = "comments.html"
     url_name = "comments"
 

@@ -9,9 +9,11 @@ from collections.abc import Callable
 import pytest
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.core.paginator import Paginator
+from django.db import connection
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 from django.urls import include, path
 from lxml.html import fromstring
 
@@ -115,6 +117,14 @@ def test_pages_hold_few_queries_whatever_the_page(
         # The detail itself, the place of the page (two or three levels), and its rows.
         with django_assert_max_num_queries(4):
             assert client.get(url).status_code == 200
+
+
+def test_the_list_of_comments_reads_no_text_of_posts(client: Client, rows: Rows):
+    with CaptureQueriesContext(connection) as queries:
+        client.get("/comments/")
+    sql = " ".join(query["sql"] for query in queries)
+    assert '"benchapp_post"."title"' in sql
+    assert '"benchapp_post"."body"' not in sql
 
 
 def test_first_page_has_one_url(client: Client, rows: Rows):
