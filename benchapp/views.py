@@ -248,7 +248,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """The page for an internal error, or for a database that cannot be used now: no session, no context."""
-    if not isinstance(sys.exc_info()[1], OperationalError):
+    # Django calls this while it handles the exception, and does not hand it over.
+    if not isinstance(sys.exception(), OperationalError):
         return _plain("500.html", 500)
     response = _plain("503.html", 503)
     response.headers["Retry-After"] = str(RETRY_AFTER_S)
