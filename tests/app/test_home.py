@@ -13,6 +13,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from lxml.html import fromstring
 
 from benchapp.caching.fragments import ALIAS
 from benchapp.home import Home
@@ -66,6 +67,16 @@ def test_home_shows_each_kind_of_thing(client: Client, rows: Rows):
     assert [comment.rating for comment in five_stars] == [5, 5, 5, 5]
     assert five_stars.isdisjoint(latest)
     assert sum(count for _, count in home.cities()) == 30
+
+
+def test_quotations_name_who_said_them_outside_of_their_words(client: Client, rows: Rows):
+    figures = fromstring(client.get("/").content).xpath("//figure[blockquote and figcaption]")
+    assert len(figures) == 9
+    for figure in figures:
+        words, source = (figure.find(tag).text_content() for tag in ("blockquote", "figcaption"))
+        assert re.match(r"Thoughts of reader \d+", words.strip())
+        assert re.match(r"Reader \d+ on Post", source.strip())
+        assert "Reader" not in words
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
