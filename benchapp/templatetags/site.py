@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import template
@@ -49,6 +50,12 @@ def pager(page: Page, base: str, anchor: str = "") -> dict[str, Any]:
         "last": url(last),
         "jump": f"{base}jump/",
     }
+
+
+@register.filter(expects_localtime=True)
+def iso(moment: datetime) -> str:
+    """A time as HTML writes it: `|date:"c"` has microseconds, which HTML has not."""
+    return moment.isoformat(timespec="seconds")
 
 
 @register.filter

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
@@ -219,6 +220,18 @@ def test_jump_to_no_page_is_404(client: Client, db: None, page: str):
 def test_pages_are_for_reading_only(client: Client, every_page: list[str]):
     for url in every_page:
         assert client.post(url).status_code == 405
+
+
+def test_times_are_those_of_html(client: Client, rows: Rows):
+    """At most three digits of a second: https://html.spec.whatwg.org/multipage/common-microsyntaxes.html#times"""
+    now = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
+    post = Post.objects.create(author=rows.author, title="New", body="new", published=now)
+    Comment.objects.create(post=post, name="Bob", body="Yes", rating=5, created=now)
+    for url in ["/posts/", "/comments/", f"/authors/{rows.author.pk}/", f"/posts/{post.pk}/"]:
+        times = fromstring(client.get(url).content).xpath("//time/@datetime")
+        assert "2026-01-02T03:04:05+00:00" in times, url
+        for time in times:
+            assert re.fullmatch(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,3})?[+-]\d\d:?\d\d)?", time)
 
 
 def test_empty_site_has_all_its_pages(client: Client, db: None):
