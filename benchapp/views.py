@@ -139,7 +139,7 @@ class PostWithComments(ListPage):
         return super().get_context_data(post=self.post_shown, **kwargs)
 
     def draft(self) -> dict[str, Any]:
-        """What this visitor wrote about this post before they logged in; empty for other posts."""
+        """The comment on this post that its visitor wrote before a login; empty if there is none."""
         draft = self.request.session.get(DRAFT, {})
         return draft if draft.get("post") == self.kwargs["pk"] else {}
 
@@ -151,7 +151,7 @@ class PostPage(PublicPage, PostWithComments):
 class WriteComment(PostWithComments):
     """Save a comment and redirect to it; an invalid form is shown again below the post.
 
-    A GET, of the address that a browser shows with an invalid form, leads to the form on the post's own page.
+    A browser keeps this address beside an invalid form, so a GET leads to the form on the post's own page.
     """
 
     http_method_names = ["get", "head", "post"]
@@ -178,8 +178,8 @@ class WriteComment(PostWithComments):
         return self.render_to_response(self.get_context_data(form=form), status=422)
 
     def keep_draft(self) -> None:
-        """Keep the text and the rating in the session until they are posted: one draft a visitor, no longer than a
-        browser sends it."""
+        """Keep the text and the rating in the session until they are posted; a visitor has one draft."""
+        # Browsers send a line break as two characters.
         body = self.request.POST.get("body", "")[: 2 * MAX_COMMENT]
         rating = self.request.POST.get("rating", "")[:1]
         if body.strip():

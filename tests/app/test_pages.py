@@ -68,7 +68,7 @@ def test_every_page_refers_to_one_stylesheet_one_script_and_one_image(client: Cl
 
 
 def described(html: bytes) -> str:
-    """What search engines show of a page."""
+    """The text that search engines show of a page."""
     [description] = fromstring(html).xpath("//head/meta[@name='description']/@content")
     return description.strip()
 
