@@ -1,4 +1,4 @@
-"""Authors, posts, comments, and the failed logins that `benchapp.login` counts."""
+"""Authors, posts and comments."""
 
 from __future__ import annotations
 
@@ -103,16 +103,3 @@ class Comment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} on {self.post_id}"
-
-
-class FailedLogin(models.Model):
-    """A wrong password, for one of the limits it counts for (`benchapp.login`)."""
-
-    limit = models.CharField(max_length=64)
-    at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["limit", "at"], name="failed_login_limit"),
-            models.Index(fields=["at"], name="failed_login_at"),
-        ]

@@ -91,6 +91,7 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "benchapp",
     "benchapp.caching",
+    "benchapp.login_limit",
     # The first one's commands take precedence.
     *(["bench.inside.site", "bench.inside"] if BENCHAPP_PROBES else []),
 ]
@@ -121,8 +122,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     *registry.inner_middleware(CACHING_LAYERS),
-    # Innermost, so that a cached response keeps its X-Render-Id.
+    # Inside of the caching layers, so that a cached response keeps its X-Render-Id.
     "benchapp.caching.rendering.render_id",
+    "benchapp.login_limit.middleware.TooManyFailedLogins",
 ]
 
 if DEBUG:
@@ -204,6 +206,10 @@ AUTH_PASSWORD_VALIDATORS = [
         "CommonPasswordValidator",
         "NumericPasswordValidator",
     )
+]
+AUTHENTICATION_BACKENDS = [
+    "benchapp.login_limit.backends.LimitBackend",
+    "django.contrib.auth.backends.ModelBackend",
 ]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
