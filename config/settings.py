@@ -129,7 +129,7 @@ MIDDLEWARE = [
     *registry.inner_middleware(CACHING_LAYERS),
     # Inside of the caching layers, so that a cached response keeps its X-Render-Id.
     "benchapp.caching.rendering.render_id",
-    "benchapp.login_limit.middleware.TooManyFailedLogins",
+    "benchapp.login_limit.middleware.too_many_failed_logins",
 ]
 
 if DEBUG:

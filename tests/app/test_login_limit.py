@@ -9,6 +9,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from django.conf import settings as site
@@ -17,12 +18,14 @@ from django.contrib.auth.signals import user_login_failed
 from django.core.exceptions import PermissionDenied
 from django.core.management import call_command
 from django.db import connection
+from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from bench import paths
 from benchapp.login_limit import backends, checks, limits
+from benchapp.login_limit.middleware import too_many_failed_logins
 from benchapp.login_limit.models import FailedLogin
 from tests.app.conftest import PASSWORD
 
@@ -152,6 +155,15 @@ def test_a_failure_that_another_package_reports_counts():
     assert log_in(password=PASSWORD) == 429
 
 
+def test_the_middleware_replaces_the_response_to_a_refused_login_only():
+    request = request_from()
+    async_view = AsyncMock(return_value=HttpResponse("wrong password"))
+    for refused, status in ((False, 200), (True, 429)):
+        request.login_refused = refused
+        assert too_many_failed_logins(lambda request: HttpResponse("wrong password"))(request).status_code == status
+        assert asyncio.run(too_many_failed_logins(async_view)(request)).status_code == status
+
+
 # -- who is counted ----------------------------------------------------------------------------------
 
 
@@ -259,7 +271,7 @@ def test_visitors_who_are_signed_in_stay_so_while_their_account_is_refused():
 
 OTHER_PROJECT = """
 INSTALLED_APPS.append("benchapp.login_limit")
-MIDDLEWARE.append("benchapp.login_limit.middleware.TooManyFailedLogins")
+MIDDLEWARE.append("benchapp.login_limit.middleware.too_many_failed_logins")
 AUTHENTICATION_BACKENDS = [
     "benchapp.login_limit.backends.LimitBackend",
     "django.contrib.auth.backends.ModelBackend",

@@ -86,7 +86,7 @@ STATIC_ROOT = BASE_DIR / "collected"
 SESSION_COOKIE_NAME = "shop_session"
 CSRF_COOKIE_NAME = "shop_csrf"
 INSTALLED_APPS.append("benchapp.login_limit")
-MIDDLEWARE.append("benchapp.login_limit.middleware.TooManyFailedLogins")
+MIDDLEWARE.append("benchapp.login_limit.middleware.too_many_failed_logins")
 AUTHENTICATION_BACKENDS = [
     "benchapp.login_limit.backends.LimitBackend",
     "django.contrib.auth.backends.ModelBackend",
