@@ -1,4 +1,4 @@
-"""Settings that a server of the site refuses to start with; commands and `runserver` do with them."""
+"""Settings with which a server of the site refuses to start. Commands and `runserver` accept them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from django.core.exceptions import ImproperlyConfigured
 
 logger = logging.getLogger(__name__)
 
-# How keys begin that are in a repository: those of `startproject`, and those of the kit's examples.
+# Prefixes of public keys: of `startproject`, and of the kit's examples.
 PUBLIC_KEYS = ("django-insecure-", "REPLACE-ME")
-# What `check --deploy` asks of a key (security.W009).
+# The least that `check --deploy` accepts of a key (security.W009).
 MIN_CHARACTERS, MIN_DIFFERENT = 50, 5
 NEW_KEY = "set one from python3 -c 'import secrets; print(secrets.token_urlsafe(50))'"
 
@@ -25,7 +25,7 @@ def require_secret(key: str, fallbacks: list[str]) -> None:
     for name, keys in (("SECRET_KEY", [key]), ("SECRET_KEY_FALLBACKS", fallbacks)):
         for found in keys:
             if found.startswith(PUBLIC_KEYS):
-                raise ImproperlyConfigured(f"{name} is one of an example, which everybody knows: {NEW_KEY}")
+                raise ImproperlyConfigured(f"{name} is the public one of an example: {NEW_KEY}")
             if len(found) < MIN_CHARACTERS or len(set(found)) < MIN_DIFFERENT:
                 logger.warning("%s is weak (security.W009 of check --deploy): %s", name, NEW_KEY)
 
