@@ -1,4 +1,4 @@
-"""Authors, posts, comments, and the failed logins that `benchapp.login` counts."""
+"""Authors, posts and comments."""
 
 from __future__ import annotations
 
@@ -118,16 +118,3 @@ class Comment(models.Model):
         earlier = Comment.objects.filter(post=self.post_id, id__lt=self.pk).count()
         page = page_url(reverse("post", args=[self.post_id]), earlier // PER_PAGE + 1)
         return f"{page}#comment-{self.pk}"
-
-
-class FailedLogin(models.Model):
-    """A wrong password, for one of the limits it counts for (`benchapp.login`)."""
-
-    limit = models.CharField(max_length=64)
-    at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        indexes = [
-            models.Index(fields=["limit", "at"], name="failed_login_limit"),
-            models.Index(fields=["at"], name="failed_login_at"),
-        ]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.views import LogoutView
+from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path, register_converter
 
 from benchapp import views
-from benchapp.login import LimitedLogin
 
 
 class PositiveConverter:
@@ -41,7 +40,7 @@ urlpatterns = [
     path("comments/", views.CommentList.as_view(), name="comments"),
     path("comments/page/<positive:number>/", views.CommentList.as_view(), name="comments_page"),
     path("comments/jump/", views.Jump.as_view(list_page=views.CommentList), name="comments_jump"),
-    path("login/", LimitedLogin.as_view(), name="login"),
+    path("login/", LoginView.as_view(template_name="login.html", redirect_authenticated_user=True), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("robots.txt", views.Robots.as_view(), name="robots"),
     path("favicon.ico", views.favicon, name="favicon"),

@@ -10,7 +10,7 @@ from benchapp_overlay import websockets
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # The settings of a server differ from those of commands.
-os.environ.setdefault("BENCHAPP_SERVER", "asgi")
+os.environ["BENCHAPP_SERVER"] = "asgi"
 
 websockets.refuse()
 application = get_asgi_application()

@@ -1,6 +1,6 @@
 """Settings of the site: this one file, driven by environment variables, safe when none is set.
 
-A variable that cannot be understood raises ImproperlyConfigured with one line that names it.
+A server needs SECRET_KEY. A variable that cannot be understood raises ImproperlyConfigured with one line that names it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from whitenoise.compress import Compressor
 
 from benchapp.caching import registry
 from benchapp_overlay import caches, environment
+from config import served
 from config.log_filters import one_line, one_line_without_database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -23,12 +24,18 @@ env.ENVIRON = environment.with_credentials(env.ENVIRON)
 
 # --- Core ---------------------------------------------------------------------------------------
 
+# How the site is served, which config/wsgi.py and asgi.py say: commands and tests have no server.
+BENCHAPP_SERVER = env.choice("BENCHAPP_SERVER", "none", "wsgi", "asgi")
 DEBUG = env.flag("DEBUG")
-# A server needs one, so that its processes, and it after a restart, accept each other's sessions. Commands do without;
-# `check --deploy` knows a key without one by its prefix, and refuses it.
-SECRET_KEY = env.text("SECRET_KEY") or f"django-insecure-{get_random_secret_key()}"
+SECRET_KEY = env.text("SECRET_KEY")
 # Earlier keys, with spaces between: what they signed, such as sessions, stays valid while they are here.
 SECRET_KEY_FALLBACKS = env.text("SECRET_KEY_FALLBACKS").split()
+if BENCHAPP_SERVER != "none":
+    served.require_no_debug(DEBUG)
+    served.require_secret(SECRET_KEY, SECRET_KEY_FALLBACKS)
+elif not SECRET_KEY:
+    # A new key for each command and each start of `runserver`; `check --deploy` knows it by its prefix, and warns.
+    SECRET_KEY = f"django-insecure-{get_random_secret_key()}"
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS")
 # A reverse proxy that overwrites X-Forwarded-Proto and X-Real-IP is in front: trust them.
@@ -47,8 +54,6 @@ CACHING_SECONDS = env.whole_number("BENCHAPP_CACHE_SECONDS", 60, minimum=1, maxi
 CACHING_LAYERS = env.caching_layers(BASE_DIR)
 # The port that visitors ask for, where it is not the usual one: no page is stored with the addresses of another.
 CACHING_PORT = env.text("BENCHAPP_PORT")
-# How the site is served, which config/wsgi.py and asgi.py say: commands and tests have no server.
-BENCHAPP_SERVER = env.choice("BENCHAPP_SERVER", "none", "wsgi", "asgi")
 # How many requests an ASGI process handles at a time, each in a thread of its own.
 BENCHAPP_ASGI_THREADS = env.whole_number("BENCHAPP_ASGI_THREADS", 16, minimum=1, maximum=1000)
 # Seconds for which a database connection persists between requests. 0 where threads do not persist either: a connection
@@ -91,6 +96,7 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "benchapp",
     "benchapp.caching",
+    "benchapp.login_limit",
     # The first one's commands take precedence.
     *(["bench.inside.site", "bench.inside"] if BENCHAPP_PROBES else []),
 ]
@@ -121,8 +127,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     *registry.inner_middleware(CACHING_LAYERS),
-    # Innermost, so that a cached response keeps its X-Render-Id.
+    # Inside of the caching layers, so that a cached response keeps its X-Render-Id.
     "benchapp.caching.rendering.render_id",
+    "benchapp.login_limit.middleware.too_many_failed_logins",
 ]
 
 if DEBUG:
@@ -204,6 +211,10 @@ AUTH_PASSWORD_VALIDATORS = [
         "CommonPasswordValidator",
         "NumericPasswordValidator",
     )
+]
+AUTHENTICATION_BACKENDS = [
+    "benchapp.login_limit.backends.LimitBackend",
+    "django.contrib.auth.backends.ModelBackend",
 ]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"

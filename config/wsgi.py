@@ -8,6 +8,6 @@ from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # The settings of a server differ from those of commands.
-os.environ.setdefault("BENCHAPP_SERVER", "wsgi")
+os.environ["BENCHAPP_SERVER"] = "wsgi"
 
 application = get_wsgi_application()

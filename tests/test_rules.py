@@ -53,6 +53,7 @@ def test_the_site_never_imports_the_instrument():
 # project; what is inside of one while it is verified, but for the part for the kit's own site, needs no other.
 REUSABLE = {
     "benchapp/caching": (),
+    "benchapp/login_limit": (),
     "benchapp/serving": (),
     "benchapp_overlay": ("benchapp.caching",),
     "bench/inside": ("benchapp.caching", "benchapp.serving", "benchapp_overlay"),

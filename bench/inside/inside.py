@@ -8,6 +8,7 @@ import sys
 import django
 from django.conf import settings
 from django.http import HttpRequest, JsonResponse
+from django.urls import NoReverseMatch, get_script_prefix, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -24,6 +25,15 @@ def _token_cookie() -> str:
     if not any("csrf" in name.lower() for name in settings.MIDDLEWARE):
         return ""
     return settings.SESSION_COOKIE_NAME if settings.CSRF_USE_SESSIONS else settings.CSRF_COOKIE_NAME
+
+
+def _admin_login() -> str:
+    """The path of the admin's login page, without the prefix of the settings; empty without an admin."""
+    try:
+        path = reverse("admin:login")
+    except NoReverseMatch:
+        return ""
+    return f"/{path.removeprefix(get_script_prefix())}"
 
 
 @never_cache
@@ -46,6 +56,7 @@ def inside(request: HttpRequest) -> JsonResponse:
             "session_cookie": settings.SESSION_COOKIE_NAME,
             "token_cookie": _token_cookie(),
             "has_sessions": hasattr(request, "session"),
+            "admin_login": _admin_login(),
             "allowed_hosts": settings.ALLOWED_HOSTS,
             "headers": sorted(name.lower() for name in request.headers),
         }

@@ -43,7 +43,7 @@ def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]
     if not case.project.overlaid:
         return []
     packages = folder / PACKAGES
-    for name in ("benchapp_overlay", "benchapp/serving", "benchapp/caching"):
+    for name in ("benchapp_overlay", "benchapp/serving", "benchapp/caching", "benchapp/login_limit"):
         shutil.copytree(paths.PROJECT / name, packages / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
     # The package above is the kit's own site.
     (packages / "benchapp" / "__init__.py").touch()

@@ -136,12 +136,23 @@ def _code(project: Project) -> Iterator[Finding]:
 
 def _secret_key(project: Project, facts: Facts) -> Iterator[Finding]:
     path, _, number = facts.lines.get("SECRET_KEY", "").rpartition(":")
-    if path and RANDOM.search((project.folder / path).read_text("utf-8", "replace").splitlines()[int(number) - 1]):
+    if path and RANDOM.search(_statement((project.folder / path).read_text("utf-8", "replace"), int(number))):
         yield hurts(
             "SECRET_KEY",
             "where nothing gives it, each process makes one of its own, and whom one lets in the others do not know",
             "give all of them one, by a variable of env_file or the file that the settings read",
         )
+
+
+def _statement(text: str, number: int) -> str:
+    """The statement that begins at this line: it goes on until its parentheses are closed."""
+    first, *others = text.splitlines()[number - 1 :]
+    statement = first
+    for line in others:
+        if statement.count("(") <= statement.count(")"):
+            break
+        statement += line
+    return statement
 
 
 def _description(project: Project, facts: Facts) -> Iterator[Finding]:

@@ -39,6 +39,7 @@ MAX_PAGES = 12
 # What a worker says of itself.
 INSIDE = "/__probe__/inside"
 INTERPRETER = ("python", "django", "prefix", "base_prefix", "django_path")
+REPORTED = ("session_cookie", "token_cookie", "has_sessions", "admin_login")
 # How a project's own probes end the names of kinds: pages beyond the last one, those that lead to another, and the
 # second page of a list, whose path ends with its number.
 BEYOND, REDIRECT, LIST_PAGE = "_beyond", "_redirect", "_page"
@@ -77,7 +78,7 @@ class Site:
     interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
     session_cookie  the name of the cookie that visitors who are logged in have; has_sessions: whether there are any
     token_cookie    the name of the cookie with a visitor's CSRF token, or the session that has it; empty without one
-    media_url    where its uploads are, empty where they are not served
+    media_url    where its uploads are served; admin_login: the path of the admin's login page; each may be empty
     sends_uploads  whether a server of the stack sends them; Django itself sends none
     has_database   whether its commands can reach its database: without it no page is expected, and nothing is written
     """
@@ -95,6 +96,7 @@ class Site:
     session_cookie: str = SESSION_COOKIE
     token_cookie: str = CSRF_COOKIE
     has_sessions: bool = True
+    admin_login: str = ""
     media_url: str = ""
     sends_uploads: bool = True
     has_database: bool = True
@@ -304,7 +306,7 @@ def prepare(site: Site) -> Site:
         )
     inside = json.loads(said["body"]) if said.get("content_type", "").startswith("application/json") else {}
     interpreter = {name: inside[name] for name in INTERPRETER if name in inside}
-    reported = {name: inside[name] for name in ("session_cookie", "token_cookie", "has_sessions") if name in inside}
+    reported = {name: inside[name] for name in REPORTED if name in inside}
     site = replace(site, interpreter=interpreter, **reported)
     return site if "list" in site.urls else _with_main_pages(site)
 

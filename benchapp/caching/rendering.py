@@ -23,7 +23,7 @@ def public_page(view: View) -> View:
 def render_id(get_response: View) -> View:
     """Give each rendering an id of its own, X-Render-Id, in a middleware or around one view.
 
-    Innermost of all middleware, so that a cached response keeps its id; inside of the cache of a cached view.
+    Inside of the caching layers, so that a cached response keeps its id, and of the cache of a cached view.
     """
 
     @wraps(get_response)

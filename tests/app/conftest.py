@@ -127,9 +127,11 @@ def stale_after(
 
 @pytest.fixture
 def settings_from(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
-    """Evaluates config/settings.py under other environment variables; gives its settings."""
+    """Evaluates config/settings.py under other environment variables, a server's with a key; gives its settings."""
 
     def evaluate(**environment: str) -> dict[str, Any]:
+        if "BENCHAPP_SERVER" in environment:
+            environment.setdefault("SECRET_KEY", "a-key-of-tests-" * 4)
         with monkeypatch.context() as patch:
             for name, value in environment.items():
                 patch.setenv(name, value)

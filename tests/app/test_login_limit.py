@@ -1,50 +1,170 @@
-"""Too many wrong passwords are refused for a while, by account and by address."""
+"""Too many wrong passwords are refused for a while, by account and by client, at every door."""
 
 from __future__ import annotations
 
+import asyncio
+import re
+import subprocess
+import sys
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
-from django.contrib.auth import get_user_model
+from django.conf import settings as site
+from django.contrib.auth import aauthenticate, authenticate, get_user_model
+from django.contrib.auth.signals import user_login_failed
+from django.core.exceptions import PermissionDenied
+from django.core.management import call_command
 from django.db import connection
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from benchapp import login
-from benchapp.models import FailedLogin
+from bench import paths
+from benchapp.login_limit import backends, checks, limits
+from benchapp.login_limit.middleware import too_many_failed_logins
+from benchapp.login_limit.models import FailedLogin
 from tests.app.conftest import PASSWORD
 
 HOME, ELSEWHERE = "203.0.113.7", "198.51.100.9"
+LOGIN, ADMIN = "/login/", "/admin/login/"
+DOORS = [LOGIN, ADMIN]
 
 
 @pytest.fixture(autouse=True)
 def few(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login, "FEW", 2)
-    monkeypatch.setattr(login, "MANY", 20)
-    get_user_model().objects.create_user("margaret", password=PASSWORD)
+    monkeypatch.setattr(limits, "FEW", 2)
+    monkeypatch.setattr(limits, "MANY", 20)
+    monkeypatch.setattr(limits, "MOST", 30)
+    get_user_model().objects.create_superuser("margaret", password=PASSWORD)
 
 
-def log_in(name: str = "margaret", password: str = "wrong", address: str = HOME) -> int:
-    data = {"username": name, "password": password}
-    return Client(REMOTE_ADDR=address).post("/login/", data).status_code
+def post(door: str, name: str = "margaret", password: str = "wrong", address: str = HOME) -> Any:
+    data = {"username": name, "password": password, "next": "/"}
+    return Client(REMOTE_ADDR=address).post(door, data)
 
 
-def test_an_account_is_refused_from_an_address_that_failed_too_often():
-    assert [log_in() for _ in range(4)] == [200, 200, 429, 429]
-    assert log_in(password=PASSWORD) == 429
+def log_in(name: str = "margaret", password: str = "wrong", address: str = HOME, door: str = LOGIN) -> int:
+    return post(door, name, password, address).status_code
+
+
+# -- the doors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_an_account_is_refused_from_an_address_that_failed_too_often(door: str):
+    assert [log_in(door=door) for _ in range(4)] == [200, 200, 429, 429]
+    assert log_in(password=PASSWORD, door=door) == 429
     # Its owner is elsewhere, and others are not concerned.
-    assert log_in(password=PASSWORD, address=ELSEWHERE) == 302
-    assert log_in(name="somebody") == 200
+    assert log_in(password=PASSWORD, address=ELSEWHERE, door=door) == 302
+    assert log_in(name="somebody", door=door) == 200
 
 
-def test_the_answer_says_when_to_come_back():
+@pytest.mark.parametrize(("first", "second"), [DOORS, DOORS[::-1]])
+def test_failures_at_one_door_count_at_the_other(first: str, second: str):
+    assert [log_in(door=first) for _ in range(2)] == [200, 200]
+    assert log_in(password=PASSWORD, door=second) == 429
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_the_response_says_when_to_come_back(door: str):
     for _ in range(2):
-        log_in()
-    answer = Client(REMOTE_ADDR=HOME).post("/login/", {"username": "margaret", "password": "wrong"})
-    assert (answer.status_code, answer["Retry-After"]) == (429, "300")
-    assert "never" not in answer["Cache-Control"]
-    assert "private" in answer["Cache-Control"]
+        log_in(door=door)
+    response = post(door)
+    assert (response.status_code, response["Retry-After"]) == (429, "300")
+    assert "private" in response["Cache-Control"]
+    assert "429.html" in [template.name for template in response.templates]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_refused_login_looks_at_no_account(door: str):
+    for name in ("margaret", "nobody"):
+        for _ in range(2):
+            log_in(name, door=door)
+        with CaptureQueriesContext(connection) as queries:
+            assert log_in(name, door=door) == 429
+        assert not [query for query in queries if "auth_user" in query["sql"]]
+
+
+def test_a_right_password_is_no_failure():
+    assert [log_in(password=PASSWORD) for _ in range(4)] == [302] * 4
+    assert not FailedLogin.objects.exists()
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_missing_field_is_no_failure(door: str):
+    assert [log_in(password="", door=door) for _ in range(5)] == [200] * 5
+    assert log_in(password=PASSWORD, door=door) == 302
+
+
+def request_from(address: str = HOME) -> Any:
+    return RequestFactory().post("/api/", REMOTE_ADDR=address)
+
+
+def test_a_view_that_calls_authenticate_itself_is_limited():
+    assert authenticate(request_from(), username="margaret", password=PASSWORD)
+    for _ in range(2):
+        assert authenticate(request_from(), username="margaret", password="wrong") is None
+    assert authenticate(request_from(), username="margaret", password=PASSWORD) is None
+    assert authenticate(request_from(ELSEWHERE), username="margaret", password=PASSWORD)
+
+
+def test_a_login_without_a_request_is_limited_by_its_account():
+    for _ in range(20):
+        assert authenticate(username="margaret", password="wrong") is None
+    assert authenticate(username="margaret", password=PASSWORD) is None
+    assert log_in(password=PASSWORD, address=ELSEWHERE) == 429
+    # What is refused is not counted.
+    assert FailedLogin.objects.count() == 20
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_async_view_is_limited():
+    async def tries() -> list[bool]:
+        words = ["wrong", "wrong", PASSWORD]
+        return [bool(await aauthenticate(request_from(), username="margaret", password=word)) for word in words]
+
+    assert asyncio.run(tries()) == [False, False, False]
+    FailedLogin.objects.all().delete()
+    assert asyncio.run(aauthenticate(request_from(), username="margaret", password=PASSWORD))
+
+
+def test_the_async_backend_refuses_by_itself(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "is_refused", lambda found: bool(found))
+    backend = backends.LimitBackend()
+    with pytest.raises(PermissionDenied):
+        asyncio.run(backend.aauthenticate(request_from(), username="margaret", password="wrong"))
+    assert asyncio.run(backend.aauthenticate(request_from(), token="x")) is None
+
+
+@pytest.mark.parametrize("credentials", [{}, {"token": "x"}, {"remote_user": "margaret"}])
+def test_a_login_without_a_password_is_not_limited(credentials: dict[str, str]):
+    for _ in range(25):
+        assert authenticate(request_from(), **credentials) is None
+    assert not FailedLogin.objects.exists()
+
+
+def test_a_failure_that_another_package_reports_counts():
+    for _ in range(2):
+        user_login_failed.send(
+            sender="other", credentials={"username": "margaret", "password": "***"}, request=request_from()
+        )
+    assert log_in(password=PASSWORD) == 429
+
+
+def test_the_middleware_replaces_the_response_to_a_refused_login_only():
+    request = request_from()
+    async_view = AsyncMock(return_value=HttpResponse("wrong password"))
+    for refused, status in ((False, 200), (True, 429)):
+        request.login_refused = refused
+        assert too_many_failed_logins(lambda request: HttpResponse("wrong password"))(request).status_code == status
+        assert asyncio.run(too_many_failed_logins(async_view)(request)).status_code == status
+
+
+# -- who is counted ----------------------------------------------------------------------------------
 
 
 def test_an_account_is_refused_from_everywhere_after_more_failures():
@@ -52,6 +172,7 @@ def test_an_account_is_refused_from_everywhere_after_more_failures():
     assert log_in(password=PASSWORD, address=ELSEWHERE) == 429
 
 
+@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize(
     ("addresses", "status"),
     [
@@ -61,27 +182,61 @@ def test_an_account_is_refused_from_everywhere_after_more_failures():
         # One address of IPv4, as a socket of both versions names it, and one of each.
         (["::ffff:203.0.113.7"] * 11 + ["203.0.113.7"] * 10, 429),
         ([f"::ffff:203.0.113.{number}" for number in range(21)], 200),
+        ([f"fe80::{number:x}%eth0" for number in range(21)], 429),
         (["::ffff:127.0.0.1"] * 21, 200),
         # All clients may look like this one.
         (["127.0.0.1"] * 21, 200),
         ([""] * 21, 200),
     ],
 )
-def test_an_address_is_refused_after_failures_with_many_accounts(addresses: list[str], status: int):
-    found = [log_in(name=f"name-{number}", address=address) for number, address in enumerate(addresses)]
+def test_an_address_is_refused_after_failures_with_many_accounts(addresses: list[str], status: int, door: str):
+    found = [log_in(name=f"name-{number}", address=address, door=door) for number, address in enumerate(addresses)]
     assert found == [200] * 20 + [status]
 
 
-def test_a_missing_field_is_no_failure():
-    assert [log_in(password="") for _ in range(5)] == [200] * 5
-    assert log_in(password=PASSWORD) == 302
+def test_all_networks_of_an_ipv6_site_are_refused_after_still_more():
+    found = [log_in(name=f"name-{number}", address=f"2001:db8:0:{number:x}::1") for number in range(31)]
+    assert found == [200] * 30 + [429]
+    assert log_in(name="name", address="2001:db8:1::1") == 200
 
 
-def test_failures_are_forgotten_after_a_while():
-    assert [log_in() for _ in range(3)] == [200, 200, 429]
-    FailedLogin.objects.update(at=timezone.now() - timedelta(seconds=login.WINDOW_S))
-    assert log_in() == 200
+@pytest.mark.parametrize("door", DOORS)
+def test_an_account_has_one_name_however_a_client_spells_it(door: str):
+    names = ["margaret", " margaret", "margaret\t", "\uff4dargaret", "\u2003margaret "]
+    assert [log_in(name, door=door) for name in names] == [200, 200, 429, 429, 429]
+
+
+@pytest.mark.parametrize("names", [("ann@example.org", "ANN@Example.org", "Ann@example.org"), ("x" * 300,) * 3])
+def test_names_that_may_find_the_same_account_count_together(names: tuple[str, ...]):
+    refused = []
+    for name in names:
+        found = limits.limits_of(request_from(), {"username": name, "password": "wrong"})
+        refused.append(limits.is_refused(found))
+        authenticate(request_from(), username=name, password="wrong")
+    assert refused == [False, False, True]
+
+
+def test_an_account_that_is_known_by_its_address_is_counted():
+    for _ in range(2):
+        authenticate(request_from(), email="ann@example.org", password="wrong")
+    assert limits.is_refused(limits.limits_of(request_from(), {"email": "ann@example.org", "password": ""}))
+
+
+# -- the end of it -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_failures_are_forgotten_after_a_while(door: str):
+    assert [log_in(door=door) for _ in range(3)] == [200, 200, 429]
+    FailedLogin.objects.update(at=timezone.now() - timedelta(seconds=limits.WINDOW_S))
+    assert log_in(door=door) == 200
     assert FailedLogin.objects.count() == 3
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_attempts_that_are_refused_do_not_prolong_it(door: str):
+    assert [log_in(door=door) for _ in range(9)] == [200] * 2 + [429] * 7
+    assert FailedLogin.objects.count() == 6
 
 
 def test_a_failed_login_costs_few_queries_however_many_there_were():
@@ -92,6 +247,92 @@ def test_a_failed_login_costs_few_queries_however_many_there_were():
         assert len([query for query in queries if "SAVEPOINT" not in query["sql"]]) <= 4
 
 
-def test_an_account_has_one_name_however_a_client_spells_it():
-    names = ["margaret", " margaret", "margaret\t", "\uff4dargaret", "\u2003margaret "]
-    assert [log_in(name) for name in names] == [200, 200, 429, 429, 429]
+def documented_command() -> str:
+    """The command that docs/production.md names for letting everybody in again."""
+    text = (paths.PROJECT / "docs" / "production.md").read_text("utf-8")
+    return re.findall(r"manage shell -c '([^']*FailedLogin[^']*)'", text)[0]
+
+
+def test_the_documented_command_lets_everybody_in_again():
+    assert [log_in() for _ in range(3)] == [200, 200, 429]
+    call_command("shell", command=documented_command())
+    assert log_in(password=PASSWORD) == 302
+
+
+def test_visitors_who_are_signed_in_stay_so_while_their_account_is_refused():
+    client = Client(REMOTE_ADDR=HOME)
+    client.post(LOGIN, {"username": "margaret", "password": PASSWORD})
+    for _ in range(3):
+        log_in()
+    assert client.get("/admin/").status_code == 200
+
+
+# -- another project ---------------------------------------------------------------------------------
+
+OTHER_PROJECT = """
+INSTALLED_APPS.append("benchapp.login_limit")
+MIDDLEWARE.append("benchapp.login_limit.middleware.too_many_failed_logins")
+AUTHENTICATION_BACKENDS = [
+    "benchapp.login_limit.backends.LimitBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+ALLOWED_HOSTS = ["testserver"]
+"""
+TRY = """
+from django.contrib.auth.models import User
+from django.test import Client
+
+User.objects.create_superuser("ann", password="right-words")
+words = ["wrong"] * 6 + ["right-words"]
+at = lambda word: Client(REMOTE_ADDR="203.0.113.7").post(
+    "/admin/login/", {"username": "ann", "password": word, "next": "/admin/"}
+)
+responses = [at(word) for word in words]
+print([response.status_code for response in responses], responses[-1]["Retry-After"])
+"""
+
+
+def test_a_fresh_project_installs_it(tmp_path: Path):
+    def run(*words: str, status: int = 0) -> str:
+        argv = [sys.executable, *words]
+        env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{tmp_path}:{site.BASE_DIR}"}
+        done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode == status, done.stderr
+        return done.stdout + done.stderr
+
+    run("-m", "django", "startproject", "shop", ".")
+    with (tmp_path / "shop" / "settings.py").open("a") as settings:
+        settings.write(OTHER_PROJECT)
+    assert "no issues" in run("manage.py", "check")
+    assert "No changes" in run("manage.py", "makemigrations", "--check", "--dry-run")
+    run("manage.py", "migrate", "-v", "0")
+    assert "[200, 200, 200, 200, 200, 429, 429] 300" in run("manage.py", "shell", "-v", "0", "-c", TRY)
+    with (tmp_path / "shop" / "settings.py").open("a") as settings:
+        settings.write("AUTHENTICATION_BACKENDS.reverse()")
+    assert "login_limit.E001" in run("manage.py", "check", status=1)
+
+
+# -- system checks -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "found"),
+    [
+        ([], ["login_limit.E001"]),
+        (["django.contrib.auth.backends.ModelBackend"], ["login_limit.E001"]),
+        (list(reversed(site.AUTHENTICATION_BACKENDS)), ["login_limit.E001"]),
+        (site.AUTHENTICATION_BACKENDS, []),
+    ],
+)
+def test_a_backend_that_would_look_at_passwords_first_is_found(settings: Any, wrong: list[str], found: list[str]):
+    settings.AUTHENTICATION_BACKENDS = wrong
+    assert [message.id for message in checks.check_backend()] == found
+
+
+@pytest.mark.parametrize(("atomic", "found"), [(True, ["login_limit.W001"]), (False, [])])
+def test_counts_that_a_view_would_undo_are_found(
+    settings: Any, monkeypatch: pytest.MonkeyPatch, atomic: bool, found: list[str]
+):
+    monkeypatch.setitem(settings.DATABASES["default"], "ATOMIC_REQUESTS", atomic)
+    assert [message.id for message in checks.check_transactions()] == found

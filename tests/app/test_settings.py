@@ -183,16 +183,78 @@ def test_a_key_that_nobody_set_is_refused_by_the_deployment_check(settings_from:
     assert "W009" in done.stderr
 
 
+SERVERS = ("wsgi", "asgi")
+GOOD_KEY = PRODUCTION["SECRET_KEY"]
+# Variables of a server that does not start, by the variable that the refusal names.
+NOT_STARTED = [
+    ("SECRET_KEY", {}),
+    ("SECRET_KEY", {"SECRET_KEY": ""}),
+    ("SECRET_KEY", {"SECRET_KEY": " \t"}),
+    ("SECRET_KEY", {"SECRET_KEY_FALLBACKS": GOOD_KEY}),
+    ("SECRET_KEY", {"SECRET_KEY": f"django-insecure-{GOOD_KEY}"}),
+    ("SECRET_KEY", {"SECRET_KEY": "REPLACE-ME with 50 random characters"}),
+    ("SECRET_KEY_FALLBACKS", {"SECRET_KEY": GOOD_KEY, "SECRET_KEY_FALLBACKS": f"x django-insecure-{GOOD_KEY}"}),
+    ("SECRET_KEY", {"BENCHAPP_SERVER": ""}),
+    ("SECRET_KEY", {"BENCHAPP_SERVER": "none"}),
+    ("DEBUG", {"SECRET_KEY": GOOD_KEY, "DEBUG": "1"}),
+    ("DEBUG", {"DEBUG": "1"}),
+]
+
+
+def started(server: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """The site's application, imported as its servers do."""
+    env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **env}
+    argv = [sys.executable, "-W", "error", "-c", f"import config.{server}"]
+    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(("name", "env"), NOT_STARTED)
+def test_a_server_that_is_not_safe_refuses_to_start_in_a_line(server: str, name: str, env: dict[str, str]):
+    done = started(server, Path(site.BASE_DIR), **env)
+    assert done.returncode == 1
+    assert re.search(rf"ImproperlyConfigured: {name} .*: .*\n\Z", done.stderr)
+    assert GOOD_KEY not in done.stderr
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(
+    ("env", "weak"),
+    [
+        ({"SECRET_KEY": GOOD_KEY, "DEBUG": "0"}, []),
+        ({"SECRET_KEY": "of-tests"}, ["SECRET_KEY"]),
+        ({"SECRET_KEY": "x" * 60}, ["SECRET_KEY"]),
+        ({"SECRET_KEY": GOOD_KEY, "SECRET_KEY_FALLBACKS": f"old {GOOD_KEY}"}, ["SECRET_KEY_FALLBACKS"]),
+    ],
+)
+def test_a_server_with_a_weak_key_starts_and_warns(server: str, env: dict[str, str], weak: list[str]):
+    done = started(server, Path(site.BASE_DIR), **env)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stderr.splitlines()] == weak
+
+
+def test_gunicorn_does_not_start_without_a_key(tmp_path: Path):
+    argv = [sys.executable, "-m", "gunicorn", "--no-control-socket", "--bind", f"unix:{tmp_path}/socket", "config.wsgi"]
+    env = {"PATH": os.environ["PATH"], "DATABASE_URL": "sqlite://:memory:"}
+    done = subprocess.run(argv, cwd=site.BASE_DIR, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert "\nSECRET_KEY is not set: " in done.stderr
+
+
+def test_runserver_needs_no_key():
+    words = "from django.core.servers.basehttp import get_internal_wsgi_application as get; print(type(get()).__name__)"
+    env = {"DEBUG": "1", "SECRET_KEY": "", "DATABASE_URL": "sqlite://:memory:"}
+    done = manage("shell", "-v", "0", "-c", words, **env)
+    assert (done.returncode, done.stdout) == (0, "WSGIHandler\n"), done.stderr
+
+
 def test_reading_the_settings_makes_nothing(tmp_path: Path):
     project = tmp_path / "site"
     for name in ("config", "benchapp", "benchapp_overlay"):
         shutil.copytree(Path(site.BASE_DIR) / name, project / name, ignore=shutil.ignore_patterns("__pycache__"))
     before = sorted(project.rglob("*"))
-    env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
-    for server in ("wsgi", "asgi"):
-        subprocess.run(
-            [sys.executable, "-W", "error", "-c", f"import config.{server}"], cwd=project, env=env, check=True
-        )
+    for server in SERVERS:
+        assert started(server, project, SECRET_KEY=GOOD_KEY).returncode == 0
     assert sorted(project.rglob("*")) == before
 
 

@@ -179,23 +179,38 @@ def _logout_form(answer: Answer, path: str) -> Form | None:
 
 @check("login-limit", stage=AFTER, thorough=True)
 def login_limit(context: Context) -> Iterator[Finding]:
-    """After 20 wrong passwords for one account a login is refused with 429 and Retry-After, the form itself is not."""
-    path = context.site.url("login")
+    """After 20 wrong passwords for an account, the login page and the admin's refuse it with 429 and Retry-After; both
+    still show their forms."""
     context.site.require_writes()
-    visitor = Visitor(context.target)
-    nobody = Account(f"nobody-{secrets.token_hex(8)}", "wrong")
-    for attempt in range(MAX_ATTEMPTS):
-        answer = visitor.log_in(path, nobody)
-        if answer.status == TOO_MANY:
-            yield Figure("login_failures_allowed", attempt)
-            if answer.header("Retry-After") is None:
-                yield answer.wrong("Retry-After", "none")
-            break
-        if answer.status != 200:
+    tried = {path: _fail_often(context, path) for path in _login_pages(context)}
+    if not context.strict and all(answer.status == 200 for _, answer in tried.values()):
+        raise NotTried(f"the project looks at {MAX_ATTEMPTS} wrong passwords for an account: it has no limit")
+    for path, (_, answer) in tried.items():
+        if answer.status == 200:
+            yield answer.wrong(f"status 429 after {MAX_ATTEMPTS} wrong passwords")
+        elif answer.status != TOO_MANY:
             yield answer.wrong("status 200 or 429 for a wrong password")
-            return
-    else:
-        if not context.strict:
-            raise NotTried(f"the project looks at {MAX_ATTEMPTS} wrong passwords for an account: it has no limit")
-        yield answer.wrong(f"status 429 after {MAX_ATTEMPTS} wrong passwords")
-    yield from context.judge(visitor.get(path), status(200), when="after that")
+        elif answer.header("Retry-After") is None:
+            yield answer.wrong("Retry-After", "none")
+        yield from context.ask(path, status(200), when="after that")
+    yield Figure("login_failures_allowed", max(failures for failures, _ in tried.values()))
+
+
+def _login_pages(context: Context) -> list[str]:
+    """The login page and the admin's; raises NotTried without any. A project's admin may have no form of its own."""
+    site = context.site
+    pages = [site.urls["login"]] if "login" in site.urls else []
+    if admin := site.admin_login:
+        form = page_parser.Page(Visitor(context.target).get(admin).text, admin).login_form()
+        pages += [admin] if form or context.strict else []
+    return list(dict.fromkeys(pages)) or [site.url("login")]
+
+
+def _fail_often(context: Context, path: str) -> tuple[int, Answer]:
+    """How many wrong passwords for an account the page looked at, and its last response."""
+    visitor, nobody = Visitor(context.target), Account(f"nobody-{secrets.token_hex(8)}", "wrong")
+    for failures in range(MAX_ATTEMPTS):
+        answer = visitor.log_in(path, nobody)
+        if answer.status != 200:
+            return failures, answer
+    return MAX_ATTEMPTS, answer

@@ -53,6 +53,7 @@ def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
         found = json.loads(body)
         assert (found["client"], found["prefix"]) == ("203.0.113.9", sys.prefix)
         assert (found["token_cookie"], found["has_sessions"]) == ("csrftoken", True)
+        assert found["admin_login"] == "/admin/login/"
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,7 @@ def test_what_a_project_gives_its_visitors_is_said(tmp_path, said, known):
     _, said, *page = done.stdout.split("\n")
     found = json.loads(said)
     assert (found["token_cookie"], found["has_sessions"]) == known
+    assert found["admin_login"] == ""
     # Links have the prefix of its settings, which the client does not send.
     shown = "".join(page)
     assert "/__probe__/page/x/" in shown and "/shop/__probe__" not in shown

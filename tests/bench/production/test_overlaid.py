@@ -24,7 +24,7 @@ from tests.projects import SAID
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
 
 # Modules of the kit that a host of another project may import.
-OURS = re.compile(r"benchapp_overlay(\..*)?|benchapp\.(caching|serving)(\..*)?")
+OURS = re.compile(r"benchapp_overlay(\..*)?|benchapp\.(caching|serving|login_limit)(\..*)?")
 
 UPLOADS = 'MEDIA_URL, MEDIA_ROOT = "/media/", BASE_DIR / "media"'
 
@@ -101,7 +101,7 @@ def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_pat
         tree = ast.parse(files[name])
         imports = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         # Of middleware and the like, too.
-        imports |= set(re.findall(r"[\"'](benchapp\.(?!caching\b|serving\b)[a-z.]+)", files[name]))
+        imports |= set(re.findall(r"[\"'](benchapp\.(?!caching\b|serving\b|login_limit\b)[a-z.]+)", files[name]))
         imports |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         ours = {
             module

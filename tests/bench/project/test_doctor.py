@@ -217,7 +217,15 @@ def test_a_finding_names_the_line_of_its_setting():
     ]
 
 
-@pytest.mark.parametrize(("value", "findings"), [("get_random_secret_key()", 1), ("os.environ['KEY']", 0)])
+@pytest.mark.parametrize(
+    ("value", "findings"),
+    [
+        ("get_random_secret_key()", 1),
+        ("env(\n    'KEY',\n    default=get_random_secret_key(),\n)", 1),
+        ("os.environ['KEY']", 0),
+        ("os.environ['KEY']\nOTHER = get_random_secret_key()", 0),
+    ],
+)
 def test_a_key_that_each_process_makes_is_found(tmp_path, value, findings):
     (tmp_path / "settings.py").write_text(f"\nSECRET_KEY = {value}\n")
     given = found({"lines": {"SECRET_KEY": "settings.py:2"}}, tmp_path)

@@ -22,7 +22,9 @@ from tests.projects import start_project
 URLS = """
 import secrets
 
+from django.contrib import admin
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import Group
 from django.contrib.auth.views import LoginView
 from django.http import HttpResponse
@@ -57,8 +59,14 @@ def leaky(request):
     return page("<p>Signed in as {}.</p>", request.user.get_username() or "nobody")
 
 
+def unlimited(request):
+    return render(request, "form.html", {"form": AuthenticationForm()})
+
+
 urlpatterns = [
     path("", home),
+    path("staff/", admin.site.urls),
+    path("unlimited/", unlimited),
     path("notes/", notes),
     path("subscribe/", lambda request: render(request, "form.html")),
     path("me/", account),
@@ -77,6 +85,12 @@ LOGIN_URL, LOGIN_REDIRECT_URL = "/sign-in/", "/me/"
 STATIC_ROOT = BASE_DIR / "collected"
 SESSION_COOKIE_NAME = "shop_session"
 CSRF_COOKIE_NAME = "shop_csrf"
+INSTALLED_APPS.append("benchapp.login_limit")
+MIDDLEWARE.append("benchapp.login_limit.middleware.too_many_failed_logins")
+AUTHENTICATION_BACKENDS = [
+    "benchapp.login_limit.backends.LimitBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
 """
 WRITE = (
     "shell -c 'import secrets; from django.contrib.auth.models import Group; "

@@ -75,7 +75,9 @@ NOTICED = {
     "comment-needs-login": "anonymous-comments",
     "comment-without-token": "no-csrf",
     "logout": "session-lives",
-    "login-limit": "logins-unlimited limit-without-time limits-the-form",
+    "login-limit": (
+        "logins-unlimited login-unlimited admin-unlimited limit-without-time limits-the-form limits-the-admin"
+    ),
     "length-body": "body-left",
     "chunked-body": "chunks-ignored chunks-dropped",
     "chunked-in-pieces": "chunks-dropped",

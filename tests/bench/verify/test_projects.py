@@ -165,6 +165,34 @@ def test_named_accounts_are_taken_from_their_variables_and_never_removed(site, m
     named.remove_accounts(named.create_accounts(2))  # no command is run: there is no such account
 
 
+UNLIMITED = "the project looks at 20 wrong passwords for an account: it has no limit"
+
+
+@pytest.mark.parametrize(
+    ("login", "admin", "not_tried", "wrong"),
+    [
+        ("/sign-in/", "/staff/login/", "", ""),
+        ("/sign-in/", "", "", ""),
+        (None, "/staff/login/", "", ""),
+        # An admin without a form of its own.
+        ("/sign-in/", "/notes/", "", ""),
+        ("/unlimited/", "", UNLIMITED, ""),
+        ("/unlimited/", "/unlimited/", UNLIMITED, ""),
+        ("/unlimited/", "/staff/login/", "", "POST /unlimited/ "),
+        ("/sign-in/", "/unlimited/", "", "POST /unlimited/ "),
+        (None, "", "the project describes no login: [tool.benchapp.login] in its pyproject.toml", ""),
+    ],
+)
+def test_wrong_passwords_are_tried_at_the_login_page_and_the_admins(site, url, login, admin, not_tried, wrong):
+    assert site.admin_login == "/staff/login/"
+    urls = {kind: path for kind, path in site.urls.items() if kind != "login"} | ({"login": login} if login else {})
+    (found,) = verified(url, replace(site, urls=urls, admin_login=admin), checks=["login-limit"])
+    assert (found.not_tried or "", found.ok) == (not_tried, not wrong)
+    assert wrong in (found.expected or "")
+    if not (wrong or not_tried):
+        assert found.figures == {"login_failures_allowed": 5}
+
+
 def test_nothing_is_written_to_a_database_that_is_not_ours(site, url):
     (found,) = verified(url, replace(site, may_write=False), checks=["accounts-apart"])
     assert found.not_tried.startswith("it writes to the project's own database: give --write")

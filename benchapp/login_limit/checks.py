@@ -1,0 +1,39 @@
+"""System checks: settings under which the limit would not hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning
+from django.utils.module_loading import import_string
+
+from benchapp.login_limit.backends import LimitBackend
+
+
+def check_backend(**options: Any) -> list[CheckMessage]:
+    """A backend before LimitBackend would look at passwords without a limit."""
+    first = next(iter(settings.AUTHENTICATION_BACKENDS), "")
+    if first and issubclass(import_string(first), LimitBackend):
+        return []
+    return [
+        Error(
+            "No limit of failed logins holds: LimitBackend is not the first of AUTHENTICATION_BACKENDS.",
+            hint="Put 'benchapp.login_limit.backends.LimitBackend' first.",
+            id="login_limit.E001",
+        )
+    ]
+
+
+def check_transactions(**options: Any) -> list[CheckMessage]:
+    """A view that raises after a failed login would roll its count back."""
+    found = [alias for alias, database in settings.DATABASES.items() if database.get("ATOMIC_REQUESTS")]
+    if not found:
+        return []
+    return [
+        Warning(
+            f"ATOMIC_REQUESTS is on for {', '.join(found)}: a view that raises after a failed login undoes its count.",
+            hint="Use transaction.non_atomic_requests on such a view; Django's own login pages do not raise.",
+            id="login_limit.W001",
+        )
+    ]

@@ -1,0 +1,53 @@
+"""The response to a login that was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, sync_to_async
+from django.http import HttpRequest, HttpResponse
+from django.template import TemplateDoesNotExist, loader
+from django.utils.cache import add_never_cache_headers
+from django.utils.decorators import sync_and_async_middleware
+
+from benchapp.login_limit import limits
+
+
+@sync_and_async_middleware
+def too_many_failed_logins(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Replace what a view makes of a refused login by a 429 with Retry-After."""
+    if iscoroutinefunction(get_response):
+
+        async def middleware(request: HttpRequest) -> HttpResponse:
+            response = await get_response(request)
+            if was_refused(request):
+                return await sync_to_async(refusal)(request)
+            return response
+
+    else:
+
+        def middleware(request: HttpRequest) -> HttpResponse:
+            response = get_response(request)
+            if was_refused(request):
+                return refusal(request)
+            return response
+
+    return middleware
+
+
+def was_refused(request: HttpRequest) -> bool:
+    """Whether LimitBackend refused the last login of the request."""
+    return getattr(request, "login_refused", False)
+
+
+def refusal(request: HttpRequest) -> HttpResponse:
+    """The project's template `429.html`, or a line of text without one."""
+    try:
+        page = HttpResponse(loader.render_to_string("429.html", request=request), status=429)
+    except TemplateDoesNotExist:
+        text = "Too many wrong passwords. Please wait a few minutes, then try again.\n"
+        page = HttpResponse(text, status=429, content_type="text/plain")
+    page.headers["Retry-After"] = str(limits.WINDOW_S)
+    add_never_cache_headers(page)
+    return page
