@@ -121,9 +121,8 @@ def test_wrong_arguments_get_one_clear_line(sqlite_site, arguments):
 
 
 def test_missing_triggers_are_refused(site_database):
-    with connection.cursor() as cursor:
-        page_index.drop_triggers(cursor, connection.vendor)
-    with pytest.raises(CommandError, match=r"trigger benchapp_author_delete is missing: run ./manage.py recount"):
+    page_index.drop_triggers(connection)
+    with pytest.raises(CommandError, match=r"pageindex_benchapp_author_delete is missing: run ./manage.py recount"):
         load_rows(1000)
 
 
