@@ -41,5 +41,5 @@ class PostAdmin(RowsAdmin):
 class CommentAdmin(RowsAdmin):
     list_display = ["name", "post", "created", "rating"]
     list_select_related = ["post"]
-    raw_id_fields = ["post", "author"]
+    raw_id_fields = ["post", "user"]
     search_fields = ["name"]

@@ -61,11 +61,11 @@ class Post(models.Model):
 class Comment(models.Model):
     """What a reader says of a post, with a rating.
 
-    `author` is the account that wrote it, if there is one; `name` is what it was called then, and stays when it goes.
+    `user` is the account that wrote it, if there is one; `name` is what it was called then, and stays when it goes.
     """
 
     post = models.ForeignKey(Post, on_delete=models.CASCADE, related_name="comments", db_index=False)
-    author = models.ForeignKey(
+    user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.SET_NULL,
         related_name="comments",
@@ -86,7 +86,7 @@ class Comment(models.Model):
         indexes = [
             models.Index(fields=["post", "id"], name="comment_post"),
             # Only comments of accounts are in it: finding those of one is cheap, and loading a million others, too.
-            models.Index(fields=["author"], name="comment_author", condition=models.Q(author__isnull=False)),
+            models.Index(fields=["user"], name="comment_user", condition=models.Q(user__isnull=False)),
         ]
 
     def __str__(self) -> str:

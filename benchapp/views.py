@@ -141,7 +141,7 @@ def comment(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect_to_login(post_url)
     post = get_object_or_404(Post, pk=pk)
     name = request.user.get_username()[: Comment._meta.get_field("name").max_length]
-    form = CommentForm(request.POST, instance=Comment(post=post, author=request.user, name=name))
+    form = CommentForm(request.POST, instance=Comment(post=post, user=request.user, name=name))
     if not form.is_valid():
         page = PostPage(form=form)
         page.setup(request, pk=pk)

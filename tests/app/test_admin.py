@@ -39,6 +39,6 @@ def test_a_row_is_saved_and_its_counts_stay(staff: Client, rows: Rows):
 def test_a_comment_knows_its_account_and_outlives_it(reader: Client, rows: Rows):
     reader.post(f"/posts/{rows.post.pk}/comment/", {"body": "Yes.", "rating": 5})
     user = get_user_model().objects.get(username="margaret")
-    assert Comment.objects.get(author=user).name == "margaret"
+    assert Comment.objects.get(user=user).name == "margaret"
     user.delete()
-    assert Comment.objects.filter(author=None, name="margaret").exists()
+    assert Comment.objects.filter(user=None, name="margaret").exists()

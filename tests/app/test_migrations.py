@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core import checks
 from django.core.management import call_command
 from django.db import connection
@@ -147,6 +148,19 @@ def test_a_database_with_the_first_page_index_is_migrated(site_database: str):
     assert (Author.objects.get().post_count, Post.objects.get().comment_count) == (1, 1)
     more_comments(300)
     assert_right(301)
+
+
+def test_a_comment_keeps_its_account_when_that_is_renamed(site_database: str):
+    make_rows()
+    user = get_user_model().objects.create_user("margaret")
+    Comment.objects.filter(pk=5).update(user=user)
+    call_command("migrate", "benchapp", "0003", verbosity=0)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM benchapp_comment WHERE author_id = %s", [user.pk])
+        assert cursor.fetchall() == [(5,)]
+    call_command("migrate", verbosity=0)
+    assert [comment.pk for comment in user.comments.all()] == [5]
+    assert Comment.objects.filter(user=None).count() == 59
 
 
 @pytest.mark.parametrize("target", ["zero", "0001", "0002"])
