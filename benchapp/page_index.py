@@ -26,6 +26,8 @@ from typing import Any, NamedTuple
 
 from django.apps import apps as site_apps
 from django.db import connections, transaction
+from django.db.models import BigIntegerField
+from django.db.models.expressions import RawSQL
 
 from benchapp import page_triggers
 from benchapp.fields import ChildCount
@@ -136,6 +138,23 @@ def _step(blocks: list[tuple[int, int]], position: int) -> tuple[int | None, int
             return block, position
         position -= rows
     return None, 0
+
+
+# How many rows of a list have higher ids than a row: in higher blocks of both sizes, then in its own small block.
+NEWER_ROWS = """CAST(
+  (SELECT coalesce(sum(rows), 0) FROM benchapp_pageblock
+   WHERE list = '{list}' AND bits = {large} AND block > {table}.{key} >> {large})
+  + (SELECT coalesce(sum(rows), 0) FROM benchapp_pageblock
+     WHERE list = '{list}' AND bits = {small} AND block > {table}.{key} >> {small}
+     AND block < ((({table}.{key} >> {large}) + 1) << {large} - {small}))
+  + (SELECT count(*) FROM {table} AS others
+     WHERE others.{key} > {table}.{key} AND others.{key} <= ({table}.{key} | (1 << {small}) - 1)) AS bigint)"""
+
+
+def newer_rows(model: Any) -> RawSQL:
+    """An expression for a query of `model`: how many rows of the whole list, newest first, come before a row."""
+    counted = List(model._meta.db_table, model._meta.pk.column, [])
+    return RawSQL(NEWER_ROWS.format(**counted.quoted), [], output_field=BigIntegerField())
 
 
 # --- Counting: seconds for millions of rows -----------------------------------------------------
