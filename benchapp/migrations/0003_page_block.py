@@ -31,28 +31,33 @@ class Migration(migrations.Migration):
             options={"default_manager_name": "left_out"},
             managers=[("left_out", django.db.models.manager.Manager())],
         ),
-        migrations.AlterField(
-            model_name="author",
-            name="post_count",
-            field=benchapp.fields.ChildCount(
-                children="posts",
-                db_default=0,
-                default=0,
-                editable=False,
-                help_text="Posts of this author; maintained by triggers.",
-                serialize=False,
-            ),
-        ),
-        migrations.AlterField(
-            model_name="post",
-            name="comment_count",
-            field=benchapp.fields.ChildCount(
-                children="comments",
-                db_default=0,
-                default=0,
-                editable=False,
-                help_text="Comments on this post; maintained by triggers.",
-                serialize=False,
-            ),
+        # The columns stay as they are.
+        migrations.SeparateDatabaseAndState(
+            state_operations=[
+                migrations.AlterField(
+                    model_name="author",
+                    name="post_count",
+                    field=benchapp.fields.ChildCount(
+                        children="posts",
+                        db_default=0,
+                        default=0,
+                        editable=False,
+                        help_text="Posts of this author; maintained by triggers.",
+                        serialize=False,
+                    ),
+                ),
+                migrations.AlterField(
+                    model_name="post",
+                    name="comment_count",
+                    field=benchapp.fields.ChildCount(
+                        children="comments",
+                        db_default=0,
+                        default=0,
+                        editable=False,
+                        help_text="Comments on this post; maintained by triggers.",
+                        serialize=False,
+                    ),
+                ),
+            ],
         ),
     ]
