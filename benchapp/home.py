@@ -86,9 +86,12 @@ class Home:
         if self.latest_comment_time is None:
             return []
         starts = list(_month_starts(self.latest_comment_time, ARCHIVE_MONTHS))
+        newest = Post.objects.order_by("-published", "-id").values("id")
         # A post may be newer than the month of the newest comment.
-        newest = [_newest_between(starts[0], None), *map(_newest_between, starts[1:], starts)]
-        posts = Post.objects.order_by().filter(pk__in=newest).annotate(newer=newer_rows(Post))
+        ids = [Subquery(newest.filter(published__gte=starts[0])[:1])]
+        for start, end in zip(starts[1:], starts, strict=False):
+            ids.append(Subquery(newest.filter(published__gte=start, published__lt=end)[:1]))
+        posts = Post.objects.order_by().filter(pk__in=ids).annotate(newer=newer_rows(Post))
         found = sorted(posts.values_list("published", "newer"), reverse=True)[:ARCHIVE_MONTHS]
         return [Month(published, page_url(reverse("posts"), newer // PER_PAGE + 1)) for published, newer in found]
 
@@ -126,14 +129,6 @@ def _newest_comment_time() -> datetime | None:
 def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:
     """Comments with the title of their post, not its long body."""
     return comments.select_related("post").defer("post__body")
-
-
-def _newest_between(start: datetime, end: datetime | None) -> Subquery:
-    """The id of the newest post from `start` on and before `end`, read off an index."""
-    posts = Post.objects.filter(published__gte=start)
-    if end is not None:
-        posts = posts.filter(published__lt=end)
-    return Subquery(posts.order_by("-published", "-id").values("id")[:1])
 
 
 def _month_starts(moment: datetime, count: int) -> Iterator[datetime]:
