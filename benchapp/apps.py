@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.apps import AppConfig
 from django.conf import settings
 from django.db import connection
+from django.db.models.signals import post_migrate, pre_migrate
 
 
 class BenchappConfig(AppConfig):
@@ -15,12 +16,27 @@ class BenchappConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have a write invalidate the pages that it makes stale; limit waits for PostgreSQL where a site is served."""
-        from benchapp import invalidation
+        """Connect what follows writes and migrations; limit waits for PostgreSQL where a site is served."""
+        from benchapp import checks, invalidation  # noqa: F401
 
+        self.follow_migrations()
         invalidation.connect()
         if connection.vendor == "postgresql" and settings.BENCHAPP_SERVER != "none":
             # A site on SQLite need not load the driver.
             from benchapp import postgresql_waits
 
             postgresql_waits.install(settings.BENCHAPP_DATABASE_TIMEOUT)
+
+    def follow_migrations(self) -> None:
+        """Have the page index taken down before migrations of the site, and put up after them."""
+        from benchapp import page_index
+
+        pre_migrate.connect(page_index.before_migrations, sender=self)
+        post_migrate.connect(page_index.after_migrations, sender=self)
+
+    def ignore_migrations(self) -> None:
+        """Undo `follow_migrations`."""
+        from benchapp import page_index
+
+        pre_migrate.disconnect(page_index.before_migrations, sender=self)
+        post_migrate.disconnect(page_index.after_migrations, sender=self)

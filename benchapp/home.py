@@ -1,8 +1,8 @@
 """The contents of the home page: ten lists and four single values, each one lazy query.
 
 The template calls each list inside a {% cache %} tag; the single values go through `caching.fragments.cached_value`.
-With the layer `fragments` a warm page runs no query. Without it every query reads a few rows from one end of an index,
-whatever the size of the tables; only the archive counts rows, those of six months, inside an index.
+With the layer `fragments` a warm page runs no query. Without it every query reads a few rows of an index, whatever the
+size of the tables.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from inspect import isfunction
-from itertools import accumulate
 
-from django.db.models import Count, DateTimeField, Q, QuerySet, Subquery, Value
+from django.db.models import QuerySet, Subquery
 from django.urls import reverse
+from django.utils import timezone
 
 from benchapp.caching.fragments import cached_value, page_generation
 from benchapp.models import Author, Comment, Post
+from benchapp.page_index import newer_rows
 from benchapp.pagination import PER_PAGE, page_url, total
 
 ARCHIVE_MONTHS = 6
@@ -31,10 +32,9 @@ RECENT_AUTHORS = 200
 
 @dataclass(frozen=True)
 class Month:
-    """One line of the archive: a month, its number of posts, and the list page where it begins."""
+    """One line of the archive: a month, by the time of its newest post, and the list page with that post."""
 
-    start: datetime
-    posts: int
+    newest: datetime
     url: str
 
 
@@ -82,21 +82,18 @@ class Home:
         return Post.objects.select_related("author").filter(id__gte=newest / 3).order_by("id").first()
 
     def archive_months(self) -> list[Month]:
-        """The six months up to the newest comment's, newest first; empty on a site without comments."""
+        """Up to six months with posts, newest first, each by its newest post; empty on a site without comments."""
         if self.latest_comment_time is None:
             return []
-        starts = list(_months_back(self.latest_comment_time, ARCHIVE_MONTHS))
-        # The newest month has no end: posts after it count in it.
-        ends = [None, *starts[:-1]]
-        first, *others = map(_posts_between, starts, ends)
-        counts = [row["posts"] for row in first.union(*others, all=True).order_by("-start")]
-        # The list of posts is newest first: a month begins after the posts of all newer ones.
-        newer = accumulate(counts, initial=0)
-        return [
-            Month(start, count, page_url(reverse("posts"), before // PER_PAGE + 1))
-            for start, count, before in zip(starts, counts, newer, strict=False)
-            if count
-        ]
+        starts = list(_month_starts(self.latest_comment_time, ARCHIVE_MONTHS))
+        newest = Post.objects.order_by("-published", "-id").values("id")
+        # A post may be newer than the month of the newest comment.
+        ids = [Subquery(newest.filter(published__gte=starts[0])[:1])]
+        for start, end in zip(starts[1:], starts, strict=False):
+            ids.append(Subquery(newest.filter(published__gte=start, published__lt=end)[:1]))
+        posts = Post.objects.order_by().filter(pk__in=ids).annotate(newer=newer_rows(Post))
+        found = sorted(posts.values_list("published", "newer"), reverse=True)[:ARCHIVE_MONTHS]
+        return [Month(published, page_url(reverse("posts"), newer // PER_PAGE + 1)) for published, newer in found]
 
     def busiest_authors(self) -> QuerySet[Author]:
         return Author.objects.only("name", "city", "post_count").order_by("-post_count", "-id")[:6]
@@ -134,16 +131,10 @@ def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:
     return comments.select_related("post").defer("post__body")
 
 
-def _posts_between(start: datetime, end: datetime | None) -> QuerySet[Post]:
-    """The start of a month and its number of posts: a scan of one range of the index, without the rows."""
-    within = Q(published__gte=start) if end is None else Q(published__gte=start, published__lt=end)
-    months = Post.objects.order_by().filter(within).annotate(start=Value(start, DateTimeField()))
-    return months.values("start").annotate(posts=Count("*"))
-
-
-def _months_back(moment: datetime, count: int) -> Iterator[datetime]:
-    """The first instants of the month of `moment` and of the ones before it, newest first."""
-    start = moment.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    for _ in range(count):
+def _month_starts(moment: datetime, count: int) -> Iterator[datetime]:
+    """The first instants, in the current time zone, of the month after `moment`, its own, and earlier ones."""
+    this_month = timezone.localtime(moment).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    start = (this_month + timedelta(days=31)).replace(day=1)
+    for _ in range(count + 1):
         yield start
         start = (start - timedelta(days=1)).replace(day=1)

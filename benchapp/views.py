@@ -166,7 +166,7 @@ class WriteComment(PostWithComments):
             return redirect_to_login(_write_url(post))
 
         name = request.user.get_username()[: Comment._meta.get_field("name").max_length]
-        form = CommentForm(request.POST, instance=Comment(post=post, author=request.user, name=name))
+        form = CommentForm(request.POST, instance=Comment(post=post, user=request.user, name=name))
         if form.is_valid():
             comment = form.save()
             if self.draft():

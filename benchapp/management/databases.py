@@ -67,8 +67,7 @@ def require_site() -> None:
     try:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-        with connection.cursor() as cursor:
-            uncounted = page_index.missing_triggers(cursor, connection.vendor)
+        uncounted = page_index.missing_triggers(connection)
     except Error as error:
         next_step = "" if connection.connection else "; see that it runs and that DATABASE_URL is right"
         raise CommandError(f"{name()}: {reason(error)}{next_step}") from error

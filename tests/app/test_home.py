@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.cache import caches
@@ -14,6 +14,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from lxml.html import fromstring
+from django.utils import timezone
 
 from benchapp.caching.fragments import ALIAS
 from benchapp.home import Home
@@ -92,22 +93,50 @@ def test_page_has_nine_to_ten_thousand_bytes(sqlite_site: str, seed: int):
 def test_months_link_to_the_page_where_they_begin(client: Client, rows: Rows):
     # 60 posts, one every third day from 31 January 2024, the last on 26 July.
     months = Home().archive_months()
-    assert [(f"{month.start:%Y-%m}", month.posts) for month in months] == [
-        ("2024-07", 9),
-        ("2024-06", 10),
-        ("2024-05", 10),
-        ("2024-04", 10),
-        ("2024-03", 11),
-        ("2024-02", 9),
+    assert [f"{month.newest:%Y-%m-%d}" for month in months] == [
+        "2024-07-26",
+        "2024-06-29",
+        "2024-05-30",
+        "2024-04-30",
+        "2024-03-31",
+        "2024-02-27",
     ]
+    home = client.get("/").content.decode()
     for month in months:
         html = client.get(month.url).content.decode()
-        assert f"{month.start:%B %Y}" in html
+        assert f"{month.newest.day} {month.newest:%B %Y}" in html
+        assert f'<a href="{month.url}">{month.newest:%B %Y}</a>' in home
 
 
-def test_posts_after_the_newest_comment_count_in_its_month(rows: Rows):
+def test_a_post_after_the_newest_comment_has_its_own_month(rows: Rows):
     Post.objects.create(author=rows.author, title="Late", body="x", published=datetime(2024, 9, 1, tzinfo=UTC))
-    assert Home().archive_months()[0].posts == 10
+    months = [f"{month.newest:%Y-%m}" for month in Home().archive_months()]
+    assert months == ["2024-09", "2024-07", "2024-06", "2024-05", "2024-04", "2024-03"]
+
+
+ZONES = ["UTC", "Pacific/Honolulu", "America/Sao_Paulo", "Asia/Kathmandu", "Pacific/Kiritimati", "Asia/Beirut"]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_months_are_those_of_the_time_zone_and_lead_to_their_posts(site_database: str, zone: str):
+    author = Author.objects.create(name="A", city="Oslo")
+    midnight = datetime(2024, 3, 31, tzinfo=UTC)
+    # Two posts a day for three months, none in June, and a post a day around the beginning of July.
+    times = [midnight + timedelta(hours=12 * number) for number in range(122)]
+    times += [datetime(2024, 6, 30, 14, 30, tzinfo=UTC) + timedelta(hours=7 * number) for number in range(4)]
+    # Every third one was written when others were there: ids are in another order than times.
+    times = [*times[1::3], *times[2::3], *times[0::3]]
+    Post.objects.bulk_create(Post(author=author, title="t", body="b", published=time) for time in times)
+    Comment.objects.create(post=Post.objects.first(), name="n", body="b", rating=1, created=max(times))
+    with timezone.override(zone):
+        expected = sorted({f"{timezone.localtime(time):%Y-%m}" for time in times}, reverse=True)
+        months = Home().archive_months()
+        assert [f"{timezone.localtime(month.newest):%Y-%m}" for month in months] == expected
+        html = Client().get("/").content.decode()
+        for month, name in zip(months, expected, strict=True):
+            page = Client().get(month.url).context["page_obj"]
+            assert name in {f"{timezone.localtime(post.published):%Y-%m}" for post in page}
+            assert f"{timezone.localtime(month.newest):%B %Y}</a>" in html
 
 
 def test_an_empty_site_says_how_to_load_rows(client: Client, db: None):

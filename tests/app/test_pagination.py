@@ -35,7 +35,7 @@ def busy_site(site_database: str) -> str:
             f"(WITH RECURSIVE s (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < {BUSY}) SELECT i FROM s) AS s"
         )
     with transaction.atomic(), connection.cursor() as cursor:
-        page_index.drop_triggers(cursor, connection.vendor)
+        page_index.drop_triggers(connection)
         cursor.execute(f"INSERT INTO benchapp_author VALUES (3, 'Busy', 'c', '', '2024-01-01', {BUSY})")
         cursor.execute(
             "INSERT INTO benchapp_post (id, author_id, title, body, published, views, comment_count)"
@@ -43,8 +43,8 @@ def busy_site(site_database: str) -> str:
         )
         if connection.vendor == "postgresql":
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        page_index.fill(cursor)
-        page_index.create_triggers(cursor, connection.vendor)
+        page_index.fill(connection)
+        page_index.create_triggers(connection)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     return site_database

@@ -70,6 +70,23 @@ def test_writes_on_few_parents_do_not_deadlock_and_pages_can_be_read_meanwhile(p
     assert_right()
 
 
+def test_writers_of_one_list_take_turns(postgresql_site):
+    def write() -> None:
+        try:
+            Author.objects.create(name="Bob", city="Ghent")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            Author.objects.create(name="Ann", city="Ghent")
+            written = pool.submit(write)
+            with pytest.raises(TimeoutError):
+                written.result(0.3)
+        written.result(DEADLINE_S)
+    assert_right()
+
+
 def test_recount_waits_for_writers_and_readers_go_on(postgresql_site):
     author = Author.objects.create(name="Ann", city="Ghent")
 

@@ -123,8 +123,8 @@ def sqlite_contest(directory: Path) -> Contest:
     source = sqlite3.connect(template)
     ours = "tbl_name IN ('benchapp_author', 'benchapp_post', 'benchapp_comment') AND sql IS NOT NULL"
     # Made-up comments have no account, and a CSV file has no NULL for the shell.
-    ours += " AND name <> 'comment_author'"
-    account = ', "author_id" integer NULL REFERENCES "auth_user" ("id") DEFERRABLE INITIALLY DEFERRED'
+    ours += " AND name <> 'comment_user'"
+    account = ', "user_id" integer NULL REFERENCES "auth_user" ("id") DEFERRABLE INITIALLY DEFERRED'
     tables, indexes = (
         [
             sql.replace(account, "")

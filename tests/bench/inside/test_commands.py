@@ -214,8 +214,8 @@ def test_only_abandoned_accounts_are_deleted(rows: Rows, db: None):
     assert used["others"] == [{"username": left, "owner": "killed"}]
     account("verify-a-person")
     for name in (left, "verify-a-person"):
-        author = get_user_model().objects.get(username=name)
-        Comment.objects.create(post=rows.post, author=author, name=name, body="B", rating=1)
+        user = get_user_model().objects.get(username=name)
+        Comment.objects.create(post=rows.post, user=user, name=name, body="B", rating=1)
     run("verifyaccount", "delete", left, "verify-0123456789abcdef")
     names = set(get_user_model().objects.values_list("username", flat=True))
     assert names >= {used["accounts"][0]["username"], "verify-a-person"}

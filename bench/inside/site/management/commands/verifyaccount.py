@@ -19,4 +19,4 @@ class Command(verifyaccount.Command):
 
     def remove_traces(self, username: str) -> None:
         """The comments that the account wrote."""
-        Comment.objects.filter(author__username=username).delete()
+        Comment.objects.filter(user__username=username).delete()

@@ -6,6 +6,6 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("benchapp", "0002_page_index")]
+    dependencies = [("benchapp", "0004_comment_user")]
 
     operations = [migrations.DeleteModel("FailedLogin")]

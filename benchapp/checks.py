@@ -1,0 +1,24 @@
+"""The site's system checks of its databases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.checks import CheckMessage, Tags, Warning, register
+from django.db import connections
+
+from benchapp import page_index
+
+
+@register(Tags.database)
+def check_triggers(databases: Sequence[str] | None = None, **options: Any) -> list[CheckMessage]:
+    """A warning for each database without all triggers of the page index, whose lists would be counted wrong."""
+    found = []
+    for alias in databases or ():
+        missing = page_index.missing_triggers(connections[alias])
+        if missing:
+            message = f"Database '{alias}' has no trigger {missing[0]}: new rows are not counted."
+            hint = "Run ./manage.py migrate, which creates all triggers and counts the rows."
+            found.append(Warning(message, hint=hint, id="benchapp.W001"))
+    return found
