@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import sqlite3
 import stat
@@ -263,6 +264,32 @@ def test_the_database_of_another_user_is_restored_as_its_owner(fresh_host, postg
         postgresql.run_in(postgresql_database, "DROP ROLE owner")
 
 
+def test_partitions_go_with_their_tables(on_server):
+    """Each is dropped with its table, before its own turn comes."""
+    on_server.sql('CREATE TABLE "Kept %" (id integer) PARTITION BY RANGE (id)')
+    for number in range(70):
+        values = f"FOR VALUES FROM ({number}) TO ({number + 1})"
+        on_server.sql(f'CREATE TABLE kept_{number} PARTITION OF "Kept %" {values}')
+    on_server.sql('INSERT INTO "Kept %" VALUES (3)')
+    file = on_server.made()
+    on_server.sql('DELETE FROM "Kept %"')
+    done = on_server.restore(file, "--force")
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert on_server.sql("SELECT id FROM kept_3") == [(3,)]
+
+
+def test_an_sqlite_file_that_another_program_keeps_is_not_waited_for_without_end(tmp_path):
+    module = runpy.run_path(str(paths.DEPLOY / "production" / "host" / "backups.py"))
+    copy_pages = module["copy_pages"]
+    copy_pages.__globals__["PATIENCE_S"] = 0
+    with closing(sqlite3.connect(tmp_path / "kept")) as other, closing(sqlite3.connect(tmp_path / "kept")) as target:
+        other.executescript("CREATE TABLE page (title); BEGIN EXCLUSIVE")
+        target.execute("PRAGMA busy_timeout = 0")
+        with closing(sqlite3.connect(":memory:")) as source, pytest.raises(module["Failed"]):
+            source.execute("CREATE TABLE page (title)")
+            copy_pages(source, target)
+
+
 def test_the_password_is_in_no_command_line(on_server, tmp_path):
     (tmp_path / "pg_dump").write_text(f'#!/bin/sh\necho "$*" > {tmp_path}/words\nexec /usr/bin/pg_dump "$@"\n')
     (tmp_path / "pg_dump").chmod(0o755)
@@ -288,11 +315,15 @@ def test_what_cannot_be_made_is_one_line_and_nothing_is_removed(on_server, env, 
     assert on_server.files() == [file.name]
 
 
-def test_a_missing_file_is_not_made(in_file):
+def test_of_a_missing_file_there_is_no_backup_and_a_restore_makes_it(in_file):
+    in_file.note("one")
+    file = in_file.made()
     place = Path(in_file.database.removeprefix("sqlite:///"))
     place.unlink()
     assert str(place) in refused(in_file.backup())
     assert not place.exists()
+    assert in_file.restore(file).returncode == 0
+    assert in_file.notes() == ["one"]
 
 
 def test_a_folder_that_cannot_be_written_is_named(in_file):

@@ -38,17 +38,18 @@ BACKUP = re.compile(r"\d{4}-\d\d-\d\dT\d{6}\.\d{6}Z-(?P<alias>.+)(?P<suffix>\.sq
 MIGRATIONS = "django_migrations"
 # `migrate` and extensions fill these tables themselves.
 FILLED_BEFORE = {MIGRATIONS, "django_content_type", "auth_permission", "django_site", "spatial_ref_sys"}
-# All tables of the user go, those of later migrations among them, which the backup does not know.
+BEGIN = "BEGIN; SET LOCAL client_min_messages = error; SET LOCAL statement_timeout = 0;"
+# All tables go, those of later migrations among them, which the backup does not know.
 DROP_TABLES = """
 DO $$
 DECLARE
     name text;
 BEGIN
     FOR name IN
-        SELECT c.oid::regclass FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
         WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
         AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-        AND pg_get_userbyid(c.relowner) = current_user
+        AND pg_has_role(c.relowner, 'USAGE')
         AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype = 'e')
     LOOP
         EXECUTE 'DROP TABLE IF EXISTS ' || name || ' CASCADE';
@@ -68,7 +69,7 @@ class Failed(Exception):
 def main():
     arguments = parser().parse_args()
     # A unit that is stopped removes what it has begun.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("benchapp-backup: stopped"))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(f"benchapp-{arguments.command}: stopped"))
     # The project's folder in the place of this file's, as for manage.py.
     sys.path[0] = os.getcwd()
     # Of Django, too: it has loaded no application, since none is needed.
@@ -140,10 +141,10 @@ def backup(databases, directory, keep):
     """Write a backup of each database, or none; then remove the oldest ones."""
     # Files are for their owner only.
     os.umask(0o077)
-    directory.mkdir(parents=True, exist_ok=True)
     covered = {alias: database for alias, database in databases.items() if database.vendor in SUFFIXES}
     if not covered:
         raise Failed("the project has no database of SQLite or PostgreSQL")
+    directory.mkdir(parents=True, exist_ok=True)
     stamp = datetime.now(timezone.utc).strftime(STAMP)
     made = {}
     with parts_removed(directory):
@@ -225,12 +226,12 @@ def run(argv, env=None):
 
 
 def reason(program, said):
-    """Why a program of PostgreSQL failed: its first error, with the detail that follows."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["it failed"]
-    errors = [number for number, line in enumerate(lines) if re.search("(?i)error:|fatal:", line)] or [0]
-    chosen = lines[errors[0] :][:2]
-    details = [line for line in chosen[1:] if re.search("(?i)detail:", line)]
-    return f"{program}: {' '.join([chosen[0].removeprefix(program + ': '), *details])}"
+    """Why a program of PostgreSQL failed: its first error and the first detail, in a line."""
+    lines = [line.strip().removeprefix(f"{program}: ") for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if re.search("error:|fatal:", line, re.IGNORECASE)]
+    details = [line for line in lines if re.search("detail:", line, re.IGNORECASE)]
+    chosen = (errors or lines or ["it failed"])[:1] + details[:1]
+    return f"{program}: {' '.join(chosen)}"
 
 
 # --- Restore ------------------------------------------------------------------------------------
@@ -310,7 +311,7 @@ def put_back_postgresql(database, file):
     """Have pg_restore write a script, which ends with COMMIT, and psql run it: when either fails, nothing is changed."""
     listed = run(["pg_restore", "--list", file])
     extensions = [f'CREATE EXTENSION IF NOT EXISTS "{name}";' for name in EXTENSION.findall(listed)]
-    begin = " ".join(["BEGIN; SET LOCAL client_min_messages = error;", DROP_TABLES, *extensions])
+    begin = " ".join([BEGIN, DROP_TABLES, *extensions])
     options = ["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", f"--command={begin}", "--file=-"]
     argv, env = connected(database, "psql", *options)
     with tempfile.NamedTemporaryFile("w") as chosen, tempfile.TemporaryFile("w+") as said:
