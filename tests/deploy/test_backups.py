@@ -182,6 +182,11 @@ def test_of_several_databases_each_has_a_backup_or_none_has(new_project, databas
         assert connection.execute("SELECT title FROM page").fetchall() == [("one",)]
 
 
+ASSUMES = """
+from shop.settings import *
+
+DATABASES["default"] = {"ENGINE": "django.db.backends.postgresql", "OPTIONS": {"assume_role": "keeper"}}
+"""
 ODD = """
 from django.db.backends.dummy import base
 
@@ -262,6 +267,24 @@ def test_the_database_of_another_user_is_restored_as_its_owner(fresh_host, postg
         postgresql.run_in(postgresql_database, f'REASSIGN OWNED BY owner TO "{postgresql.OWNER}"')
         postgresql.run_in(postgresql_database, "DROP OWNED BY owner CASCADE")
         postgresql.run_in(postgresql_database, "DROP ROLE owner")
+
+
+def test_the_role_that_a_project_assumes_owns_what_is_restored(on_server, tmp_path):
+    on_server.sql("CREATE ROLE keeper")
+    try:
+        on_server.sql("GRANT CREATE ON SCHEMA public TO keeper")
+        on_server.sql("CREATE TABLE kept (id integer)")
+        for (table,) in on_server.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
+            on_server.sql(f"ALTER TABLE {table} OWNER TO keeper")
+        (tmp_path / "below.py").write_text(ASSUMES)
+        env = {"OVERLAID_SETTINGS": "below", "PYTHONPATH": f"{on_server.env['PYTHONPATH']}:{tmp_path}"}
+        file = on_server.made(**env)
+        done = on_server.restore(file, "--force", **env)
+        assert (done.stderr, done.returncode) == ("", 0)
+        assert on_server.sql("SELECT tableowner FROM pg_tables WHERE tablename = 'kept'") == [("keeper",)]
+    finally:
+        on_server.sql("DROP OWNED BY keeper CASCADE")
+        on_server.sql("DROP ROLE keeper")
 
 
 def test_partitions_go_with_their_tables(on_server):

@@ -211,7 +211,11 @@ def connected(database, program, *options):
     """The command line and the environment with which a program of PostgreSQL connects to the database."""
     # Django makes both for psql; the password is in the environment.
     words, env = database.client.settings_to_cmd_args_env(database.settings_dict, ["--no-password", *options])
-    return [program, *words[1:]], {**os.environ, **(env or {})}
+    env = {**os.environ, **(env or {})}
+    # What is restored belongs to the role that the project assumes.
+    if role := database.settings_dict["OPTIONS"].get("assume_role"):
+        env["PGOPTIONS"] = f"-c role={role}"
+    return [program, *words[1:]], env
 
 
 def run(argv, env=None):
