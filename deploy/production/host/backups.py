@@ -69,10 +69,11 @@ class Failed(Exception):
 def main():
     arguments = parser().parse_args()
     # A unit that is stopped removes what it has begun.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(f"benchapp-{arguments.command}: stopped"))
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sign, lambda *_: sys.exit(f"benchapp-{arguments.command}: stopped"))
     # The project's folder in the place of this file's, as for manage.py.
     sys.path[0] = os.getcwd()
-    # Of Django, too: it has loaded no application, since none is needed.
+    # Django warns of queries before applications are loaded; none are needed here.
     warnings.simplefilter("ignore")
     try:
         databases = project_databases()
