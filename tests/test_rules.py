@@ -224,8 +224,8 @@ def test_no_name_of_the_kits_own_site_is_in_the_instrument():
         assert strings_of(path) & commands - ANY_PROJECTS == set(), path
 
 
-# Commands of the probes of any project, or that its own probes may have; and words of descriptions.
-ANY_PROJECTS = {"siteurls", "verifyaccount", "proberows", "backup", "restore"}
+# Commands of the probes of any project, or that its own probes may have.
+ANY_PROJECTS = {"siteurls", "verifyaccount", "proberows"}
 
 
 def strings_of(path: Path) -> set[str]:

@@ -40,6 +40,7 @@ CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-tim
 # Below deploy/production/host and below the rendered directory.
 NOTE = "INSTALL.md"
 SCRIPTS = ("benchapp-check", "benchapp-deploy", "benchapp-manage", "benchapp-rollback")
+RESTORE = "benchapp-restore"
 SETTINGS = ("site.env", "sysusers.conf", "tmpfiles.conf")
 
 
@@ -161,6 +162,7 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """
     names = [NOTE, *SCRIPTS, *SETTINGS]
     names += ["benchapp-certificate"] if context["ends_tls"] else []
+    names += [overlaid.BACKUPS, RESTORE] if context["backed_up"] else []
     names += ["logrotate.conf"] if context["rotated"] else []
     names += ["sysctl.conf"] if context["sysctls"] else []
     yield from ((name, name, context) for name in names)

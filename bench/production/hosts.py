@@ -162,7 +162,7 @@ class _Writing:
             context["release_commands"] = []
         if not share.first:
             # What only one host may do each day.
-            context["jobs"] = []
+            context |= {"jobs": [], "backed_up": []}
         if share.host != self.split.front:
             context |= {"ends_tls": False, "webroot": ""}
         return context | {

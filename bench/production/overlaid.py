@@ -35,6 +35,9 @@ SETTINGS = "DJANGO_SETTINGS_MODULE"
 OPTION = "CACHING_"
 # Django's command that removes sessions that have ended, where it has them in the database.
 SESSIONS = "clearsessions"
+# Engines of the databases of which the kit makes backups, the unit that makes them, and the file with the code.
+BACKED_UP = re.compile("sqlite|spatialite|postg|psql")
+BACKUP, BACKUPS = "benchapp-backup", "backups.py"
 
 
 def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]:
@@ -63,7 +66,8 @@ def names(case: Case, places: Places) -> dict[str, Any]:
     checks              those of them that are no pages
     application_module  the module that its servers import
     fail_level          words for `check --deploy` where a warning stops a deploy: of the kit's site with HTTPS
-    backup, restore     commands of manage.py for backups of its database, or empty
+    backup, restore     the project's own commands of manage.py for backups of its database, or empty
+    backed_up           aliases of the databases of which the kit makes backups; not_backed_up: of the others
     uploads             whether it keeps files that visitors upload
     jobs                what is done each day: the unit, what it is about, its command, whether it copies folders
     invalidate          a command for the shell that empties its layers
@@ -118,7 +122,27 @@ def _commands(project: UnderTest, places: Places) -> dict[str, Any]:
     said = project.description
     build = [shlex.join(shlex.split(command)) for command in said.build]
     jobs = list(_each_day(project, places))
-    return {"backup": said.backup or "", "restore": said.restore or "", "jobs": jobs, "build": build}
+    covered, others = _backed_up(project)
+    return {
+        "backup": said.backup or "",
+        "restore": said.restore or "",
+        "backed_up": covered,
+        "not_backed_up": others,
+        "jobs": jobs,
+        "build": build,
+    }
+
+
+def _backed_up(project: UnderTest) -> tuple[list[str], list[str]]:
+    """The aliases of the databases of which the kit makes backups, and of the others; none of a project that names a
+    command of its own for that."""
+    if project.description.backup:
+        return [], []
+    facts = project.facts
+    # A URL on the host may take the place of the default database.
+    kept = [alias for alias in sorted(facts.databases) if alias == "default" or alias not in facts.databases_in_memory]
+    covered = [alias for alias in kept if BACKED_UP.search(facts.databases[alias])]
+    return covered, [alias for alias in kept if alias not in covered]
 
 
 def _each_day(project: UnderTest, places: Places) -> Iterator[dict[str, str]]:
@@ -129,7 +153,11 @@ def _each_day(project: UnderTest, places: Places) -> Iterator[dict[str, str]]:
         words = shlex.join(shlex.split(backup)).replace("%", "%%").replace("$", "$$")
         about = "A backup of the database; copy it to another host"
         command = f"{manage} {words} {places.data}/backups --settings={settings}"
-        yield {"unit": "benchapp-backup", "about": about, "command": command, "copies": ""}
+        yield {"unit": BACKUP, "about": about, "command": command, "copies": ""}
+    elif _backed_up(project)[0]:
+        about = "A backup of each database; copy it to another host"
+        command = f"{places.names['python']} {places.conf}/{BACKUPS} backup {places.data}/backups"
+        yield {"unit": BACKUP, "about": about, "command": command, "copies": ""}
     if has_uploads(project):
         about = "Copies new uploads; one that is removed stays in the copy, for a backup of the database may name it"
         command = f"/bin/cp -r --update --preserve=timestamps -T {places.media_root} {places.data}/backups-media"

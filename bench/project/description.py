@@ -129,8 +129,9 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     image               files and folders of its code that a container image gets; all but its history and environment
                         when empty
     protected           the path below which X-Accel-Redirect names files of MEDIA_ROOT that views have sent
-    backup              a command of manage.py that writes a backup of its database into the folder that follows
-    restore             a command of manage.py that puts one back, whose file follows
+    backup              a command of manage.py that writes a backup of its database into the folder that follows; the
+                        kit makes backups of SQLite and PostgreSQL when None
+    restore             a command of manage.py that puts one of those back, whose file follows
     layers              layers that its own templates and views have: the kit gives them the cache
     workloads           what visitors request, by name; the pages of `public` when empty
     login, write        what lets `verify` prove that accounts see their own pages, and that pages become fresh

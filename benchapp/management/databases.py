@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import subprocess
 from pathlib import Path
 
 from django.core.management import CommandError
 from django.db import Error, connection
-from django.db.backends.postgresql.client import DatabaseClient
 from django.db.migrations.executor import MigrationExecutor
 
 from benchapp import page_index
 
-# By the database's vendor: what a backup's name ends in.
-BACKUPS = {"sqlite": ".sqlite3", "postgresql": ".dump"}
 SQLITE_REASONS = {
     sqlite3.SQLITE_BUSY: "another program is using it: stop that, or wait, and try again",
     sqlite3.SQLITE_FULL: "the disk is full: make room, or load fewer --rows",
@@ -30,40 +25,11 @@ POSTGRESQL_REASONS = {
 }
 
 
-def sqlite_file() -> Path | None:
-    """The file of an SQLite database; None for PostgreSQL and for a database in memory."""
-    if connection.vendor != "sqlite" or connection.is_in_memory_db():
-        return None
-    return Path(connection.settings_dict["NAME"])
-
-
-def existing_sqlite_file() -> Path:
-    """The same; raises CommandError where it is not there yet."""
-    file = sqlite_file()
-    if file is None or not file.exists():
-        raise CommandError(f"{name()}: there is no such file: run ./manage.py migrate first")
-    return file
-
-
-def run_postgresql(program: str, *options: str | Path) -> None:
-    """Run one of PostgreSQL's programs on the site's database; raises CommandError with its last line when it fails."""
-    # What Django makes for psql: its options and, last, the database's name.
-    (_, *place, database), env = DatabaseClient.settings_to_cmd_args_env(connection.settings_dict, [])
-    argv = [program, *place, "--dbname", database, *map(str, options)]
-    env = {**os.environ, **(env or {})}
-    try:
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    except FileNotFoundError:
-        raise CommandError(f"{program} not found: install postgresql-client") from None
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["it failed"]
-        raise CommandError(f"{program}: {lines[-1]}")
-
-
 def require_site() -> None:
     """Raise CommandError unless the database can be reached and has this site's tables; a missing file is not made."""
-    if sqlite_file():
-        existing_sqlite_file()
+    in_file = connection.vendor == "sqlite" and not connection.is_in_memory_db()
+    if in_file and not Path(connection.settings_dict["NAME"]).exists():
+        raise CommandError(f"{name()}: there is no such file: run ./manage.py migrate first")
     try:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())

@@ -110,7 +110,9 @@ def test_each_day_sessions_are_cleared_and_a_backup_is_made_that_can_be_put_back
     backup = f"/var/lib/benchapp/backups/{host.run('ls /var/lib/benchapp/backups').split()[-1]}"
     assert host.run(f"stat -c '%a %U' {backup}").split() == ["600", APP]
     sql(host, "INSERT INTO django_session VALUES ('later', '', '2999-01-01')")
-    host.run(f"benchapp-manage restore {backup} --force")
+    assert "--force" in host.try_run(f"benchapp-restore {backup}").stdout
+    assert sql(host, "SELECT count(*) FROM django_session WHERE session_key = 'later'") == "[(1,)]"
+    host.run(f"benchapp-restore --force {backup}")
     assert sql(host, "SELECT count(*) FROM django_session WHERE session_key = 'later'") == "[(0,)]"
     assert ask(host, "/readyz")[0] == 200
     assert host.run("systemctl list-units --failed --no-legend 'benchapp*'") == ""

@@ -153,18 +153,19 @@ def test_what_a_layer_runs_beside_the_servers_is_a_unit(host):
 
 def test_the_install_note_names_packages_and_who_ends_tls(host):
     note = (Path(host("nginx-gunicorn", "fragments").places.conf) / "INSTALL.md").read_text()
-    assert "apt-get install git python3-venv curl logrotate procps nginx memcached\n" in note
+    assert "apt-get install git python3-venv curl logrotate procps postgresql-client nginx memcached\n" in note
     assert "privkey.pem" in note
 
 
-def test_the_sites_commands_get_the_environment_of_the_unit(host):
+@pytest.mark.parametrize("name", ["benchapp-manage", "benchapp-restore"])
+def test_the_sites_commands_get_the_environment_of_the_unit(host, name):
     made = host("nginx-gunicorn")
-    script = (Path(made.places.conf) / "benchapp-manage").read_text()
+    script = (Path(made.places.conf) / name).read_text()
     named = [word.partition("EnvironmentFile=")[2] for word in script.split() if "EnvironmentFile=" in word]
     assert named == made.lines("benchapp-gunicorn", "EnvironmentFile")
     secrets = [word.partition("LoadCredential=")[2] for word in script.split() if "LoadCredential=" in word]
     assert secrets == made.lines("benchapp-gunicorn", "LoadCredential") != []
-    assert subprocess.run(["sh", "-n", f"{made.places.conf}/benchapp-manage"]).returncode == 0
+    assert subprocess.run(["sh", "-n", f"{made.places.conf}/{name}"]).returncode == 0
     # Only systemd reads these files; with nothing to quote or to escape there is only one way to read them.
     assert not set("\"'\\") & set((Path(made.places.conf) / "site.env").read_text())
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shutil
-import sqlite3
 import subprocess
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -45,7 +43,7 @@ def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):
         assert not re.search(
             r"\bbench\b|benchmark|`verify`|\bprobes\b|_probe_|PROBES|config\.\w*sgi|config\.settings", text
         ), name
-        assert not re.search(r"readyz|loadfixtures|requirements\.lock|benchapp-backup", text), name
+        assert not re.search(r"readyz|loadfixtures|requirements\.lock", text), name
         assert str(paths.PROJECT) not in text and str(folder) not in text and str(paths.VENV) not in text, name
     assert "module = shop.wsgi:application\n" in files["uwsgi.ini"]
     assert 'shell -c "import shop.wsgi"' in files["benchapp-deploy"]
@@ -113,22 +111,6 @@ def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_pat
         assert len(there & modules) == len(ours), f"{name}: {ours}"
 
 
-def test_the_note_copies_a_live_sqlite_file_whole(new_project, tmp_path):
-    """`cp` may read a file of which a half is of before a write."""
-    files = rendered(new_project(), "nginx-gunicorn", "none", tmp_path / "out")
-    (command,) = re.findall(r"`(python3 -c '.*') FROM TO`", files["INSTALL.md"])
-    live, copy = tmp_path / "live.sqlite3", tmp_path / "copy.sqlite3"
-    with closing(sqlite3.connect(live)) as site:
-        # What is written is in a second file until it is moved to the first, which `cp` would not take.
-        site.execute("PRAGMA journal_mode=WAL")
-        site.execute("CREATE TABLE page (title TEXT)")
-        site.execute("INSERT INTO page VALUES ('new')")
-        site.commit()
-        subprocess.run(["sh", "-c", f"{command} {live} {copy}"], check=True)
-    with closing(sqlite3.connect(copy)) as found:
-        assert found.execute("SELECT title FROM page").fetchall() == [("new",)]
-
-
 def lines_of(text: str) -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
@@ -154,6 +136,94 @@ def test_uploads_are_outside_of_releases_and_closed_to_all_but_two(new_project, 
         assert f"alias {media}/;" in files["nginx.conf"]
     # The application's own files, its SQLite database among them, are in a directory that is its user's alone.
     assert "StateDirectory=benchapp\nStateDirectoryMode=0750\n" in "".join(files.values())
+
+
+def test_a_project_has_backups_of_its_databases_each_day(new_project, tmp_path):
+    """Of those that the kit can copy; the note names the others."""
+    server = "{'ENGINE': 'django.db.backends.postgresql', 'NAME': 'x', 'HOST': '127.0.0.1', 'PORT': '1'}"
+    folder = new_project(
+        f"DATABASES['places'] = {server}\nDATABASES['legacy'] = {{'ENGINE': 'shop.odd', 'NAME': 'x'}}\n"
+    )
+    (folder / "shop" / "odd").mkdir()
+    (folder / "shop" / "odd" / "base.py").write_text("from django.db.backends.dummy.base import DatabaseWrapper\n")
+    files = rendered(folder, "nginx-gunicorn", "page-cache", tmp_path / "out")
+    job = lines_of(files["timers/benchapp-backup.service"])
+    python = "/srv/benchapp/current/.venv/bin/python"
+    assert f"ExecStart={python} /etc/benchapp/backups.py backup /var/lib/benchapp/backups" in job
+    assert {"User=benchapp-app", "Environment=PYTHONPATH=/etc/benchapp/python"} <= set(job)
+    assert "EnvironmentFile=/etc/benchapp/secrets.env" in job
+    assert "benchapp-backup.timer" in files["INSTALL.md"] and "postgresql-client" in files["INSTALL.md"]
+    assert "`default`, `places`" in files["INSTALL.md"]
+    assert "No backup of database `legacy` is made: see to it." in files["INSTALL.md"]
+    # As it stands below deploy/, where it parses as Python.
+    assert files["backups.py"] == (paths.DEPLOY / "production/host/backups.py").read_text("utf-8")
+    assert "\nif ! benchapp-manage invalidatepages; then\n" in files["benchapp-restore"]
+
+
+def test_a_project_may_name_commands_of_its_own_for_backups(new_project, tmp_path):
+    said = '[tool.benchapp]\nbackup = "dumpall --keep 3"\nrestore = "putback"\n'
+    files = rendered(new_project("", said), "nginx-gunicorn", "none", tmp_path / "out")
+    command = re.search("(?m)^ExecStart=(.*)", files["timers/benchapp-backup.service"])[1]
+    assert command.split()[1:] == [
+        "/srv/benchapp/current/manage.py",
+        "dumpall",
+        "--keep",
+        "3",
+        "/var/lib/benchapp/backups",
+        "--settings=benchapp_overlay.settings",
+    ]
+    assert "`benchapp-manage putback /var/lib/benchapp/backups/FILE`" in files["INSTALL.md"]
+    assert not {"backups.py", "benchapp-restore"} & files.keys()
+    assert "benchapp-restore" not in files["INSTALL.md"] and "No backup" not in files["INSTALL.md"]
+
+
+def test_a_project_that_the_kit_cannot_copy_is_told_so(new_project, tmp_path):
+    folder = new_project("DATABASES = {'default': {'ENGINE': 'shop.odd', 'NAME': 'x'}}")
+    (folder / "shop" / "odd").mkdir()
+    (folder / "shop" / "odd" / "base.py").write_text("from django.db.backends.dummy.base import DatabaseWrapper\n")
+    files = rendered(folder, "nginx-gunicorn", "none", tmp_path / "out")
+    assert "No backup of database `default` is made: see to it." in files["INSTALL.md"]
+    assert "benchapp-backup" not in files["INSTALL.md"]
+    assert not [name for name in files if "backup" in name or "restore" in name]
+
+
+# What systemd-run does: the command behind its options, as it was called.
+SYSTEMD_RUN = """#!/bin/sh
+while case $1 in -*) true ;; *) false ;; esac; do shift; done
+shift
+printf '%s\\n' "$@" > $FOLDER/words
+echo "Database default is that of it." && exit $STATUS
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "invalidated", "left"),
+    [
+        (["{at}/my file.dump"], 0, 0, 0),
+        (["--force", "my file.dump"], 0, 0, 0),
+        (["my file.dump"], 1, None, 1),
+        (["my file.dump"], 0, 1, 1),
+        ([], 0, None, 2),
+        (["a", "b"], 0, None, 2),
+    ],
+)
+def test_a_restore_has_the_projects_environment_and_invalidates_pages(tmp_path, words, status, invalidated, left):
+    one_host.write(for_files("gunicorn", "page-cache", "production"), tmp_path / "out")
+    (tmp_path / "my file.dump").touch()
+    manage = f"#!/bin/sh\necho $* > {tmp_path}/managed\nexit {invalidated or 0}\n"
+    for name, text in (("systemd-run", SYSTEMD_RUN), ("benchapp-manage", manage)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "FOLDER": str(tmp_path), "STATUS": str(status)}
+    argv = [tmp_path / "out" / "benchapp-restore", *(word.format(at=tmp_path) for word in words)]
+    done = subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == left
+    assert (tmp_path / "managed").exists() == (invalidated is not None)
+    if left != 2:
+        given = (tmp_path / "words").read_text().splitlines()
+        assert given[1:] == ["restore", *words[:-1], f"{tmp_path}/my file.dump"]
+    else:
+        assert not (tmp_path / "words").exists() and len(done.stderr.splitlines()) == 1
 
 
 def test_uploads_are_copied_each_day_and_can_be_put_back(new_project, tmp_path):

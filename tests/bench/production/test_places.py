@@ -46,7 +46,7 @@ def test_every_file_follows_the_directory_of_the_data(tmp_path, data, state):
     for name in ("benchapp-gunicorn.service", "benchapp-clearsessions.service"):
         assert lines_of(texts[name], "StateDirectory") == ([state] if state else [])
         assert (f"ReadWritePaths={data}" in texts[name].splitlines()) == (not state)
-    for name in ("benchapp-check", "benchapp-manage"):
+    for name in ("benchapp-check", "benchapp-manage", "benchapp-restore"):
         assert set(re.findall(r"StateDirectory=(\S+)", texts[name])) == ({state} if state else set())
         assert subprocess.run(["sh", "-n", str(out / name)]).returncode == 0
     assert (f"d {data} 0750 benchapp-app benchapp-app -" in texts["tmpfiles.conf"]) == (not state)
