@@ -51,7 +51,7 @@ bench: venv  ## everything from a fresh clone to a report: environment, a millio
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 # ARGS goes to pytest: make test ARGS="tests/app -x"
-test: $(VENV)/.installed-dev $(VENV)-projects/.installed  ## everything from a fresh clone to a green test run
+test: $(VENV)/.installed-dev $(VENV)-projects/.installed $(VENV)-psycopg3/.installed  ## everything from a fresh clone to a green test run
 	@# Twice as many processes as cores: with more, each test waits so long for its servers that a slow machine fails it.
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
@@ -127,6 +127,13 @@ $(VENV)-projects/.installed:
 	@echo "make: installing Wagtail and django-allauth into $(VENV)-projects"
 	$(PYTHON) -m venv $(VENV)-projects
 	$(VENV)-projects/bin/python -m pip install --quiet --disable-pip-version-check 'Django>=4.2,<5' 'wagtail>=7,<7.1' 'django-allauth>=65,<66' psycopg2-binary
+	@touch $@
+
+# Django takes psycopg 3 as soon as it can be imported: it has a folder of its own, which tests add to PYTHONPATH.
+$(VENV)-psycopg3/.installed: requirements-psycopg3.txt $(VENV)/.installed
+	@echo "make: installing psycopg 3 into $(VENV)-psycopg3"
+	rm -rf $(VENV)-psycopg3
+	$(PIP) --target $(VENV)-psycopg3 -r requirements-psycopg3.txt
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt | venv

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
-from django.conf import settings
-from django.db import connection
 
 
 class BenchappConfig(AppConfig):
@@ -15,12 +13,7 @@ class BenchappConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have a write invalidate the pages that it makes stale; limit waits for PostgreSQL where a site is served."""
+        """Have a write invalidate the pages that it makes stale."""
         from benchapp import invalidation
 
         invalidation.connect()
-        if connection.vendor == "postgresql" and settings.BENCHAPP_SERVER != "none":
-            # A site on SQLite need not load the driver.
-            from benchapp import postgresql_waits
-
-            postgresql_waits.install(settings.BENCHAPP_DATABASE_TIMEOUT)

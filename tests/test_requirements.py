@@ -10,6 +10,8 @@ from bench import paths
 
 # The Pythons that `make lock` pins packages for.
 PYTHONS = ("3.11.9", "3.12.1", "3.13.0", "3.14.0")
+# The files that pyproject.toml names as extras.
+EXTRAS = ("requirements-psycopg3.txt",)
 
 
 def lines_of(name):
@@ -36,7 +38,7 @@ def pins(name, python):
     return {canonicalize_name(item.name): str(item.specifier).removeprefix("==") for item in chosen}
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-hosts.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", *EXTRAS, "requirements-dev.txt", "requirements-hosts.txt"])
 def test_every_requirement_says_why(name):
     unexplained = [line for line in lines_of(name) if "  # " not in line]
     assert not unexplained

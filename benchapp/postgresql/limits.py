@@ -1,0 +1,19 @@
+"""The limits of waits for PostgreSQL, and the circuit breaker that opens after a vain wait for a connection."""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from benchapp.caching.resilience import CircuitBreaker
+from benchapp.postgresql.timeouts import statement_timeout_s
+
+# The server itself ends a statement first, if it can.
+MARGIN_S = 0.25
+
+CONNECT_S: int = settings.BENCHAPP_DATABASE_TIMEOUT
+# A URL may allow more time to a statement. One without any limit is no reason to wait for a server that hangs.
+_OPTIONS = settings.DATABASES["default"]["OPTIONS"].get("options", "")
+STATEMENT_S: float = max(CONNECT_S, statement_timeout_s(_OPTIONS)) + MARGIN_S
+
+# A slow statement never opens it: other connections may be fast.
+breaker = CircuitBreaker()
