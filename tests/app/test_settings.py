@@ -139,7 +139,8 @@ def test_caches(settings_from: FromEnvironment, url: str, backend: str, location
     where = "django.core.cache.backends" if "." in backend else "benchapp.caching.repairs.django_backends"
     assert found["default"]["BACKEND"] == f"{where}.{backend}"
     assert found["default"]["LOCATION"] == location
-    assert "Redis" not in backend or found["default"]["OPTIONS"] == {"db": 1, "socket_timeout": 1}
+    waits = {"socket_timeout": 1, "socket_connect_timeout": 1}
+    assert "Redis" not in backend or found["default"]["OPTIONS"] == {"db": 1, **waits}
     # Pages and fragments never share an entry, whatever the backend.
     one, other = found["default"], found["template_fragments"]
     assert one["KEY_PREFIX"] != other["KEY_PREFIX"]
