@@ -137,7 +137,8 @@ def test_a_pool_without_psycopg_3_is_refused_in_one_line():
     assert done.stderr == "manage.py: DATABASE_URL: a pool needs psycopg 3: pip install 'psycopg[binary,pool]'\n"
 
 
-def test_a_psycopg_3_without_limits_is_refused_in_one_line(tmp_path):
+@pytest.mark.servers
+def test_a_psycopg_3_without_limits_is_refused_in_one_line():
     environment = drivers.environment(drivers.PSYCOPG3) | {
         "DATABASE_URL": "postgresql://a@127.0.0.1:9/x",
         "BENCHAPP_SERVER": "wsgi",
