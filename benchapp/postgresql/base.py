@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +28,7 @@ else:
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's backend with limited waits. For a moment after one for a connection, nobody tries to connect."""
+    """Django's backend with limited waits. After a connection gave no response, nobody connects for a moment."""
 
     Database = Driver
 
@@ -43,3 +44,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if limits.breaker.is_open:
             raise OperationalError("the database has just not answered: not asked again yet")
         return super().get_new_connection(conn_params)
+
+    def is_usable(self) -> bool:
+        """Whether the connection that a request found gives a response; Django replaces it otherwise."""
+        begun, token = time.monotonic(), limits.checking.set(True)
+        try:
+            usable = super().is_usable()
+        finally:
+            limits.checking.reset(token)
+        if not usable and time.monotonic() - begun >= limits.CONNECT_S:
+            limits.breaker.trip()
+        return usable

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 from django.conf import settings
 
 from benchapp.caching.resilience import CircuitBreaker
@@ -15,5 +17,13 @@ CONNECT_S: int = settings.BENCHAPP_DATABASE_TIMEOUT
 _OPTIONS = settings.DATABASES["default"]["OPTIONS"].get("options", "")
 STATEMENT_S: float = max(CONNECT_S, statement_timeout_s(_OPTIONS)) + MARGIN_S
 
+# Whether a connection is being checked, with a statement that takes no time.
+checking = ContextVar("checking", default=False)
+
 # A slow statement never opens it: other connections may be fast.
 breaker = CircuitBreaker()
+
+
+def statement_s() -> float:
+    """Return the limit of the wait for the response to a statement, in seconds."""
+    return CONNECT_S if checking.get() else STATEMENT_S

@@ -18,7 +18,7 @@ def wait(connection: Any) -> None:
     https://www.psycopg.org/docs/extensions.html#psycopg2.extensions.set_wait_callback
     """
     connecting = connection.status == STATUS_SETUP
-    seconds = limits.CONNECT_S if connecting else limits.STATEMENT_S
+    seconds = limits.CONNECT_S if connecting else limits.statement_s()
     deadline = time.monotonic() + seconds
     while (state := connection.poll()) != POLL_OK:
         poller = select.poll()

@@ -34,9 +34,9 @@ class Connection(psycopg.Connection):
         """Wait as psycopg does, but not for ever; after OperationalError the connection is closed."""
         if timeout is not None:
             return super().wait(gen, interval, timeout)
+        seconds = limits.statement_s()
         try:
-            return super().wait(gen, interval, limits.STATEMENT_S)
+            return super().wait(gen, interval, seconds)
         except _WaitTimeout:
             self.close()
-            reason = f"no response of the database within {limits.STATEMENT_S:g} s"
-            raise psycopg.OperationalError(reason) from None
+            raise psycopg.OperationalError(f"no response of the database within {seconds:g} s") from None

@@ -11,7 +11,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 COMMANDS: dict[str, Callable[[], dict[str, Any]]] = {}
@@ -55,26 +56,49 @@ def slow() -> dict[str, Any]:
     return {"slow": found, "other": tried()}
 
 
-@command
-def hung() -> dict[str, Any]:
-    """Statements while the server is stopped, and after it goes on."""
+@contextmanager
+def stopped_server() -> Iterator[None]:
+    """Stop the processes of the server until the block ends; the connection stays, as between two requests."""
     import psutil
-    from django.db import connection
 
     server = psutil.Process(tried("SELECT pg_backend_pid()")["found"]).parent()
-    # The connection stays, as between two requests.
     processes = [server, *server.children()]
     for process in processes:
         process.send_signal(signal.SIGSTOP)
     try:
+        yield
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
+
+
+@command
+def hung_between_requests() -> dict[str, Any]:
+    """The first statement of a request while the server is stopped, and one of another thread after it."""
+    from django.db import close_old_connections
+
+    found: dict[str, Any] = {}
+    with stopped_server():
+        # A request begins with this.
+        close_old_connections()
+        found["first"] = tried()
+        thread = threading.Thread(target=lambda: found.update(other=tried()))
+        thread.start()
+        thread.join()
+    return found
+
+
+@command
+def hung() -> dict[str, Any]:
+    """Statements while the server is stopped, and after it goes on."""
+    from django.db import connection
+
+    with stopped_server():
         established = tried()
         connection.close()
         connecting = tried()
         connection.close()
         refused = tried()
-    finally:
-        for process in processes:
-            process.send_signal(signal.SIGCONT)
     deadline = time.monotonic() + 20
     while (after := tried())["found"] != 1 and time.monotonic() < deadline:
         connection.close()

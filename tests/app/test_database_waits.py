@@ -110,6 +110,14 @@ def test_a_server_that_hangs_is_given_up_and_then_left_alone_for_a_moment(driver
     assert found["after"]["found"] == 1
 
 
+def test_a_request_waits_once_for_a_server_that_hangs_since_the_last_one(driver, postgresql_site):
+    # The limit of a statement would be longer.
+    found = use(driver, with_options(postgresql_site, "-c statement_timeout=30s"), "hung_between_requests")
+    assert [found[state]["found"] for state in ("first", "other")] == ["OperationalError"] * 2
+    assert TIMEOUT_S <= found["first"]["seconds"] < 2 * TIMEOUT_S
+    assert found["other"]["seconds"] < AT_ONCE_S
+
+
 def test_a_pool_gives_up_a_server_that_hangs(postgresql_site):
     found = use(drivers.PSYCOPG3, f"{postgresql_site}?pool=true", "hung")
     for state in ("established", "connecting", "refused"):
