@@ -42,11 +42,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Connect, or take a connection from the pool; raises OperationalError at once while the breaker is open."""
         if limits.breaker.is_open:
-            raise OperationalError("the database has just not answered: not asked again yet")
+            raise OperationalError("the database has just given no response: not tried again yet")
         return super().get_new_connection(conn_params)
 
     def is_usable(self) -> bool:
         """Whether the connection that a request found gives a response; Django replaces it otherwise."""
+        if limits.breaker.is_open:
+            return False
         begun, token = time.monotonic(), limits.checking.set(True)
         try:
             usable = super().is_usable()

@@ -74,16 +74,26 @@ def stopped_server() -> Iterator[None]:
 
 @command
 def hung_between_requests() -> dict[str, Any]:
-    """The first statement of a request while the server is stopped, and one of another thread after it."""
+    """Requests of two threads, one after the other, while the server is stopped; both have a connection from before."""
     from django.db import close_old_connections
 
-    found: dict[str, Any] = {}
+    connected, turn, found = threading.Event(), threading.Event(), {}
+
+    def other() -> None:
+        tried()
+        connected.set()
+        turn.wait()
+        close_old_connections()
+        found["other"] = tried()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    connected.wait()
     with stopped_server():
         # A request begins with this.
         close_old_connections()
         found["first"] = tried()
-        thread = threading.Thread(target=lambda: found.update(other=tried()))
-        thread.start()
+        turn.set()
         thread.join()
     return found
 
