@@ -38,7 +38,7 @@ COMPILE := $(UV) pip compile --universal --python-version $(firstword $(PYTHONS)
 HOST_PACKAGES := sed '/^\# Not for a production host/,$$d' requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test test-fast test-hosts test-matrix servers modwsgi lint format examples lock lock-check clean venv
+.PHONY: help bench test test-fast test-hosts test-matrix servers modwsgi lint format examples lock lock-check audit clean venv
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -51,7 +51,7 @@ bench: venv  ## everything from a fresh clone to a report: environment, a millio
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 # ARGS goes to pytest: make test ARGS="tests/app -x"
-test: $(VENV)/.installed-dev $(VENV)-projects/.installed  ## everything from a fresh clone to a green test run
+test: $(VENV)/.installed-dev $(VENV)-projects/.installed $(VENV)-psycopg3/.installed  ## everything from a fresh clone to a green test run
 	@# Twice as many processes as cores: with more, each test waits so long for its servers that a slow machine fails it.
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
@@ -97,6 +97,10 @@ lock-check: $(BIN)/uv  ## check that the pins fit requirements.txt and install o
 	for version in $(PYTHONS); do $(UV) pip install --dry-run --require-hashes --only-binary :all: --python-version $$version \
 		--target $(VENV)/no-such-folder -r requirements.lock || exit; done
 
+audit: $(BIN)/uv  ## look for published holes of the pinned packages
+	$(UV) tool run --from 'pip-audit>=2.9,<3' pip-audit --strict --disable-pip --require-hashes \
+		-r requirements.lock -r requirements-modwsgi.lock
+
 $(BIN)/uv: $(VENV)/.installed
 	$(PIP) 'uv>=0.9,<1'
 
@@ -129,7 +133,14 @@ $(VENV)-projects/.installed:
 	$(VENV)-projects/bin/python -m pip install --quiet --disable-pip-version-check 'Django>=4.2,<5' 'wagtail>=7,<7.1' 'django-allauth>=65,<66' psycopg2-binary
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt | venv
+# Django takes psycopg 3 as soon as it can be imported: it has a folder of its own, which tests add to PYTHONPATH.
+$(VENV)-psycopg3/.installed: requirements-psycopg3.txt $(VENV)/.installed
+	@echo "make: installing psycopg 3 into $(VENV)-psycopg3"
+	rm -rf $(VENV)-psycopg3
+	$(PIP) --target $(VENV)-psycopg3 -r requirements-psycopg3.txt
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt requirements-flup.txt | venv
 	@echo "make: installing the packages of requirements-dev.txt into $(VENV)"
 	$(PIP) -r requirements-dev.txt
 	@touch $@

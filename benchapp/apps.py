@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
-from django.conf import settings
-from django.db import connection
 from django.db.models.signals import post_migrate, pre_migrate
 
 
@@ -16,16 +14,11 @@ class BenchappConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Connect what follows writes and migrations; limit waits for PostgreSQL where a site is served."""
+        """Connect what follows writes and migrations."""
         from benchapp import checks, invalidation  # noqa: F401
 
         self.follow_migrations()
         invalidation.connect()
-        if connection.vendor == "postgresql" and settings.BENCHAPP_SERVER != "none":
-            # A site on SQLite need not load the driver.
-            from benchapp import postgresql_waits
-
-            postgresql_waits.install(settings.BENCHAPP_DATABASE_TIMEOUT)
 
     def follow_migrations(self) -> None:
         """Have the page index taken down before migrations of the site, and put up after them."""

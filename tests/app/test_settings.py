@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.conf import settings as site
@@ -139,7 +140,8 @@ def test_caches(settings_from: FromEnvironment, url: str, backend: str, location
     where = "django.core.cache.backends" if "." in backend else "benchapp.caching.repairs.django_backends"
     assert found["default"]["BACKEND"] == f"{where}.{backend}"
     assert found["default"]["LOCATION"] == location
-    assert "Redis" not in backend or found["default"]["OPTIONS"] == {"db": 1, "socket_timeout": 1}
+    waits = {"socket_timeout": 1, "socket_connect_timeout": 1}
+    assert "Redis" not in backend or found["default"]["OPTIONS"] == {"db": 1, **waits}
     # Pages and fragments never share an entry, whatever the backend.
     one, other = found["default"], found["template_fragments"]
     assert one["KEY_PREFIX"] != other["KEY_PREFIX"]
@@ -281,6 +283,27 @@ def test_a_server_is_not_kept_waiting_and_a_command_is(settings_from: FromEnviro
     assert waits() == (20, "")
     assert waits(BENCHAPP_SERVER="wsgi") == (2, "-c statement_timeout=2000")
     assert waits(BENCHAPP_SERVER="asgi", BENCHAPP_DATABASE_TIMEOUT="7") == (7, "-c statement_timeout=7000")
+
+
+@pytest.mark.parametrize(
+    ("value", "pool"),
+    [("true", True), ("1", True), ("False", False), ("0", False), ('{"max_size": 8}', {"max_size": 8})],
+)
+def test_a_pool_of_connections(
+    settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch, value: str, pool: object
+):
+    monkeypatch.setattr(environment, "find_spec", lambda name: name)
+    url = f"postgresql://a@b/c?pool={quote(value)}"
+    found = settings_from(DATABASE_URL=url, BENCHAPP_SERVER="wsgi")["DATABASES"]["default"]
+    assert found["OPTIONS"]["pool"] == pool
+    assert found["CONN_MAX_AGE"] == (0 if pool else 600)
+
+
+@pytest.mark.parametrize("value", ["8", "many", "[]", '{"max_size"'])
+def test_a_pool_that_is_none(settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch, value: str):
+    monkeypatch.setattr(environment, "find_spec", lambda name: name)
+    with pytest.raises(ImproperlyConfigured, match=r"^DATABASE_URL: pool=.*use true, false, or JSON"):
+        settings_from(DATABASE_URL=f"postgresql://a@b/c?pool={quote(value)}")
 
 
 def test_readers_take_the_usual_spellings(monkeypatch: pytest.MonkeyPatch):

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 
-import httpx
+import httpx2
 import psutil
 import pytest
 
@@ -80,17 +80,17 @@ class Up:
         self.process.communicate(timeout=60)
 
 
-def get(url: str, **more) -> httpx.Response:
-    """Ask once, on a connection of its own; `more` are httpx's keywords.
+def get(url: str, **more) -> httpx2.Response:
+    """Ask once, on a connection of its own; `more` are httpx2's keywords.
 
-    No certificate is verified: to read every authority of the machine takes each client of httpx 40 ms of a core.
+    No certificate is verified: to read every authority of the machine takes each client of httpx2 40 ms of a core.
     """
-    return httpx.get(url, verify=False, **{"timeout": PATIENCE_S, **more})
+    return httpx2.get(url, verify=False, **{"timeout": PATIENCE_S, **more})
 
 
-def client_of(url: str, **more) -> httpx.Client:
+def client_of(url: str, **more) -> httpx2.Client:
     """A visitor of the site; see `get`."""
-    return httpx.Client(base_url=url, verify=False, **{"timeout": PATIENCE_S, **more})
+    return httpx2.Client(base_url=url, verify=False, **{"timeout": PATIENCE_S, **more})
 
 
 def alive(processes) -> list[psutil.Process]:
@@ -98,7 +98,7 @@ def alive(processes) -> list[psutil.Process]:
 
 
 def closed(url: str) -> bool:
-    parts = httpx.URL(url)
+    parts = httpx2.URL(url)
     return not Address(parts.host, parts.port).accepts()
 
 

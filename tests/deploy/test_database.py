@@ -6,7 +6,7 @@ import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
+import httpx2
 import psycopg2
 import pytest
 
@@ -44,13 +44,13 @@ def test_writers_that_wait_for_a_lock_of_sqlite_hold_up_no_health_page(site_url)
         assert write(running.url, made, "remove").status_code == 200
 
 
-def token(client: httpx.Client) -> dict[str, str]:
+def token(client: httpx2.Client) -> dict[str, str]:
     """The header of a form's token, whose cookie the client has."""
     client.get("/login/")
     return {"X-CSRFToken": client.cookies["csrftoken"]}
 
 
-def write(url: str, author: int, what: str) -> httpx.Response:
+def write(url: str, author: int, what: str) -> httpx2.Response:
     with client_of(url, timeout=30) as client:
         return client.post(f"/__probe__/rows/{author}/{what}/", headers=token(client))
 

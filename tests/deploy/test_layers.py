@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 
-import httpx
+import httpx2
 import pytest
 
 from bench import paths
@@ -138,12 +138,12 @@ def protocol_chosen(url: str) -> str | None:
     """What a TLS listener without HTTP/2 chooses of HTTP/2 and HTTP/1."""
     context = ssl._create_unverified_context()
     context.set_alpn_protocols(["h2", "http/1.1"])
-    parts = httpx.URL(url)
+    parts = httpx2.URL(url)
     with socket.create_connection((parts.host, parts.port), timeout=10) as opened, context.wrap_socket(opened) as made:
         return made.selected_alpn_protocol()
 
 
-def hits_equal_renderings(client: httpx.Client, page_headers: dict[str, str]) -> None:
+def hits_equal_renderings(client: httpx2.Client, page_headers: dict[str, str]) -> None:
     rendered, hit = client.get("/posts/"), client.get("/posts/")
     assert "X-Render-Id" in rendered.headers
     assert "X-Render-Id" not in hit.headers
@@ -171,7 +171,7 @@ def test_names_below_a_domain_share_cached_pages(stack, layer, site_url):
         names_share_a_page(client)
 
 
-def names_share_a_page(client: httpx.Client) -> None:
+def names_share_a_page(client: httpx2.Client) -> None:
     """Every name that the site has gets the cached page, and no other name gets any."""
 
     def status_and_rendering(name: str) -> tuple[int, str | None]:
@@ -222,10 +222,10 @@ def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, liste
     changes = {**ONE, "listener": listener}
     with deployment.deployed(resolved(stack, "varnish", database_url=site_url, changes=changes)) as running:
         forged = {"FrontAddress": "9.9.9.9", "FrontProto": "https", "X-Real-IP": "9.9.9.9"}
-        transport = httpx.HTTPTransport(verify=False, local_address="127.0.0.2")
+        transport = httpx2.HTTPTransport(verify=False, local_address="127.0.0.2")
         with client_of(running.url, transport=transport) as client:
             seen = client.get("/__probe__/inside", headers=forged).json()
             assert (seen["client"], seen["scheme"]) == ("127.0.0.2", running.url.partition(":")[0])
             assert client.request("PURGE", "/").status_code == 403
             assert client.request("BAN", "/").status_code == 403
-        assert httpx.request("PURGE", running.url, verify=False).status_code == 403, "from this machine too"
+        assert httpx2.request("PURGE", running.url, verify=False).status_code == 403, "from this machine too"

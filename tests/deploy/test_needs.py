@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import brotli
-import httpx
+import httpx2
 import pytest
 
 from bench.catalog import catalog
@@ -236,8 +236,8 @@ def test_slashes_mean_the_same_or_are_refused(served):
 
 
 def answer(url: str, path: str) -> tuple[int, str]:
-    """Status and page for a path as it stands, which httpx would change."""
-    parts = httpx.URL(url)
+    """Status and page for a path as it stands, which httpx2 would change."""
+    parts = httpx2.URL(url)
     connection = http.client.HTTPConnection(parts.host, parts.port, timeout=60)
     connection.request("GET", path)
     got = connection.getresponse()
@@ -250,7 +250,7 @@ def after_first_piece_s(url: str, page: str, encoding: str) -> float:
     """Seconds from the first piece of an answer to its end: each of six takes `PIECE_S` to make, on any machine."""
     decoder = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     found, first = b"", None
-    with httpx.stream("GET", url + page, headers={"Accept-Encoding": encoding}, timeout=PATIENCE_S) as answer:
+    with httpx2.stream("GET", url + page, headers={"Accept-Encoding": encoding}, timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200
         compressed = answer.headers.get("Content-Encoding") == "gzip"
         for chunk in answer.iter_raw():
@@ -285,8 +285,8 @@ def test_a_compressed_file_that_was_made_ahead_keeps_its_type(served):
 def test_an_upload_is_taken_and_served_but_never_run(served):
     name = f"{served.stack}.jpg"
     photograph = b"\xff\xd8" + b"p" * 3_000_000
-    assert httpx.post(f"{served.url}upload/", files={"file": (name, photograph)}, timeout=30).status_code == 200
-    page = httpx.post(
+    assert httpx2.post(f"{served.url}upload/", files={"file": (name, photograph)}, timeout=30).status_code == 200
+    page = httpx2.post(
         f"{served.url}upload/", files={"file": (f"{served.stack}.html", b"<script>1</script>")}, timeout=30
     )
     assert page.status_code == 200
@@ -329,7 +329,7 @@ def tracebacks(logs: Path) -> int:
 
 def shaken(url: str, path: str) -> socket.socket:
     """A connection on which the handshake of a WebSocket was sent."""
-    parts = httpx.URL(url)
+    parts = httpx2.URL(url)
     opened = socket.create_connection((parts.host, parts.port), timeout=60)
     key = base64.b64encode(os.urandom(16)).decode()
     lines = (f"GET {path} HTTP/1.1", "Host: 127.0.0.1", "Upgrade: websocket", "Connection: Upgrade")

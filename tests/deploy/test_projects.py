@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from bench.faults.scene import FIRST, Versions
@@ -215,7 +215,7 @@ def test_a_new_version_is_served_without_a_change_of_its_folder(project, served_
 
     def words(path: str) -> tuple[str, ...]:
         # A worker that ends may reset a connection.
-        with contextlib.suppress(httpx.HTTPError):
+        with contextlib.suppress(httpx2.HTTPError):
             return (said(get(f"{running.url}{path}").text) or ())[:2]
         return ()
 

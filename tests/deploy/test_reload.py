@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 
-import httpx
+import httpx2
 import pytest
 
 from bench.catalog import catalog
@@ -56,28 +56,28 @@ class Visitors:
             for path in PATHS:
                 try:
                     self._note(path, self._answer(client, path, keep))
-                except httpx.HTTPError as error:
+                except httpx2.HTTPError as error:
                     self.failed.append(f"{path}: {error!r}")
         client.close()
 
-    def _answer(self, client: httpx.Client, path: str, keep: bool) -> httpx.Response:
+    def _answer(self, client: httpx2.Client, path: str, keep: bool) -> httpx2.Response:
         try:
             return client.get(path)
-        except (httpx.RemoteProtocolError, httpx.ReadError):
+        except (httpx2.RemoteProtocolError, httpx2.ReadError):
             if not keep:
                 raise
             # A server may close a keep-alive connection as it is asked; a browser then asks on another.
             return get(self.url + path, timeout=60)
 
-    def _note(self, path: str, answer: httpx.Response) -> None:
+    def _note(self, path: str, answer: httpx2.Response) -> None:
         self.answered += 1
         if answer.status_code != 200:
             self.failed.append(f"{path}: {answer.status_code}")
 
 
-def anew(url: str) -> httpx.Client:
+def anew(url: str) -> httpx2.Client:
     """A visitor whose every request has a connection of its own."""
-    return client_of(url, timeout=60, limits=httpx.Limits(max_keepalive_connections=0))
+    return client_of(url, timeout=60, limits=httpx2.Limits(max_keepalive_connections=0))
 
 
 def workers(url: str) -> set[int]:
@@ -151,7 +151,7 @@ def serves_the_new_release(url: str, old: tuple[str, ...]) -> None:
     assert {get(url + file).status_code for file in files} == {200}
 
 
-def page(client: httpx.Client) -> tuple[str, ...]:
+def page(client: httpx2.Client) -> tuple[str, ...]:
     """What a page that nobody has asked for says of its release."""
     return said(client.get(PAGE.format(secrets.token_hex(8))).text)
 
@@ -160,7 +160,7 @@ def test_the_command_reloads_what_up_serves(site_url):
     runnable("gunicorn")
     with Up("gunicorn", "--database", site_url) as up:
         before = workers(up.url)
-        done = command("-m", "bench", "reload", "--port", str(httpx.URL(up.url).port))
+        done = command("-m", "bench", "reload", "--port", str(httpx2.URL(up.url).port))
         assert (done.stdout, done.stderr, done.returncode) == ("gunicorn: reloaded by SIGHUP\n", "", 0)
         until(lambda: not before & workers(up.url), "new workers")
         other = command("-m", "bench", "reload", "--pid", "1")

@@ -6,7 +6,7 @@ import signal
 import threading
 from pathlib import Path
 
-import httpx
+import httpx2
 import psutil
 import pytest
 
@@ -51,7 +51,7 @@ class KeepGoing(Up):
     def _status(self, path: str) -> int | None:
         try:
             return get(self.url + path).status_code
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             return None
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-import httpx
+import httpx2
 import psutil
 import pytest
 
@@ -116,7 +116,7 @@ threading.Event().wait()
 
 def load(url: str, connections: int) -> subprocess.Popen:
     """Many who ask for the home page at once, again and again, until it is killed."""
-    target = httpx.URL(url)
+    target = httpx2.URL(url)
     return subprocess.Popen([sys.executable, "-c", VISITORS, target.host, str(target.port), str(connections)])
 
 

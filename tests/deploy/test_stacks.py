@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Hashable
 
-import httpx
+import httpx2
 import psutil
 import pytest
 
@@ -127,7 +127,7 @@ def shows_a_comment_soon(url: str, database: str) -> None:
         commands.manage(kit(), ["verifyaccount", "delete", account["username"]], database, kit().worker())
 
 
-def token(answer: httpx.Response) -> str:
+def token(answer: httpx2.Response) -> str:
     return re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', answer.text)[1]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-import httpx
+import httpx2
 import pytest
 
 from bench.machine.supervise import Address
@@ -20,7 +20,7 @@ def test_two_stacks_are_up_at_once_on_a_port_each_and_leave_nothing_behind(site_
     with Up("gunicorn", "--database", site_url, *own) as one, Up("nginx-gunicorn", "--database", site_url) as other:
         assert [up.line for up in (one, other)] == [f"ready {up.url}\n" for up in (one, other)]
         assert other.url.startswith("http://127.0.0.1:") and one.url != other.url
-        port = str(httpx.URL(one.url).port)
+        port = str(httpx2.URL(one.url).port)
         done = command("-m", "bench", "up", "gunicorn", "--database", site_url, "--port", port)
         assert done.returncode == 2
         assert f"port {port} is in use; name another with --port or leave it out" in done.stderr
@@ -51,7 +51,7 @@ def test_tls_is_a_setting_of_a_variant_and_up_ends_when_a_server_ends(site_url):
 
 def test_granian_closes_an_idle_connection_when_the_others_do(site_url):
     with Up("granian", "--database", site_url, "--set", "client_keepalive_s=1") as up:
-        url = httpx.URL(up.url)
+        url = httpx2.URL(up.url)
         with idle_connection(Address(url.host, url.port)) as idle:
             # By itself it would take 30 s.
             idle.settimeout(20)

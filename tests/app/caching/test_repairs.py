@@ -8,8 +8,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from socket import create_server
+from socket import socket as Socket
 
 import pytest
 from django.core.cache import caches
@@ -119,6 +121,35 @@ def hanging(process: subprocess.Popen) -> Iterator[None]:
         yield
     finally:
         process.send_signal(signal.SIGCONT)
+
+
+@pytest.mark.servers
+def test_a_redis_that_hangs_is_waited_for_once(site_with: Site, socket: Path):
+    with service("redis", socket) as (url, process), site_with(CACHE_URL=url):
+        caches["default"].set("a", 1)
+        assert caches["default"].get("a") == 1
+        with hanging(process):
+            assert seconds_of_two_reads() < 2.5
+        until(lambda: caches["default"].get("a") == 1, "a hit")
+
+
+def test_a_redis_that_takes_no_connection_is_waited_for_once(site_with: Site):
+    with create_server(("127.0.0.1", 0), backlog=0) as full, ExitStack() as waiting:
+        address = full.getsockname()
+        # The kernel gives no response to more connections than wait to be accepted.
+        for _ in range(3):
+            client = waiting.enter_context(Socket())
+            client.setblocking(False)
+            client.connect_ex(address)
+        with site_with(CACHE_URL=f"redis://127.0.0.1:{address[1]}"):
+            assert seconds_of_two_reads() < 2.5
+
+
+def seconds_of_two_reads() -> float:
+    """How long two reads take of the default cache that give nothing."""
+    begun = time.monotonic()
+    assert [caches["default"].get("a") for _ in range(2)] == [None, None]
+    return time.monotonic() - begun
 
 
 @pytest.mark.servers

@@ -14,6 +14,7 @@ def test_the_machine_is_described_without_its_name():
     assert about.cores >= 1 and about.memory_bytes > 0
     assert about.kernel.startswith("Linux ")
     assert about.packages["Django"].count(".") >= 1
+    assert "flup-py3" in about.packages, "an extra that is installed"
     assert not hasattr(about, "hostname")
 
 

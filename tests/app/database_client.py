@@ -1,0 +1,164 @@
+"""Commands of a process that uses the site's database as a server does: `python -m tests.app.database_client NAME`.
+
+Each prints one line of JSON. The environment chooses the database, and with PYTHONPATH the driver.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+COMMANDS: dict[str, Callable[[], dict[str, Any]]] = {}
+
+
+def command(function: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
+    COMMANDS[function.__name__] = function
+    return function
+
+
+def tried(sql: str = "SELECT 1") -> dict[str, Any]:
+    """Run a statement; returns its value or the kind of its error, and the seconds that it took."""
+    from django.db import Error, connection
+
+    begun = time.monotonic()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+            found: Any = cursor.fetchone()[0]
+    except Error as error:
+        found = type(error).__name__
+    return {"found": found, "seconds": time.monotonic() - begun}
+
+
+@command
+def parameters() -> dict[str, Any]:
+    """What the connection has been told, and by which driver."""
+    from django.db import connection
+
+    names = ("statement_timeout", "work_mem")
+    return {"driver": connection.Database.__name__} | {name: tried(f"SHOW {name}")["found"] for name in names}
+
+
+@command
+def slow() -> dict[str, Any]:
+    """A statement of two seconds in a thread, and after it one on another connection."""
+    found = {}
+    thread = threading.Thread(target=lambda: found.update(tried("SELECT 'slept' FROM pg_sleep(2)")))
+    thread.start()
+    thread.join()
+    return {"slow": found, "other": tried()}
+
+
+@contextmanager
+def stopped_server() -> Iterator[None]:
+    """Stop the processes of the server until the block ends; the connection stays, as between two requests."""
+    import psutil
+
+    server = psutil.Process(tried("SELECT pg_backend_pid()")["found"]).parent()
+    processes = [server, *server.children()]
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
+
+
+@command
+def hung_between_requests() -> dict[str, Any]:
+    """Requests of two threads, one after the other, while the server is stopped; both have a connection from before."""
+    from django.db import close_old_connections
+
+    connected, turn, found = threading.Event(), threading.Event(), {}
+
+    def other() -> None:
+        tried()
+        connected.set()
+        turn.wait()
+        close_old_connections()
+        found["other"] = tried()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    connected.wait()
+    with stopped_server():
+        # A request begins with this.
+        close_old_connections()
+        found["first"] = tried()
+        turn.set()
+        thread.join()
+    return found
+
+
+@command
+def hung() -> dict[str, Any]:
+    """Statements while the server is stopped, and after it goes on."""
+    from django.db import connection
+
+    with stopped_server():
+        established = tried()
+        connection.close()
+        connecting = tried()
+        connection.close()
+        refused = tried()
+    deadline = time.monotonic() + 20
+    while (after := tried())["found"] != 1 and time.monotonic() < deadline:
+        connection.close()
+        time.sleep(0.1)
+    return {"established": established, "connecting": connecting, "refused": refused, "after": after}
+
+
+@command
+def greenlets() -> dict[str, Any]:
+    """Four statements of half a second in greenlets of gunicorn's gevent worker, which has patched Python before."""
+    from gevent import joinall, spawn
+
+    begun = time.monotonic()
+    running = [spawn(tried, "SELECT 'slept' FROM pg_sleep(0.5)") for _ in range(4)]
+    joinall(running)
+    return {"found": [each.value["found"] for each in running], "seconds": time.monotonic() - begun}
+
+
+@command
+def pool() -> dict[str, Any]:
+    """Three statements at once, and twice: how many connections the pool has then, and how many it made."""
+    from django.db import connection
+
+    def use() -> None:
+        found.append(tried("SELECT 'slept' FROM pg_sleep(0.2)")["found"])
+        connection.close()
+
+    found: list[Any] = []
+    for _ in range(2):
+        threads = [threading.Thread(target=use) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    made = connection.pool.get_stats()["connections_num"]
+    connection.close_pool()
+    return {"found": found, "made": made}
+
+
+def main(name: str) -> None:
+    if name == "greenlets":
+        from gevent import monkey
+
+        monkey.patch_all()
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
+    print(json.dumps(COMMANDS[name]()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
