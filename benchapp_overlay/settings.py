@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from django.core.exceptions import ImproperlyConfigured
 
 from benchapp.caching import registry
-from benchapp_overlay import below, caches, elsewhere, environment, websockets
+from benchapp_overlay import below, caches, elsewhere, environment
 
 _below = below.imported(os.environ["OVERLAID_SETTINGS"])
 _said = below.attributes(_below)
@@ -34,8 +34,6 @@ _apps = list(_said.get("INSTALLED_APPS", ()))
 
 # --- Serving ------------------------------------------------------------------------------------
 
-# Before the project makes its ASGI application.
-websockets.refuse()
 DEBUG = False
 # One that comes from a variable which is not set is None, or empty.
 _hosts = list(filter(None, _said.get("ALLOWED_HOSTS", ())))
