@@ -12,7 +12,6 @@ from whitenoise.compress import Compressor
 
 from benchapp.caching import registry
 from benchapp_overlay import caches, environment
-from config.log_filters import one_line, one_line_without_database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -237,8 +236,8 @@ LOGGING = {
         "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
     },
     "filters": {
-        "one_line": {"()": lambda: one_line},
-        "one_line_without_database": {"()": lambda: one_line_without_database},
+        "one_line": {"()": "config.log_filters.OneLine"},
+        "one_line_without_database": {"()": "config.log_filters.OneLineWithoutDatabase"},
     },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line"},

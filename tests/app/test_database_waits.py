@@ -18,7 +18,7 @@ from psycopg2.extensions import POLL_OK, POLL_READ
 from benchapp.caching import resilience
 from benchapp.postgresql_waits import Patience
 from config import urls
-from config.log_filters import one_line_without_database
+from config.log_filters import OneLineWithoutDatabase
 
 
 class Connection:
@@ -80,6 +80,6 @@ def test_a_database_that_cannot_be_used_is_a_503():
 @pytest.mark.parametrize(("error", "logged"), [(OperationalError("a\nb"), "GET /: a"), (ValueError("a"), "GET /")])
 def test_it_costs_one_line_of_log(error, logged):
     record = logging.LogRecord("django.request", logging.ERROR, "", 1, "GET %s", ("/",), (type(error), error, None))
-    assert one_line_without_database(record)
+    assert OneLineWithoutDatabase().filter(record)
     assert record.getMessage() == logged
     assert bool(record.exc_info) is (logged == "GET /")
