@@ -97,19 +97,30 @@ INSTALLED_APPS = [
 # A reverse proxy in front overwrites the headers in which it names the client.
 proxied = BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES
 
-MIDDLEWARE = [
-    *(["benchapp.middleware.limit_requests"] if BENCHAPP_SERVER == "asgi" else []),
-    *([] if BENCHAPP_SERVER == "none" else ["benchapp.middleware.well_formed"]),
-    *([] if proxied else ["benchapp.serving.client_address.no_forwarding"]),
-    *(["benchapp.serving.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
-    *(["benchapp.serving.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
-    *(["benchapp.middleware.access_log"] if BENCHAPP_ACCESS_LOG else []),
+# From the outside to the inside.
+MIDDLEWARE = []
+if BENCHAPP_SERVER == "asgi":
+    MIDDLEWARE += ["benchapp.middleware.limit_requests"]
+MIDDLEWARE += ["benchapp.serving.head.without_body"]
+if BENCHAPP_BEHIND_PROXY:
+    MIDDLEWARE += ["benchapp.serving.client_address.real_address"]
+if BENCHAPP_TRUSTED_PROXIES:
+    MIDDLEWARE += ["benchapp.serving.client_address.balanced_address"]
+if BENCHAPP_ACCESS_LOG:
+    MIDDLEWARE += ["benchapp.middleware.access_log"]
+MIDDLEWARE += [
     "benchapp.serving.client_address.any_host_for_health",
     "django.middleware.security.SecurityMiddleware",
-    *(["config.static_files.StaticFiles"] if BENCHAPP_WHITENOISE else []),
+]
+if BENCHAPP_WHITENOISE:
+    MIDDLEWARE += ["config.static_files.StaticFiles"]
+if BENCHAPP_COMPRESS_PAGES:
     # Outside of the caching layers, which store pages as they are. Its random padding is against BREACH.
-    *(["benchapp.middleware.Compression"] if BENCHAPP_COMPRESS_PAGES else []),
-    *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
+    MIDDLEWARE += ["benchapp.middleware.Compression"]
+if not DEBUG:
+    # The debug toolbar has inline styles.
+    MIDDLEWARE += ["benchapp.middleware.security_headers"]
+MIDDLEWARE += [
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
     *registry.outer_middleware(CACHING_LAYERS),
     "benchapp.serving.sessions.private",
