@@ -201,8 +201,10 @@ STORAGES = {
 }
 # large.txt is for comparing servers uncompressed; compressing it would add seconds to each collectstatic.
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = (*Compressor.SKIP_COMPRESS_EXTENSIONS, "txt")
-# Before collectstatic has run, serve the files from their sources.
-WHITENOISE_USE_FINDERS = not (STATIC_ROOT / "staticfiles.json").exists()
+# The names that collectstatic makes have a hash before the ending: browsers may keep those files for ever.
+WHITENOISE_IMMUTABLE_FILE_TEST = r"\.[0-9a-f]{12}\.\w+$"
+# Before collectstatic has run, files are looked for in their sources at each request.
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not (STATIC_ROOT / "staticfiles.json").exists()
 
 # --- Accounts, cookies and headers --------------------------------------------------------------
 
