@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from django.core.exceptions import ImproperlyConfigured
 
 from benchapp.caching import registry
-from benchapp_overlay import below, caches, elsewhere, environment, websockets
+from benchapp_overlay import below, caches, elsewhere, environment
 
 _below = below.imported(os.environ["OVERLAID_SETTINGS"])
 _said = below.attributes(_below)
@@ -34,8 +34,6 @@ _apps = list(_said.get("INSTALLED_APPS", ()))
 
 # --- Serving ------------------------------------------------------------------------------------
 
-# Before the project makes its ASGI application.
-websockets.refuse()
 DEBUG = False
 # One that comes from a variable which is not set is None, or empty.
 _hosts = list(filter(None, _said.get("ALLOWED_HOSTS", ())))
@@ -156,11 +154,10 @@ _outer = len(list(takewhile(_first.__contains__, _middleware)))
 _static = "whitenoise.middleware.WhiteNoiseMiddleware"
 _serves_static = _env.flag("BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
+    "benchapp.serving.head.without_body",
     "benchapp.serving.streaming.at_once",
-    "benchapp.serving.client_address.whole_path",
     "benchapp.serving.client_address.any_host_for_health",
     # Over a Unix socket a project would see no client's address, and refuse what it limits by address.
-    *([] if _proxied else ["benchapp.serving.client_address.no_forwarding"]),
     *(["benchapp.serving.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
     *(["benchapp.serving.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
     *_middleware[:_outer],

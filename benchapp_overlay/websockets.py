@@ -1,30 +1,43 @@
-"""WebSockets that reach Django: it speaks none. A project that does routes them past Django, as Channels does."""
+"""Refusal of WebSockets that nobody takes: Django speaks HTTP only, and fails with a traceback at a handshake."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from django.core import asgi
-from django.core.handlers.asgi import ASGIHandler
+from asgiref.compatibility import guarantee_single_callable
 
-# What a server can do with an HTTP answer to a handshake; without it, one that is closed is a 403.
+Application = Callable[..., Awaitable[None]]
+
+# The extension by which a server sends an HTTP response to a handshake; a server without it makes a 403 of a close.
 # https://asgi.readthedocs.io/en/latest/extensions.html#websocket-denial-response
 DENIAL = "websocket.http.response"
+# How Django's ASGIHandler begins its ValueError, before it has received or sent anything.
+NO_WEBSOCKETS = "Django can only handle ASGI/HTTP connections"
 
 
-class RefusingHandler(ASGIHandler):
-    """Django's application, which answers a WebSocket handshake with 400 instead of failing with a traceback."""
-
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] != "websocket":
-            return await super().__call__(scope, receive, send)
-        if DENIAL not in (scope.get("extensions") or {}):
-            return await send({"type": "websocket.close"})
-        await send({"type": f"{DENIAL}.start", "status": 400, "headers": [(b"content-length", b"0")]})
-        await send({"type": f"{DENIAL}.body", "body": b""})
-        return None
+async def refuse(scope: dict[str, Any], send: Application) -> None:
+    """Answer a WebSocket's handshake with status 400, or close it."""
+    if DENIAL not in (scope.get("extensions") or {}):
+        await send({"type": "websocket.close"})
+        return
+    await send({"type": f"{DENIAL}.start", "status": 400, "headers": [(b"content-length", b"0")]})
+    await send({"type": f"{DENIAL}.body", "body": b""})
 
 
-def refuse() -> None:
-    """Have `get_asgi_application` make that application: it has no setting for it."""
-    asgi.ASGIHandler = RefusingHandler
+def refusing(application: Any) -> Application:
+    """The ASGI application of a project, with a refusal of each WebSocket that it leaves to Django.
+
+    A project that routes WebSockets, as Channels does, gets them all, and its own errors are raised as they are.
+    """
+    project = guarantee_single_callable(application)
+
+    async def refuses(scope: dict[str, Any], receive: Application, send: Application) -> None:
+        try:
+            await project(scope, receive, send)
+        except ValueError as error:
+            if scope["type"] != "websocket" or not str(error).startswith(NO_WEBSOCKETS):
+                raise
+            await refuse(scope, send)
+
+    return refuses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from django.core.asgi import get_asgi_application
 
@@ -12,5 +13,12 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 # The settings of a server differ from those of commands.
 os.environ["BENCHAPP_SERVER"] = "asgi"
 
-websockets.refuse()
-application = get_asgi_application()
+django = get_asgi_application()
+
+
+async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    """Django, which speaks HTTP only: a WebSocket is refused."""
+    if scope["type"] == "websocket":
+        await websockets.refuse(scope, send)
+    else:
+        await django(scope, receive, send)

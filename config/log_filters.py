@@ -9,18 +9,22 @@ from django.db import InterfaceError, OperationalError
 MAX_CHARACTERS = 200
 
 
-def one_line(record: logging.LogRecord) -> bool:
+class OneLine(logging.Filter):
     """Take the traceback and all beyond 200 characters from a record."""
-    record.msg, record.args = record.getMessage()[:MAX_CHARACTERS], ()
-    record.exc_info = record.exc_text = None
-    return True
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = record.getMessage()[:MAX_CHARACTERS], ()
+        record.exc_info = record.exc_text = None
+        return True
 
 
-def one_line_without_database(record: logging.LogRecord) -> bool:
+class OneLineWithoutDatabase(OneLine):
     """The same for a request that failed because the database cannot be used: all of them do."""
-    error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, (OperationalError, InterfaceError)):
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, (OperationalError, InterfaceError)):
+            return True
         reason = str(error).partition("\n")[0]
         record.msg, record.args = f"{record.getMessage()}: {reason}", ()
-        return one_line(record)
-    return True
+        return super().filter(record)

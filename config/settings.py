@@ -14,7 +14,6 @@ from benchapp.caching import registry
 from benchapp.postgresql.timeouts import with_statement_timeout
 from benchapp_overlay import caches, environment
 from config import served
-from config.log_filters import one_line, one_line_without_database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -105,19 +104,30 @@ INSTALLED_APPS = [
 # A reverse proxy in front overwrites the headers in which it names the client.
 proxied = BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES
 
-MIDDLEWARE = [
-    *(["benchapp.middleware.limit_requests"] if BENCHAPP_SERVER == "asgi" else []),
-    *([] if BENCHAPP_SERVER == "none" else ["benchapp.middleware.well_formed"]),
-    *([] if proxied else ["benchapp.serving.client_address.no_forwarding"]),
-    *(["benchapp.serving.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),
-    *(["benchapp.serving.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
-    *(["benchapp.middleware.access_log"] if BENCHAPP_ACCESS_LOG else []),
+# From the outside to the inside.
+MIDDLEWARE = []
+if BENCHAPP_SERVER == "asgi":
+    MIDDLEWARE += ["benchapp.middleware.limit_requests"]
+MIDDLEWARE += ["benchapp.serving.head.without_body"]
+if BENCHAPP_BEHIND_PROXY:
+    MIDDLEWARE += ["benchapp.serving.client_address.real_address"]
+if BENCHAPP_TRUSTED_PROXIES:
+    MIDDLEWARE += ["benchapp.serving.client_address.balanced_address"]
+if BENCHAPP_ACCESS_LOG:
+    MIDDLEWARE += ["benchapp.middleware.access_log"]
+MIDDLEWARE += [
     "benchapp.serving.client_address.any_host_for_health",
     "django.middleware.security.SecurityMiddleware",
-    *(["config.static_files.StaticFiles"] if BENCHAPP_WHITENOISE else []),
+]
+if BENCHAPP_WHITENOISE:
+    MIDDLEWARE += ["config.static_files.StaticFiles"]
+if BENCHAPP_COMPRESS_PAGES:
     # Outside of the caching layers, which store pages as they are. Its random padding is against BREACH.
-    *(["benchapp.middleware.Compression"] if BENCHAPP_COMPRESS_PAGES else []),
-    *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
+    MIDDLEWARE += ["benchapp.middleware.Compression"]
+if not DEBUG:
+    # The debug toolbar has inline styles.
+    MIDDLEWARE += ["benchapp.middleware.security_headers"]
+MIDDLEWARE += [
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
     *registry.outer_middleware(CACHING_LAYERS),
     "benchapp.serving.sessions.private",
@@ -201,8 +211,10 @@ STORAGES = {
 }
 # large.txt is for comparing servers uncompressed; compressing it would add seconds to each collectstatic.
 WHITENOISE_SKIP_COMPRESS_EXTENSIONS = (*Compressor.SKIP_COMPRESS_EXTENSIONS, "txt")
-# Before collectstatic has run, serve the files from their sources.
-WHITENOISE_USE_FINDERS = not (STATIC_ROOT / "staticfiles.json").exists()
+# The names that collectstatic makes have a hash before the ending: browsers may keep those files for ever.
+WHITENOISE_IMMUTABLE_FILE_TEST = r"\.[0-9a-f]{12}\.\w+$"
+# Before collectstatic has run, files are looked for in their sources at each request.
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not (STATIC_ROOT / "staticfiles.json").exists()
 
 # --- Accounts, cookies and headers --------------------------------------------------------------
 
@@ -251,8 +263,8 @@ LOGGING = {
         "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
     },
     "filters": {
-        "one_line": {"()": lambda: one_line},
-        "one_line_without_database": {"()": lambda: one_line_without_database},
+        "one_line": {"()": "config.log_filters.OneLine"},
+        "one_line_without_database": {"()": "config.log_filters.OneLineWithoutDatabase"},
     },
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line"},

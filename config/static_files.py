@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import re
-import time
 from pathlib import Path
+from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from whitenoise.compress import Compressor
-from whitenoise.responders import NotARegularFileError
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 from benchapp.serving import static_files
 
-# How often, and seconds apart, the files are looked for while collectstatic replaces some.
-ATTEMPTS, RETRY_S = 10, 0.5
 # Times of files that differ by less are equal: not every file system has them to the nanosecond.
 SAME_S = 0.001
-# The names that collectstatic makes: a hash before the ending.
-HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+\Z")
 
 
 class ChangedFiles(Compressor):
@@ -38,7 +33,8 @@ class ChangedFiles(Compressor):
 class Storage(CompressedManifestStaticFilesStorage):
     """Hashed and compressed files; a file that collectstatic has not seen keeps its plain name.
 
-    A fresh checkout and the tests thus render pages that work, instead of failing on a missing manifest.
+    A fresh checkout and the tests thus render pages that work. Django's `manifest_strict = False` would raise an error
+    for a file that is not in STATIC_ROOT either.
     """
 
     def stored_name(self, name: str) -> str:
@@ -49,36 +45,33 @@ class Storage(CompressedManifestStaticFilesStorage):
 
 
 class StaticFiles(static_files.StaticFiles):
-    """WhiteNoise without the manifest of collectstatic.
+    """WhiteNoise that also has the files that collectstatic adds later.
 
-    It also has the files that collectstatic adds later: while workers are replaced, those of the new release name files
-    for which the old ones are asked.
+    While workers are replaced, pages of the new release name files for which the old workers are asked.
     """
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.collected = _collected()
+        super().__init__(*args, **options)
+
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        url = request.path_info
-        if url.startswith(self.static_prefix) and url not in self.files:
-            self._add_later(url)
+        if request.path_info.startswith(self.static_prefix) and not self.autorefresh:
+            self._add_later()
         return super().__call__(request)
 
-    def add_files(self, root: str, prefix: str | None = None) -> None:
-        """The files of a folder; there need not be one before collectstatic, which may replace some meanwhile."""
-        for attempt in range(ATTEMPTS):
-            try:
-                if Path(root).is_dir():
-                    super().add_files(root, prefix)
-                break
-            except FileNotFoundError:
-                if attempt == ATTEMPTS - 1:
-                    raise
-                time.sleep(RETRY_S)
+    def _add_later(self) -> None:
+        """Add all files again after collectstatic, which writes its manifest last."""
+        collected = _collected()
+        # A file that is gone meanwhile is of the next collectstatic, after which they are added again.
+        with contextlib.suppress(FileNotFoundError):
+            if collected != self.collected:
+                self.add_files(self.static_root, prefix=self.static_prefix)
+                self.collected = collected
 
-    def _add_later(self, url: str) -> None:
-        """Add a file with a hash in its name, if there is one by now; any other is the same until a restart."""
-        path = str(Path(self.static_root, url.removeprefix(self.static_prefix)))
-        if self.url_is_canonical(url) and HASHED.search(url):
-            with contextlib.suppress(NotARegularFileError, OSError, ValueError):
-                self.add_file_to_dictionary(url, path)
 
-    def immutable_file_test(self, path: str, url: str) -> bool:
-        return bool(super().immutable_file_test(path, url) or HASHED.search(url))
+def _collected() -> int:
+    """When collectstatic last wrote its manifest, in nanoseconds since 1970; 0 before."""
+    try:
+        return Path(settings.STATIC_ROOT, static_files.MANIFEST).stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import structs
 
 from bench import paths, programs
-from bench.catalog.manifest import Declaration, Layer, Service, Stack
-from bench.catalog.server import SERVERS, Server
+from bench.catalog.manifest import Layer, Service, Stack
+from bench.catalog.server import SERVERS, Declaration, Server
 
 # A layer's manifest writes the first for the service that the value `cache` names. The second, in the site's
 # environment, names a cache of the user's own instead.
@@ -89,9 +89,10 @@ def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
 
 
 def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Declaration, ...]:
-    """What a stack and layers declare they do not support; without a stack, what the layers declare for every one.
+    """The checks that a stack, its servers and layers declare they do not support; without a stack, those that the
+    layers declare for every one.
 
-    What a layer declares `standalone` holds only without another.
+    A declaration of a layer that is `standalone` holds only without another layer.
     """
     name = stack.name.partition("@")[0] if stack else ""
     servers = [server.name for server in stack.servers] if stack else []
@@ -103,7 +104,19 @@ def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Dec
         and (not item.server or item.server in servers)
         and (not item.stacks or name in item.stacks)
     )
-    return (*(stack.declares if stack else ()), *of_layers)
+    if stack is None:
+        return tuple(of_layers)
+    chain = [*stack.servers, *(server for layer in layers for server in layer.servers)]
+    return (*_of_servers(chain), *stack.declares, *of_layers)
+
+
+def _of_servers(chain: Sequence[Server]) -> Iterator[Declaration]:
+    """The declarations of a chain's servers, the innermost first, that hold behind those before each."""
+    for position, server in enumerate(chain, start=1):
+        before = {outer.name for outer in chain[position:]}
+        for item in server.declares:
+            if not before & set(item.unless_behind):
+                yield item
 
 
 def services_of(layer: Layer, names: dict[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import msgspec
 from msgspec import Struct, structs
 
-from bench.catalog.server import SERVERS, Break, Reload, Server
+from bench.catalog.server import SERVERS, Break, Declaration, Reload, Server
 from bench.catalog.toml import decode, read_toml
 from bench.errors import BenchError
 from bench.records.records import NO_LAYER
@@ -22,21 +22,6 @@ from bench.records.records import NO_LAYER
 Cached = Literal["nothing", "parts", "pages"]
 CACHED = get_args(Cached)  # the least first
 HISTORIC = "historic"
-
-
-class Declaration(Struct, frozen=True, forbid_unknown_fields=True):
-    """A check that a stack or layer does not support, and why; printed wherever results are.
-
-    standalone  of a layer: only where it is not joined with another, which may well support it
-    server      of a layer: only where the chain has that server
-    stacks      of a layer: only on these stacks; empty means on all
-    """
-
-    check: str
-    reason: str
-    standalone: bool = False
-    server: str = ""
-    stacks: tuple[str, ...] = ()
 
 
 class Stack(Struct, frozen=True, forbid_unknown_fields=True):

@@ -43,6 +43,23 @@ class Break(Struct, frozen=True, forbid_unknown_fields=True):
     layers: tuple[str, ...] = ()
 
 
+class Declaration(Struct, frozen=True, forbid_unknown_fields=True):
+    """A check that a stack, a layer or a server does not support, and why; printed wherever results are.
+
+    standalone     of a layer: only where it is not joined with another, which may well support it
+    server         of a layer: only where the chain has that server
+    stacks         of a layer: only on these stacks; empty means on all
+    unless_behind  of a server: not where one of these servers stands before it, between the clients and it
+    """
+
+    check: str
+    reason: str
+    standalone: bool = False
+    server: str = ""
+    stacks: tuple[str, ...] = ()
+    unless_behind: tuple[str, ...] = ()
+
+
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One supervised program of a stack: a `[[server]]`, over the `server.toml` of its folder in deploy/servers.
 
@@ -102,6 +119,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     one_host     why it cannot be in a chain over several hosts; empty: it can
 
     What is known of it
+    declares     checks of `verify` that a chain with it does not pass, since it cannot and has no setting for it
     breaks       faults that a chain with it does not stand as expected
     """
 
@@ -142,6 +160,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     reopen: str = ""
     rotates: bool = False
     reload: Reload = Reload()
+    declares: tuple[Declaration, ...] = ()
     breaks: tuple[Break, ...] = ()
     doors: dict[str, int] = {}
     one_host: str = ""

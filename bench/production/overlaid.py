@@ -188,6 +188,7 @@ def environment(case: Case, env: dict[str, str], places: Places) -> dict[str, st
     return {
         SETTINGS: under_test.OVERLAY,
         "OVERLAID_SETTINGS": project.project.settings,
+        **(under_test.overlaid_asgi(project) if case.servers[0].interface == "asgi" else {}),
         **{name: value for name, value in project.project.found.items() if name != PATH},
         "BENCHAPP_STATIC_ROOT": places.static_root.removeprefix(f"{places.project}/"),
         **({"BENCHAPP_DATABASE_FILES": json.dumps(files, separators=(",", ":"))} if files else {}),

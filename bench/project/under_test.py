@@ -28,6 +28,9 @@ Found = TypeVar("Found")
 # Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
 OVERLAY = "benchapp_overlay.settings"
 PROBED = "bench.inside.serving.settings"
+# Wraps the ASGI application of such a project, which a variable names.
+ASGI = "benchapp_overlay.asgi:application"
+OVERLAID_ASGI = "OVERLAID_ASGI"
 # Variables of the kit that mean something else, or nothing, in another project's settings.
 SHARED_NAMES = ("ALLOWED_HOSTS", "CACHE_URL", "CSRF_TRUSTED_ORIGINS", "DATABASE_URL", "DEBUG", "SECRET_KEY")
 PREFIX = "BENCHAPP_"
@@ -179,6 +182,7 @@ class UnderTest:
             **renamed(env),
             "DJANGO_SETTINGS_MODULE": PROBED,
             "OVERLAID_SETTINGS": self.project.settings,
+            **overlaid_asgi(self),
             "BENCHAPP_DATABASE_FILES": json.dumps(files),
             "BENCHAPP_FILES": str(self.var / FILES),
             "BENCHAPP_REMOTE_STORAGES": json.dumps(self.facts.remote_storages),
@@ -208,7 +212,7 @@ def _names(project: UnderTest) -> dict[str, Any]:
 
     wsgi, asgi               module and name of each application, `module:name`; empty without one
     wsgi_module, wsgi_name   the parts of `wsgi`; of `asgi` the same
-    wsgi_folder, wsgi_file   where the module is, relative to the project; of `asgi` the same
+    wsgi_folder, wsgi_file   where the module of `wsgi` is, relative to the project
     static_url, static_path  the path of static files, with a slash at the end and without
     media_url                the path of uploaded files; empty without them
     protected_url            the path of those that a view has the web server send; empty without them
@@ -222,12 +226,15 @@ def _names(project: UnderTest) -> dict[str, Any]:
     if project.overlaid or not said.wsgi:
         applications, static_url = project.facts.application, project.facts.static_url or static_url
     if project.overlaid:
+        if "asgi" in applications:
+            applications = {**applications, "asgi": ASGI}
         media_url, cookies = project.facts.media_url or "", (project.facts.session_cookie, project.facts.csrf_cookie)
     for setting, why in (project.facts.unfit if project.overlaid else {}).items():
         raise BenchError(f"{project.folder}: {setting} {why}; {UNFIT}")
     return {
-        **_parts(project.project, "wsgi", applications.get("wsgi", "")),
-        **_parts(project.project, "asgi", applications.get("asgi", "")),
+        **_parts("wsgi", applications.get("wsgi", "")),
+        **_place(project.project, applications.get("wsgi", "")),
+        **_parts("asgi", applications.get("asgi", "")),
         "static_url": static_url,
         "static_path": static_url[:-1],
         "media_url": media_url,
@@ -239,19 +246,24 @@ def _names(project: UnderTest) -> dict[str, Any]:
     }
 
 
-def _parts(project: Project, interface: str, application: str) -> dict[str, str]:
-    """The names of an application `module:name` that is called by an interface, and where its module is."""
+def _parts(interface: str, application: str) -> dict[str, str]:
+    """The names of an application `module:name` that is called by an interface."""
     module, _, name = application.partition(":")
-    package, _, last = module.rpartition(".")
+    return {interface: application, f"{interface}_module": module, f"{interface}_name": name}
+
+
+def _place(project: Project, application: str) -> dict[str, str]:
+    """Where the module of the WSGI application is."""
+    package, _, last = application.partition(":")[0].rpartition(".")
     folders = (Path(path, package.replace(".", "/")) for path in (".", *project.env.get("PYTHONPATH", "").split(":")))
     folder = next((it for it in folders if (project.folder / it / f"{last}.py").is_file()), package.replace(".", "/"))
-    return {
-        interface: application,
-        f"{interface}_module": module,
-        f"{interface}_name": name,
-        f"{interface}_folder": str(folder) or ".",
-        f"{interface}_file": f"{last}.py",
-    }
+    return {"wsgi_folder": str(folder) or ".", "wsgi_file": f"{last}.py"}
+
+
+def overlaid_asgi(project: UnderTest) -> dict[str, str]:
+    """The variable that names the ASGI application which the kit's own wraps, if the project has one."""
+    application = project.facts.application.get("asgi")
+    return {OVERLAID_ASGI: application} if application else {}
 
 
 def renamed(env: dict[str, str]) -> dict[str, str]:

@@ -12,8 +12,8 @@ from msgspec import structs
 
 from bench import paths, programs
 from bench.catalog import catalog, fit, values
-from bench.catalog.manifest import CACHED, Declaration, Layer, Service, Stack
-from bench.catalog.server import Server
+from bench.catalog.manifest import CACHED, Layer, Service, Stack
+from bench.catalog.server import Declaration, Server
 from bench.catalog.sizes import UNLIMITED, Size
 from bench.catalog.values import BENCH, Values
 from bench.errors import BenchError
@@ -49,7 +49,7 @@ class Case:
     services   the services to start
     env        environment of the application server that stack and layers ask for (templates)
     notes      what a reader of the results must know, such as a service replaced by something else
-    declares   checks that stack or layers declare they do not support
+    declares   checks that stack, servers or layers declare they do not support
     """
 
     project: UnderTest

@@ -94,7 +94,7 @@ def _stack(stack: Stack) -> dict[str, Any]:
         "about": stack.about,
         "era": stack.era or None,
         "servers": [_server(server) for server in stack.servers],
-        "declares": {item.check: item.reason for item in stack.declares},
+        "declares": {item.check: item.reason for item in fit.declared((), stack)},
     }
 
 

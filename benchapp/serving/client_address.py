@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Callable
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port, validate_host
 
-BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
@@ -48,29 +46,6 @@ def balanced_address(get_response: GetResponse) -> GetResponse:
         elif not settings.BENCHAPP_BEHIND_PROXY:
             request.META["HTTP_X_FORWARDED_PROTO"] = "http"
         return get_response(request)
-
-    return middleware
-
-
-def no_forwarding(get_response: GetResponse) -> GetResponse:
-    """Where no reverse proxy is trusted, believe no client that claims HTTPS: uWSGI does, by X-Forwarded-Proto."""
-
-    def middleware(request: HttpRequest) -> HttpResponse:
-        if "uwsgi.version" in request.META:
-            https = request.META.get("HTTPS", "").lower() in ("on", "1")
-            request.META["wsgi.url_scheme"] = "https" if https else "http"
-        return get_response(request)
-
-    return middleware
-
-
-def whole_path(get_response: GetResponse) -> GetResponse:
-    """Refuse a path with a broken escape, which uWSGI drops: `/%` would be the home page."""
-
-    def middleware(request: HttpRequest) -> HttpResponse:
-        path = request.META.get("REQUEST_URI", "").partition("?")[0]
-        broken = "uwsgi.version" in request.META and BROKEN_ESCAPE.search(path)
-        return HttpResponseBadRequest() if broken else get_response(request)
 
     return middleware
 

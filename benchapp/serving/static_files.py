@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 # The list that Django's and WhiteNoise's storages write beside the files.
@@ -13,6 +13,7 @@ MANIFEST = "staticfiles.json"
 class StaticFiles(WhiteNoiseMiddleware):
     """WhiteNoise without the manifest of collectstatic, which is not public; web servers refuse it too."""
 
-    def add_file_to_dictionary(self, url: str, path: str, stat_cache: Any = None) -> None:
-        if not url.startswith(f"{self.static_prefix}{MANIFEST}"):
-            super().add_file_to_dictionary(url, path, stat_cache)
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path_info.startswith(f"{self.static_prefix}{MANIFEST}"):
+            return self.get_response(request)
+        return super().__call__(request)

@@ -1,4 +1,4 @@
-"""Answers that are sent while they are made, and none to HEAD with a body: middleware for any project."""
+"""Responses that are sent while they are made: middleware for any project."""
 
 from __future__ import annotations
 
@@ -37,8 +37,6 @@ def at_once(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequ
 
 
 def _at_once(request: HttpRequest, response: Any) -> Any:
-    if request.method == "HEAD":
-        leave_out_body(response)
     if not response.streaming:
         return response
     if not isinstance(response, FileResponse):
@@ -49,14 +47,6 @@ def _at_once(request: HttpRequest, response: Any) -> Any:
     elif response.is_async and not over_asgi:
         response.streaming_content = _synchronous(response.streaming_content)
     return response
-
-
-def leave_out_body(response: Any) -> None:
-    """Take the body from an answer to HEAD: Django leaves that to the server, and uWSGI sends it."""
-    if not response.streaming:
-        response.content = b""
-    elif not response.is_async:
-        response.streaming_content = ()
 
 
 async def _asynchronous(content: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -20,7 +20,7 @@ from django.urls import path
 from benchapp import views
 from benchapp.postgresql.timeouts import statement_timeout_s, with_statement_timeout
 from config import urls
-from config.log_filters import one_line_without_database
+from config.log_filters import OneLineWithoutDatabase
 from tests.app import drivers
 from tests.managing import manage_on
 
@@ -208,13 +208,13 @@ def test_a_site_whose_database_cannot_be_used_is_not_ready(error, monkeypatch):
 
 def test_it_costs_one_line_of_log(error):
     record = logging.LogRecord("django.request", logging.ERROR, "", 1, "GET %s", ("/",), (type(error), error, None))
-    assert one_line_without_database(record)
+    assert OneLineWithoutDatabase().filter(record)
     assert (record.getMessage(), record.exc_info) == ("GET /: no response", None)
 
 
 def test_another_error_has_its_traceback():
     other = ValueError("a")
     record = logging.LogRecord("django.request", logging.ERROR, "", 1, "GET %s", ("/",), (ValueError, other, None))
-    assert one_line_without_database(record)
+    assert OneLineWithoutDatabase().filter(record)
     assert record.getMessage() == "GET /"
     assert record.exc_info

@@ -10,7 +10,7 @@ from django.conf import settings as site
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from config.static_files import ChangedFiles, StaticFiles
+from config.static_files import ChangedFiles, StaticFiles, Storage
 
 STATIC = Path(site.BASE_DIR) / "static"
 
@@ -21,71 +21,112 @@ def test_the_files_of_the_benchmark_have_its_sizes(name: str, size: int):
 
 
 @pytest.fixture
-def collected(tmp_path, settings) -> StaticFiles:
-    """WhiteNoise over a directory of collected files that was empty when it began; other answers are 404."""
+def folder(tmp_path: Path, settings) -> Path:
+    """Where collectstatic writes, with its manifest and a file."""
     settings.STATIC_ROOT = tmp_path / "static"
     settings.STATIC_ROOT.mkdir()
-    settings.WHITENOISE_USE_FINDERS = False
+    settings.WHITENOISE_USE_FINDERS = settings.WHITENOISE_AUTOREFRESH = False
+    collect(settings.STATIC_ROOT, "first.0123456789ab.css", at_s=1)
+    return settings.STATIC_ROOT
+
+
+def collect(folder: Path, name: str, at_s: int) -> None:
+    """Write a file as collectstatic does, and then the manifest."""
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("p {}")
+    manifest = folder / "staticfiles.json"
+    manifest.write_text("{}")
+    os.utime(manifest, (at_s, at_s))
+
+
+@pytest.fixture
+def collected(folder: Path) -> StaticFiles:
+    """WhiteNoise over that folder; other requests are answered with 404."""
     return StaticFiles(lambda request: HttpResponse(status=404))
 
 
-# Names that collectstatic makes: a hash of twelve digits before the ending.
+def status_of(collected: StaticFiles, path: str) -> int:
+    request = RequestFactory().get("/")
+    request.path_info = path
+    response = collected(request)
+    response.close()
+    return response.status_code
+
+
 NEW = "probes/new.0123456789ab.css"
+pytestmark = pytest.mark.django_db  # the end of a response looks after the database's connections
 
 
-@pytest.mark.django_db  # the end of an answer looks after the database's connections
-def test_a_file_that_is_collected_later_is_served(collected: StaticFiles, tmp_path: Path):
-    get = RequestFactory().get
-    assert collected(get(f"/static/{NEW}")).status_code == 404
-    file = tmp_path / "static" / NEW
-    file.parent.mkdir()
-    file.write_text("p {}")
-    Path(f"{file}.gz").write_bytes(b"compressed")
-    answer = collected(get(f"/static/{NEW}"))
-    assert (answer.status_code, b"".join(answer.streaming_content)) == (200, b"p {}")
-    assert "immutable" in answer.headers["Cache-Control"]
-    answer.close()
+def test_a_file_that_is_collected_later_is_served(collected: StaticFiles, folder: Path):
+    assert status_of(collected, f"/static/{NEW}") == 404
+    (folder / "probes").mkdir()
+    (folder / f"{NEW}.gz").write_bytes(b"compressed")
+    collect(folder, NEW, at_s=2)
+    response = collected(RequestFactory().get(f"/static/{NEW}"))
+    assert (response.status_code, b"".join(response.streaming_content)) == (200, b"p {}")
+    assert "immutable" in response.headers["Cache-Control"]
+    response.close()
 
 
-@pytest.mark.django_db
-def test_files_that_are_replaced_meanwhile_keep_no_worker_from_starting(collected: StaticFiles, tmp_path: Path):
-    """A deploy collects static files while processes start: a file can be gone between its listing and its reading."""
-    for name in ("kept.css", "replaced.css"):
-        (tmp_path / "static" / name).write_text("p {}")
-    look, lost = collected.add_file_to_dictionary, iter([True])
+def test_files_are_added_again_only_after_collectstatic(collected: StaticFiles, folder: Path, monkeypatch):
+    added = []
+    monkeypatch.setattr(collected, "add_files", lambda root, prefix: added.append(root))
+    for _ in range(3):
+        assert status_of(collected, "/static/first.0123456789ab.css") == 200
+    assert added == []
+    collect(folder, NEW, at_s=2)
+    for _ in range(3):
+        status_of(collected, "/static/first.0123456789ab.css")
+    assert added == [folder]
 
-    def add(url: str, path: str, stat_cache=None) -> None:
-        if path.endswith("replaced.css") and next(lost, False):
-            raise FileNotFoundError(path)
-        look(url, path, stat_cache)
 
-    collected.add_file_to_dictionary = add
-    collected.add_files(str(tmp_path / "static"), "static/")
-    assert {"/static/kept.css", "/static/replaced.css"} <= set(collected.files)
+def test_a_file_that_is_gone_while_files_are_added_is_no_error(collected: StaticFiles, folder: Path, monkeypatch):
+    """The next collectstatic has begun: files are added again after it."""
+
+    def gone(root: Path, prefix: str) -> None:
+        raise FileNotFoundError(root)
+
+    collect(folder, NEW, at_s=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(collected, "add_files", gone)
+        assert status_of(collected, "/static/first.0123456789ab.css") == 200
+    assert status_of(collected, f"/static/{NEW}") == 200
+
+
+def test_before_collectstatic_files_come_from_their_sources(tmp_path: Path, settings):
+    settings.STATIC_ROOT = tmp_path / "none"
+    settings.WHITENOISE_USE_FINDERS = settings.WHITENOISE_AUTOREFRESH = True
+    sources = StaticFiles(lambda request: HttpResponse(status=404))
+    assert (status_of(sources, "/static/small.txt"), status_of(sources, "/static/none.txt")) == (200, 404)
+    # The manifest is no file of the site's, in whichever way files are looked for.
+    settings.STATIC_ROOT.mkdir()
+    collect(settings.STATIC_ROOT, NEW, at_s=1)
+    assert (status_of(sources, f"/static/{NEW}"), status_of(sources, "/static/staticfiles.json")) == (200, 404)
+
+
+def test_a_file_that_collectstatic_has_not_seen_keeps_its_plain_name(tmp_path: Path, settings):
+    (tmp_path / "staticfiles.json").write_text('{"version": "1.1", "paths": {"a.css": "a.0123456789ab.css"}}')
+    storage = Storage(location=tmp_path, base_url="/static/")
+    assert (storage.url("a.css"), storage.url("new.css")) == ("/static/a.0123456789ab.css", "/static/new.css")
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "/static/plain.css",
         "/static/staticfiles.json",
         "/static/../secret.0123456789ab.txt",
         "/static/probes/../../secret.0123456789ab.txt",
-        "/static//probes/x.0123456789ab.css",
+        "/static//first.0123456789ab.css",
         "/static/folder.0123456789ab.css",
         "/static/a\0b.0123456789ab.css",
         f"/static/{'x' * 300}.0123456789ab.css",
     ],
 )
-def test_nothing_else_is_served_later(collected: StaticFiles, tmp_path: Path, path: str):
-    (tmp_path / "secret.0123456789ab.txt").write_text("secret")
-    root = tmp_path / "static"
-    (root / "folder.0123456789ab.css").mkdir()
-    for name in ("plain.css", "staticfiles.json"):
-        (root / name).write_text("{}")
-    request = RequestFactory().get("/")
-    request.path_info = path
-    assert collected(request).status_code == 404
+def test_nothing_else_is_served(collected: StaticFiles, folder: Path, path: str):
+    (folder.parent / "secret.0123456789ab.txt").write_text("secret")
+    (folder / "folder.0123456789ab.css").mkdir()
+    collect(folder, NEW, at_s=2)
+    assert status_of(collected, path) == 404
 
 
 def test_only_what_has_changed_is_compressed_anew(tmp_path: Path):

@@ -27,7 +27,7 @@ CHUNKED = {"Transfer-Encoding": "chunked"}
 TWO_LENGTHS = {**CHUNKED, "Content-Length": "4"}
 # How long a server may take to close a connection whose answer does not say so.
 CLOSING_S = 0.1
-# A strict site has a middleware that reads or refuses such a body.
+# The kit's servers read or refuse such a body, or declare that they do not; those of a live site may lose it.
 UNREAD = (
     "a chunked body is lost here: Django's WSGI handler reads none without a Content-Length; put a web server in front "
     "that reads requests whole, or serve over ASGI"

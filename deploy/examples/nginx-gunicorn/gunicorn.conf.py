@@ -75,3 +75,28 @@ def on_starting(server):
 
     server.log.error_log.addFilter(short)
 
+def pre_request(worker, req):
+    """Refuse a request that Django would read as another one with status 400; default: none.
+
+    Under WSGI it reads as much of a body as Content-Length says, and none of a chunked one: a form would be empty. Without
+    a Host header it takes this server's own address. https://docs.gunicorn.org/en/stable/settings.html#pre-request
+    """
+    from gunicorn.http.errors import InvalidHeader
+
+    names = {name for name, _ in req.headers}
+    if "TRANSFER-ENCODING" in names:
+        raise InvalidHeader("TRANSFER-ENCODING", req=req)
+    if "HOST" not in names and req.version >= (1, 1):
+        raise InvalidHeader("HOST", req=req)
+
+def post_request(worker, req, environ, resp):
+    """Read up to 8 MB that a view has left unread of a body; default: nothing.
+
+    A connection that is closed with more than 64 kB of its request unread may be reset, and the response with it: the
+    client, or the web server in front, sees an error. https://docs.gunicorn.org/en/stable/settings.html#post-request
+    """
+    if resp:
+        for _ in range(128):
+            if not req.body.read(65536):
+                break
+

@@ -11,3 +11,5 @@ asgi_lifespan = "off"
 keepalive = {{ client_keepalive_s }}
 
 #% endblock
+#% block wsgi
+#% endblock

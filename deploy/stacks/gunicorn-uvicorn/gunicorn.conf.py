@@ -37,3 +37,5 @@ keepalive = {{ client_keepalive_s }}
 #% endblock
 #% block hooks
 #% endblock
+#% block wsgi
+#% endblock

@@ -14,6 +14,7 @@ from bench.catalog import catalog, fit, manifest
 from bench.errors import BenchError
 from bench.serve import render
 from bench.serve.case import CannotRun, Case, resolve
+from bench.verify import suite
 from tests.cases import bare, kit, resolved
 
 GOOD = """
@@ -192,6 +193,31 @@ def test_a_declaration_of_a_layer_holds_only_with_its_server():
     assert one in fit.declared((layer,), stacks["cherokee-uwsgi"])
     assert one not in fit.declared((layer,), stacks["nginx-uwsgi"])
     assert one not in fit.declared((layer,))
+
+
+def test_a_declaration_of_a_server_holds_unless_one_before_it_makes_it_good():
+    known = catalog.read()
+    one = manifest.Declaration("no-host", "it takes any", unless_behind=("nginx", "varnish"))
+    always = manifest.Declaration("two-lengths", "it takes both")
+
+    def declared(stack: str, layer: str) -> tuple[manifest.Declaration, ...]:
+        found = known.stacks[stack]
+        inner = msgspec.structs.replace(found.servers[0], declares=(one, always))
+        changed = msgspec.structs.replace(found, servers=(inner, *found.servers[1:]))
+        return fit.declared((known.layers[layer],), changed)
+
+    assert {one, always} <= set(declared("waitress", "none"))
+    assert one not in declared("nginx-waitress", "none") and always in declared("nginx-waitress", "none")
+    assert one not in declared("waitress", "varnish")
+
+
+def test_servers_and_layers_declare_checks_and_servers_that_there_are():
+    known = catalog.read()
+    names = {server.name for it in (*known.stacks.values(), *known.layers.values()) for server in it.servers}
+    for stack in known.stacks.values():
+        for server in stack.servers:
+            suite.require_checks(item.check for item in server.declares)
+            assert {name for item in server.declares for name in item.unless_behind} <= names
 
 
 def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):

@@ -6,6 +6,7 @@ import ast
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,35 @@ def test_its_environment_is_read_and_its_packages_are_there(new_project, tmp_pat
         assert all(OURS.fullmatch(module) for module in ours), name
         there = {f"python.{module}" for module in ours} | {f"python.{module}.__init__" for module in ours}
         assert len(there & modules) == len(ours), f"{name}: {ours}"
+
+
+# What the servers import on a host: the settings, their middleware, the application.
+IMPORTS = """
+import sys
+import django
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+django.setup()
+for name in settings.MIDDLEWARE:
+    import_string(name)
+import shop.wsgi
+from benchapp_overlay.asgi import application
+
+print(*sorted({module.partition(".")[0] for module in sys.modules} & {"benchapp_overlay", "bench", "config", "shop"}))
+"""
+
+
+def test_the_packages_of_a_host_work_without_the_rest_of_the_kit(new_project, tmp_path):
+    folder = new_project()
+    (folder / "var" / "static").mkdir(parents=True)
+    files = rendered(folder, "uvicorn", "page-cache", tmp_path / "out")
+    lines = [line for line in files["site.env"].splitlines() if line and not line.startswith("#")]
+    env = dict(line.split("=", 1) for line in lines)
+    assert env["OVERLAID_ASGI"] == "shop.asgi:application"
+    env |= {"PYTHONPATH": f"{tmp_path / 'out' / 'python'}:{folder}", "BENCHAPP_DATABASE_FILES": "{}"}
+    done = subprocess.run([sys.executable, "-c", IMPORTS], cwd=folder, env=env, capture_output=True, text=True)
+    assert (done.stderr, done.stdout) == ("", "benchapp_overlay shop\n")
 
 
 def lines_of(text: str) -> list[str]:

@@ -20,8 +20,7 @@ def test_the_kit_s_own_site_needs_nothing_laid_over_it():
     assert (kit.recorded, kit.settings, kit.health) == ("", "config.settings", "/healthz")
     assert kit.environment({"DATABASE_URL": "x"}) == {"DATABASE_URL": "x"}
     assert kit.names["wsgi_folder"] == "config" and kit.names["asgi"] == "config.asgi:application"
-    parts = [kit.names[f"asgi_{part}"] for part in ("module", "name", "folder", "file")]
-    assert parts == ["config.asgi", "application", "config", "asgi.py"]
+    assert (kit.names["asgi_module"], kit.names["asgi_name"]) == ("config.asgi", "application")
 
 
 def test_another_project_is_described_by_what_is_found_in_it(new_project):
@@ -34,6 +33,9 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert found.static_root != open_project().static_root
     assert found.names["wsgi"] == "shop.wsgi:application"
     assert (found.names["wsgi_folder"], found.names["wsgi_file"]) == ("shop", "wsgi.py")
+    # Its ASGI application is wrapped: Django has no answer to a WebSocket.
+    assert found.names["asgi"] == "benchapp_overlay.asgi:application"
+    assert found.environment({})["OVERLAID_ASGI"] == "shop.asgi:application"
     assert (found.names["static_url"], found.names["static_path"]) == ("/assets/", "/assets")
     assert (found.names["session_cookie"], found.names["csrf_cookie"]) == ("shop_session", "csrftoken")
     assert page_headers(found)["X-Frame-Options"] == "DENY" and "Content-Type" not in page_headers(found)
