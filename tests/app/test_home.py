@@ -13,8 +13,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from lxml.html import fromstring
 from django.utils import timezone
+from lxml.html import fromstring
 
 from benchapp.caching.fragments import ALIAS
 from benchapp.home import Home
