@@ -45,6 +45,11 @@ BENCHAPP_HSTS_SECONDS = env.whole_number("BENCHAPP_HSTS_SECONDS", 30 * 24 * 3600
 CACHING_SECONDS = env.whole_number("BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 # The active caching layers with their options, from CACHING_<LAYER> and CACHING_<LAYER>_<OPTION>.
 CACHING_LAYERS = env.caching_layers(BASE_DIR)
+# Django's own caches: the cache tags in templates, `cache_page` on the public views, and the two middleware of the
+# per-site cache. A write invalidates none of them. https://docs.djangoproject.com/en/5.2/topics/cache/
+CACHING_FRAGMENTS = env.flag("CACHING_FRAGMENTS")
+CACHING_VIEW_CACHE = env.flag("CACHING_VIEW_CACHE")
+CACHING_SITE_MIDDLEWARE = env.flag("CACHING_SITE_MIDDLEWARE")
 # The port that visitors ask for, where it is not the usual one: no page is stored with the addresses of another.
 CACHING_PORT = env.text("BENCHAPP_PORT")
 # How the site is served, which config/wsgi.py and asgi.py say: commands and tests have no server.
@@ -113,6 +118,7 @@ MIDDLEWARE = [
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
     *registry.outer_middleware(CACHING_LAYERS),
+    *(["django.middleware.cache.UpdateCacheMiddleware"] if CACHING_SITE_MIDDLEWARE else []),
     "benchapp.serving.sessions.private",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -121,8 +127,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     *registry.inner_middleware(CACHING_LAYERS),
-    # Innermost, so that a cached response keeps its X-Render-Id.
-    "benchapp.caching.rendering.render_id",
+    *(["django.middleware.cache.FetchFromCacheMiddleware"] if CACHING_SITE_MIDDLEWARE else []),
+    *(["bench.inside.rendering.RenderId"] if BENCHAPP_PROBES else []),
 ]
 
 if DEBUG:
@@ -171,14 +177,16 @@ DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 # --- Caches -------------------------------------------------------------------------------------
 
 CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
-NO_CACHE = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
 CACHES = {
     "default": caches.cache(env, "CACHE_URL", "pages", CACHING_SECONDS),
     # The alias that Django's {% cache %} tag looks for by itself.
-    "template_fragments": (
-        caches.cache(env, "CACHE_URL", "fragments", CACHING_SECONDS) if "fragments" in CACHING_LAYERS else NO_CACHE
-    ),
+    "template_fragments": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
 }
+if CACHING_FRAGMENTS:
+    CACHES["template_fragments"] = caches.stock_cache(env, "CACHE_URL", "fragments", CACHING_SECONDS)
+if CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE:
+    CACHES["django_pages"] = caches.stock_cache(env, "CACHE_URL", "django-pages", CACHING_SECONDS)
+    CACHE_MIDDLEWARE_ALIAS = "django_pages"
 
 # --- Static files -------------------------------------------------------------------------------
 

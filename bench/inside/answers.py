@@ -22,17 +22,14 @@ from django.utils.cache import patch_vary_headers
 from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods
 
-from bench.inside.pages import rendered
-from benchapp.caching.django_cache import cache_public_page
-from benchapp.caching.rendering import render_id
+from bench.inside.pages import rendered, view_cached
 
 Act = Callable[[HttpRequest, HttpResponse], HttpResponse]
 COOKIE = "probe"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@cache_public_page
-@render_id
+@view_cached
 def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
     """The answer that the address describes."""
     try:
