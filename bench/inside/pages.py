@@ -63,10 +63,15 @@ def page(view: View) -> View:
 
 
 def cached_part(name: str, compute: Callable[[], str]) -> str:
-    """A part of a page in the cache of Django's {% cache %} tag; computed each time where nothing caches fragments."""
+    """A part of a page, cached as by Django's {% cache %} tag; computed each time where nothing caches fragments."""
     if FRAGMENTS not in caches.settings:
         return compute()
-    return caches[FRAGMENTS].get_or_set(f"probe.{name}", compute)
+    key = f"probe.{name}"
+    value = caches[FRAGMENTS].get(key)
+    if value is None:
+        value = compute()
+        caches[FRAGMENTS].set(key, value)
+    return value
 
 
 def probe_page(lines: Iterable[tuple[str, object]]) -> HttpResponse:
