@@ -128,15 +128,18 @@ if "page-cache" in CACHING_LAYERS:
     CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
     CACHE_MIDDLEWARE_KEY_PREFIX = ""
 
-# Aliases that Django looks for by itself; the project's own stay as they are.
+# Under these names Django looks by itself; the project's other caches stay as they are.
 if CACHING_FRAGMENTS:
     _parts = caches.stock_cache(_env, "BENCHAPP_CACHE_URL", "parts", CACHING_SECONDS)
     CACHES = {**CACHES, "template_fragments": _parts}
+_pages = caches.stock_cache(_env, "BENCHAPP_CACHE_URL", "django-pages", CACHING_SECONDS)
 if CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE:
-    _pages = caches.stock_cache(_env, "BENCHAPP_CACHE_URL", "django-pages", CACHING_SECONDS)
+    CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
+if CACHING_VIEW_CACHE:
+    CACHES = {**CACHES, "default": _pages}
+if CACHING_SITE_MIDDLEWARE:
     CACHES = {**CACHES, "django_pages": _pages}
     CACHE_MIDDLEWARE_ALIAS = "django_pages"
-    CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
 
 # --- Applications and middleware ----------------------------------------------------------------
 

@@ -177,16 +177,15 @@ DATABASES["default"].setdefault("CONN_HEALTH_CHECKS", True)
 # --- Caches -------------------------------------------------------------------------------------
 
 CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
+# Where `cache_page` and the per-site cache look; they get Django's own backend, the page cache a repaired one.
+pages_cache = caches.stock_cache if CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE else caches.cache
 CACHES = {
-    "default": caches.cache(env, "CACHE_URL", "pages", CACHING_SECONDS),
+    "default": pages_cache(env, "CACHE_URL", "pages", CACHING_SECONDS),
     # The alias that Django's {% cache %} tag looks for by itself.
     "template_fragments": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
 }
 if CACHING_FRAGMENTS:
     CACHES["template_fragments"] = caches.stock_cache(env, "CACHE_URL", "fragments", CACHING_SECONDS)
-if CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE:
-    CACHES["django_pages"] = caches.stock_cache(env, "CACHE_URL", "django-pages", CACHING_SECONDS)
-    CACHE_MIDDLEWARE_ALIAS = "django_pages"
 
 # --- Static files -------------------------------------------------------------------------------
 

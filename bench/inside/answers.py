@@ -20,6 +20,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, Strea
 from django.middleware.csrf import get_token
 from django.utils.cache import patch_vary_headers
 from django.utils.html import format_html
+from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
 
 from bench.inside.pages import rendered, view_cached
@@ -30,6 +31,7 @@ COOKIE = "probe"
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @view_cached
+@csrf_protect
 def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
     """The answer that the address describes."""
     try:
