@@ -34,6 +34,9 @@ LEFT_OUT = "a thorough check, left out here; `python -m bench verify` makes it"
 # How many checks are made at the same time: more would wait for each other on two cores.
 THREADS = 4
 
+# Groups whose pages say by themselves what a layer must not do with them; no project need have such a page.
+OF_LAYERS = ("caching", "advisories")
+
 # Called before each check: how many checks began before it, how many there are, and the check.
 Progress = Callable[[int, int, Check], None]
 
@@ -71,12 +74,15 @@ class Selection:
     groups    names of groups, all when empty
     load_s    seconds of load by many clients at once
     thorough  also the checks that take seconds; without it they are NotTried, unless `checks` names them
+    unsafe    also the checks by which a layer that says it is unsafe gives pages to others; a run measures it all the
+              same, and leaves them NotTried
     """
 
     checks: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     load_s: float = LOAD_S
     thorough: bool = True
+    unsafe: bool = True
 
     def __post_init__(self) -> None:
         require_checks(self.checks)
@@ -96,6 +102,12 @@ class Selection:
         """Whether the check is made: one that is declared, to see it fail, only where `checks` names it."""
         return not self.leaves_out(item) and (item.name not in declared or item.name in self.checks)
 
+    def known_unsafe(self, item: Check, layers: tuple[Layer, ...]) -> str:
+        """Why the check is left out because a layer says that it is unsafe, or an empty string."""
+        if self.unsafe or item.excusable or item.group not in OF_LAYERS:
+            return ""
+        return "; ".join(f"{layer.name}: {layer.unsafe}" for layer in layers if layer.unsafe)
+
     def leaves_out(self, item: Check) -> bool:
         """Whether the check takes too long for this selection."""
         return item.thorough and not self.thorough and not self.checks
@@ -111,6 +123,7 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
     context.load_s = selection.load_s
     checks = selection.of(context.layers)
     due = [item for item in checks if selection.tries(item, context.declared)]
+    due = [item for item in due if not selection.known_unsafe(item, context.layers)]
     proving = {name for item in due for name in item.proved_by}
     made = [item for item in all_checks() if item.name in proving or (item in due and not item.proved_by)]
     with context.exits:
@@ -120,6 +133,9 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
             context.accounts.remove()
     found |= {item.name: [each for name in item.proved_by for each in found[name]] for item in due if item.proved_by}
     found |= {item.name: [NotTried(LEFT_OUT)] for item in checks if selection.leaves_out(item)}
+    for item in checks:
+        if why := selection.known_unsafe(item, context.layers):
+            found[item.name] = [NotTried(why)]
     return [outcome(context, item, found.get(item.name)) for item in checks]
 
 

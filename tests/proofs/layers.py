@@ -47,7 +47,7 @@ BARS = {
     "uwsgi-cache": (LIMIT, 0.25),
     "nginx-memcached": (LIMIT, 0.45),
     "varnish": (LIMIT, 0.45),
-    "page-cache": ("none", 15.0),
+    "page-cache": ("none", 18.0),
     "fragments": ("none", 4.0),
 }
 # Each layer on the usual stack, but where another is its own place.
@@ -57,6 +57,7 @@ LAYERS = (
     "none",
     "fragments",
     "view-cache",
+    "site-middleware",
     "page-cache",
     "apache-cache",
     "varnish",

@@ -89,6 +89,23 @@ def test_nothing_that_hands_one_visitor_s_page_to_another_can_be_declared(site):
         assert str(raised.value).startswith(f"{name}: ")
 
 
+def test_a_run_leaves_out_what_an_unsafe_layer_is_known_to_fail(mutant, site):
+    mutant.reset()
+    unsafe = structs.replace(KEPT, unsafe="it gives pages to others")
+    asked = {"layer": unsafe, "unsafe": False}
+    item = found(mutant, site, "nonce", "orders", **asked)["nonce"]
+    assert (item.word, item.not_tried) == ("not tried", "kept: it gives pages to others")
+    for words in ({"layer": unsafe}, {"layer": KEPT, "unsafe": False}):
+        assert found(mutant, site, "nonce", **words)["nonce"].not_tried is None
+
+
+def test_django_s_own_caches_of_pages_say_that_they_are_unsafe_and_what_to_take():
+    layers = catalog.read().layers
+    unsafe = [name for name, layer in layers.items() if layer.unsafe]
+    assert unsafe == ["site-middleware", "view-cache"]
+    assert all("page-cache is recommended" in layers[name].unsafe for name in unsafe)
+
+
 def test_no_stack_and_no_layer_declares_such_a_check():
     known = {item.name: item for item in ALL}
     parts = [*catalog.read().stacks.values(), *catalog.read().layers.values()]
