@@ -74,6 +74,13 @@ def test_a_site_without_probes_names_no_rendering():
     assert asked(CACHING_VIEW_CACHE="1")["ids"] == [None] * 4
 
 
+def test_nothing_that_goes_to_production_knows_the_name_of_a_rendering():
+    folders = [settings.BASE_DIR / name for name in ("benchapp", "benchapp_overlay", "config", "deploy", "templates")]
+    texts = [path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert len(texts) > 300
+    assert [path for path in texts if b"render-id" in path.read_bytes().lower()] == []
+
+
 @pytest.mark.parametrize("url", ["memcache:///run/m.sock", "redis:///run/r.sock"])
 @pytest.mark.parametrize(
     ("layer", "alias"),

@@ -46,7 +46,7 @@ def keeps_pages(context: Context) -> Iterator[Finding]:
     yield from _hit_as_rendered(context, hits.new_path(), hits.is_whole)
 
 
-@check("keeps-site", hits.require_visible_hits)
+@check("keeps-site", hits.require_probes, hits.require_visible_hits)
 def keeps_site(context: Context) -> Iterator[Finding]:
     """Home, a list and a detail page are soon hits, with the same bytes for everybody."""
     for path in context.site.main_paths:

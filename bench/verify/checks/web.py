@@ -178,7 +178,7 @@ class _Flood:
             raise NotTried(f"the entries cannot be counted: program not installed: {error.filename}") from None
 
 
-@check("public-pages")
+@check("public-pages", hits.require_probes)
 def public_pages(context: Context) -> Iterator[Finding]:
     """Public pages are hits for visitors with cookies of their own, and no hit sets a cookie; the hit ratio is
     reported, and why a page is not cached, by name."""
