@@ -180,6 +180,6 @@ MIDDLEWARE = [
     *([_update] if _adds_cache else []),
     "benchapp.serving.sessions.private",
     *_middleware[_outer:],
-    *registry.inner_middleware(CACHING_LAYERS),
     *([_fetch] if _adds_cache else []),
+    *registry.inner_middleware(CACHING_LAYERS),
 ]

@@ -126,8 +126,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    *registry.inner_middleware(CACHING_LAYERS),
     *(["django.middleware.cache.FetchFromCacheMiddleware"] if CACHING_SITE_MIDDLEWARE else []),
+    *registry.inner_middleware(CACHING_LAYERS),
     *(["bench.inside.rendering.RenderId"] if BENCHAPP_PROBES else []),
 ]
 

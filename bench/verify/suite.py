@@ -136,6 +136,9 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
     for item in checks:
         if why := selection.known_unsafe(item, context.layers):
             found[item.name] = [NotTried(why)]
+    # One that proves another check was made all the same.
+    for name in context.declared.keys() - set(selection.checks):
+        found.pop(name, None)
     return [outcome(context, item, found.get(item.name)) for item in checks]
 
 

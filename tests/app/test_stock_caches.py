@@ -39,6 +39,7 @@ print(json.dumps({
     "cached": CacheMiddleware in cells,
     "ids": [response.get("X-Render-Id") for response in asked],
     "control": [response.get("Cache-Control") for response in asked],
+    "error": Client(raise_request_exception=False).get("/", headers={"host": "x.test"}).get("X-Render-Id"),
     "named": [b"ann-of-the-hill" in response.content for response in asked],
 }))
 """
@@ -68,10 +69,12 @@ def test_without_the_layer_no_view_is_cached_and_each_rendering_has_its_own_name
     found = asked(BENCHAPP_PROBES="1")
     assert not found["cached"]
     assert len(set(found["ids"])) == 4
+    assert found["error"], "the page of an error that middleware raises"
 
 
 def test_a_site_without_probes_names_no_rendering():
-    assert asked(CACHING_VIEW_CACHE="1")["ids"] == [None] * 4
+    found = asked(CACHING_VIEW_CACHE="1")
+    assert (found["ids"], found["error"]) == ([None] * 4, None)
 
 
 def test_nothing_that_goes_to_production_knows_the_name_of_a_rendering():
