@@ -103,7 +103,7 @@ def causes():
     from django.contrib.sessions.backends.base import SessionBase
     from django.core.handlers.wsgi import WSGIRequest
     from django.http.response import HttpResponseBase, ResponseHeaders
-    from django.middleware import cache, csrf
+    from django.middleware import csrf
 
     found = {}
 
@@ -120,12 +120,6 @@ def causes():
     def varies(headers, name, value, **more):
         return "vary" if name.lower() == "vary" and "cookie" in str(value).lower() else None
 
-    def learned(request, response, *args, **named):
-        """Called by cache_page and UpdateCacheMiddleware just before they store a page."""
-        read = [name for name in found if name == "session" or name.startswith("reads ")]
-        if read and "cookie" not in response.headers.get("Vary", "").lower():
-            found.setdefault("shared", found[read[0]])
-
     read = property(watched(SessionBase._session.fget, lambda session: "session"))
     with contextlib.ExitStack() as undo:
         for owner, name, replacement in (
@@ -133,15 +127,28 @@ def causes():
             (WSGIRequest, "COOKIES", _watched_cookies(WSGIRequest, watched)),
             (ResponseHeaders, "__setitem__", watched(ResponseHeaders.__setitem__, varies)),
             (HttpResponseBase, "set_cookie", watched(HttpResponseBase.set_cookie, lambda _, key, *more, **named: key)),
-            # A page that has been stored before is rendered all the same.
-            (cache, "get_cache_key", lambda *args, **named: None),
-            (cache, "learn_cache_key", watched(cache.learn_cache_key, learned)),
+            *_watched_cache(found, watched),
             # The middleware sets this cookie later.
             (csrf, "_add_new_csrf_cookie", watched(csrf._add_new_csrf_cookie, lambda _: settings.CSRF_COOKIE_NAME)),
         ):
             undo.callback(setattr, owner, name, vars(owner)[name])
             setattr(owner, name, replacement)
         yield found
+
+
+def _watched_cache(found, watched):
+    """What takes the place of two functions of Django's cache of pages: an owner, a name and a replacement each."""
+    from django.middleware import cache
+
+    def learned(request, response, *args, **named):
+        """Called by cache_page and UpdateCacheMiddleware just before they store a page."""
+        read = [name for name in found if name == "session" or name.startswith("reads ")]
+        if read and "cookie" not in response.headers.get("Vary", "").lower():
+            found.setdefault("shared", found[read[0]])
+
+    # A page that has been stored before is rendered all the same.
+    yield cache, "get_cache_key", lambda *args, **named: None
+    yield cache, "learn_cache_key", watched(cache.learn_cache_key, learned)
 
 
 def _watched_cookies(request_class, watched):
