@@ -96,7 +96,6 @@ def rolled_back(transaction, alias):
 def causes():
     """Yields a dictionary that gets the first cause of each: `session` (it was read), `vary`, the name of a cookie that
     is set, `reads NAME` of one that is read, or `shared`: Django's own cache stores for everybody what was read of one.
-
     A cause is a line of a template or of the project, `base.html:12`, or the name of a package's module.
     """
     from django.conf import settings
