@@ -1,8 +1,7 @@
 """The contents of the home page: ten lists and four single values, each one lazy query.
 
-The template calls each list inside a {% cache %} tag; the single values go through `caching.fragments.cached_value`.
-With the layer `fragments` a warm page runs no query. Without it every query reads a few rows of an index, whatever the
-size of the tables.
+The template calls each list, and the single values, inside a {% cache %} tag: a part that Django has cached runs no
+query. Every query reads a few rows of an index, whatever the size of the tables.
 """
 
 from __future__ import annotations
@@ -12,13 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from inspect import isfunction
 
 from django.db.models import QuerySet, Subquery
 from django.urls import reverse
 from django.utils import timezone
 
-from benchapp.caching.fragments import cached_value, page_generation
 from benchapp.models import Author, Comment, Post
 from benchapp.page_index import newer_rows
 from benchapp.pagination import PER_PAGE, page_url, total
@@ -41,29 +38,24 @@ class Month:
 class Home:
     """The contents of one rendering of the home page."""
 
-    @cached_property
-    def generation(self) -> str:
-        """The generation in the keys of all parts, the same for one rendering; read before anything else."""
-        return page_generation(reverse("home"), FRAGMENTS, VALUES)
-
     # -- four single values ------------------------------------------------------------------------
 
     @cached_property
     def total_authors(self) -> int:
-        return cached_value("total_authors", self.generation, lambda: total(Author))
+        return total(Author)
 
     @cached_property
     def total_posts(self) -> int:
-        return cached_value("total_posts", self.generation, lambda: total(Post))
+        return total(Post)
 
     @cached_property
     def total_comments(self) -> int:
-        return cached_value("total_comments", self.generation, lambda: total(Comment))
+        return total(Comment)
 
     @cached_property
     def latest_comment_time(self) -> datetime | None:
         """When the newest comment was written; None on an empty site."""
-        return cached_value("latest_comment_time", self.generation, _newest_comment_time)
+        return Comment.objects.order_by("-id").values_list("created", flat=True).first()
 
     # -- ten lists ---------------------------------------------------------------------------------
 
@@ -115,15 +107,6 @@ class Home:
         shown, newest = Subquery(ids[LATEST - 1 : LATEST]), Subquery(ids[:1])
         found = Comment.objects.filter(rating=5, id__lt=shown, id__gt=newest - RECENT_COMMENTS)
         return _with_post(found.order_by("-id"))[:4]
-
-
-# The {% cache %} tags of templates/home.html and the cached values, which are fetched at once.
-FRAGMENTS = [name for name, part in vars(Home).items() if isfunction(part)]
-VALUES = [name for name, part in vars(Home).items() if isinstance(part, cached_property) and name != "generation"]
-
-
-def _newest_comment_time() -> datetime | None:
-    return Comment.objects.order_by("-id").values_list("created", flat=True).first()
 
 
 def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:

@@ -1,4 +1,4 @@
-"""Caches for the layers inside Django, with repaired backends."""
+"""Caches for the layers inside Django: repaired backends for the page cache, stock ones for Django's own layers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,13 @@ SCHEMES = {
     "dbcache": (f"{REPAIRED}.SelfCreatingDatabaseCache", None),
     **dict.fromkeys(("memcache", "pymemcache"), (f"{REPAIRED}.SharedMemcachedCache", "pymemcache")),
     **dict.fromkeys(("redis", "rediss", "rediscache"), (f"{REPAIRED}.TolerantRedisCache", "redis")),
+}
+# Django's own in place of each repaired one.
+STOCK = {
+    f"{REPAIRED}.AtomicAddFileCache": f"{DJANGO}.filebased.FileBasedCache",
+    f"{REPAIRED}.SelfCreatingDatabaseCache": f"{DJANGO}.db.DatabaseCache",
+    f"{REPAIRED}.SharedMemcachedCache": f"{DJANGO}.memcached.PyMemcacheCache",
+    f"{REPAIRED}.TolerantRedisCache": REDIS,
 }
 # For backends with a limit of entries: Django's default of 300 is 150 pages, since each page takes two.
 MAX_ENTRIES = 10_000
@@ -39,6 +46,12 @@ def cache(env: Env, name: str, prefix: str, timeout_s: int) -> dict:
     elif scheme.startswith("redis"):
         cache["OPTIONS"] = REDIS_OPTIONS | cache.get("OPTIONS", {})
     return cache
+
+
+def stock_cache(env: Env, name: str, prefix: str, timeout_s: int) -> dict:
+    """The cache of the URL in a variable, in a backend of Django's as it is."""
+    found = cache(env, name, prefix, timeout_s)
+    return {**found, "BACKEND": STOCK.get(found["BACKEND"], found["BACKEND"])}
 
 
 def _of_url(env: Env, name: str, scheme: str, url: str) -> dict:

@@ -98,6 +98,10 @@ if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
 CACHES = _said.get("CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
 CACHING_SECONDS = _env.whole_number("BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 CACHING_LAYERS = _env.caching_layers(_base)
+# Django's own caches: the tags and `cache_page` are in the project's code, the per-site middleware is laid over it.
+CACHING_FRAGMENTS = _env.flag("CACHING_FRAGMENTS")
+CACHING_VIEW_CACHE = _env.flag("CACHING_VIEW_CACHE")
+CACHING_SITE_MIDDLEWARE = _env.flag("CACHING_SITE_MIDDLEWARE")
 # The port that visitors ask for, where it is not the usual one.
 CACHING_PORT = _env.text("BENCHAPP_PORT")
 # What the project says of itself: the pages that may be cached, and those that a write of each model makes stale.
@@ -108,7 +112,8 @@ CACHING_PAGE_HEADERS = json.loads(unquote(os.environ.get("BENCHAPP_PAGE_HEADERS"
 _cookie_messages = ("storage.fallback.FallbackStorage", "storage.cookie.CookieStorage")
 _messages = _said.get("MESSAGE_STORAGE", "django.contrib.messages.storage.fallback.FallbackStorage")
 _sessions = "django.contrib.sessions" in _apps and any("session" in _name.lower() for _name in _middleware)
-if CACHING_LAYERS and _sessions and _messages.endswith(_cookie_messages):
+_caches_pages = bool(CACHING_LAYERS) or CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE
+if _caches_pages and _sessions and _messages.endswith(_cookie_messages):
     # A cached page would answer a visitor with a message: one whose session has it bypasses every cache.
     MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 if "page-cache" in CACHING_LAYERS:
@@ -121,14 +126,18 @@ if "page-cache" in CACHING_LAYERS:
     CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
     CACHE_MIDDLEWARE_KEY_PREFIX = ""
 
-if {"fragments", "view-cache"} & CACHING_LAYERS.keys():
-    # The project's own templates and views have these layers, and find the cache by the names that Django looks for.
-    _parts = caches.cache(_env, "BENCHAPP_CACHE_URL", "parts", CACHING_SECONDS)
-    CACHES = {**CACHES, "default": _parts}
-    if "fragments" in CACHING_LAYERS:
-        CACHES["template_fragments"] = _parts
-    if "page-cache" not in CACHING_LAYERS:
-        CACHE_MIDDLEWARE_ALIAS = "default"
+# Under these names Django looks by itself; the project's other caches stay as they are.
+if CACHING_FRAGMENTS:
+    _parts = caches.stock_cache(_env, "BENCHAPP_CACHE_URL", "parts", CACHING_SECONDS)
+    CACHES = {**CACHES, "template_fragments": _parts}
+_pages = caches.stock_cache(_env, "BENCHAPP_CACHE_URL", "django-pages", CACHING_SECONDS)
+if CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE:
+    CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
+if CACHING_VIEW_CACHE:
+    CACHES = {**CACHES, "default": _pages}
+if CACHING_SITE_MIDDLEWARE:
+    CACHES = {**CACHES, "django_pages": _pages}
+    CACHE_MIDDLEWARE_ALIAS = "django_pages"
 
 # --- Applications and middleware ----------------------------------------------------------------
 
@@ -152,6 +161,8 @@ INSTALLED_APPS = [*_apps, "benchapp.caching"]
 _first = {"django.middleware.security.SecurityMiddleware", "whitenoise.middleware.WhiteNoiseMiddleware"}
 _outer = len(list(takewhile(_first.__contains__, _middleware)))
 _static = "whitenoise.middleware.WhiteNoiseMiddleware"
+_update, _fetch = (f"django.middleware.cache.{_name}CacheMiddleware" for _name in ("Update", "FetchFrom"))
+_adds_cache = CACHING_SITE_MIDDLEWARE and _update not in _middleware
 _serves_static = _env.flag("BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
     "benchapp.serving.head.without_body",
@@ -163,7 +174,9 @@ MIDDLEWARE = [
     *_middleware[:_outer],
     *(["benchapp.serving.static_files.StaticFiles"] if _serves_static else []),
     *registry.outer_middleware(CACHING_LAYERS),
+    *([_update] if _adds_cache else []),
     "benchapp.serving.sessions.private",
     *_middleware[_outer:],
+    *([_fetch] if _adds_cache else []),
     *registry.inner_middleware(CACHING_LAYERS),
 ]

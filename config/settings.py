@@ -52,6 +52,11 @@ BENCHAPP_HSTS_SECONDS = env.whole_number("BENCHAPP_HSTS_SECONDS", 30 * 24 * 3600
 CACHING_SECONDS = env.whole_number("BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
 # The active caching layers with their options, from CACHING_<LAYER> and CACHING_<LAYER>_<OPTION>.
 CACHING_LAYERS = env.caching_layers(BASE_DIR)
+# Django's own caches: the cache tags in templates, `cache_page` on the public views, and the two middleware of the
+# per-site cache. A write invalidates none of them. https://docs.djangoproject.com/en/5.2/topics/cache/
+CACHING_FRAGMENTS = env.flag("CACHING_FRAGMENTS")
+CACHING_VIEW_CACHE = env.flag("CACHING_VIEW_CACHE")
+CACHING_SITE_MIDDLEWARE = env.flag("CACHING_SITE_MIDDLEWARE")
 # The port that visitors ask for, where it is not the usual one: no page is stored with the addresses of another.
 CACHING_PORT = env.text("BENCHAPP_PORT")
 # How many requests an ASGI process handles at a time, each in a thread of its own.
@@ -130,6 +135,7 @@ if not DEBUG:
 MIDDLEWARE += [
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
     *registry.outer_middleware(CACHING_LAYERS),
+    *(["django.middleware.cache.UpdateCacheMiddleware"] if CACHING_SITE_MIDDLEWARE else []),
     "benchapp.serving.sessions.private",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -137,9 +143,10 @@ MIDDLEWARE += [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    *(["django.middleware.cache.FetchFromCacheMiddleware"] if CACHING_SITE_MIDDLEWARE else []),
     *registry.inner_middleware(CACHING_LAYERS),
     # Inside of the caching layers, so that a cached response keeps its X-Render-Id.
-    "benchapp.caching.rendering.render_id",
+    *(["bench.inside.rendering.RenderId"] if BENCHAPP_PROBES else []),
     "benchapp.login_limit.middleware.too_many_failed_logins",
 ]
 
@@ -191,14 +198,15 @@ DATABASES = {"default": database}
 # --- Caches -------------------------------------------------------------------------------------
 
 CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
-NO_CACHE = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
+# Where `cache_page` and the per-site cache look; they get Django's own backend, the page cache a repaired one.
+pages_cache = caches.stock_cache if CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE else caches.cache
 CACHES = {
-    "default": caches.cache(env, "CACHE_URL", "pages", CACHING_SECONDS),
+    "default": pages_cache(env, "CACHE_URL", "pages", CACHING_SECONDS),
     # The alias that Django's {% cache %} tag looks for by itself.
-    "template_fragments": (
-        caches.cache(env, "CACHE_URL", "fragments", CACHING_SECONDS) if "fragments" in CACHING_LAYERS else NO_CACHE
-    ),
+    "template_fragments": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
 }
+if CACHING_FRAGMENTS:
+    CACHES["template_fragments"] = caches.stock_cache(env, "CACHE_URL", "fragments", CACHING_SECONDS)
 
 # --- Static files -------------------------------------------------------------------------------
 

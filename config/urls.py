@@ -15,6 +15,8 @@ handler400 = "benchapp.views.bad_request"
 handler500 = "benchapp.views.server_error"
 
 if settings.BENCHAPP_PROBES:
+    handler400 = "bench.inside.site.errors.bad_request"
+    handler500 = "bench.inside.site.errors.server_error"
     urlpatterns += [path("__probe__/", include(app)) for app in ("bench.inside.urls", "bench.inside.site.urls")]
 
 if settings.DEBUG:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from bench.reproduce.published import publications
 TEXT = (paths.PROJECT / "README.md").read_text("utf-8")
 QUESTIONS = (paths.PROJECT / "docs" / "questions.md").read_text("utf-8")
 STACKS = (paths.PROJECT / "docs" / "stacks.md").read_text("utf-8")
+SAFETY = (paths.PROJECT / "docs" / "cache-safety.md").read_text("utf-8")
 BLOCKS = "\n".join(re.findall(r"^```\n(.*?)^```", TEXT, re.M | re.S))
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in (paths.PROJECT / "docs").glob("*.md"))]
 EXAMPLES = {"mine", "NAME", "SERVER", "nginx-waitress-one"}
@@ -115,6 +117,17 @@ def test_the_table_of_layers_says_which_stacks_each_fits():
         for stack in known.stacks.values():
             fits = needs == "any" or not named.isdisjoint(server.name for server in stack.servers)
             assert fits == (not fit.misfit(stack, known.layers[name.strip("`")])), f"{name} on {stack.name}"
+
+
+def test_what_django_s_own_caches_cannot_promise_is_listed_as_they_declare_it():
+    declared = set()
+    for name in ("fragments", "site-middleware", "view-cache"):
+        for item in catalog.read().layers[name].declares:
+            declared.add((f"`{item.check}`", f"`{name}`", item.reason))
+    listed = set()
+    for checks, layers, reason in rows("| checks | layers | what happens |", SAFETY):
+        listed |= set(product(checks.split(", "), layers.split(", "), [reason]))
+    assert declared == listed
 
 
 def test_the_table_of_slow_clients_is_what_stacks_declare():

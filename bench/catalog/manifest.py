@@ -90,6 +90,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     hosts_expire  on several web hosts the time to live alone ends a stale page
     kind          where it caches: `outer`, in a server, by what pages say; `django`, in the project's middleware; or
                   `templates`, in the site's own code
+    unsafe        where one visitor may get another's page, and what to take instead; empty: nowhere
     in_site       why only a site that has it in its own code can be served with it; empty: any project can
     declares      checks of `verify` that it cannot pass by its nature
     breaks        faults of which visitors notice more than is expected
@@ -116,6 +117,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     one_host: str = ""
     hosts_expire: bool = False
     kind: Literal["", "outer", "django", "templates"] = ""
+    unsafe: str = ""
     in_site: str = ""
     declares: tuple[Declaration, ...] = ()
     breaks: tuple[Break, ...] = ()

@@ -53,6 +53,9 @@ def main(args: argparse.Namespace) -> int:
     if chosen.places:
         _check_settings(case)
     _check_changes(case, given, asked)
+    for layer in case.layers:
+        if layer.unsafe:
+            print(f"note: {layer.name}: {layer.unsafe}", file=sys.stderr)
     for path in _write(case, args):
         print(path)
     if wrong := advice.wrong_port(case):

@@ -20,19 +20,18 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, Strea
 from django.middleware.csrf import get_token
 from django.utils.cache import patch_vary_headers
 from django.utils.html import format_html
+from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from bench.inside.pages import rendered
-from benchapp.caching.django_cache import cache_public_page
-from benchapp.caching.rendering import render_id
+from bench.inside.pages import rendered, view_cached
 
 Act = Callable[[HttpRequest, HttpResponse], HttpResponse]
 COOKIE = "probe"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@cache_public_page
-@render_id
+@view_cached
+@csrf_protect
 def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
     """The answer that the address describes."""
     try:

@@ -10,3 +10,9 @@ class ProbesConfig(AppConfig):
 
     name = "bench.inside"
     label = "benchapp_probes"
+
+    def ready(self) -> None:
+        """Have stores of bodies take pages that are named by `rendering`, whose names they lose."""
+        from benchapp.caching import cacheability
+
+        cacheability.COMMON.add("x-render-id")

@@ -10,9 +10,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from bench.inside.pages import probe_page
-from benchapp.caching.fragments import cached_value, page_generation
-from benchapp.caching.rendering import public_page as page
+from bench.inside.pages import cached_part, page, probe_page
 
 MAX_MS = 3_000
 # Seconds for which a request holds its database connection, so that those of other requests are there at the same time.
@@ -31,8 +29,7 @@ def slow(request: HttpRequest, milliseconds: int, name: str) -> HttpResponse:
         time.sleep(min(milliseconds, MAX_MS) / 1000)
         return uuid.uuid4().hex
 
-    generation = page_generation(request.path)
-    return probe_page([("part-id", cached_value(f"probe.{name}", generation, render_part))])
+    return probe_page([("part-id", cached_part(name, render_part))])
 
 
 @never_cache

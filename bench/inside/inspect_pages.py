@@ -67,6 +67,7 @@ def _asked(path, host, settings, aliases):
         "session_written": bool(getattr(session, "modified", False)),
         "queries": len(queries),
         "causes": {name: cause for name, cause in found.items() if cause},
+        "shared": "shared" in found,
         "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
     }
 
@@ -94,8 +95,7 @@ def rolled_back(transaction, alias):
 @contextlib.contextmanager
 def causes():
     """Yields a dictionary that gets the first cause of each: `session` (it was read), `vary`, the name of a cookie that
-    is set, or `reads NAME` of one that is read.
-
+    is set, `reads NAME` of one that is read, or `shared`: Django's own cache stores for everybody what was read of one.
     A cause is a line of a template or of the project, `base.html:12`, or the name of a package's module.
     """
     from django.conf import settings
@@ -126,12 +126,28 @@ def causes():
             (WSGIRequest, "COOKIES", _watched_cookies(WSGIRequest, watched)),
             (ResponseHeaders, "__setitem__", watched(ResponseHeaders.__setitem__, varies)),
             (HttpResponseBase, "set_cookie", watched(HttpResponseBase.set_cookie, lambda _, key, *more, **named: key)),
+            *_watched_cache(found, watched),
             # The middleware sets this cookie later.
             (csrf, "_add_new_csrf_cookie", watched(csrf._add_new_csrf_cookie, lambda _: settings.CSRF_COOKIE_NAME)),
         ):
             undo.callback(setattr, owner, name, vars(owner)[name])
             setattr(owner, name, replacement)
         yield found
+
+
+def _watched_cache(found, watched):
+    """What takes the place of two functions of Django's cache of pages: an owner, a name and a replacement each."""
+    from django.middleware import cache
+
+    def learned(request, response, *args, **named):
+        """Called by cache_page and UpdateCacheMiddleware just before they store a page."""
+        read = [name for name in found if name == "session" or name.startswith("reads ")]
+        if read and "cookie" not in response.headers.get("Vary", "").lower():
+            found.setdefault("shared", found[read[0]])
+
+    # A page that has been stored before is rendered all the same.
+    yield cache, "get_cache_key", lambda *args, **named: None
+    yield cache, "learn_cache_key", watched(cache.learn_cache_key, learned)
 
 
 def _watched_cookies(request_class, watched):

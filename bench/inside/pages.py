@@ -5,22 +5,30 @@ from __future__ import annotations
 import contextlib
 import gzip
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import wraps
 
 from django.conf import settings
+from django.core.cache import caches
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, UnreadablePostError
-from django.utils.cache import patch_vary_headers
+from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import mark_safe
+from django.views.decorators.cache import cache_page
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.vary import vary_on_cookie
 
-from benchapp.caching.rendering import public_page as page
+View = Callable[..., HttpResponse]
 
 # Above the default item limit of memcached, 1 MB.
 LARGE_BYTES = 1_200_000
 # Makes the page as long as a small page of the site.
 FILLING = "These words make the page as long as a page is. " * 40
+# The alias that Django's {% cache %} tag looks for by itself.
+FRAGMENTS = "template_fragments"
+# The account of who is not signed in.
+NOBODY = "nobody"
 # What an ordinary page shows of its request.
 USUAL = ("user", "Authorization")
 
@@ -29,6 +37,41 @@ with contextlib.suppress(ImportError):
     import brotli
 
     COMPRESS = {"br": brotli.compress} | COMPRESS
+
+
+def view_cached(view: View) -> View:
+    """The view in Django's `cache_page` where the layer view-cache is on, as a project has it around its own views."""
+    if not getattr(settings, "CACHING_VIEW_CACHE", False):
+        return view
+    return cache_page(settings.CACHE_MIDDLEWARE_SECONDS)(view)
+
+
+def page(view: View) -> View:
+    """A public page as a careful project has it: it varies with the cookie, and is private for who is signed in."""
+
+    @require_safe
+    @view_cached
+    @vary_on_cookie
+    @wraps(view)
+    def public(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        if account_name(request) != NOBODY:
+            patch_cache_control(response, private=True)
+        return response
+
+    return public
+
+
+def cached_part(name: str, compute: Callable[[], str]) -> str:
+    """A part of a page, cached as by Django's {% cache %} tag; computed each time where nothing caches fragments."""
+    if FRAGMENTS not in caches.settings:
+        return compute()
+    key = f"probe.{name}"
+    value = caches[FRAGMENTS].get(key)
+    if value is None:
+        value = compute()
+        caches[FRAGMENTS].set(key, value)
+    return value
 
 
 def probe_page(lines: Iterable[tuple[str, object]]) -> HttpResponse:
@@ -44,9 +87,9 @@ def probe_page(lines: Iterable[tuple[str, object]]) -> HttpResponse:
 
 
 def account_name(request: HttpRequest) -> str:
-    """The name of the account that is logged in; `nobody` without one, and in a project without accounts."""
+    """The name of the account that is logged in; NOBODY without one, and in a project without accounts."""
     user = getattr(request, "user", None)
-    return user.get_username() if user is not None and user.is_authenticated else "nobody"
+    return user.get_username() if user is not None and user.is_authenticated else NOBODY
 
 
 def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = USUAL) -> HttpResponse:

@@ -14,8 +14,7 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 
 from bench.inside import release
-from bench.inside.pages import account_name
-from benchapp.caching.rendering import public_page as page
+from bench.inside.pages import account_name, page
 
 MARK = "probes/mark.html"
 OUTSIDE = "outside"

@@ -42,7 +42,7 @@ class Instrument:
 
     def __init__(self, project: UnderTest, thorough: bool = False) -> None:
         self.project = project
-        self._verifier = Verifier(project, Selection(thorough=thorough))
+        self._verifier = Verifier(project, Selection(thorough=thorough, unsafe=False))
         # What is known of queries: they are counted once for a layer, or for a stack with it.
         self._queries: dict[tuple[object, ...], Any] = {}
 

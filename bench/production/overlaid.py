@@ -25,8 +25,6 @@ from bench.serve.layout import Places
 # Below the rendered directory: packages for the path of the project's processes, and what to install for its servers.
 PACKAGES = "python"
 REQUIREMENTS = "requirements-servers.txt"
-# Marks pages as rendered, for the instrument.
-LEFT_OUT = ("__pycache__", "rendering.py")
 # What the settings laid over a project import; the second where no web server has the static files.
 IMPORTED = ("django-environ", "whitenoise")
 SERVED_ELSEWHERE = ("BENCHAPP_WHITENOISE", "0")
@@ -47,7 +45,7 @@ def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]
         return []
     packages = folder / PACKAGES
     for name in ("benchapp_overlay", "benchapp/serving", "benchapp/caching", "benchapp/login_limit"):
-        shutil.copytree(paths.PROJECT / name, packages / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        shutil.copytree(paths.PROJECT / name, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
     # The package above is the kit's own site.
     (packages / "benchapp" / "__init__.py").touch()
     lines = [

@@ -47,6 +47,7 @@ SETTINGS_OF = {
     **dict.fromkeys(("database", "SQLite", "CONN_MAX_AGE", "connections"), "DATABASES"),
     "hosts": "INSTALLED_APPS",
     "static files": "STORAGES",
+    "UpdateCacheMiddleware": "MIDDLEWARE",
 }
 
 

@@ -18,6 +18,9 @@ PER_PROCESS_CACHE = "LocMemCache"
 LOCAL = {"localhost", "127.0.0.1", "[::1]", "*"}
 # Packages that choose a site by the host name.
 TENANTS = re.compile(r"(django_(tenants|hosts|subdomains)|tenant_schemas|subdomains|multisite)\b")
+# Django's per-site cache; and what adds Vary: Cookie to a response that comes out of it.
+UPDATE_CACHE = "django.middleware.cache.UpdateCacheMiddleware"
+VARIES_LATER = re.compile(r"(Session|Csrf\w*|Locale)\w*Middleware$")
 # How databases say that the table of a cache is missing.
 NO_TABLE = re.compile("no such table|does not exist|doesn't exist|ORA-00942")
 # The last release with a fix of security in each branch that gets some, on 25 November 2026.
@@ -55,6 +58,7 @@ def of_settings(facts: Facts, processes: int, threads: int, own_settings: bool) 
     yield from _proxy(facts)
     yield from _hosts(facts)
     yield from _cookies(facts)
+    yield from _site_cache(facts)
     yield from _caches(facts, 1 if own_settings else processes)
     yield from _static(facts)
     yield from _databases(facts, processes, threads, own_settings)
@@ -135,6 +139,24 @@ def _cookies(facts: Facts) -> Iterator[Finding]:
                 f"cookies are for {domain}: no browser sends them to 127.0.0.1, so it is unset over plain HTTP here",
                 "leave it out unless several host names share a login",
             )
+
+
+def _site_cache(facts: Facts) -> Iterator[Finding]:
+    """What Django's per-site cache does with the pages of visitors who have a session."""
+    names = facts.middleware
+    if UPDATE_CACHE not in names:
+        return
+    outside = [name for name in names[: names.index(UPDATE_CACHE)] if VARIES_LATER.search(name)]
+    if outside:
+        what = f"it stores a page before {outside[0]} adds Vary: Cookie: visitors get each other's pages"
+        remedy = "put UpdateCacheMiddleware first in MIDDLEWARE"
+    elif any(VARIES_LATER.search(name) for name in names):
+        what = "it stores pages of visitors who are signed in, too: they see no write of their own until one expires"
+        remedy = "mark these pages private (cache_control(private=True)), or take the layer page-cache in its place"
+    else:
+        return
+    link = f"{DOCS}/topics/cache/#order-of-middleware"
+    yield hurts("UpdateCacheMiddleware", what, remedy, link)
 
 
 def _caches(facts: Facts, processes: int) -> Iterator[Finding]:

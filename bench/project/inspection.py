@@ -37,11 +37,12 @@ class Page(msgspec.Struct, frozen=True):
     cookies          names of those that it sets
     session_read     whether rendering looked into the session, which makes Django send Vary: Cookie
     session_written  whether it changed the session
+    shared           whether Django's own cache stores for everybody what the page read of its visitor
     queries          of the database
     error            the exception that it raised, in a line, or None
     here             the status where 127.0.0.1 is asked for it; None where that is the site's own host
     headers          all that it has, by name
-    causes           `vary`, `session` (that it was read), a cookie's name, `reads NAME` -> the line or module of it
+    causes           `vary`, `session` (that it was read), a cookie's name, `reads NAME`, `shared` -> the line or module
     """
 
     path: str
@@ -52,6 +53,7 @@ class Page(msgspec.Struct, frozen=True):
     cookies: tuple[str, ...] = ()
     session_read: bool = False
     session_written: bool = False
+    shared: bool = False
     queries: int = 0
     headers: dict[str, str] = {}
     causes: dict[str, str] = {}

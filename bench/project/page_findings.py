@@ -36,6 +36,7 @@ def of_pages(project: Project, facts: Facts) -> Iterator[Finding]:
         elif is_health and (page.path in ("/", *said.public) or page.queries):
             yield _no_health_check(page, unnamed(said, facts))
     yield from _shown(project, facts)
+    yield from _given_to_others(facts.pages)
     yield from _cacheability([page for page in facts.pages if page.status == 200])
 
 
@@ -75,6 +76,20 @@ def _shown(project: Project, facts: Facts) -> Iterator[Finding]:
         if page.path == "/" != said.health and 200 != page.status < 500 and not (said.public or said.workloads):
             what = f"GET / {page.words}, and no page is named: {said.health} alone is measured"
             yield hurts("public", what, way_in(page.status, page.location), link)
+
+
+def _given_to_others(pages: Iterable[Page]) -> Iterator[Finding]:
+    """Of pages that read their visitor's session or cookie, and that Django's own cache stores for everybody."""
+    if shared := [page for page in pages if page.shared]:
+        yield hurts(
+            "cache_page",
+            f"{_where(shared, 'shared')}: stored by Django's cache without Vary: Cookie, after the session or a cookie "
+            "was read: visitors get each other's pages",
+            "put vary_on_cookie inside of cache_page and UpdateCacheMiddleware first in MIDDLEWARE, or leave both to "
+            "the layer page-cache",
+            f"{DOCS}/topics/cache/#using-vary-headers",
+            _line(shared, "shared"),
+        )
 
 
 def _cacheability(pages: list[Page]) -> Iterator[Finding]:

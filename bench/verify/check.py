@@ -14,6 +14,8 @@ from bench.verify.context import Context
 from bench.verify.finding import Finding
 
 BEHAVIOUR = "behaviour"
+# Groups of which every failure hands one visitor's page to another, or is a published hole.
+LEAKS = ("privacy", "advisories")
 
 # Stages in their order. FIRST: nobody has asked for a page, which a layer may store without its headers. READING: the
 # database is as it was when the expected answers were rendered. ACCOUNT: an account reads and writes. AFTER: pages may
@@ -37,6 +39,7 @@ class Check:
     stage      one of STAGES
     alone      no other check is made meanwhile: it writes, counts what requests leave, or needs all of the site
     thorough   it takes seconds, and is alone: `run` and `verify --quick` leave it out
+    leak       a failure hands one visitor's page to another, as each of the groups in LEAKS does
     proved_by  names of checks whose findings are its own, which are made in its place
     """
 
@@ -47,12 +50,18 @@ class Check:
     stage: str = READING
     alone: bool = False
     thorough: bool = False
+    leak: bool = False
     proved_by: tuple[str, ...] = ()
 
     @property
     def side_by_side(self) -> bool:
         """Whether it may be made at the same time as others."""
         return self.stage in SIDE_BY_SIDE and not (self.alone or self.thorough)
+
+    @property
+    def excusable(self) -> bool:
+        """Whether a stack or layer may declare that it cannot pass."""
+        return not self.leak and self.group not in LEAKS
 
 
 def check(
@@ -62,6 +71,7 @@ def check(
     stage: str | None = None,
     alone: bool = False,
     thorough: bool = False,
+    leak: bool = False,
 ) -> Callable[[CheckFunction], Check]:
     """Make a Check of a function, whose docstring is its title, for deployments that have what it needs; see Check."""
     stage = stage or (READING if group == BEHAVIOUR else LAYER)
@@ -74,6 +84,6 @@ def check(
                 need(context)
             return run(context)
 
-        return Check(name, wrong, title, group, stage, alone, thorough)
+        return Check(name, wrong, title, group, stage, alone, thorough, leak)
 
     return define

@@ -7,7 +7,7 @@ import re
 import shlex
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -34,6 +34,9 @@ LEFT_OUT = "a thorough check, left out here; `python -m bench verify` makes it"
 # How many checks are made at the same time: more would wait for each other on two cores.
 THREADS = 4
 
+# Groups whose pages say by themselves what a layer must not do with them; no project need have such a page.
+OF_LAYERS = ("caching", "advisories")
+
 # Called before each check: how many checks began before it, how many there are, and the check.
 Progress = Callable[[int, int, Check], None]
 
@@ -52,6 +55,17 @@ def require_checks(names: Iterable[str]) -> None:
             raise BenchError(f"no check is called {name!r}; {hint(name, known, 'the checks are:')}")
 
 
+def require_excusable(declared: Iterable[str]) -> None:
+    """Raise BenchError for a declared check that is not there, or that nobody can be excused from."""
+    require_checks(declared)
+    leaks = [item.name for item in all_checks() if item.name in declared and not item.excusable]
+    if leaks:
+        raise BenchError(
+            f"{', '.join(leaks)}: a failure hands one visitor's page to another, or is a published hole, which is no "
+            "known limitation; take the declaration out of stack.toml or layer.toml"
+        )
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which checks are made; raises BenchError for a name that is not a check's.
@@ -60,12 +74,15 @@ class Selection:
     groups    names of groups, all when empty
     load_s    seconds of load by many clients at once
     thorough  also the checks that take seconds; without it they are NotTried, unless `checks` names them
+    unsafe    also the checks by which a layer that says it is unsafe gives pages to others; a run measures it all the
+              same, and leaves them NotTried
     """
 
     checks: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     load_s: float = LOAD_S
     thorough: bool = True
+    unsafe: bool = True
 
     def __post_init__(self) -> None:
         require_checks(self.checks)
@@ -81,6 +98,16 @@ class Selection:
             and (caching or item.group == BEHAVIOUR)
         ]
 
+    def tries(self, item: Check, declared: Collection[str]) -> bool:
+        """Whether the check is made: one that is declared, to see it fail, only where `checks` names it."""
+        return not self.leaves_out(item) and (item.name not in declared or item.name in self.checks)
+
+    def known_unsafe(self, item: Check, layers: tuple[Layer, ...]) -> str:
+        """Why the check is left out because a layer says that it is unsafe, or an empty string."""
+        if self.unsafe or item.excusable or item.group not in OF_LAYERS:
+            return ""
+        return "; ".join(f"{layer.name}: {layer.unsafe}" for layer in layers if layer.unsafe)
+
     def leaves_out(self, item: Check) -> bool:
         """Whether the check takes too long for this selection."""
         return item.thorough and not self.thorough and not self.checks
@@ -92,10 +119,11 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
     The accounts made for it are removed again, whatever happens. Raises BenchError when the site's commands fail, and
     DatabaseChanged when another program changed the rows that pages were compared with.
     """
-    require_checks(context.declared)
+    require_excusable(context.declared)
     context.load_s = selection.load_s
     checks = selection.of(context.layers)
-    due = [item for item in checks if item.name not in context.declared and not selection.leaves_out(item)]
+    due = [item for item in checks if selection.tries(item, context.declared)]
+    due = [item for item in due if not selection.known_unsafe(item, context.layers)]
     proving = {name for item in due for name in item.proved_by}
     made = [item for item in all_checks() if item.name in proving or (item in due and not item.proved_by)]
     with context.exits:
@@ -105,7 +133,13 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
             context.accounts.remove()
     found |= {item.name: [each for name in item.proved_by for each in found[name]] for item in due if item.proved_by}
     found |= {item.name: [NotTried(LEFT_OUT)] for item in checks if selection.leaves_out(item)}
-    return [outcome(context, item, found.get(item.name, [])) for item in checks]
+    for item in checks:
+        if why := selection.known_unsafe(item, context.layers):
+            found[item.name] = [NotTried(why)]
+    # One that proves another check was made all the same.
+    for name in context.declared.keys() - set(selection.checks):
+        found.pop(name, None)
+    return [outcome(context, item, found.get(item.name)) for item in checks]
 
 
 @dataclass
@@ -180,8 +214,12 @@ def findings(item: Check, context: Context) -> list[Finding]:
     return found
 
 
-def outcome(context: Context, item: Check, found: list[Finding]) -> Outcome:
-    """The record of what a check found."""
+def outcome(context: Context, item: Check, made: list[Finding] | None) -> Outcome:
+    """The record of what a check found; None where it was not made, for it is declared."""
+    declared, found = context.declared.get(item.name), made or []
+    if declared and made is not None and not any(isinstance(finding, Mismatch | NotTried) for finding in found):
+        found = [*found, Mismatch(f"a failure, for it is declared: {declared}", "it passes: remove the declaration")]
+        declared = None
     wrong = [finding for finding in found if isinstance(finding, Mismatch)]
     request, serve = _again(context, wrong)
     reasons = dict.fromkeys(str(finding) for finding in found if isinstance(finding, NotTried))
@@ -189,12 +227,12 @@ def outcome(context: Context, item: Check, found: list[Finding]) -> Outcome:
         context.stack,
         context.layer,
         item.name,
-        not wrong,
+        not wrong or bool(declared),
         expected=_joined([finding.expected for finding in wrong]) if wrong else None,
         got=_joined([finding.got for finding in wrong]) if wrong else None,
         request=request,
         serve=serve,
-        declared=context.declared.get(item.name),
+        declared=declared,
         group=item.group,
         figures={finding.name: finding.value for finding in found if isinstance(finding, Figure)},
         not_tried="; ".join(reasons) or None,

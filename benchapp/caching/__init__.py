@@ -10,7 +10,6 @@ watch         writes to models, each of which invalidates the pages of its row; 
 cacheability  which requests and responses a shared cache may serve and store; `reads`: what a page read of its visitor
 names         the name of a page, for all that stores, serves and invalidates it
 pages         middleware that stores whole pages, in Django's cache (`django_cache`) or for a server (`stores`)
-fragments     parts of a page
 generations   keys that a write makes unreachable, for layers in a Django cache
 render_lock   request coalescing: one rendering for all requests for a missing page
 resilience    the circuit breaker and the delayed retry for a backend that is down

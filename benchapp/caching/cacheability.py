@@ -29,6 +29,10 @@ HSTS = "strict-transport-security"
 SET_FURTHER_OUT = frozenset({"vary", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy", HSTS})
 
 
+# What each page may have besides: a server that stores bodies sends these itself, or they are of one rendering.
+COMMON = {"content-type", "content-length", "vary", "x-frame-options", HSTS}
+
+
 def may_answer(request: HttpRequest) -> bool:
     """Whether a cached page may answer this request: a GET or HEAD by an anonymous visitor for one of our hosts.
 
@@ -123,7 +127,7 @@ def has_only_common_headers(response: HttpResponse) -> bool:
     everywhere = {name.lower(): value for name, value in getattr(settings, "CACHING_PAGE_HEADERS", {}).items()}
     own = {name.lower() for name, value in response.items() if everywhere.get(name.lower()) != value}
     return (
-        own <= {"content-type", "content-length", "x-render-id", "vary", "x-frame-options", HSTS}
+        own <= COMMON
         # A page that is without one of them shall not get it.
         and everywhere.keys() - SET_FURTHER_OUT <= {name.lower() for name, _ in response.items()}
         and varies_by(response) <= {"cookie", *names_of(everywhere.get("vary", ""))}

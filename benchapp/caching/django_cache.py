@@ -1,32 +1,22 @@
-"""Whole pages in Django's cache: the layers `page-cache` and `view-cache`."""
+"""Whole pages in Django's cache: the layer `page-cache`."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from functools import wraps
 
 from django.conf import settings
 from django.core.cache import caches
 from django.core.cache.backends.base import BaseCache
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 
-from benchapp.caching import registry
 from benchapp.caching.generations import generation, renew
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import digest
-from benchapp.caching.pages import PageStore, cached_or_rendered, middleware_of
-
-View = Callable[..., HttpResponse]
+from benchapp.caching.pages import PageStore, middleware_of
 
 
 class DjangoCacheStore(PageStore):
     """Pages in the cache that CACHE_MIDDLEWARE_ALIAS names, each with its generation; one lookup finds both."""
 
     bodies = False
-
-    def __init__(self, prefix: str) -> None:
-        """`prefix` keeps the pages of two layers apart."""
-        self.prefix = prefix
 
     @property
     def locks(self) -> BaseCache:
@@ -49,32 +39,12 @@ class DjangoCacheStore(PageStore):
         return self.locks.has_key(key)
 
     def _key(self, name: str, coding: str) -> str:
-        return f"page.{self.prefix}.{coding}.{digest(name)}"
+        return f"page.{coding}.{digest(name)}"
 
 
-# Of the layer `page-cache`.
-middleware = middleware_of(lambda: DjangoCacheStore("site"))
-
-
-def cache_public_page(view: View) -> View:
-    """Cache the pages of a public view for anonymous visitors, while the layer `view-cache` is active."""
-    store = DjangoCacheStore("view")
-
-    @wraps(view)
-    def cached(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        if not registry.is_active("view-cache"):
-            return view(request, *args, **kwargs)
-
-        def rendered() -> HttpResponse:
-            response = view(request, *args, **kwargs)
-            # That of a class-based view is rendered later, else.
-            return response.render() if hasattr(response, "render") else response
-
-        return cached_or_rendered(store, request, rendered)
-
-    return cached
+middleware = middleware_of(DjangoCacheStore)
 
 
 def purge(stale: StalePages) -> None:
-    """For both layers: give stale pages new generations."""
+    """Give stale pages new generations."""
     renew(settings.CACHE_MIDDLEWARE_ALIAS, stale)

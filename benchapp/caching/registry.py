@@ -50,8 +50,6 @@ LAYERS = {
     "nginx-memcached": Layer("stores.memcached", ("stores.memcached.middleware",), {"address": "memcached"}),
     "uwsgi-cache": Layer("stores.uwsgi", ("stores.uwsgi.middleware",)),
     "page-cache": Layer("django_cache", ("django_cache.middleware",)),
-    "view-cache": Layer("django_cache"),
-    "fragments": Layer("fragments", ("fragments.report_stored_nonces",)),
 }
 
 

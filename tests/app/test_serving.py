@@ -180,7 +180,7 @@ def test_an_uploaded_file_that_is_written_to_is_copied_first(tmp_path, mode):
 def test_the_instrument_s_own_settings_add_the_probes(laid_over):
     found = laid_over("bench.inside.serving", BENCHAPP_PROBES="1")
     assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching", "bench.inside"]
-    assert found["MIDDLEWARE"][-1] == "benchapp.caching.rendering.render_id"
+    assert found["MIDDLEWARE"][-1] == "bench.inside.rendering.RenderId"
     assert (found["ROOT_URLCONF"], found["OVERLAID_URLCONF"]) == ("bench.inside.serving.urls", "their_urls")
     assert laid_over("bench.inside.serving") == laid_over() | {"BENCHAPP_PROBES": False}
     marking = laid_over("bench.inside.serving", BENCHAPP_PROBES="1", BENCHAPP_MARKS="1")
@@ -293,15 +293,24 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
 
 
 def test_what_a_project_caches_in_its_own_code_goes_to_the_cache_of_such_a_layer_alone(laid_over):
+    stock = "django.core.cache.backends.memcached.PyMemcacheCache"
     locmem = "django.core.cache.backends.locmem.LocMemCache"
     url = {"BENCHAPP_CACHE_URL": "pymemcache://127.0.0.1:1", "BENCHAPP_CACHE_SECONDS": "7"}
     assert laid_over(**url)["CACHES"] == {"default": {"BACKEND": locmem}}
     assert laid_over(CACHING_PAGE_CACHE="1", **url)["CACHES"]["default"] == {"BACKEND": locmem}
-    for layer, aliases in (("VIEW_CACHE", {"default"}), ("FRAGMENTS", {"default", "template_fragments"})):
-        found = laid_over(more="CACHE_MIDDLEWARE_ALIAS = 'theirs'", **url, **{f"CACHING_{layer}": "1"})
-        assert set(found["CACHES"]) == aliases
-        assert {(cache["LOCATION"], cache["TIMEOUT"]) for cache in found["CACHES"].values()} == {("127.0.0.1:1", 7)}
-        assert found["CACHE_MIDDLEWARE_ALIAS"] == "default", "where cache_page looks"
+    theirs = f"CACHES = {{alias: {{'BACKEND': '{locmem}'}} for alias in ('default', 'theirs')}}\n"
+    # The first is where cache_page looks.
+    for layer, alias in (
+        ("VIEW_CACHE", "default"),
+        ("SITE_MIDDLEWARE", "django_pages"),
+        ("FRAGMENTS", "template_fragments"),
+    ):
+        found = laid_over(more=theirs, **url, **{f"CACHING_{layer}": "1"})
+        laid = found["CACHES"].pop(alias)
+        assert (laid["BACKEND"], laid["LOCATION"], laid["TIMEOUT"]) == (stock, "127.0.0.1:1", 7)
+        own = {"default", "theirs"} - {alias}
+        assert found["CACHES"] == {name: {"BACKEND": locmem} for name in own}
+        assert found.get("CACHE_MIDDLEWARE_ALIAS", alias) == alias
 
 
 def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_session(laid_over):

@@ -145,6 +145,8 @@ def test_caches(settings_from: FromEnvironment, url: str, backend: str, location
     # Pages and fragments never share an entry, whatever the backend.
     one, other = found["default"], found["template_fragments"]
     assert one["KEY_PREFIX"] != other["KEY_PREFIX"]
+    # Fragments are Django's own, without a repair.
+    assert other["BACKEND"].startswith("django.core.cache.backends.")
 
 
 def test_cache_whose_package_is_missing(settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch):

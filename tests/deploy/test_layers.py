@@ -197,11 +197,11 @@ def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_pa
         assert "memcached" not in running.pids
         assert get(running.url).status_code == 200
     env = {"CACHE_URL": "dbcache://parts"}
-    with deployment.deployed(resolved("uwsgi", "fragments", database_url=site_url, changes=ONE, env=env)) as running:
+    with deployment.deployed(resolved("uwsgi", "page-cache", database_url=site_url, changes=ONE, env=env)) as running:
         assert running.env["CACHE_URL"] == "dbcache://parts"
         assert [get(running.url).status_code for _ in range(2)] == [200, 200]
     with sqlite3.connect(site_url.removeprefix("sqlite:///")) as database:
-        assert database.execute("SELECT count(*) FROM parts").fetchone()[0] >= 10
+        assert database.execute("SELECT count(*) FROM parts").fetchone()[0] >= 1
 
 
 @pytest.mark.servers

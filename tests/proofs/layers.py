@@ -47,8 +47,11 @@ BARS = {
     "uwsgi-cache": (LIMIT, 0.25),
     "nginx-memcached": (LIMIT, 0.45),
     "varnish": (LIMIT, 0.45),
-    "page-cache": ("none", 15.0),
-    "fragments": ("none", 4.0),
+    "page-cache": ("none", 18.0),
+    # Django's own.
+    "site-middleware": ("none", 8.0),
+    "view-cache": ("none", 8.0),
+    "fragments": ("none", 3.0),
 }
 # Each layer on the usual stack, but where another is its own place.
 STACKS = {"uwsgi-cache": "uwsgi", "apache-cache": "apache-modwsgi"}
@@ -57,6 +60,7 @@ LAYERS = (
     "none",
     "fragments",
     "view-cache",
+    "site-middleware",
     "page-cache",
     "apache-cache",
     "varnish",

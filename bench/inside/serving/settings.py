@@ -25,7 +25,7 @@ if BENCHAPP_PROBES:
     INSTALLED_APPS = [*_below.INSTALLED_APPS, "bench.inside"]
     _marks = environment.Env().flag("BENCHAPP_MARKS")
     _inner = ["bench.inside.visits.marked"] if _marks else []
-    MIDDLEWARE = [*_below.MIDDLEWARE, "benchapp.caching.rendering.render_id", *_inner]
+    MIDDLEWARE = [*_below.MIDDLEWARE, "bench.inside.rendering.RenderId", *_inner]
     if _below.CACHING_PUBLIC:
         CACHING_PUBLIC = [*_below.CACHING_PUBLIC, "/__probe__/"]
     OVERLAID_URLCONF = _below.ROOT_URLCONF

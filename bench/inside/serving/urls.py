@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from django.conf import settings
+from django.conf import settings, urls
 from django.urls import include, path
+
+from bench.inside.rendering import naming
 
 _below = import_module(settings.OVERLAID_URLCONF)
 
@@ -13,5 +15,4 @@ _below = import_module(settings.OVERLAID_URLCONF)
 urlpatterns = [path("__probe__/", include("bench.inside.urls")), *_below.urlpatterns]
 
 for _name in ("handler400", "handler403", "handler404", "handler500"):
-    if hasattr(_below, _name):
-        globals()[_name] = getattr(_below, _name)
+    globals()[_name] = naming(getattr(_below, _name, getattr(urls, _name)))

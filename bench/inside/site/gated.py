@@ -8,11 +8,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from bench.inside.pages import probe_page
+from bench.inside.pages import cached_part, page, probe_page
 from bench.inside.site import render_gate
 from bench.inside.site.rows import large_page, made_by_probe, title_of
-from benchapp.caching.fragments import cached_value, page_generation
-from benchapp.caching.rendering import public_page as page
 
 
 @page
@@ -27,8 +25,7 @@ def gated(request: HttpRequest, pk: int, name: str) -> HttpResponse:
         render_gate.wait_at(pk)
         return title
 
-    generation = page_generation(request.path)
-    return probe_page([("title", cached_value(f"probe.title.{pk}.{name}", generation, read))])
+    return probe_page([("title", cached_part(f"title.{pk}.{name}", read))])
 
 
 class HaltingResponse(HttpResponse):

@@ -20,11 +20,10 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from bench.inside.pages import probe_page
+from bench.inside.pages import page, probe_page
 from bench.inside.site import render_gate
 from benchapp import pagination
 from benchapp.caching.invalidation import StalePages, invalidate
-from benchapp.caching.rendering import public_page as page
 from benchapp.caching.watch import CHANGED
 from benchapp.invalidation import stale_after_write
 from benchapp.models import Author, Comment, Post

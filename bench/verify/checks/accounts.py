@@ -21,7 +21,7 @@ TOO_MANY = 429
 FOREIGN_ORIGIN = {"Origin": "http://other.example"}
 
 
-@check("login-page")
+@check("login-page", leak=True)
 def login_page(context: Context) -> Iterator[Finding]:
     """Each visitor gets their own login form: no two share a CSRF token or a cookie."""
     login = context.site.url("login")
@@ -70,7 +70,7 @@ def login(context: Context) -> Iterator[Finding]:
         context.visitor = visitor
 
 
-@check("own-name", stage=ACCOUNT)
+@check("own-name", stage=ACCOUNT, leak=True)
 def own_name(context: Context) -> Iterator[Finding]:
     """A logged-in visitor reads their own name where it stands; no cache may share these answers, nor a browser show
     them after a logout."""
@@ -84,7 +84,7 @@ def own_name(context: Context) -> Iterator[Finding]:
             yield answer.wrong("Cache-Control: private, no-cache", given(answer, "Cache-Control"))
 
 
-@check("no-foreign-name", stage=ACCOUNT)
+@check("no-foreign-name", stage=ACCOUNT, leak=True)
 def no_foreign_name(context: Context) -> Iterator[Finding]:
     """Anonymous visitors get no name and no session of the logged-in visitor, who still gets their own pages."""
     signed_in, site = context.signed_in(), context.site

@@ -46,7 +46,7 @@ def keeps_pages(context: Context) -> Iterator[Finding]:
     yield from _hit_as_rendered(context, hits.new_path(), hits.is_whole)
 
 
-@check("keeps-site", hits.require_visible_hits)
+@check("keeps-site", hits.require_probes, hits.require_visible_hits)
 def keeps_site(context: Context) -> Iterator[Finding]:
     """Home, a list and a detail page are soon hits, with the same bytes for everybody."""
     for path in context.site.main_paths:
@@ -93,7 +93,7 @@ def other_statuses(context: Context) -> Iterator[Finding]:
         yield from hits.rendered_each_time(context, path, number)
 
 
-@check("cache-control", hits.require_probes)
+@check("cache-control", hits.require_probes, leak=True)
 def cache_control(context: Context) -> Iterator[Finding]:
     """Answers with private, no-store, no-cache or max-age=0, in any spelling and position, are not cached."""
     for control in CONTROLS:
@@ -107,7 +107,7 @@ def own_lifetime(context: Context) -> Iterator[Finding]:
         yield from hits.rendered_each_time(context, hits.answering(headers=list(headers.items())))
 
 
-@check("set-cookie", hits.require_probes)
+@check("set-cookie", hits.require_probes, leak=True)
 def set_cookie(context: Context) -> Iterator[Finding]:
     """Answers that set a cookie, begin a session or hold a CSRF token are not cached; nobody gets another's cookie."""
     # A session is a row of the database.
@@ -135,7 +135,7 @@ def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterato
     yield from hits.distinct(answers, "cookies", [*lines, *[None] * (hits.TIMES - len(lines))])
 
 
-@check("vary", hits.require_probes)
+@check("vary", hits.require_probes, leak=True)
 def vary(context: Context) -> Iterator[Finding]:
     """Answers with `Vary: *`, in a second Vary line too, are not cached; a page that varies with a header serves only
     requests with that value."""
@@ -154,7 +154,7 @@ def vary(context: Context) -> Iterator[Finding]:
         yield from hits.distinct(answers, f"renderings for values of {name}")
 
 
-@check("authorization", hits.require_probes)
+@check("authorization", hits.require_probes, leak=True)
 def authorization(context: Context) -> Iterator[Finding]:
     """A request with an Authorization header gets a rendering of its own, which no other request gets."""
     yield from hits.distinct(
@@ -167,7 +167,7 @@ def authorization(context: Context) -> Iterator[Finding]:
                 yield from context.ask(path, right, headers={"Authorization": f"Basic {who}"} if who else {})
 
 
-@check("nonce", hits.require_probes)
+@check("nonce", hits.require_probes, leak=True)
 def nonce(context: Context) -> Iterator[Finding]:
     """A page with a nonce of a Content-Security-Policy is not cached: each visitor gets a new one."""
     for name in ("Content-Security-Policy", "Content-Security-Policy-Report-Only"):
@@ -175,7 +175,7 @@ def nonce(context: Context) -> Iterator[Finding]:
     yield from hits.rendered_each_time(context, hits.answering(does=["nonce"]))
 
 
-@check("partial-requests", hits.require_probes)
+@check("partial-requests", hits.require_probes, leak=True)
 def partial_requests(context: Context) -> Iterator[Finding]:
     """What a script asks for (htmx, XMLHttpRequest, CORS) is not cached as the page, nor is the page its answer.
 
@@ -197,7 +197,7 @@ def partial_requests(context: Context) -> Iterator[Finding]:
         yield from context.ask(path, hits.shows("HX-Target", "absent"), when="after requests with a made-up HX-Target")
 
 
-@check("read-cookies", hits.require_probes)
+@check("read-cookies", hits.require_probes, leak=True)
 def read_cookies(context: Context) -> Iterator[Finding]:
     """A page that reads a cookie or header of the visitor's own, such as a theme, is theirs alone."""
     for themes in (("dark", "light", None, "dark"), (None, "dark", None, "light")):
@@ -210,7 +210,7 @@ def read_cookies(context: Context) -> Iterator[Finding]:
             )
 
 
-@check("other-methods", hits.require_probes)
+@check("other-methods", hits.require_probes, leak=True)
 def other_methods(context: Context) -> Iterator[Finding]:
     """Each POST, PUT and DELETE reaches the application; GET gets no cached answer of theirs, nor the reverse, nor what
     was rendered for a GET with a body."""

@@ -37,6 +37,7 @@ IN_TRANSACTION = ROLL_BACK, COMMIT_LATE = "roll-back", "commit-late"
 WRITES = ("comment", "edit", "edit", "update", "update", ROLL_BACK, COMMIT_LATE, "delete")
 AUTHOR_WRITES = ("rename", "remove")
 UNSIGNALLED = "update-silently"
+TOLD = "told-of-writes"
 # Writes in the database's own shell. A page that becomes 404 gives a cache nothing to store in place of the stale one.
 SILENT_WRITES = (UNSIGNALLED, "delete-silently", "remove-silently")
 
@@ -49,11 +50,18 @@ def require_invalidation(context: Context, described: bool = False) -> None:
         raise NotTried(f"the project names no stale pages ([tool.benchapp.stale] in its {FILE}): see time-to-live")
     if not context.site.has_rows and not described:
         raise NotTried("it writes rows, and the project has no probe that does: see told-of-commands")
-    if names := ", ".join(layer.name for layer in hits.without_invalidation(context)):
+    if names := expiring(context):
         raise NotTried(f"no write invalidates {names}: see time-to-live")
 
 
-@check("told-of-writes")
+def expiring(context: Context) -> str:
+    """The names of the layers that no write invalidates; empty where that is declared, so that `--check` shows it."""
+    if TOLD in context.declared:
+        return ""
+    return ", ".join(layer.name for layer in hits.without_invalidation(context))
+
+
+@check(TOLD)
 def writes(context: Context) -> Iterator[Finding]:
     """A comment, an edit, a bulk update and a deletion invalidate every page that shows the row, and a new row those
     after the first of its list; no page ever shows a write that is rolled back."""
@@ -89,7 +97,7 @@ def commands(context: Context) -> Iterator[Finding]:
 @check("told-of-deploys", hits.require_visible_hits, hits.require_cacheable, thorough=True)
 def deploys(context: Context) -> Iterator[Finding]:
     """After the command that a deploy runs, `invalidatepages`, no page from before it is answered."""
-    if names := ", ".join(layer.name for layer in hits.without_invalidation(context)):
+    if names := expiring(context):
         raise NotTried(f"no command invalidates {names}: its pages expire")
     _ = context.own
     paths = [hits.new_path(), *context.site.main_paths]

@@ -48,7 +48,7 @@ def content(context: Context) -> Iterator[Finding]:
             yield from context.judge(answer, context.as_rendered(path))
 
 
-@check("render-id")
+@check("render-id", require_probes)
 def render_id(context: Context) -> Iterator[Finding]:
     """Every rendered page carries an X-Render-Id of its own."""
     known: dict[str, str] = {}

@@ -55,7 +55,7 @@ def _shared(everybody: list[Visitor]) -> Iterator[Finding]:
             yield Mismatch(f"no token or cookie of {one.who} for {other.who}", ", ".join(sorted(shared)))
 
 
-@check("accounts-apart", group="behaviour", stage=LAYER, thorough=True)
+@check("accounts-apart", group="behaviour", stage=LAYER, thorough=True, leak=True)
 def accounts_apart(context: Context) -> Iterator[Finding]:
     """Two accounts and an anonymous visitor read public pages and their own; each is first once at a page that is not
     cached yet. None sees what only another's page shows, nor gets another's token or cookie."""

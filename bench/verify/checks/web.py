@@ -65,7 +65,7 @@ def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
     return sum(hits.is_hit(answer, answers[:number]) for number, answer in enumerate(answers)) / (VISITORS - 1)
 
 
-@check("parameters", hits.require_probes)
+@check("parameters", hits.require_probes, leak=True)
 def parameters(context: Context) -> Iterator[Finding]:
     """Each query string, in any order of parameters, gets its own page, and so does the URL without one."""
     path = hits.new_path()
@@ -178,7 +178,7 @@ class _Flood:
             raise NotTried(f"the entries cannot be counted: program not installed: {error.filename}") from None
 
 
-@check("public-pages")
+@check("public-pages", hits.require_probes)
 def public_pages(context: Context) -> Iterator[Finding]:
     """Public pages are hits for visitors with cookies of their own, and no hit sets a cookie; the hit ratio is
     reported, and why a page is not cached, by name."""

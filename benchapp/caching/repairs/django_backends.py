@@ -1,13 +1,10 @@
-"""Repairs of Django's cache backends, each with a link to the fault.
-
-`SharedMemcachedCache` and `TolerantRedisCache` also fetch many keys ahead, for a page that is made of many parts.
-"""
+"""Repairs of Django's cache backends, each with a link to the fault."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
@@ -25,30 +22,7 @@ from benchapp.caching.resilience import CircuitBreaker
 logger = logging.getLogger(__name__)
 
 
-class FetchAhead:
-    """Answers the next `get` of each of many keys that were fetched in one request to the cache."""
-
-    _ahead: dict[str, Any] = {}
-
-    def answer_ahead(self, keys: Iterable[str], found: Mapping[str, Any]) -> None:
-        """Answer the next `get` of these keys with what was found of them; forgotten at the end of the request."""
-        self._ahead = {key: found.get(key, _ABSENT) for key in keys}
-
-    def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
-        if version is None and key in self._ahead:
-            value = self._ahead.pop(key)
-            return default if value is _ABSENT else value
-        return super().get(key, default, version)
-
-    def close(self, **kwargs: Any) -> None:
-        self._ahead = {}
-        super().close(**kwargs)
-
-
-_ABSENT = object()
-
-
-class SharedMemcachedCache(FetchAhead, PyMemcacheCache):
+class SharedMemcachedCache(PyMemcacheCache):
     """memcached over persistent connections: one client, with a pool, serves all threads of a process.
 
     Repairs: Django closes all connections after each request, which costs more than a get.
@@ -69,7 +43,6 @@ class SharedMemcachedCache(FetchAhead, PyMemcacheCache):
 
     def close(self, **kwargs: Any) -> None:
         """Keep the connections open."""
-        self._ahead = {}
 
 
 _clients: dict[tuple, Any] = {}
@@ -107,7 +80,7 @@ def _tolerant(name: str, fallback: Callable[..., Any], skips: bool = True) -> Ca
     return tolerant
 
 
-class _TolerantRedisCache(RedisCache):
+class TolerantRedisCache(RedisCache):
     """A Redis that is down or hangs makes pages slower, not broken: reads miss, and writes do nothing.
 
     Repairs: every method of Django's raises the exceptions of redis-py, so an unreachable cache is an error 500.
@@ -124,10 +97,6 @@ class _TolerantRedisCache(RedisCache):
     delete_many = _tolerant("delete_many", lambda *_, **__: None)
     has_key = _tolerant("has_key", lambda *_, **__: False)
     touch = _tolerant("touch", lambda *_, **__: False)
-
-
-class TolerantRedisCache(FetchAhead, _TolerantRedisCache):
-    """The same, for a page that is made of many parts."""
 
 
 class SelfCreatingDatabaseCache(DatabaseCache):

@@ -17,7 +17,7 @@ from benchapp.caching.outside import http, nginx_files
 from benchapp.caching.stores import memcached as memcached_store
 from benchapp.caching.stores import uwsgi
 from benchapp.caching.stores.files import FileStore
-from tests.app.caching.layers import INSIDE, OUTSIDE, PARTS, Laid
+from tests.app.caching.layers import INSIDE, OUTSIDE, Laid
 from tests.app.caching.services import fake_uwsgi, memcached
 
 
@@ -85,8 +85,9 @@ def _laid(name: str, request: pytest.FixtureRequest) -> Iterator[Laid]:
     if name == "nginx-memcached":
         places["socket"] = request.getfixturevalue("socket")
         request.getfixturevalue("memcached_there")
-    variables = {key: value.format(**places) for key, value in (INSIDE | OUTSIDE | PARTS)[name].items()}
-    with request.getfixturevalue("site_with")(**variables):
+    variables = {key: value.format(**places) for key, value in (INSIDE | OUTSIDE)[name].items()}
+    # The instrument names each rendering, by which a test tells a stored page.
+    with request.getfixturevalue("site_with")(BENCHAPP_PROBES="1", **variables):
         caches["default"].clear()
         yield Laid(name)
         caches["default"].clear()

@@ -11,7 +11,6 @@ from django.test import RequestFactory
 from django.utils.module_loading import import_string
 
 from benchapp.caching import registry
-from benchapp.caching.django_cache import cache_public_page
 from benchapp.caching.outside.marks import MARK
 
 View = Callable[[HttpRequest], HttpResponse]
@@ -19,12 +18,10 @@ HTML = "text/html; charset=utf-8"
 # Each with the variables that turn it on.
 INSIDE = {
     "page-cache": {"CACHING_PAGE_CACHE": "1"},
-    "view-cache": {"CACHING_VIEW_CACHE": "1"},
     "staticgenerator": {"CACHING_STATICGENERATOR_ROOT": "{folder}/pages"},
     "nginx-memcached": {"CACHING_NGINX_MEMCACHED_ADDRESS": "unix:{socket}"},
     "uwsgi-cache": {"CACHING_UWSGI_CACHE": "1"},
 }
-PARTS = {"fragments": {"CACHING_FRAGMENTS": "1"}}
 OUTSIDE = {
     "varnish": {
         "CACHING_VARNISH_PURGE_URL": "unix:{folder}/purge",
@@ -46,7 +43,7 @@ class Laid:
 
     def over(self, view: View, *projects: Callable[[View], View]) -> View:
         """The view with the middleware of the layer around it, and inside of that the middleware of a project."""
-        laid = cache_public_page(view) if self.name == "view-cache" else view
+        laid = view
         outer, inner = registry.outer_middleware([self.name]), registry.inner_middleware([self.name])
         for middleware in reversed([*map(import_string, outer), *projects, *map(import_string, inner)]):
             laid = middleware(laid)

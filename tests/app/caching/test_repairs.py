@@ -1,4 +1,4 @@
-"""Fragments in each cache that CACHE_URL can name: cached, invalidated, and never in the way of a page."""
+"""Pages in each cache that CACHE_URL can name: cached, invalidated, and never in the way of a visitor."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def cache_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         return
     with service(request.param, request.getfixturevalue("socket")) as (url, _):
         yield url
-        caches["template_fragments"].close()
+        caches["default"].close()
 
 
 def queries_of_rows() -> int:
@@ -69,8 +69,8 @@ def queries_of_rows() -> int:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_fragments_are_cached_and_invalidated_in_every_cache(rows: Rows, site_with: Site, cache_url: str):
-    with site_with(CACHING_FRAGMENTS="1", CACHE_URL=cache_url):
+def test_pages_are_cached_and_invalidated_in_every_cache(rows: Rows, site_with: Site, cache_url: str):
+    with site_with(CACHING_PAGE_CACHE="1", CACHE_URL=cache_url):
         assert queries_of_rows() == 14
         assert queries_of_rows() == 0
         Comment.objects.create(post=rows.post, name="Zed", body="Brand new.", rating=2)
@@ -80,21 +80,19 @@ def test_fragments_are_cached_and_invalidated_in_every_cache(rows: Rows, site_wi
 
 
 @pytest.mark.parametrize("kind", SERVICES)
-@pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_PAGE_CACHE"])
 def test_a_cache_that_is_down_breaks_no_page(
-    rows: Rows, site_with: Site, socket: Path, kind: str, layer: str, caplog: pytest.LogCaptureFixture
+    rows: Rows, site_with: Site, socket: Path, kind: str, caplog: pytest.LogCaptureFixture
 ):
-    with service(kind, socket) as (url, _), site_with(**{layer: "1", "CACHE_URL": url}):
+    with service(kind, socket) as (url, _), site_with(CACHING_PAGE_CACHE="1", CACHE_URL=url):
         assert [queries_of_rows() for _ in range(2)] == [14, 0]
         bare = Client().get("/").content
-    with site_with(**{layer: "1", "CACHE_URL": url}):
+    with site_with(CACHING_PAGE_CACHE="1", CACHE_URL=url):
         assert [queries_of_rows() for _ in range(2)] == [14, 14]
         assert Client().get("/").content == bare
         assert kind != "redis" or "redis: " in caplog.text
         with service(kind, socket):
             until(lambda: queries_of_rows() == 0, "a hit")
         caches["default"].close()
-        caches["template_fragments"].close()
 
 
 def test_one_of_several_concurrent_adds_wins_in_the_file_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -176,16 +174,14 @@ def test_the_first_write_after_a_restart_of_memcached_is_taken(socket: Path):
 
 
 @pytest.mark.parametrize("kind", SERVICES)
-@pytest.mark.parametrize("layer", ["CACHING_FRAGMENTS", "CACHING_PAGE_CACHE"])
 @pytest.mark.django_db(transaction=True)
 def test_a_hanging_cache_delays_a_page_once_and_returns_without_stale_ones(
     rows: Rows,
     site_with: Site,
     socket: Path,
     kind: str,
-    layer: str,
 ):
-    with service(kind, socket) as (url, process), site_with(**{layer: "1", "CACHE_URL": url}):
+    with service(kind, socket) as (url, process), site_with(CACHING_PAGE_CACHE="1", CACHE_URL=url):
         assert [queries_of_rows() for _ in range(2)] == [14, 0]
         with hanging(process):
             begun = time.monotonic()
@@ -196,8 +192,7 @@ def test_a_hanging_cache_delays_a_page_once_and_returns_without_stale_ones(
             assert b"61 comments" in Client().get("/").content
         # A hit comes from the cache itself, which shows the write as soon as it is invalidated.
         until(lambda: not queries_of_rows() and b"61 comments" in Client().get("/").content, "a fresh hit")
-        for name in ("default", "template_fragments"):
-            caches[name].close()
+        caches["default"].close()
 
 
 @pytest.mark.parametrize("kind", SERVICES)

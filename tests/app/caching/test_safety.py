@@ -52,28 +52,14 @@ def test_a_cached_page_is_no_answer_to_what_bypasses_the_cache(inside: Laid, hea
     assert page.content == again.content != bypassing.content
 
 
-@pytest.mark.parametrize("name", ["page-cache", "view-cache"])
-def test_a_browser_that_has_the_cached_page_gets_no_other_copy(laid: Callable, name: str):
+def test_a_browser_that_has_the_cached_page_gets_no_other_copy(laid: Callable):
     modified = "Sat, 01 Nov 2025 10:00:00 GMT"
-    with laid(name) as layer:
+    with laid("page-cache") as layer:
         view = layer.over(rendering({"ETag": '"a"', "Last-Modified": modified}))
         conditions = ({}, {"if-none-match": '"a"'}, {"if-none-match": '"b"'}, {"if-modified-since": modified})
         answers = [view(RequestFactory().get("/posts/5/", headers=condition)) for condition in conditions]
     assert [answer.status_code for answer in answers] == [200, 304, 200, 304]
     assert answers[2].content == answers[0].content
-
-
-def test_a_nonce_that_a_fragment_has_stored_is_said(laid: Callable, caplog):
-    def over(nonce: str, policy: str) -> View:
-        page = f"<p>{'words ' * 100}<script async nonce={nonce}></script>"
-        return GZipMiddleware(lambda request: HttpResponse(page, HTML, headers={"Content-Security-Policy": policy}))
-
-    with laid("fragments") as layer:
-        for nonce, policy in (("'abc'", NONCE), ("abc", NONCE), ("'abc'", "script-src 'self'")):
-            layer.over(over(nonce, policy))(RequestFactory().get("/", headers={"accept-encoding": "gzip"}))
-        assert not caplog.records
-        layer.over(over('"old"', NONCE))(RequestFactory().get("/posts/5/", headers={"accept-encoding": "gzip"}))
-    assert caplog.messages[0].startswith("/posts/5/: a nonce")
 
 
 @pytest.mark.parametrize(
@@ -129,8 +115,7 @@ def test_pages_outside_of_the_public_ones_are_private(layer: Laid, settings, pat
     settings.CACHING_PUBLIC = ["/", "/blog/", "/about", "/caf%C3%A9/?page=1"]
     answer = layer.over(rendering())(RequestFactory().get(path))
     assert answer.get("Cache-Control", "").startswith("private") is not stored
-    # That a view is cached says the view itself.
-    assert layer.name == "view-cache" or layer.stores(rendering(), path) is stored
+    assert layer.stores(rendering(), path) is stored
 
 
 def test_a_page_says_which_cookie_or_header_keeps_it_out(layer: Laid):
@@ -141,10 +126,9 @@ def test_a_page_says_which_cookie_or_header_keeps_it_out(layer: Laid):
     assert said(lambda request: request.headers.get("Accept-Language")) == "private, reads-header=accept-language"
 
 
-@pytest.mark.parametrize("name", ["page-cache", "view-cache"])
 @pytest.mark.parametrize("said", [{}, {"Cache-Control": "public, max-age=600"}])
-def test_a_cached_page_has_the_lifetime_headers_of_its_view(laid: Callable, name: str, said: dict[str, str]):
-    with laid(name) as layer:
+def test_a_cached_page_has_the_lifetime_headers_of_its_view(laid: Callable, said: dict[str, str]):
+    with laid("page-cache") as layer:
         view = layer.over(rendering(said))
         first, second = (view(RequestFactory().get("/posts/5/")) for _ in range(2))
     assert first.content == second.content
@@ -169,10 +153,8 @@ def test_a_page_that_middleware_chooses_by_host_is_not_stored(
         return lambda request: (reads(request), get_response(request))[1]
 
     settings.ALLOWED_HOSTS = names
-    # Django's own middleware asks for the host of each request, to check it. A cached view is inside of all middleware.
-    projects = () if layer.name == "view-cache" else (CommonMiddleware, tenant)
-    view = tenant(rendering()) if layer.name == "view-cache" else rendering()
-    assert layer.stores(view, projects=projects, headers={"host": "a.test"}) is stored
+    # Django's own middleware asks for the host of each request, to check it.
+    assert layer.stores(rendering(), projects=(CommonMiddleware, tenant), headers={"host": "a.test"}) is stored
 
 
 def test_watched_cookies_are_a_dictionary_to_c_code():
@@ -210,7 +192,7 @@ def test_one_address_is_never_the_page_of_another(inside: Laid):
         assert laid(request).content.decode() == f"<p>{path}"
 
 
-@pytest.mark.parametrize("name", [name for name in INSIDE | OUTSIDE if name != "view-cache"])
+@pytest.mark.parametrize("name", INSIDE | OUTSIDE)
 def test_a_project_that_compresses_its_pages_itself_has_them_stored(name: str, laid: Callable, settings):
     text = "<p>" + "words " * 100
 

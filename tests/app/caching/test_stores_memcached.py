@@ -10,15 +10,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from django.db import connection
-from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from pymemcache.client.base import Client as Client_
 
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.stores.memcached import MemcachedStore
 from tests.app.caching.services import memcached
-from tests.app.conftest import Rows
 from tests.waiting import stop, until
 
 Site = Callable[..., AbstractContextManager[None]]
@@ -27,35 +23,6 @@ pytestmark = [
     pytest.mark.servers,
     pytest.mark.skipif(not shutil.which("memcached"), reason="program not installed: memcached"),
 ]
-
-
-def queries() -> int:
-    with CaptureQueriesContext(connection) as captured:
-        assert Client().get("/").status_code == 200
-    return len(captured)
-
-
-def test_a_warm_page_of_many_fragments_asks_memcached_once(
-    rows: Rows, site_with: Site, socket: Path, monkeypatch: pytest.MonkeyPatch
-):
-    asked: list[str] = []
-
-    def noted(name: str) -> Callable[..., object]:
-        method = getattr(Client_, name)
-
-        def call(self: Client_, *args: object, **kwargs: object) -> object:
-            asked.append(name)
-            return method(self, *args, **kwargs)
-
-        return call
-
-    with site_with(CACHING_FRAGMENTS="1", CACHE_URL=f"memcache://{socket}"), memcached(socket):
-        queries()
-        for name in ("get", "get_many", "_connect"):
-            monkeypatch.setattr(Client_, name, noted(name))
-        assert queries() == 0
-        # The words of the generation, and all parts under the last one.
-        assert asked == ["get_many"]
 
 
 def test_a_memcached_that_hangs_during_a_write_comes_back_without_the_page(socket: Path):

@@ -240,11 +240,17 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
     assert notes_of_layers(case) == (
         "fragments: memcached is not installed: each worker process has a cache of its own in memory (locmem)",
     )
-    for name in ("fragments", "page-cache", "view-cache"):
-        layer = catalog.read().layers[name]
-        (without,) = resolved("gunicorn", name).layers
-        assert (without.invalidation, without.coalesces) == ("", ""), "caches of processes know nothing of each other"
-        assert layer.invalidation
+    layer = catalog.read().layers["page-cache"]
+    (without,) = resolved("gunicorn", "page-cache").layers
+    assert (without.invalidation, without.coalesces) == ("", ""), "caches of processes know nothing of each other"
+    assert layer.invalidation
+
+
+@pytest.mark.parametrize("name", ["fragments", "site-middleware", "view-cache"])
+def test_django_s_own_caches_promise_neither_invalidation_nor_coalescing(name):
+    layer = catalog.read().layers[name]
+    assert (layer.invalidation, layer.coalesces, layer.hosts_expire) == ("", "", True)
+    assert {"told-of-writes", "stampede-slow", "service-stops"} <= {item.check for item in layer.declares}
 
 
 @pytest.mark.parametrize(

@@ -150,3 +150,12 @@ def test_settings_for_production_are_chosen_before_they_are_rendered(capsys, new
     (folder / "pyproject.toml").write_text('[tool.benchapp]\nsettings = "shop.production"\n')
     assert command_line.main([*words, "--project", str(folder)]) == 0
     assert "note: SECRET_KEY (shop/settings.py:" in capsys.readouterr().err
+
+
+def test_a_render_of_an_unsafe_layer_says_so_and_what_to_take(new_project, tmp_path, capsys):
+    folder = new_project()
+    for layer, said in (("site-middleware", True), ("page-cache", False)):
+        to = ["--values", "production", "--to", str(tmp_path / layer)]
+        assert command_line.main(["render", "nginx-gunicorn", "--layer", layer, "--project", str(folder), *to]) == 0
+        assert ("note: site-middleware: " in (err := capsys.readouterr().err)) is said
+        assert ("page-cache is recommended" in err) is said

@@ -172,7 +172,7 @@ def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(rendered, layer, c
 @pytest.mark.parametrize("stack", ["nginx-gunicorn", "nginx-gunicorn@cache=redis"])
 @pytest.mark.parametrize("production", [True, False])
 def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, stack, production):
-    words = ["--layer", "view-cache", "--to", tmp_path / "out"]
+    words = ["--layer", "page-cache", "--to", tmp_path / "out"]
     words += ["--set", "cache=redis"] if "@" not in stack else []
     words += ["--values", "production"] if production else []
     done = bench("render", stack, *words)
@@ -196,7 +196,7 @@ def test_a_site_without_tls_does_not_ask_for_it(stack, rendered):
     [
         ("nginx-gunicorn", "none", True),
         ("gunicorn", "varnish", True),
-        ("gunicorn", "view-cache", False),
+        ("gunicorn", "page-cache", False),
         ("cherokee-uwsgi", "none", False),
     ],
 )

@@ -216,7 +216,7 @@ def test_a_layer_that_is_of_one_host_is_refused_with_the_reason(tmp_path, layer)
     assert refused(tmp_path, stack, layer) == (
         f"layer {layer}: not over several hosts: {reason}; "
         "layers that can: none, apache-cache, fragments, nginx-memcached, nginx-microcache, page-cache, "
-        "uwsgi-cache, varnish, view-cache"
+        "site-middleware, uwsgi-cache, varnish, view-cache"
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from bench.project.description import Description, Project
 from bench.project.doctor import examine
+from bench.project.findings import UPDATE_CACHE
 from bench.project.health import CORRECT, LET_IN
 from bench.project.inspection import DeploymentCheck, Facts, Page
 
@@ -34,6 +35,9 @@ GOOD = Facts(
     max_connections=100,
     pages=(HOME, HEALTH),
 )
+
+
+SESSIONS = "django.contrib.sessions.middleware.SessionMiddleware"
 
 
 def project(folder=Path("/srv/shop"), **said):
@@ -88,6 +92,9 @@ def of(page, **changes):
         (of(HOME, vary="Accept-Encoding, Cookie"), ("hurts", "cacheability")),
         (of(HOME, cache_control="max-age=0, private"), ("hurts", "cacheability")),
         (of(HOME, session_written=True), ("hurts", "sessions")),
+        (of(HOME, shared=True), ("hurts", "cache_page")),
+        ({"middleware": (SESSIONS, UPDATE_CACHE)}, ("hurts", "UpdateCacheMiddleware")),
+        ({"middleware": (UPDATE_CACHE, SESSIONS)}, ("hurts", "UpdateCacheMiddleware")),
         ({"silent": {"CACHES['default']": "ConnectionError: refused"}}, ("hurts", "CACHES")),
         ({"settings": {"FORCE_SCRIPT_NAME": "/shop"}}, ("hurts", "FORCE_SCRIPT_NAME")),
         ({"settings": {"PREPEND_WWW": True}}, ("hurts", "PREPEND_WWW")),
@@ -129,6 +136,8 @@ def test_each_fact_has_its_advice(fact, finding):
         of(HEALTH, here=400),
         {"django": "6.1.3"},
         {"django": "7.0"},
+        # Nobody has a session.
+        {"middleware": (UPDATE_CACHE,)},
     ],
     ids=lambda facts: next(iter(facts), "good"),
 )
@@ -341,3 +350,10 @@ def test_a_public_page_that_is_none_blocks_and_its_exception_is_named():
     assert broken.error in advice.what and advice.where == "blog/views.py:7"
     # It may lack rows.
     assert CORRECT in advice.remedy
+
+
+def test_a_per_site_cache_inside_of_sessions_gives_visitors_each_other_s_pages():
+    (inside,) = found({"middleware": (SESSIONS, UPDATE_CACHE)})
+    (around,) = found({"middleware": (UPDATE_CACHE, SESSIONS)})
+    assert ("each other" in inside.what, "each other" in around.what) == (True, False)
+    assert SESSIONS in inside.what

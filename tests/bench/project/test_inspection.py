@@ -1,5 +1,6 @@
 """A project as its own interpreter sees it; nothing of it changes."""
 
+import json
 import re
 import socket
 import sqlite3
@@ -88,6 +89,46 @@ def test_a_template_that_makes_a_page_vary_is_named_with_its_line(new_project):
         urls.write("urlpatterns.append(path('account/', lambda request: render(request, 'form.html')))\n")
     page = next(it for it in inspection.inspect(description.read(folder)).pages if it.path == "/account/")
     assert (page.causes["session"], page.causes["csrftoken"]) == ("base.html:2", "form.html:3")
+
+
+CACHED_VIEWS = """
+from django.views.decorators.cache import cache_control, cache_page
+from django.views.decorators.vary import vary_on_cookie
+
+
+def mine(request):
+    return HttpResponse(request.user.get_username())
+
+
+def themed(request):
+    return HttpResponse(request.COOKIES.get("theme", "light"))
+
+
+def plain(request):
+    return HttpResponse("the same for everybody")
+
+
+urlpatterns += [
+    path("mine/", cache_page(60)(mine)),
+    path("themed/", cache_page(60)(themed)),
+    path("varied/", cache_page(60)(vary_on_cookie(mine))),
+    path("private/", cache_page(60)(cache_control(private=True)(mine))),
+    path("plain/", cache_page(60)(plain)),
+    path("uncached/", mine),
+]
+"""
+
+
+def test_a_view_that_django_s_cache_gives_to_others_is_found(new_project):
+    shared = {"/mine/": True, "/themed/": True}
+    right = dict.fromkeys(("/varied/", "/private/", "/plain/", "/uncached/"), False)
+    folder = new_project("", f"[tool.benchapp]\npublic = {json.dumps([*shared, *right])}\n")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(CACHED_VIEWS)
+    pages = inspection.inspect(description.read(folder)).pages
+    assert {page.path: page.shared for page in pages if page.path != "/"} == shared | right
+    (mine,) = [page for page in pages if page.path == "/mine/"]
+    assert mine.causes["shared"].startswith("shop/urls.py:")
 
 
 def test_the_default_database_has_a_url_that_libpq_understands(new_project):

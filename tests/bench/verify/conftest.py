@@ -37,7 +37,9 @@ def verified(
     **selection: Any,
 ) -> list[Outcome]:
     """The outcomes of the suite."""
-    chosen = Selection(**{name: tuple(value) if name != "thorough" else value for name, value in selection.items()})
+    chosen = Selection(
+        **{name: value if isinstance(value, bool) else tuple(value) for name, value in selection.items()}
+    )
     env = running.env if running else {}
     layers = (layer,) if isinstance(layer, Layer) else catalog.read().joined_layers(layer)
     context = Context(

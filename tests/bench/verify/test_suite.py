@@ -13,6 +13,8 @@ import pytest
 from msgspec import structs
 
 from bench import paths
+from bench.catalog import catalog
+from bench.errors import BenchError
 from bench.machine.ports import free_port
 from bench.machine.small_disk import CannotMount
 from bench.serve import connections
@@ -27,6 +29,7 @@ from bench.verify.suite import LEFT_OUT, all_checks
 from tests.bench.verify.conftest import KEPT, verified
 from tests.bench.verify.mutant import FakeRunning, MutantSite
 
+ALL = all_checks()
 # Each needs requests to a process of its own.
 pytestmark = pytest.mark.servers
 
@@ -59,10 +62,55 @@ def test_no_account_is_made_when_no_check_needs_one(mutant, site, monkeypatch):
     assert all(item.ok for item in found(mutant, site, "status", "head", layer="none").values())
 
 
-def test_a_declared_check_is_not_run_and_has_its_reason(mutant, site):
+def test_a_declared_check_is_not_run_and_has_its_reason(mutant, site, monkeypatch):
+    monkeypatch.setattr(suite, "all_checks", lambda: [item for item in ALL if item.name == "not-found"])
+    mutant.reset("soft-404")
+    (item,) = verified(mutant.url, site, declared={"not-found": "it has none"})
+    assert (item.word, item.declared, item.got) == ("declared", "it has none", None)
+
+
+def test_a_declared_check_that_is_named_is_seen_to_fail_or_is_wrong(mutant, site):
     mutant.reset("soft-404")
     item = found(mutant, site, "not-found", declared={"not-found": "it has none"})["not-found"]
-    assert (item.ok, item.declared, item.got) == (True, "it has none", None)
+    assert (item.word, "status 200" in item.got) == ("declared", True)
+    mutant.reset()
+    item = found(mutant, site, "not-found", declared={"not-found": "it has none"})["not-found"]
+    assert (item.word, item.declared) == ("FAIL", None)
+
+
+def test_nothing_that_hands_one_visitor_s_page_to_another_can_be_declared(site):
+    leaks = {item.name for item in all_checks() if not item.excusable}
+    assert {"set-cookie", "authorization", "read-cookies", "vary", "nonce", "cache-control"} <= leaks
+    assert {item.name for item in all_checks() if item.group in ("privacy", "advisories")} <= leaks
+    assert not {"stampede", "told-of-writes", "hit-ratio", "service-stops"} & leaks
+    for name in sorted(leaks):
+        with pytest.raises(BenchError) as raised:
+            verified("http://127.0.0.1:1", site, KEPT, declared={name: "it cannot"})
+        assert str(raised.value).startswith(f"{name}: ")
+
+
+def test_a_run_leaves_out_what_an_unsafe_layer_is_known_to_fail(mutant, site):
+    mutant.reset()
+    unsafe = structs.replace(KEPT, unsafe="it gives pages to others")
+    asked = {"layer": unsafe, "unsafe": False}
+    item = found(mutant, site, "nonce", "orders", **asked)["nonce"]
+    assert (item.word, item.not_tried) == ("not tried", "kept: it gives pages to others")
+    for words in ({"layer": unsafe}, {"layer": KEPT, "unsafe": False}):
+        assert found(mutant, site, "nonce", **words)["nonce"].not_tried is None
+
+
+def test_django_s_own_caches_of_pages_say_that_they_are_unsafe_and_what_to_take():
+    layers = catalog.read().layers
+    unsafe = [name for name, layer in layers.items() if layer.unsafe]
+    assert unsafe == ["site-middleware", "view-cache"]
+    assert all("page-cache is recommended" in layers[name].unsafe for name in unsafe)
+
+
+def test_no_stack_and_no_layer_declares_such_a_check():
+    known = {item.name: item for item in ALL}
+    parts = [*catalog.read().stacks.values(), *catalog.read().layers.values()]
+    declared = {(part.name, item.check) for part in parts for item in part.declares}
+    assert [(part, name) for part, name in declared if not known[name].excusable] == []
 
 
 @pytest.mark.parametrize(("threads", "fails"), [(7, True), (8, False)])
@@ -158,7 +206,8 @@ def test_hit_ratios_are_figures(mutant, site):
 
 def test_a_running_site_without_probe_views_is_not_tried(mutant, site):
     mutant.reset("no-probe")
-    assert found(mutant, site, "cache-control")["cache-control"].not_tried == NEEDS_PROBES
+    outcomes = found(mutant, site, "cache-control", "render-id", "keeps-site", "hit", "public-pages")
+    assert {item.not_tried for item in outcomes.values()} == {NEEDS_PROBES}
 
 
 def test_a_busy_machine_hides_no_stale_page(mutant, site, monkeypatch):
