@@ -189,7 +189,7 @@ elif BENCHAPP_SERVER != "none":
     # Django's, with a limit for each wait; the server itself ends a statement that takes too long.
     database["ENGINE"] = "benchapp.postgresql"
     options["options"] = with_statement_timeout(options.get("options", ""), BENCHAPP_DATABASE_TIMEOUT)
-# A pool keeps the connections; Django then refuses to do so, too.
+# Django refuses persistent connections beside a pool, which keeps its own.
 database.setdefault("CONN_MAX_AGE", 0 if options.get("pool") else BENCHAPP_CONN_MAX_AGE)
 # A persistent connection that the server has closed is detected and replaced.
 database.setdefault("CONN_HEALTH_CHECKS", True)

@@ -15,6 +15,7 @@ from benchapp.postgresql import limits
 if base.Database.__name__ == "psycopg":
     from benchapp.postgresql.psycopg3_waits import Connection
 
+    # Django connects by the `connect` of its module.
     Driver = SimpleNamespace(**vars(base.Database) | {"connect": Connection.connect})
     POOL = {"connection_class": Connection, "timeout": limits.CONNECT_S}
 else:
@@ -43,17 +44,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Connect, or take a connection from the pool; raises OperationalError at once while the breaker is open."""
         if limits.breaker.is_open:
             raise OperationalError("the database has just given no response: not tried again yet")
-        return super().get_new_connection(conn_params)
+        with limits.connecting():
+            return super().get_new_connection(conn_params)
 
     def is_usable(self) -> bool:
-        """Whether the connection that a request found gives a response; Django replaces it otherwise."""
+        """Return whether the connection that a request found gives a response; Django replaces it otherwise."""
         if limits.breaker.is_open:
             return False
-        begun, token = time.monotonic(), limits.checking.set(True)
-        try:
+        begun = time.monotonic()
+        with limits.connecting():
             usable = super().is_usable()
-        finally:
-            limits.checking.reset(token)
         if not usable and time.monotonic() - begun >= limits.CONNECT_S:
             limits.breaker.trip()
         return usable

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from django.conf import settings
@@ -17,8 +19,8 @@ CONNECT_S: int = settings.BENCHAPP_DATABASE_TIMEOUT
 _OPTIONS = settings.DATABASES["default"]["OPTIONS"].get("options", "")
 STATEMENT_S: float = max(CONNECT_S, statement_timeout_s(_OPTIONS)) + MARGIN_S
 
-# Whether a connection is being checked, with a statement that takes no time.
-checking = ContextVar("checking", default=False)
+# True while a connection is made or checked, with statements that take no time.
+_connecting = ContextVar("connecting", default=False)
 
 # A slow statement never opens it: other connections may be fast.
 breaker = CircuitBreaker()
@@ -26,4 +28,14 @@ breaker = CircuitBreaker()
 
 def statement_s() -> float:
     """Return the limit of the wait for the response to a statement, in seconds."""
-    return CONNECT_S if checking.get() else STATEMENT_S
+    return CONNECT_S if _connecting.get() else STATEMENT_S
+
+
+@contextmanager
+def connecting() -> Iterator[None]:
+    """Give each statement of the block no more time than a connection."""
+    token = _connecting.set(True)
+    try:
+        yield
+    finally:
+        _connecting.reset(token)

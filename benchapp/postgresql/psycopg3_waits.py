@@ -7,7 +7,6 @@ from typing import Any
 import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.version import get_version_tuple
-from psycopg.errors import ConnectionTimeout, _WaitTimeout
 
 from benchapp.postgresql import limits
 
@@ -26,7 +25,7 @@ class Connection(psycopg.Connection):
         """Connect as psycopg does; its parameter `connect_timeout` is the limit."""
         try:
             return super().connect(*args, **kwargs)
-        except ConnectionTimeout:
+        except psycopg.errors.ConnectionTimeout:
             limits.breaker.trip()
             raise
 
@@ -37,6 +36,7 @@ class Connection(psycopg.Connection):
         seconds = limits.statement_s()
         try:
             return super().wait(gen, interval, seconds)
-        except _WaitTimeout:
+        # Named by the docstring of `wait`, though it is private.
+        except psycopg.errors._WaitTimeout:
             self.close()
             raise psycopg.OperationalError(f"no response of the database within {seconds:g} s") from None

@@ -22,5 +22,5 @@ def environment(driver: str) -> dict[str, str]:
     if driver == PSYCOPG2:
         return found
     if not FOLDER.is_dir():
-        pytest.skip(f"program not installed: psycopg 3; run make {FOLDER}/.installed")
+        pytest.skip(f"program not installed: psycopg 3; run make {FOLDER.name}/.installed")
     return found | {"PYTHONPATH": str(FOLDER)}
