@@ -10,7 +10,7 @@ from django.utils import timezone
 from benchapp.fields import ChildCount
 
 
-class EmptyManager(models.Manager):
+class NoRows(models.Manager):
     """A manager that finds no rows."""
 
     def get_queryset(self) -> models.QuerySet:
@@ -106,7 +106,7 @@ class PageBlock(models.Model):
     rows = models.BigIntegerField()
 
     objects = models.Manager()
-    left_out = EmptyManager()
+    left_out = NoRows()
 
     class Meta:
         default_manager_name = "left_out"
