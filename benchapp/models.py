@@ -12,7 +12,7 @@ from benchapp.fields import ChildCount
 from benchapp.pagination import PER_PAGE, page_url
 
 
-class EmptyManager(models.Manager):
+class NoRows(models.Manager):
     """A manager that finds no rows."""
 
     def get_queryset(self) -> models.QuerySet:
@@ -120,7 +120,7 @@ class PageBlock(models.Model):
     rows = models.BigIntegerField()
 
     objects = models.Manager()
-    left_out = EmptyManager()
+    left_out = NoRows()
 
     class Meta:
         default_manager_name = "left_out"

@@ -116,7 +116,10 @@ OTHER_TYPES = {
 
 
 def changes(text: str) -> dict[str, Change]:
-    """All changes by their names, such as `Post.title removed`."""
+    """All changes by their names, such as `Post.title removed`.
+
+    Another type of a primary key is left out: blocks are of integers.
+    """
     source = Source(text)
     field = 'mood = models.CharField(max_length=9, default="")'
     key = 'id = models.BigAutoField(primary_key=True, db_column="number")'

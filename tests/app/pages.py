@@ -61,6 +61,30 @@ def constant(model: Any, number: int) -> Page:
     return page
 
 
+def cost(read: Callable[[], object]) -> int:
+    """Blocks that PostgreSQL touches for a read, or steps of SQLite's virtual machine, which has no moods."""
+    count = 0
+    if connection.vendor == "postgresql":
+        with CaptureQueriesContext(connection) as queries:
+            read()
+        with connection.cursor() as cursor:
+            for query in queries.captured_queries:
+                cursor.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query["sql"])
+                plan = cursor.fetchone()[0][0]["Plan"]
+                count += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+        return count
+
+    def step() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    connection.connection.set_progress_handler(step, 1)
+    read()
+    connection.connection.set_progress_handler(None, 1)
+    return count
+
+
 def every_page() -> Iterator[tuple[list[list[int]], list[list[int]]]]:
     """The pages of each list, beside those of Django's paginator."""
     for model in TABLES:

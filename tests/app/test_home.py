@@ -19,6 +19,7 @@ from lxml.html import fromstring
 from benchapp.home import Home
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows, account, make_rows
+from tests.app.pages import cost
 
 Site = Callable[..., AbstractContextManager[None]]
 
@@ -140,6 +141,21 @@ def test_months_are_those_of_the_time_zone_and_lead_to_their_posts(site_database
             page = Client().get(month.url).context["page_obj"]
             assert name in {f"{timezone.localtime(post.published):%Y-%m}" for post in page}
             assert f"{timezone.localtime(month.newest):%B %Y}</a>" in html
+
+
+def test_months_cost_the_same_on_a_large_site(sqlite_site: str):
+    author = Author.objects.create(name="A", city="Oslo")
+    begin = datetime(2024, 1, 1, tzinfo=UTC)
+
+    def write(posts: int) -> None:
+        times = [begin + timedelta(days=180) * number / posts for number in range(posts)]
+        Post.objects.bulk_create(Post(author=author, title="t", body="b", published=time) for time in times)
+
+    write(600)
+    Comment.objects.create(post=Post.objects.first(), name="n", body="b", rating=1, created=begin + timedelta(days=180))
+    few = cost(lambda: Home().archive_months())
+    write(5_400)
+    assert cost(lambda: Home().archive_months()) < 2 * few
 
 
 def test_an_empty_site_says_how_to_load_rows(client: Client, db: None):

@@ -17,7 +17,7 @@ from benchapp.models import Author, Post
 from benchapp.pagination import TablePaginator
 
 from .conftest import make_rows
-from .pages import PER_PAGE, TABLES, children_page, constant, keys_of, stock_page, table_page
+from .pages import PER_PAGE, TABLES, children_page, constant, cost, keys_of, stock_page, table_page
 
 BUSY = 70_000  # rows: several full blocks of both sizes
 # A page needs two levels of blocks, 256 ids of a block, and its rows.
@@ -77,30 +77,6 @@ def test_children_need_no_count(site_database):
 
 
 # --- Depth --------------------------------------------------------------------------------------
-
-
-def cost(page_of) -> int:
-    """Blocks that PostgreSQL touches for a page, or steps of SQLite's virtual machine, which has no moods."""
-    count = 0
-    if connection.vendor == "postgresql":
-        with CaptureQueriesContext(connection) as queries:
-            page_of()
-        with connection.cursor() as cursor:
-            for query in queries.captured_queries:
-                cursor.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query["sql"])
-                plan = cursor.fetchone()[0][0]["Plan"]
-                count += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
-        return count
-
-    def step() -> int:
-        nonlocal count
-        count += 1
-        return 0
-
-    connection.connection.set_progress_handler(step, 1)
-    page_of()
-    connection.connection.set_progress_handler(None, 1)
-    return count
 
 
 def test_a_page_costs_little_at_any_depth(busy_site):
