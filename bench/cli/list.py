@@ -124,7 +124,7 @@ def _matrix(listing: dict[str, Any], width: int) -> list[str]:
     """A row a stack and a narrow column a layer, whose name stands above it like a step of a staircase."""
     reasons = list(dict.fromkeys(reason for fits in listing["fits"].values() for reason in fits.values() if reason))
     layers = list(listing["layers"])
-    start = " " * (4 + max(map(len, listing["fits"])))
+    start = " " * (3 + max(map(len, listing["fits"])))
     steps = [f"{start}{'|   ' * number}{layer}" for number, layer in enumerate(layers)]
     rows = []
     for stack, fits in listing["fits"].items():
@@ -132,4 +132,4 @@ def _matrix(listing: dict[str, Any], width: int) -> list[str]:
         cells = ("yes" if reason is None else str(reasons.index(reason) + 1) for reason in answers)
         rows.append((stack, " ".join(f"{cell:3}" for cell in (*cells, listing["stacks"][stack]["era"] or ""))))
     numbered = [line for row in enumerate(reasons, 1) for line in paragraph("{}: {}".format(*row), width, "  ", "   ")]
-    return ["CAN RUN HERE (yes, or the number of the reason)", *steps, *columns(rows, "  "), *numbered]
+    return ["CAN RUN HERE (yes, or the number of the reason)", *steps, *columns(rows, " "), *numbered]

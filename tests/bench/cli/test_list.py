@@ -34,7 +34,7 @@ def test_list_says_what_fits_and_why_not_and_as_text_fits_a_narrow_terminal(benc
     # The name of each layer begins above its column.
     starts = {layer: next(line for line in lines if line.endswith(layer)).index(layer) for layer in listing["layers"]}
     for stack, fits in listing["fits"].items():
-        row = next(line for line in lines if line.startswith(f"  {stack} "))
+        row = next(line for line in lines if line.startswith(f" {stack} "))
         for layer, reason in fits.items():
             cell = row[starts[layer] :].split()[0]
             assert cell == "yes" if reason is None else cell.isdecimal(), (stack, layer)
