@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 from django.utils.http import parse_http_date_safe
 
+from benchapp.caching.conf import app_settings
 from benchapp.caching.reads import BYPASSING, HTMX, names_of, read_cookie, read_header, varies_by
 
 FORBIDDEN_DIRECTIVES = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}
@@ -110,7 +111,7 @@ def expires_early(response: HttpResponse) -> bool:
     if lifetime is None and (expires := response.get("Expires")) is not None:
         until = parse_http_date_safe(expires)
         lifetime = "" if until is None else str(max(0, int(until - time.time())))
-    early = lifetime is not None and not (lifetime.isdecimal() and int(lifetime) >= settings.CACHING_SECONDS)
+    early = lifetime is not None and not (lifetime.isdecimal() and int(lifetime) >= app_settings.CACHING_SECONDS)
     return early or response.has_header("Age")
 
 
@@ -120,7 +121,7 @@ def has_only_common_headers(response: HttpResponse) -> bool:
     That configuration has the headers of all pages of the site, so a page with headers of its own is not stored.
     Middleware further out adds more, which no view sets; what CACHING_PAGE_HEADERS names is added further in.
     """
-    everywhere = {name.lower(): value for name, value in getattr(settings, "CACHING_PAGE_HEADERS", {}).items()}
+    everywhere = {name.lower(): value for name, value in app_settings.CACHING_PAGE_HEADERS.items()}
     own = {name.lower() for name, value in response.items() if everywhere.get(name.lower()) != value}
     return (
         own <= {"content-type", "content-length", "x-render-id", "vary", "x-frame-options", HSTS}
@@ -143,7 +144,7 @@ def _is_our_host(request: HttpRequest) -> bool:
 def _has_our_port(request: HttpRequest) -> bool:
     """Whether Host has no port, the usual one, or that of the site: CACHING_PORT, else the server's own port."""
     port = split_domain_port(request.get_host())[1]
-    own = getattr(settings, "CACHING_PORT", "")
+    own = app_settings.CACHING_PORT
     # Behind a reverse proxy the server's port is taken from Host, and by mod_wsgi always.
     if not own and not getattr(settings, "BENCHAPP_BEHIND_PROXY", False):
         own = request.META.get("SERVER_PORT", "")

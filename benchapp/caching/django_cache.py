@@ -11,6 +11,7 @@ from django.core.cache.backends.base import BaseCache
 from django.http import HttpRequest, HttpResponse
 
 from benchapp.caching import registry
+from benchapp.caching.conf import app_settings
 from benchapp.caching.generations import generation, renew
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import digest
@@ -44,7 +45,7 @@ class DjangoCacheStore(PageStore):
 
     def put(self, name: str, coding: str, page: HttpResponse, generation: str) -> bool:
         key = self._key(name, coding)
-        self.locks.set(key, (generation, page.content, dict(page.items())), settings.CACHING_SECONDS)
+        self.locks.set(key, (generation, page.content, dict(page.items())), app_settings.CACHING_SECONDS)
         # A page that is too large for the cache is not there.
         return self.locks.has_key(key)
 

@@ -12,13 +12,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from django.conf import settings
 from django.core.cache import caches
 from django.core.cache.utils import make_template_fragment_key
 from django.http import HttpRequest, HttpResponse
 
 from benchapp.caching import registry
 from benchapp.caching.cacheability import html, policies
+from benchapp.caching.conf import app_settings
 from benchapp.caching.generations import generation, renew
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import page_name
@@ -70,7 +70,7 @@ def cached_value(name: str, generation: str, compute: Callable[[], Any]) -> Any:
     value = cache.get(key, _MISSING)
     if value is _MISSING:
         value = compute()
-        cache.set(key, value, settings.CACHING_SECONDS)
+        cache.set(key, value, app_settings.CACHING_SECONDS)
     return value
 
 

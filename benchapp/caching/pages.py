@@ -28,6 +28,7 @@ from django.utils.cache import get_conditional_response
 from django.utils.http import parse_http_date_safe
 
 from benchapp.caching.cacheability import has_only_common_headers, may_answer, may_store, may_store_for
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served, digest, page_name
 from benchapp.caching.render_lock import release, wait_or_lock
@@ -71,7 +72,7 @@ class PageStore:
         if (body := self.read(name)) is None:
             return None
         headers = {"Vary": "Cookie", "X-Frame-Options": settings.X_FRAME_OPTIONS}
-        headers |= getattr(settings, "CACHING_PAGE_HEADERS", {})
+        headers |= app_settings.CACHING_PAGE_HEADERS
         return HttpResponse(body, content_type="text/html; charset=utf-8", headers=headers)
 
     def put(self, name: str, coding: str, page: HttpResponse, generation: str) -> bool:

@@ -25,6 +25,8 @@ from django.http.request import HttpHeaders
 from django.utils.cache import patch_cache_control
 from django.utils.functional import SimpleLazyObject
 
+from benchapp.caching.conf import app_settings
+
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 # Of analytics and advertising: no page depends on them. Layers look at session cookies themselves, a CSRF token sets
@@ -141,7 +143,7 @@ class MarkPrivate:
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
         # Requests have their paths without percent-encoding.
-        self.exact = frozenset(unquote(urlsplit(page).path) for page in getattr(settings, "CACHING_PUBLIC", ()))
+        self.exact = frozenset(unquote(urlsplit(page).path) for page in app_settings.CACHING_PUBLIC)
         self.below = tuple(f"{path.rstrip('/')}/" for path in self.exact if path != "/")
 
     def __call__(self, request: HttpRequest) -> HttpResponse:

@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.conf import settings
 from django.utils.module_loading import import_string
 
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 
 logger = logging.getLogger(__name__)
@@ -81,9 +81,9 @@ def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:
 
 def is_active(name: str) -> bool:
     """Whether CACHING_LAYERS names the layer."""
-    return name in settings.CACHING_LAYERS
+    return name in app_settings.CACHING_LAYERS
 
 
 def options(name: str) -> Mapping[str, Any]:
     """The options of an active layer."""
-    return settings.CACHING_LAYERS[name]
+    return app_settings.CACHING_LAYERS[name]

@@ -21,6 +21,7 @@ from django.db import models
 from django.utils import translation
 from django.utils.encoding import iri_to_uri
 
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.watch import watch
 
@@ -34,7 +35,7 @@ def connect() -> None:
 
     Raises ImproperlyConfigured for a model, or a field, that there is not.
     """
-    stale = getattr(settings, "CACHING_STALE", {}) if settings.CACHING_LAYERS else {}
+    stale = app_settings.CACHING_STALE if app_settings.CACHING_LAYERS else {}
     watched: dict[type[models.Model], dict[type[models.Model], Sequence[str]]] = {}
     for label, pages in stale.items():
         try:

@@ -16,12 +16,12 @@ import os
 import secrets
 from pathlib import Path
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_cache_control
 
 from benchapp.caching import registry
 from benchapp.caching.cacheability import may_store, may_store_for
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.pages import GetResponse, normalized_coding
 
@@ -44,10 +44,10 @@ class MarkCacheable:
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
         # Layers that are joined may share a file.
-        layers = settings.CACHING_LAYERS.values()
+        layers = app_settings.CACHING_LAYERS.values()
         self.files = sorted({options["generation_file"] for options in layers if "generation_file" in options})
-        stale = settings.CACHING_SECONDS // 2
-        fresh = settings.CACHING_SECONDS - stale
+        stale = app_settings.CACHING_SECONDS // 2
+        fresh = app_settings.CACHING_SECONDS - stale
         self.lifetime = {"s_maxage": fresh, "stale_while_revalidate": stale, "stale_if_error": stale}
         nginx = registry.is_active("nginx-microcache")
         self.directory = registry.options("nginx-microcache")["directory"] if nginx else None
