@@ -14,7 +14,6 @@ from urllib.parse import unquote
 
 from django.core.exceptions import ImproperlyConfigured
 
-from benchapp.caching import registry
 from benchapp_overlay import below, caches, elsewhere, environment, websockets
 
 _below = below.imported(os.environ["OVERLAID_SETTINGS"])
@@ -165,8 +164,8 @@ MIDDLEWARE = [
     *(["benchapp.serving.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
     *_middleware[:_outer],
     *(["benchapp.serving.static_files.StaticFiles"] if _serves_static else []),
-    *registry.outer_middleware(CACHING_LAYERS),
+    "benchapp.caching.middleware.CachingMiddleware",
     "benchapp.serving.sessions.private",
     *_middleware[_outer:],
-    *registry.inner_middleware(CACHING_LAYERS),
+    "benchapp.caching.middleware.WatchMiddleware",
 ]

@@ -10,7 +10,6 @@ from pathlib import Path
 from django.core.management.utils import get_random_secret_key
 from whitenoise.compress import Compressor
 
-from benchapp.caching import registry
 from benchapp_overlay import caches, environment
 from config.log_filters import one_line, one_line_without_database
 
@@ -112,7 +111,7 @@ MIDDLEWARE = [
     *(["benchapp.middleware.Compression"] if BENCHAPP_COMPRESS_PAGES else []),
     *([] if DEBUG else ["benchapp.middleware.security_headers"]),  # the debug toolbar has inline styles
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
-    *registry.outer_middleware(CACHING_LAYERS),
+    "benchapp.caching.middleware.CachingMiddleware",
     "benchapp.serving.sessions.private",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -120,9 +119,10 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    *registry.inner_middleware(CACHING_LAYERS),
-    # Innermost, so that a cached response keeps its X-Render-Id.
+    # Inside of the layers, so that a cached response keeps its X-Render-Id.
     "benchapp.caching.rendering.render_id",
+    # The last: it watches what a page reads of its visitor.
+    "benchapp.caching.middleware.WatchMiddleware",
 ]
 
 if DEBUG:

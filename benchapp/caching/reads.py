@@ -179,23 +179,23 @@ def watch_host(request: HttpRequest) -> None:
     request.get_host = watched
 
 
-def watch_headers(get_response: GetResponse) -> GetResponse:
-    """Middleware, the innermost: watch which headers the view and its templates read."""
+def watch_headers(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
+    """The response of the view; `request.headers_read` gets the names of the headers that it and its templates read.
 
-    def middleware(request: HttpRequest) -> HttpResponse:
-        request.headers_read = set()
-        # META has a second name under WSGI; headers are made of it when they are read, which few pages do.
-        before = {name: value for name, value in vars(request).items() if name in ("META", "environ", "headers")}
-        meta = request.META
-        vars(request).update(dict.fromkeys(before, WatchedMeta(meta, request.headers_read)))
-        request.headers = SimpleLazyObject(lambda: WatchedHeaders(meta, request.headers_read))
-        try:
-            return get_response(request)
-        finally:
-            del request.headers
-            vars(request).update(before)
-
-    return middleware
+    Middleware on the way out may read more.
+    """
+    request.headers_read = read = set()
+    meta = request.META
+    request.META = WatchedMeta(meta, read)
+    if hasattr(request, "environ"):
+        # The name of META that WSGI has.
+        request.environ = request.META
+    # Headers are made of META when they are read, which few pages do.
+    request.headers = SimpleLazyObject(lambda: WatchedHeaders(meta, read))
+    try:
+        return get_response(request)
+    finally:
+        request.headers_read = frozenset(read)
 
 
 def read_cookie(request: HttpRequest) -> str:
@@ -205,7 +205,7 @@ def read_cookie(request: HttpRequest) -> str:
 
 def read_header(request: HttpRequest, response: HttpResponse) -> str:
     """A header that may have changed the page, and is not in its Vary; empty when there is none."""
-    read = getattr(request, "headers_read", set()) - HARMLESS - (varies_by(response) - {"cookie"})
+    read = getattr(request, "headers_read", frozenset()) - HARMLESS - (varies_by(response) - {"cookie"})
     if getattr(request, "host_read", False):
         # No Vary helps: the layers keep one page for all names of the site.
         return "host"

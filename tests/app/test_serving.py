@@ -12,6 +12,7 @@ import pytest
 
 from bench import paths
 from bench.inside.serving.media import CopiedWhenWritten
+from benchapp.caching.middleware import INNER, OUTER
 from benchapp_overlay import elsewhere
 
 THEIRS = """
@@ -73,8 +74,10 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
         DIRECT,
         "django.middleware.security.SecurityMiddleware",
         "benchapp.serving.static_files.StaticFiles",
+        OUTER,
         "benchapp.serving.sessions.private",
         "django.middleware.common.CommonMiddleware",
+        INNER,
     ]
     assert found["DATABASES"]["default"]["NAME"] == "theirs"
 
@@ -284,11 +287,10 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
         *ALWAYS,
         DIRECT,
         "django.middleware.security.SecurityMiddleware",
-        "benchapp.caching.django_cache.middleware",
-        "benchapp.caching.reads.MarkPrivate",
+        OUTER,
         "benchapp.serving.sessions.private",
         "django.middleware.common.CommonMiddleware",
-        "benchapp.caching.reads.watch_headers",
+        INNER,
     ]
     assert found["CACHE_MIDDLEWARE_ALIAS"] == "benchapp_pages"
     assert set(found["CACHES"]) == {"default", "benchapp_pages"}
@@ -312,7 +314,7 @@ def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_ses
     theirs = f"MIDDLEWARE = ['{sessions}', '{csrf}', 'django.middleware.security.SecurityMiddleware']"
     layer = {"CACHING_PAGE_CACHE": "1", "BENCHAPP_CACHE_URL": "locmemcache://", "BENCHAPP_WHITENOISE": "0"}
     found = laid_over(more=theirs, **layer)
-    assert found["MIDDLEWARE"].index("benchapp.caching.django_cache.middleware") < found["MIDDLEWARE"].index(sessions)
+    assert found["MIDDLEWARE"].index(OUTER) < found["MIDDLEWARE"].index(sessions)
     assert found["MESSAGE_STORAGE"].endswith(".SessionStorage")
     # Without a layer, without sessions, and with a storage of their own, it stays theirs.
     assert "MESSAGE_STORAGE" not in laid_over(more=theirs, BENCHAPP_WHITENOISE="0")
