@@ -36,7 +36,7 @@ def connect() -> None:
     while _names:
         unwatch(_names.pop())
     watched: dict[type[models.Model], dict[type[models.Model], Sequence[str]]] = {}
-    for label, pages in app_settings.CACHING_STALE.items():
+    for label, pages in rules().items():
         if said := problem(label, pages):
             logger.error("CACHING_STALE: %s: its pages are not invalidated", said)
             continue
@@ -46,6 +46,11 @@ def connect() -> None:
     for concrete, said in watched.items():
         remembers = bool(FIELD.search(str(said.values())))
         _names.append(watch(concrete, functools.partial(_pages_of, said), remembers))
+
+
+def rules() -> Mapping[str, Sequence[str]]:
+    """CACHING_STALE; nothing for a value that is no dictionary, which is an error of `manage.py check`."""
+    return app_settings.CACHING_STALE if isinstance(app_settings.CACHING_STALE, Mapping) else {}
 
 
 def problem(label: str, pages: Sequence[str]) -> str:
