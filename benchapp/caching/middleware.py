@@ -15,6 +15,8 @@ from django.utils.module_loading import import_string
 
 from benchapp.caching import registry
 from benchapp.caching.conf import app_settings
+from benchapp.caching.outcome import NO_OUTCOME, X_CACHE
+from benchapp.caching.outside.marks import MARK
 from benchapp.caching.pages import GetResponse
 from benchapp.caching.reads import watch_headers
 
@@ -40,7 +42,11 @@ class CachingMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        # A cache outside would repeat it with each of its hits.
+        if app_settings.CACHING_X_CACHE and not response.has_header(MARK):
+            response.headers[X_CACHE] = getattr(request, "cache_outcome", NO_OUTCOME)
+        return response
 
 
 class WatchMiddleware:

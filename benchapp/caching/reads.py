@@ -26,6 +26,7 @@ from django.utils.cache import patch_cache_control
 from django.utils.functional import SimpleLazyObject
 
 from benchapp.caching.conf import app_settings
+from benchapp.caching.variants import restore
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -99,9 +100,14 @@ class _Watched(UserDict, dict):
 class WatchedCookies(_Watched):
     """The cookies of a request; `read` gets the names of those that may change a page."""
 
+    def __init__(self, original: dict[str, Any], read: set[str], named: str = "") -> None:
+        """`named`: a cookie whose value is part of the page's name."""
+        super().__init__(original, read)
+        self.named = named
+
     def note(self, name: object = ALL) -> None:
         """Remember a cookie, unless no page depends on it."""
-        known = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, MESSAGES_COOKIE)
+        known = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, MESSAGES_COOKIE, self.named)
         if not isinstance(name, str) or not WORD.fullmatch(name):
             self.read.add(ALL)
         elif name not in known and not ANALYTICS.fullmatch(name):
@@ -147,18 +153,19 @@ class MarkPrivate:
         self.below = tuple(f"{path.rstrip('/')}/" for path in self.exact if path != "/")
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        request.COOKIES = WatchedCookies(request.COOKIES, set())
+        named = settings.LANGUAGE_COOKIE_NAME if hasattr(request, "cache_language") else ""
+        request.cookies_read = set()
+        request.COOKIES = WatchedCookies(request.COOKIES, request.cookies_read, named)
         if has_several_hosts():
             watch_host(request)
+        request.not_public = bool(self.exact) and not self._is_public(request.path)
         response = self.get_response(request)
-        # Caches ignore the second word; it says to a developer why a page is not cached.
-        if cookie := read_cookie(request):
-            patch_cache_control(response, private=True, reads_cookie=cookie)
-        elif header := read_header(request, response):
-            patch_cache_control(response, private=True, reads_header=header)
-        elif self.exact and request.path not in self.exact and not request.path.startswith(self.below):
+        if request.not_public or read_cookie(request) or read_header(request, response):
             patch_cache_control(response, private=True)
         return response
+
+    def _is_public(self, path: str) -> bool:
+        return path in self.exact or path.startswith(self.below)
 
 
 def has_several_hosts() -> bool:
@@ -186,6 +193,9 @@ def watch_headers(request: HttpRequest, get_response: GetResponse) -> HttpRespon
     """
     request.headers_read = read = set()
     meta = request.META
+    if hasattr(request, "accept_language"):
+        # A variant by language has the language in its place.
+        restore(meta, {"HTTP_ACCEPT_LANGUAGE": request.accept_language})
     request.META = WatchedMeta(meta, read)
     if hasattr(request, "environ"):
         # The name of META that WSGI has.
@@ -200,12 +210,16 @@ def watch_headers(request: HttpRequest, get_response: GetResponse) -> HttpRespon
 
 def read_cookie(request: HttpRequest) -> str:
     """A cookie that may have changed the page; empty when none was read."""
-    return min(getattr(request.COOKIES, "read", ()), default="")
+    return min(getattr(request, "cookies_read", ()), default="")
 
 
 def read_header(request: HttpRequest, response: HttpResponse) -> str:
     """A header that may have changed the page, and is not in its Vary; empty when there is none."""
-    read = getattr(request, "headers_read", frozenset()) - HARMLESS - (varies_by(response) - {"cookie"})
+    declared = varies_by(response) - {"cookie"}
+    if hasattr(request, "cache_language"):
+        # A layer may store what varies by it: the language is named, the rest of the header is not.
+        declared -= {"accept-language"}
+    read = getattr(request, "headers_read", frozenset()) - HARMLESS - declared
     if getattr(request, "host_read", False):
         # No Vary helps: the layers keep one page for all names of the site.
         return "host"

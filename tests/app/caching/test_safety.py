@@ -133,14 +133,6 @@ def test_pages_outside_of_the_public_ones_are_private(layer: Laid, settings, pat
     assert layer.name == "view-cache" or layer.stores(rendering(), path) is stored
 
 
-def test_a_page_says_which_cookie_or_header_keeps_it_out(layer: Laid):
-    def said(reads: Callable) -> str | None:
-        return layer.over(rendering(reads=reads))(RequestFactory().get("/posts/5/")).get("Cache-Control", "")
-
-    assert said(lambda request: request.COOKIES.get("theme")) == "private, reads-cookie=theme"
-    assert said(lambda request: request.headers.get("Accept-Language")) == "private, reads-header=accept-language"
-
-
 @pytest.mark.parametrize("name", ["page-cache", "view-cache"])
 @pytest.mark.parametrize("said", [{}, {"Cache-Control": "public, max-age=600"}])
 def test_a_cached_page_has_the_lifetime_headers_of_its_view(laid: Callable, name: str, said: dict[str, str]):
