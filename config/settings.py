@@ -67,6 +67,8 @@ BENCHAPP_WHITENOISE = env.flag("BENCHAPP_WHITENOISE", default=True)
 # The apps `bench.inside` and `bench.inside.site`: commands of the instrument, and views that read and write inside a
 # worker. Off in production.
 BENCHAPP_PROBES = env.flag("BENCHAPP_PROBES")
+# Responses say whether they come from a cache, and why not.
+CACHING_X_CACHE = BENCHAPP_PROBES
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"

@@ -26,6 +26,8 @@ if BENCHAPP_PROBES:
     _marks = environment.Env().flag("BENCHAPP_MARKS")
     _inner = ["bench.inside.visits.marked"] if _marks else []
     MIDDLEWARE = [*_below.MIDDLEWARE, "benchapp.caching.rendering.render_id", *_inner]
+    # A check names the reason why a page is not cached.
+    CACHING_X_CACHE = True
     if _below.CACHING_PUBLIC:
         CACHING_PUBLIC = [*_below.CACHING_PUBLIC, "/__probe__/"]
     OVERLAID_URLCONF = _below.ROOT_URLCONF
