@@ -14,6 +14,7 @@ from django.http.request import split_domain_port
 from django.utils.http import parse_http_date_safe
 
 from benchapp.caching.conf import app_settings
+from benchapp.caching.private_apis import sets_csrf_cookie
 from benchapp.caching.reads import BYPASSING, HTMX, names_of, read_cookie, read_header, varies_by
 
 FORBIDDEN_DIRECTIVES = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}
@@ -211,7 +212,7 @@ def _has_our_port(request: HttpRequest) -> bool:
 def _sets_cookie_later(request: HttpRequest) -> bool:
     """Whether the view used a CSRF token or wrote to the session: middleware further out sets their cookies."""
     session = getattr(request, "session", None)
-    return bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE") or (session is not None and session.modified))
+    return sets_csrf_cookie(request) or (session is not None and session.modified)
 
 
 def _directives(response: HttpResponse) -> frozenset[str]:

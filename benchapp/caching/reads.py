@@ -13,7 +13,6 @@ Such a page says so itself, by Vary or Cache-Control.
 from __future__ import annotations
 
 import re
-import sys
 from collections import UserDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,6 +25,8 @@ from django.utils.cache import patch_cache_control
 from django.utils.functional import SimpleLazyObject
 
 from benchapp.caching.conf import app_settings
+from benchapp.caching.hosts import HostWatch, has_several_hosts
+from benchapp.caching.private_apis import host_reads_of_django
 from benchapp.caching.variants import restore
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
@@ -44,9 +45,6 @@ HARMLESS = BYPASSING | HTMX | {"host", "x-forwarded-host", "x-forwarded-port", "
 HARMLESS |= {"accept-encoding", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "range"}
 # Of a body, with which nothing is stored.
 HARMLESS |= {"transfer-encoding"}
-# Ask for the host to check it, or to write the page's own address.
-HOST_CHECKED = ("benchapp.caching.", "django.http.", "django.middleware.")
-LOCAL = {"localhost", "127.0.0.1", "[::1]"}
 ALL = "any"
 WORD = re.compile(r"[\w-]+", re.ASCII)
 
@@ -151,13 +149,15 @@ class MarkPrivate:
         # Requests have their paths without percent-encoding.
         self.exact = frozenset(unquote(urlsplit(page).path) for page in app_settings.CACHING_PUBLIC)
         self.below = tuple(f"{path.rstrip('/')}/" for path in self.exact if path != "/")
+        self.has_several_hosts = has_several_hosts()
+        self.host_reads = host_reads_of_django() if self.has_several_hosts else 0
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         named = settings.LANGUAGE_COOKIE_NAME if hasattr(request, "cache_language") else ""
         request.cookies_read = set()
         request.COOKIES = WatchedCookies(request.COOKIES, request.cookies_read, named)
-        if has_several_hosts():
-            watch_host(request)
+        if self.has_several_hosts:
+            request.host_watch = HostWatch(request, self.host_reads)
         request.not_public = bool(self.exact) and not self._is_public(request.path)
         response = self.get_response(request)
         if request.not_public or read_cookie(request) or read_header(request, response):
@@ -166,24 +166,6 @@ class MarkPrivate:
 
     def _is_public(self, path: str) -> bool:
         return path in self.exact or path.startswith(self.below)
-
-
-def has_several_hosts() -> bool:
-    """Whether the site has more than one name, so that a page may depend on which of them was asked for."""
-    names = set(settings.ALLOWED_HOSTS) - LOCAL
-    return len(names) > 1 or any(name.startswith((".", "*")) for name in names)
-
-
-def watch_host(request: HttpRequest) -> None:
-    """Watch who asks the request for its host: no layer's key holds it."""
-    get_host = request.get_host
-
-    def watched() -> str:
-        if not sys._getframe(1).f_globals.get("__name__", "").startswith(HOST_CHECKED):
-            request.host_read = True
-        return get_host()
-
-    request.get_host = watched
 
 
 def watch_headers(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
@@ -220,7 +202,7 @@ def read_header(request: HttpRequest, response: HttpResponse) -> str:
         # A layer may store what varies by it: the language is named, the rest of the header is not.
         declared -= {"accept-language"}
     read = getattr(request, "headers_read", frozenset()) - HARMLESS - declared
-    if getattr(request, "host_read", False):
+    if hasattr(request, "host_watch") and request.host_watch.is_read:
         # No Vary helps: the layers keep one page for all names of the site.
         return "host"
     return min(read, default="")

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 
 from django.apps import apps
 from django.conf import settings
-from django.conf.urls.i18n import is_language_prefix_patterns_used
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.signals import setting_changed
 from django.db import models
@@ -24,6 +23,7 @@ from django.utils.encoding import iri_to_uri
 
 from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
+from benchapp.caching.private_apis import has_language_in_urls
 from benchapp.caching.watch import unwatch, watch
 
 FIELD = re.compile(r"\{([\w.]+)\}")
@@ -108,7 +108,7 @@ def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
 @functools.cache
 def _languages() -> tuple[str | None, ...]:
     """The languages in which a page has a path each; where paths have none, the one that is active."""
-    if not settings.USE_I18N or not is_language_prefix_patterns_used(settings.ROOT_URLCONF)[0]:
+    if not settings.USE_I18N or not has_language_in_urls(settings.ROOT_URLCONF):
         return (None,)
     return tuple(code for code, _ in settings.LANGUAGES)
 

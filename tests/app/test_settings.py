@@ -79,7 +79,8 @@ PRODUCTION = {
     "layer",
     [
         {},
-        {"CACHING_FRAGMENTS": "1", "CACHING_PAGE_CACHE": "1", "CACHING_STATICGENERATOR_ROOT": "var/pages"},
+        {"CACHING_STATICGENERATOR_ROOT": "var/pages"},
+        {"CACHING_PAGE_CACHE": "1", "CACHE_URL": "dbcache://pages"},
     ],
 )
 def test_production_values_pass_the_deployment_check(layer: dict[str, str]):

@@ -75,7 +75,7 @@ def test_the_page_of_each_language_is_stale(settings, monkeypatch):
         yield
 
     settings.LANGUAGES, settings.USE_I18N = [("en", "English"), ("de", "German")], True
-    monkeypatch.setattr(stale_rules, "is_language_prefix_patterns_used", lambda urlconf: (True, True))
+    monkeypatch.setattr(stale_rules, "has_language_in_urls", lambda urlconf: True)
     # Django has chosen its functions for a site without languages.
     monkeypatch.setattr(stale_rules.translation, "override", override)
     monkeypatch.setattr(User, "path", lambda user: f"/{active[-1]}/by/{user}/", raising=False)
