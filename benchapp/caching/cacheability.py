@@ -15,7 +15,7 @@ from django.utils.http import parse_http_date_safe
 
 from benchapp.caching.conf import app_settings
 from benchapp.caching.private_apis import sets_csrf_cookie
-from benchapp.caching.reads import BYPASSING, HTMX, names_of, read_cookie, read_header, varies_by
+from benchapp.caching.reads import BYPASSING, HTMX, MESSAGES_COOKIE, names_of, read_cookie, read_header, varies_by
 
 FORBIDDEN_DIRECTIVES = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}
 FORBIDDEN_DIRECTIVES |= {"must-revalidate", "proxy-revalidate"}
@@ -65,6 +65,8 @@ def reason_to_pass(request: HttpRequest) -> str:
             return "request-header"
     if settings.SESSION_COOKIE_NAME in request.COOKIES:
         return "session"
+    if MESSAGES_COOKIE in request.COOKIES:
+        return "messages"
     return "" if _is_our_host(request) else "host"
 
 

@@ -2,8 +2,8 @@
 
 No layer's key holds cookies or headers, as it has to be for cookies of analytics: each value would be a page of its
 own. So a page whose rendering reads one is marked as private, which keeps it out of every layer, inside and outside of
-Django. Cookies, and the host by `request.get_host()`, are watched in the whole chain of middleware, other headers in
-the view and its templates alone: middleware reads many for a log.
+Django. Cookies, and the host (`hosts`), are watched in the whole chain of middleware; other headers, the address of the
+client and its CSRF cookie in the view and its templates, for middleware reads many for a log.
 
 Not noticed: what middleware reads of `request.META` or `request.headers`, what anybody reads of the scope of ASGI
 (`request.scope`), of a copy of `META` that middleware has made, or of a request that it has put in the place of ours.
@@ -31,8 +31,8 @@ from benchapp.caching.variants import restore
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
-# Of analytics and advertising: no page depends on them. Layers look at session cookies themselves, a CSRF token sets
-# its cookie anew, and where a layer is active, messages are in the session.
+# Of analytics and advertising: no page depends on them. Layers look at cookies of sessions and messages themselves, and
+# CsrfViewMiddleware reads that of its token for every page.
 ANALYTICS = re.compile(r"_ga|_ga_\w+|_gid|_gat[\w-]*|_gcl_\w+|_fb[pc]|_pk_\w+|_hj\w+|__utm\w+|_clck|_clsk|utm_\w+")
 MESSAGES_COOKIE = "messages"
 # Requests with one of these bypass every cache (`cacheability`): all others are without it.
@@ -45,6 +45,8 @@ HARMLESS = BYPASSING | HTMX | {"host", "x-forwarded-host", "x-forwarded-port", "
 HARMLESS |= {"accept-encoding", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "range"}
 # Of a body, with which nothing is stored.
 HARMLESS |= {"transfer-encoding"}
+# Names in META that are no headers: the client's address, and the secret of its CSRF cookie.
+OF_VISITOR = frozenset({"REMOTE_ADDR", "REMOTE_HOST", "REMOTE_PORT", "REMOTE_USER", "CSRF_COOKIE"})
 ALL = "any"
 WORD = re.compile(r"[\w-]+", re.ASCII)
 
@@ -101,14 +103,13 @@ class WatchedCookies(_Watched):
     def __init__(self, original: dict[str, Any], read: set[str], named: str = "") -> None:
         """`named`: a cookie whose value is part of the page's name."""
         super().__init__(original, read)
-        self.named = named
+        self.known = {settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, MESSAGES_COOKIE, named}
 
     def note(self, name: object = ALL) -> None:
         """Remember a cookie, unless no page depends on it."""
-        known = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, MESSAGES_COOKIE, self.named)
         if not isinstance(name, str) or not WORD.fullmatch(name):
             self.read.add(ALL)
-        elif name not in known and not ANALYTICS.fullmatch(name):
+        elif name not in self.known and not ANALYTICS.fullmatch(name):
             self.read.add(name)
 
 
@@ -116,8 +117,10 @@ class WatchedMeta(_Watched):
     """`request.META`; `read` gets the names of headers, as in Vary."""
 
     def note(self, name: object = "HTTP_ANY") -> None:
-        """Remember a header; the rest is the server's."""
-        if isinstance(name, str) and name.startswith("HTTP_"):
+        """Remember a header, and what else is one visitor's; the rest is the server's."""
+        if name in OF_VISITOR:
+            self.read.add(str(name).lower().replace("_", "-"))
+        elif isinstance(name, str) and name.startswith("HTTP_"):
             self.read.add(name.removeprefix("HTTP_").lower().replace("_", "-"))
 
 
@@ -178,6 +181,9 @@ def watch_headers(request: HttpRequest, get_response: GetResponse) -> HttpRespon
     if hasattr(request, "accept_language"):
         # A variant by language has the language in its place.
         restore(meta, {"HTTP_ACCEPT_LANGUAGE": request.accept_language})
+    if isinstance(request.COOKIES, WatchedCookies):
+        # CsrfViewMiddleware has read it; a page that shows it is one visitor's.
+        request.COOKIES.known.discard(settings.CSRF_COOKIE_NAME)
     request.META = WatchedMeta(meta, read)
     if hasattr(request, "environ"):
         # The name of META that WSGI has.

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.http import HttpResponse, StreamingHttpResponse
-from django.middleware.csrf import get_token
 from django.test import RequestFactory
 
 from benchapp.caching.outside.marks import MARK
@@ -18,6 +17,7 @@ REASONS = {
     "path": (rendering(), {"path": "/.a/"}),
     "request-header": (rendering(), {"headers": {"Authorization": "x"}}),
     "session": (rendering(), {"headers": {"cookie": "sessionid=x"}}),
+    "messages": (rendering(), {"headers": {"cookie": "messages=x"}}),
     "host": (rendering(), {"headers": {"host": "foreign.test"}}),
     "query": (rendering(), {"QUERY_STRING": "a=1"}),
     "body": (rendering(), {"headers": {"content-length": "1"}}),
@@ -29,7 +29,8 @@ REASONS = {
     "content-range": (rendering({"Content-Range": "bytes 0-1/2"}), {}),
     "reads-cookie=theme": (rendering(reads=lambda request: request.COOKIES.get("theme")), {}),
     "reads-header=user-agent": (rendering(reads=lambda request: request.headers.get("User-Agent")), {}),
-    "sets-cookie": (rendering(reads=get_token), {}),
+    "reads-header=remote-addr": (rendering(reads=lambda request: request.META["REMOTE_ADDR"]), {}),
+    "sets-cookie": (rendering({"Set-Cookie": "a=b"}), {}),
     "vary": (rendering({"Vary": "User-Agent"}), {}),
     "cache-control": (rendering({"Cache-Control": "no-store"}), {}),
     "lifetime": (rendering({"Cache-Control": "max-age=soon"}), {}),
@@ -41,11 +42,6 @@ def asked(laid: View, method: str = "get", path: str = "/posts/5/", **request: A
     return laid(getattr(RequestFactory(), method)(path, **request))
 
 
-@pytest.fixture(autouse=True)
-def shown(settings) -> None:
-    settings.CACHING_X_CACHE = True
-
-
 @pytest.mark.parametrize("reason", REASONS)
 def test_each_layer_says_why_a_page_passes(layer: Laid, settings, reason: str):
     settings.CACHING_X_CACHE = True
@@ -55,16 +51,18 @@ def test_each_layer_says_why_a_page_passes(layer: Laid, settings, reason: str):
         assert asked(laid, **request)["X-Cache"] == f"pass; {reason}"
 
 
-def test_a_page_is_a_miss_and_then_a_hit(laid: Callable):
+def test_a_page_is_a_miss_and_then_a_hit(laid: Callable, settings):
     with laid("page-cache") as layer:
+        settings.CACHING_X_CACHE = True
         view = layer.over(rendering())
         assert [asked(view)["X-Cache"] for _ in range(3)] == ["miss", "hit", "hit"]
         assert asked(view, "head")["X-Cache"] == "hit"
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_a_page_for_a_cache_outside_has_none_which_its_hits_would_repeat(laid: Callable, name: str):
+def test_a_page_for_a_cache_outside_has_none_which_its_hits_would_repeat(laid: Callable, settings, name: str):
     with laid(name) as layer:
+        settings.CACHING_X_CACHE = True
         response = asked(layer.over(rendering()))
     assert MARK in response and "X-Cache" not in response
 

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.sessions.backends.signed_cookies import SessionStore
 from django.http import HttpRequest, HttpResponse
 from django.middleware.common import CommonMiddleware
-from django.middleware.csrf import get_token
+from django.middleware.csrf import CsrfViewMiddleware, get_token
 from django.middleware.gzip import GZipMiddleware
 from django.test import RequestFactory
 
@@ -82,7 +82,7 @@ def test_a_nonce_that_a_fragment_has_stored_is_said(laid: Callable, caplog):
         (lambda request: request.COOKIES.get("_ga"), True),
         (lambda request: request.COOKIES.get("_gat_UA-1") or request.COOKIES.get("_fbp"), True),
         (lambda request: request.COOKIES.get("sessionid"), True),
-        (lambda request: request.COOKIES.get("csrftoken"), True),
+        (lambda request: request.COOKIES.get("csrftoken"), False),
         (lambda request: request.COOKIES.get("messages"), True),
         (lambda request: request.COOKIES.get("jwt"), False),
         (lambda request: "django_language" in request.COOKIES, False),
@@ -103,7 +103,11 @@ def test_a_nonce_that_a_fragment_has_stored_is_said(laid: Callable, caplog):
         (lambda request: request.environ.get("HTTP_ACCEPT_LANGUAGE"), False),
         (lambda request: dict(request.headers), False),
         (lambda request: request.build_absolute_uri("/"), True),
-        (lambda request: request.META.get("REMOTE_ADDR"), True),
+        (lambda request: request.META.get("REMOTE_ADDR"), False),
+        (lambda request: request.META["REMOTE_ADDR"] == "10.0.0.1", False),
+        (lambda request: request.META.get("REMOTE_USER"), False),
+        (lambda request: request.META.get("CSRF_COOKIE"), False),
+        (lambda request: request.META.get("SERVER_NAME"), True),
         (lambda request: request.headers.get("HX-Target"), True),
         (get_token, False),
         (begin_session, False),
@@ -207,6 +211,25 @@ def test_middleware_that_answers_by_host_itself_is_not_stored(layer: Laid, setti
             return rendering(reads=lambda request: request.get_host())
 
         assert not layer.stores(rendering(), projects=(answers,), headers={"host": "a.test"})
+
+
+def test_a_page_for_one_address_is_given_to_no_other(layer: Laid):
+    def office(request: HttpRequest) -> HttpResponse:
+        inside = request.META["REMOTE_ADDR"] == "10.0.0.9"
+        return HttpResponse("<p>secret" if inside else "<p>no", HTML, status=200 if inside else 403)
+
+    laid = layer.over(office)
+    answers = [laid(RequestFactory().get("/office/", REMOTE_ADDR=address)) for address in ("10.0.0.9", "10.0.0.1")]
+    assert [answer.status_code for answer in answers] == [200, 403]
+    assert not any(answer.has_header(MARK) for answer in answers)
+
+
+def test_the_middleware_of_tokens_reads_their_cookie_and_leaves_pages_shared(layer: Laid):
+    cookie = {"cookie": f"csrftoken={'a' * 32}"}
+    if layer.name != "view-cache":
+        assert layer.stores(rendering(), projects=(CsrfViewMiddleware,), headers=cookie)
+    shown = rendering(reads=lambda request: request.COOKIES.get("csrftoken"))
+    assert not layer.stores(shown, "/b/", projects=(CsrfViewMiddleware,), headers=cookie)
 
 
 def test_watched_cookies_are_a_dictionary_to_c_code():
