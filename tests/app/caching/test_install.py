@@ -78,8 +78,7 @@ def test_a_server_does_not_start_without_the_watch(project: FreshProject):
     assert "WatchMiddleware as the last entry" in done.stderr.splitlines()[-1]
 
 
-def test_a_project_adds_a_layer(project: FreshProject, tmp_path: Path):
-    (project.folder / "fresh/caching.py").write_text("""
+LAYER = """
 from benchapp.caching.pages import PageStore, middleware_of
 from benchapp.caching.registry import Layer, options
 
@@ -117,7 +116,11 @@ def purge(stale):
 
 middleware = middleware_of(DictStore)
 LAYER = Layer("fresh.caching.purge", ("fresh.caching.middleware",), optional={"size": "megabytes"})
-""")
+"""
+
+
+def test_a_project_adds_a_layer(project: FreshProject, tmp_path: Path):
+    (project.folder / "fresh/caching.py").write_text(LAYER)
     layer = "CACHING_LAYERS = {'fresh.caching.LAYER': {'size': 3}}"
     said = project.said(VISITS + "from fresh.caching import DictStore\nsaid['names'] = list(DictStore.pages)", layer)
     assert said["first"] == said["second"] == said["unwatched"]
