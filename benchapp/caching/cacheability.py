@@ -108,9 +108,11 @@ def reason_not_to_store(
         return "content-encoding"
     if response.has_header("Content-Range"):
         return "content-range"
+    # LocaleMiddleware says that a page varies by the language; a view that says so shows more of the header.
+    may_vary_by_language = bool(language) and "accept-language" not in getattr(request, "view_varies_by", ())
     return (
         reason_of_visitor(request, response)
-        or reason_of_headers(response, own_lifetime, language)
+        or reason_of_headers(response, own_lifetime, may_vary_by_language)
         or ("nonce" if has_nonce(response) else "")
     )
 
@@ -126,9 +128,9 @@ def reason_of_visitor(request: HttpRequest, response: HttpResponse) -> str:
     return "not-public" if getattr(request, "not_public", False) else ""
 
 
-def reason_of_headers(response: HttpResponse, own_lifetime: bool, language: str) -> str:
+def reason_of_headers(response: HttpResponse, own_lifetime: bool, may_vary_by_language: bool) -> str:
     """The reason why the headers of a page forbid to store it; empty if they do not."""
-    allowed = VARY_ALLOWED | {"accept-language"} if language else VARY_ALLOWED
+    allowed = VARY_ALLOWED | {"accept-language"} if may_vary_by_language else VARY_ALLOWED
     if not varies_by(response) <= allowed:
         return "vary"
     if _directives(response) & FORBIDDEN_DIRECTIVES:

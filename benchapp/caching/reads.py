@@ -174,7 +174,7 @@ class MarkPrivate:
 def watch_headers(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
     """The response of the view; `request.headers_read` gets the names of the headers that it and its templates read.
 
-    Middleware on the way out may read more.
+    Middleware on the way out may read more, and add to what the view itself varies by, `request.view_varies_by`.
     """
     request.headers_read = read = set()
     meta = request.META
@@ -191,7 +191,9 @@ def watch_headers(request: HttpRequest, get_response: GetResponse) -> HttpRespon
     # Headers are made of META when they are read, which few pages do.
     request.headers = SimpleLazyObject(lambda: WatchedHeaders(meta, read))
     try:
-        return get_response(request)
+        response = get_response(request)
+        request.view_varies_by = varies_by(response)
+        return response
     finally:
         request.headers_read = frozenset(read)
 

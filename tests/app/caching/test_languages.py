@@ -38,6 +38,10 @@ def region(request):
     return HttpResponse(f"<p>{next(numbers)} {request.headers.get('Accept-Language')}")
 
 
+def varying(request):
+    return HttpResponse(f"<p>{next(numbers)} varies", headers={"Vary": "Accept-Language"})
+
+
 def regional(get_response):
     def middleware(request):
         request.region = request.META.get("HTTP_ACCEPT_LANGUAGE")
@@ -56,6 +60,7 @@ pages = [
     path("choice/", choice),
     path("theme/", theme),
     path("region/", region),
+    path("varying/", varying),
     path("by-middleware/", by_middleware),
 ]
 urlpatterns = [*pages, path("i18n/", include("django.conf.urls.i18n"))]
@@ -124,6 +129,10 @@ def test_a_view_that_reads_the_header_has_the_visitor_s_own_and_is_private(proje
     found = said(project, [f"'/region/', accept='{accept}'" for accept in ("en-GB", "en-AU")])
     assert [text for text, *_ in found] == ["en-GB", "en-AU"]
     assert [outcome for _, outcome, _ in found] == ["pass; reads-header=accept-language"] * 2
+
+
+def test_a_view_that_varies_by_the_header_itself_is_not_cached(project: FreshProject):
+    assert [outcome for _, outcome, _ in said(project, ["'/varying/'"] * 2)] == ["pass; vary"] * 2
 
 
 def test_middleware_that_reads_the_header_sees_the_language_of_the_page(project: FreshProject):
