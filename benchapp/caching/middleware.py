@@ -27,8 +27,8 @@ INNER = f"{__name__}.WatchMiddleware"
 class CachingMiddleware:
     """Store pages and serve stored ones, by the middleware of all active layers.
 
-    Raises ImproperlyConfigured for an unknown layer, and if WatchMiddleware is missing: pages would be stored that
-    depend on their visitor.
+    Raises ImproperlyConfigured for settings that `manage.py check` refuses, and if WatchMiddleware is missing: pages
+    would be stored that depend on their visitor.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -36,6 +36,11 @@ class CachingMiddleware:
             raise MiddlewareNotUsed("no caching layer is active")
         if INNER not in settings.MIDDLEWARE:
             raise ImproperlyConfigured(f"MIDDLEWARE: {OUTER} needs {INNER} as the last entry")
+        # A server makes no checks when it starts.
+        from benchapp.caching import checks
+
+        for message in [*checks.check_settings(), *checks.check_layers()]:
+            raise ImproperlyConfigured(message.msg)
         for name in reversed(registry.outer_middleware(app_settings.CACHING_LAYERS)):
             with contextlib.suppress(MiddlewareNotUsed):
                 get_response = import_string(name)(get_response)

@@ -71,11 +71,20 @@ def test_mistakes_are_lines_of_check(project: FreshProject, lines: str, code: in
     assert (found_code, sorted(found)) == (code, sorted(ids))
 
 
-def test_a_server_does_not_start_without_the_watch(project: FreshProject):
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("MIDDLEWARE.pop()", "WatchMiddleware as the last entry"),
+        ("CACHING_LAYERS = {'varnsh': {}}", "'varnsh' is no layer"),
+        ("CACHING_LAYERS = {'staticgenerator': {}}", "staticgenerator: the option 'root' is missing"),
+        ("CACHING_SECONDS = '60'", "CACHING_SECONDS is '60'"),
+    ],
+)
+def test_a_server_does_not_start_with_a_mistake(project: FreshProject, lines: str, said: str):
     start = "from django.core.wsgi import get_wsgi_application as start; start()"
-    done = project.run("-c", start, settings="MIDDLEWARE.pop()")
+    done = project.run("-c", start, settings=lines)
     assert done.returncode == 1
-    assert "WatchMiddleware as the last entry" in done.stderr.splitlines()[-1]
+    assert "ImproperlyConfigured" in done.stderr.splitlines()[-1] and said in done.stderr.splitlines()[-1]
 
 
 LAYER = """
