@@ -1,7 +1,8 @@
 """Every caching layer, in one table: its options, its middleware, and how it drops stale pages.
 
 CACHING_LAYERS names the active layers with their options, for example
-`{"staticgenerator": {"root": Path("/var/cache/pages"), "max_mb": 64}}`. CACHING_SECONDS is the time to live of all.
+`{"staticgenerator": {"root": Path("/var/cache/pages"), "max_mb": 64}}`. A project adds a layer by the dotted name of a
+Layer. CACHING_SECONDS is the time to live of all.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ def in_order(names: Collection[str]) -> list[str]:
 
 def outer_middleware(names: Collection[str]) -> list[str]:
     """The middleware of these layers, each once, the outermost first; the innermost marks pages as private."""
-    found = [middleware for name in in_order(names) for middleware in layer_of(name).outer]
+    found: list[str] = []
+    for name in in_order(names):
+        found += layer_of(name).outer
     return [*dict.fromkeys(found), f"{HERE}.reads.MarkPrivate"]
 
 
