@@ -14,7 +14,6 @@ from urllib.parse import unquote
 
 from django.core.exceptions import ImproperlyConfigured
 
-from benchapp.caching import registry
 from benchapp_overlay import below, caches, elsewhere, environment
 
 _below = below.imported(os.environ["OVERLAID_SETTINGS"])
@@ -31,6 +30,10 @@ if below.CONFIGURATION in os.environ:
 # Django's defaults, where the settings below say nothing.
 _middleware = elsewhere.without_toolbar(_said.get("MIDDLEWARE", ()))
 _apps = list(_said.get("INSTALLED_APPS", ()))
+# A project may have the caching app itself.
+_caching_app = "benchapp.caching"
+_has_caching = any(_name == _caching_app or _name.startswith(f"{_caching_app}.apps.") for _name in _apps)
+_middleware = [_name for _name in _middleware if not _name.startswith(f"{_caching_app}.middleware.")]
 
 # --- Serving ------------------------------------------------------------------------------------
 
@@ -96,8 +99,15 @@ if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
 # --- Caching layers -----------------------------------------------------------------------------
 
 CACHES = _said.get("CACHES", {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
-CACHING_SECONDS = _env.whole_number("BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
+_seconds = _said.get("CACHING_SECONDS", 60)
+CACHING_SECONDS = _env.whole_number("BENCHAPP_CACHE_SECONDS", _seconds, minimum=1, maximum=31_536_000)
 CACHING_LAYERS = _env.caching_layers(_base)
+if _has_caching and not CACHING_LAYERS:
+    # The layers that the project has by itself stay.
+    CACHING_LAYERS = _said.get("CACHING_LAYERS", {"page-cache": {}})
+    _adds_page_cache = False
+else:
+    _adds_page_cache = "page-cache" in CACHING_LAYERS
 # Django's own caches: the tags and `cache_page` are in the project's code, the per-site middleware is laid over it.
 CACHING_FRAGMENTS = _env.flag("CACHING_FRAGMENTS")
 CACHING_VIEW_CACHE = _env.flag("CACHING_VIEW_CACHE")
@@ -105,8 +115,8 @@ CACHING_SITE_MIDDLEWARE = _env.flag("CACHING_SITE_MIDDLEWARE")
 # The port that visitors ask for, where it is not the usual one.
 CACHING_PORT = _env.text("BENCHAPP_PORT")
 # What the project says of itself: the pages that may be cached, and those that a write of each model makes stale.
-CACHING_PUBLIC = _env.json("BENCHAPP_PUBLIC", [])
-CACHING_STALE = _env.json("BENCHAPP_STALE", {})
+CACHING_PUBLIC = _env.json("BENCHAPP_PUBLIC", _said.get("CACHING_PUBLIC", []))
+CACHING_STALE = _env.json("BENCHAPP_STALE", _said.get("CACHING_STALE", {}))
 # The headers that all its pages have, percent-encoded: a server that stores bodies alone sends them, too.
 CACHING_PAGE_HEADERS = json.loads(unquote(os.environ.get("BENCHAPP_PAGE_HEADERS", "{}")))
 _cookie_messages = ("storage.fallback.FallbackStorage", "storage.cookie.CookieStorage")
@@ -116,7 +126,7 @@ _caches_pages = bool(CACHING_LAYERS) or CACHING_VIEW_CACHE or CACHING_SITE_MIDDL
 if _caches_pages and _sessions and _messages.endswith(_cookie_messages):
     # A cached page would answer a visitor with a message: one whose session has it bypasses every cache.
     MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
-if "page-cache" in CACHING_LAYERS:
+if _adds_page_cache:
     # An alias of its own: the project's caches stay what they are.
     CACHES = {
         **CACHES,
@@ -154,7 +164,7 @@ if _files := os.environ.get("BENCHAPP_FILES"):
     # Nothing of its production is touched either.
     _remote = _env.json("BENCHAPP_REMOTE_STORAGES", [])
     globals().update(elsewhere.replaced({**_said, "CACHES": CACHES}, _remote, Path(_files)))
-INSTALLED_APPS = [*_apps, "benchapp.caching"]
+INSTALLED_APPS = _apps if _has_caching else [*_apps, _caching_app]
 
 # Whole pages are stored inside of what comes first, which adds the same headers to every page, and outside of all else,
 # for that may set cookies.
@@ -173,10 +183,10 @@ MIDDLEWARE = [
     *(["benchapp.serving.client_address.balanced_address"] if BENCHAPP_TRUSTED_PROXIES else []),
     *_middleware[:_outer],
     *(["benchapp.serving.static_files.StaticFiles"] if _serves_static else []),
-    *registry.outer_middleware(CACHING_LAYERS),
+    "benchapp.caching.middleware.CachingMiddleware",
     *([_update] if _adds_cache else []),
     "benchapp.serving.sessions.private",
     *_middleware[_outer:],
     *([_fetch] if _adds_cache else []),
-    *registry.inner_middleware(CACHING_LAYERS),
+    "benchapp.caching.middleware.WatchMiddleware",
 ]

@@ -10,7 +10,6 @@ from pathlib import Path
 from django.core.management.utils import get_random_secret_key
 from whitenoise.compress import Compressor
 
-from benchapp.caching import registry
 from benchapp.postgresql.timeouts import with_statement_timeout
 from benchapp_overlay import caches, environment
 from config import served
@@ -78,6 +77,8 @@ BENCHAPP_WHITENOISE = env.flag("BENCHAPP_WHITENOISE", default=True)
 # The apps `bench.inside` and `bench.inside.site`: commands of the instrument, and views that read and write inside a
 # worker. Off in production.
 BENCHAPP_PROBES = env.flag("BENCHAPP_PROBES")
+# Responses say whether they come from a cache, and why not.
+CACHING_X_CACHE = BENCHAPP_PROBES
 
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -134,8 +135,11 @@ if not DEBUG:
     MIDDLEWARE += ["benchapp.middleware.security_headers"]
 MIDDLEWARE += [
     # Outside of all that may set a cookie or a Vary header, so that a caching layer sees it.
-    *registry.outer_middleware(CACHING_LAYERS),
-    *(["django.middleware.cache.UpdateCacheMiddleware"] if CACHING_SITE_MIDDLEWARE else []),
+    "benchapp.caching.middleware.CachingMiddleware",
+]
+if CACHING_SITE_MIDDLEWARE:
+    MIDDLEWARE += ["django.middleware.cache.UpdateCacheMiddleware"]
+MIDDLEWARE += [
     "benchapp.serving.sessions.private",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -143,11 +147,16 @@ MIDDLEWARE += [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    *(["django.middleware.cache.FetchFromCacheMiddleware"] if CACHING_SITE_MIDDLEWARE else []),
-    *registry.inner_middleware(CACHING_LAYERS),
+]
+if CACHING_SITE_MIDDLEWARE:
+    MIDDLEWARE += ["django.middleware.cache.FetchFromCacheMiddleware"]
+if BENCHAPP_PROBES:
     # Inside of the caching layers, so that a cached response keeps its X-Render-Id.
-    *(["bench.inside.rendering.RenderId"] if BENCHAPP_PROBES else []),
+    MIDDLEWARE += ["bench.inside.rendering.RenderId"]
+MIDDLEWARE += [
     "benchapp.login_limit.middleware.too_many_failed_logins",
+    # The last: it watches what a page reads of its visitor.
+    "benchapp.caching.middleware.WatchMiddleware",
 ]
 
 if DEBUG:

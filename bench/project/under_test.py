@@ -52,6 +52,7 @@ OF_ONE_ANSWER = frozenset(
     {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires", "vary"}
     # Over HTTPS alone, and remembered by browsers.
     | {"strict-transport-security"}
+    | {"x-cache"}
 )
 
 

@@ -35,7 +35,7 @@ _TAIL_BYTES = 300
 PAGES, PARTS = "pages", "parts"
 # Headers that may differ between two right answers for the same page; and those that say nothing of the page.
 VOLATILE = {"date", "x-render-id", "content-length", "transfer-encoding", "connection", "keep-alive", "age", "via"}
-VOLATILE |= {"accept-ranges"}
+VOLATILE |= {"accept-ranges", "x-cache"}
 OF_ANSWERS = VOLATILE | {"server", "content-type", "vary"}
 # Each in Cache-Control alone keeps a page out of a shared cache.
 _UNSHARED = re.compile(r"\b(private|no-store|no-cache|max-age=0|s-maxage=0|must-revalidate|proxy-revalidate)\b", re.I)
@@ -192,7 +192,9 @@ def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
     if varies := answer.names("Vary") - VARY_ALLOWED:
         return f"it has Vary: {', '.join(sorted(varies))}"
     if _UNSHARED.search(control):
-        return f"its Cache-Control is {control}"
+        # With CACHING_X_CACHE the page names the cookie or header that it reads.
+        reason = answer.header("X-Cache")
+        return f"its Cache-Control is {control}" + (f", its X-Cache {reason}" if reason else "")
     if _lifetime_s(answer) < time_to_live_s:
         name = "Cache-Control" if "max-age" in control.lower() else "Expires"
         return f"its {name} is {answer.header(name)}, and the layer stores for {time_to_live_s:g} s"

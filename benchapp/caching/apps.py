@@ -13,6 +13,7 @@ class CachingConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect the layers, and the models of CACHING_STALE."""
+        from benchapp.caching import checks as checks
         from benchapp.caching import registry, stale
         from benchapp.caching.invalidation import pages_invalidated
 

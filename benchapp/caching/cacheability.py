@@ -13,7 +13,9 @@ from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port
 from django.utils.http import parse_http_date_safe
 
-from benchapp.caching.reads import BYPASSING, HTMX, names_of, read_cookie, read_header, varies_by
+from benchapp.caching.conf import app_settings
+from benchapp.caching.private_apis import sets_csrf_cookie
+from benchapp.caching.reads import BYPASSING, HTMX, MESSAGES_COOKIE, names_of, read_cookie, read_header, varies_by
 
 FORBIDDEN_DIRECTIVES = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}
 FORBIDDEN_DIRECTIVES |= {"must-revalidate", "proxy-revalidate"}
@@ -34,31 +36,13 @@ COMMON = {"content-type", "content-length", "vary", "x-frame-options", HSTS}
 
 
 def may_answer(request: HttpRequest) -> bool:
-    """Whether a cached page may answer this request: a GET or HEAD by an anonymous visitor for one of our hosts.
-
-    A visitor with a CSRF cookie is anonymous too: a page that holds their token sets the cookie anew, and is not
-    stored for that. Django and browsers remove dot segments from a URL, while the site takes them as names: such a
-    path would share the entry of another page.
-    """
-    return (
-        request.method in ("GET", "HEAD")
-        and not request.META.get("QUERY_STRING")
-        and "/." not in request.path
-        and not any(name in request.META for name in BYPASSING_META)
-        and settings.SESSION_COOKIE_NAME not in request.COOKIES
-        and _is_our_host(request)
-    )
+    """Whether a cached page may answer this request: one by an anonymous visitor, without a query string."""
+    return not request.META.get("QUERY_STRING") and not reason_to_pass(request)
 
 
 def may_store_for(request: HttpRequest) -> bool:
-    """Whether the response to this request could be stored for everybody.
-
-    Not for a made-up port in Host, which the addresses in a page may have, nor for a body or a made-up header of htmx,
-    which a view may read.
-    """
-    has_body = request.META.get("CONTENT_LENGTH") not in (None, "", "0") or "HTTP_TRANSFER_ENCODING" in request.META
-    made_up = any(name in request.META for name in HTMX_META)
-    return request.method == "GET" and not has_body and not made_up and may_answer(request) and _has_our_port(request)
+    """Whether the response to this request could be stored for everybody."""
+    return may_answer(request) and not reason_to_render(request)
 
 
 def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") -> bool:
@@ -66,20 +50,96 @@ def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") ->
 
     coding  the content coding that it may have
     """
+    return not reason_not_to_store(request, response, coding)
+
+
+def reason_to_pass(request: HttpRequest) -> str:
+    """The reason why no cached page may answer this request, whatever its query string; empty if one may.
+
+    A visitor with a CSRF cookie is anonymous too: a page that holds their token sets the cookie anew, and is not
+    stored for that. Django and browsers remove dot segments from a URL, while the site takes them as names: such a
+    path would share the entry of another page.
+    """
+    if request.method not in ("GET", "HEAD"):
+        return "method"
+    if "/." in request.path:
+        return "path"
+    for name in BYPASSING_META:
+        if name in request.META:
+            return "request-header"
+    if settings.SESSION_COOKIE_NAME in request.COOKIES:
+        return "session"
+    if MESSAGES_COOKIE in request.COOKIES:
+        return "messages"
+    return "" if _is_our_host(request) else "host"
+
+
+def reason_to_render(request: HttpRequest) -> str:
+    """The reason why the response to a request that a cached page may answer cannot be stored; empty if it can.
+
+    A made-up port in Host may stand in the addresses of a page, and a view may read a body or a made-up header of htmx.
+    """
+    if request.method != "GET":
+        return "method"
+    if request.META.get("CONTENT_LENGTH") not in (None, "", "0") or "HTTP_TRANSFER_ENCODING" in request.META:
+        return "body"
+    for name in HTMX_META:
+        if name in request.META:
+            return "request-header"
+    return "" if _has_our_port(request) else "port"
+
+
+def reason_not_to_store(
+    request: HttpRequest,
+    response: HttpResponse,
+    coding: str = "",
+    own_lifetime: bool = False,
+    language: str = "",
+) -> str:
+    """The reason why a response is no finished page for everybody; empty if it is. docs/caching.md lists the reasons.
+
+    coding        the content coding that it may have
+    own_lifetime  whether the store keeps a page for a shorter time if the page says so
+    language      the language that is part of the page's name; then the page may vary by it
+    """
+    if response.status_code != 200:
+        return "status"
+    if response.streaming:
+        return "streaming"
+    if response.get("Content-Type", "").lower().replace(" ", "") != "text/html;charset=utf-8":
+        return "content-type"
+    if response.get("Content-Encoding", "") not in ("", coding):
+        return "content-encoding"
+    if response.has_header("Content-Range"):
+        return "content-range"
+    # LocaleMiddleware says that a page varies by the language; a view that says so shows more of the header.
+    may_vary_by_language = bool(language) and "accept-language" not in getattr(request, "view_varies_by", ())
     return (
-        response.status_code == 200
-        and not response.streaming
-        and response.get("Content-Type", "").lower().replace(" ", "") == "text/html;charset=utf-8"
-        and response.get("Content-Encoding", "") in ("", coding)
-        and not response.has_header("Content-Range")
-        and not read_cookie(request)
-        and not read_header(request, response)
-        and not (response.cookies or response.has_header("Set-Cookie") or _sets_cookie_later(request))
-        and varies_by(response) <= VARY_ALLOWED
-        and not _directives(response) & FORBIDDEN_DIRECTIVES
-        and not expires_early(response)
-        and not has_nonce(response)
+        reason_of_visitor(request, response)
+        or reason_of_headers(response, own_lifetime, may_vary_by_language)
+        or ("nonce" if has_nonce(response) else "")
     )
+
+
+def reason_of_visitor(request: HttpRequest, response: HttpResponse) -> str:
+    """The reason why a page is for one visitor; empty if it is for everybody."""
+    if cookie := read_cookie(request):
+        return f"reads-cookie={cookie}"
+    if header := read_header(request, response):
+        return f"reads-header={header}"
+    if response.cookies or response.has_header("Set-Cookie") or _sets_cookie_later(request):
+        return "sets-cookie"
+    return "not-public" if getattr(request, "not_public", False) else ""
+
+
+def reason_of_headers(response: HttpResponse, own_lifetime: bool, may_vary_by_language: bool) -> str:
+    """The reason why the headers of a page forbid to store it; empty if they do not."""
+    allowed = VARY_ALLOWED | {"accept-language"} if may_vary_by_language else VARY_ALLOWED
+    if not varies_by(response) <= allowed:
+        return "vary"
+    if _directives(response) & FORBIDDEN_DIRECTIVES:
+        return "cache-control"
+    return "lifetime" if lifetime(response) < (1 if own_lifetime else app_settings.CACHING_SECONDS) else ""
 
 
 def has_nonce(response: HttpResponse) -> bool:
@@ -104,18 +164,21 @@ def html(response: HttpResponse) -> bytes:
     return gzip.decompress(response.content) if packed else response.content
 
 
-def expires_early(response: HttpResponse) -> bool:
-    """Whether a page says that it is stale before a cached copy would expire.
+def lifetime(response: HttpResponse) -> int:
+    """For how many seconds a page may be stored: CACHING_SECONDS, or less if it says so.
 
     A lifetime that cannot be read counts as one that is over.
     """
+    if response.has_header("Age"):
+        return 0
     named = dict(item.split("=", 1) for item in _directives(response) if "=" in item)
-    lifetime = named.get("s-maxage", named.get("max-age"))
-    if lifetime is None and (expires := response.get("Expires")) is not None:
-        until = parse_http_date_safe(expires)
-        lifetime = "" if until is None else str(max(0, int(until - time.time())))
-    early = lifetime is not None and not (lifetime.isdecimal() and int(lifetime) >= settings.CACHING_SECONDS)
-    return early or response.has_header("Age")
+    said = named.get("s-maxage", named.get("max-age"))
+    if said is not None:
+        return min(int(said), app_settings.CACHING_SECONDS) if said.isdecimal() else 0
+    if (expires := response.get("Expires")) is not None:
+        until = parse_http_date_safe(expires) or 0
+        return min(max(0, int(until - time.time())), app_settings.CACHING_SECONDS)
+    return app_settings.CACHING_SECONDS
 
 
 def has_only_common_headers(response: HttpResponse) -> bool:
@@ -124,7 +187,7 @@ def has_only_common_headers(response: HttpResponse) -> bool:
     That configuration has the headers of all pages of the site, so a page with headers of its own is not stored.
     Middleware further out adds more, which no view sets; what CACHING_PAGE_HEADERS names is added further in.
     """
-    everywhere = {name.lower(): value for name, value in getattr(settings, "CACHING_PAGE_HEADERS", {}).items()}
+    everywhere = {name.lower(): value for name, value in app_settings.CACHING_PAGE_HEADERS.items()}
     own = {name.lower() for name, value in response.items() if everywhere.get(name.lower()) != value}
     return (
         own <= COMMON
@@ -147,7 +210,7 @@ def _is_our_host(request: HttpRequest) -> bool:
 def _has_our_port(request: HttpRequest) -> bool:
     """Whether Host has no port, the usual one, or that of the site: CACHING_PORT, else the server's own port."""
     port = split_domain_port(request.get_host())[1]
-    own = getattr(settings, "CACHING_PORT", "")
+    own = app_settings.CACHING_PORT
     # Behind a reverse proxy the server's port is taken from Host, and by mod_wsgi always.
     if not own and not getattr(settings, "BENCHAPP_BEHIND_PROXY", False):
         own = request.META.get("SERVER_PORT", "")
@@ -157,7 +220,7 @@ def _has_our_port(request: HttpRequest) -> bool:
 def _sets_cookie_later(request: HttpRequest) -> bool:
     """Whether the view used a CSRF token or wrote to the session: middleware further out sets their cookies."""
     session = getattr(request, "session", None)
-    return bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE") or (session is not None and session.modified))
+    return sets_csrf_cookie(request) or (session is not None and session.modified)
 
 
 def _directives(response: HttpResponse) -> frozenset[str]:

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from django.conf import settings
 from django.core.cache import caches
 from django.core.cache.backends.base import BaseCache
 
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import digest
 from benchapp.caching.resilience import Retry
@@ -53,7 +53,7 @@ def renew(alias: str, stale: StalePages) -> None:
     """
     words = {_below(prefix) for prefix in stale.prefixes} | {_words(name)[-1] for name in stale.paths}
     if not _set_new_words(alias, words):
-        _retry(alias).request(for_s=settings.CACHING_SECONDS)
+        _retry(alias).request(for_s=app_settings.CACHING_SECONDS)
 
 
 @cache
@@ -66,7 +66,7 @@ def _set_new_words(alias: str, words: Iterable[str]) -> bool:
 
 
 def _word_ttl_s() -> int:
-    return 2 * settings.CACHING_SECONDS + SLOWEST_RENDERING_S
+    return 2 * app_settings.CACHING_SECONDS + SLOWEST_RENDERING_S
 
 
 def _words(name: str) -> list[str]:

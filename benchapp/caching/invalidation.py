@@ -10,6 +10,7 @@ from django.dispatch import Signal
 from django.urls import get_script_prefix
 
 from benchapp.caching.names import as_written
+from benchapp.caching.private_apis import commits_later
 
 # Sent with `stale`, a StalePages. A receiver that fails is logged; the other receivers still run.
 pages_invalidated = Signal()
@@ -52,7 +53,7 @@ def invalidate(stale: StalePages, using: str = DEFAULT_DB_ALIAS) -> None:
     if stale:
         connection = transaction.get_connection(using)
         # With a new transaction a new list begins: one that was rolled back has left its own.
-        waiting = getattr(connection, "stale_pages", []) if connection.run_on_commit else []
+        waiting = getattr(connection, "stale_pages", []) if commits_later(connection) else []
         connection.stale_pages = waiting
         waiting.append(stale)
         transaction.on_commit(partial(_send, waiting, len(waiting) - 1), using=using, robust=True)

@@ -27,10 +27,18 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import get_conditional_response
 from django.utils.http import parse_http_date_safe
 
-from benchapp.caching.cacheability import has_only_common_headers, may_answer, may_store, may_store_for
+from benchapp.caching.cacheability import (
+    has_only_common_headers,
+    reason_not_to_store,
+    reason_to_pass,
+    reason_to_render,
+)
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served, digest, page_name
+from benchapp.caching.outcome import HIT, MISS, passed, report
 from benchapp.caching.render_lock import release, wait_or_lock
+from benchapp.caching.variants import Variant, language_of, query_of, rendering_of
 
 GetResponse = Callable[..., HttpResponse]
 logger = logging.getLogger(__name__)
@@ -62,19 +70,19 @@ class PageStore:
         """Remove stale pages, and refuse those that are being rendered at this moment."""
         raise NotImplementedError
 
-    def look_up(self, name: str, coding: str) -> tuple[HttpResponse | None, str]:
-        """The page in that content coding, and its current generation. No page: the server has looked already."""
+    def look_up(self, name: str, variant: str) -> tuple[HttpResponse | None, str]:
+        """That variant of the page, and the page's current generation. No page: the server has looked already."""
         return None, self.generation()
 
-    def get(self, name: str, coding: str) -> HttpResponse | None:
+    def get(self, name: str, variant: str) -> HttpResponse | None:
         """The page, as the next request would find it; middleware further out adds the rest of its headers."""
         if (body := self.read(name)) is None:
             return None
         headers = {"Vary": "Cookie", "X-Frame-Options": settings.X_FRAME_OPTIONS}
-        headers |= getattr(settings, "CACHING_PAGE_HEADERS", {})
+        headers |= app_settings.CACHING_PAGE_HEADERS
         return HttpResponse(body, content_type="text/html; charset=utf-8", headers=headers)
 
-    def put(self, name: str, coding: str, page: HttpResponse, generation: str) -> bool:
+    def put(self, name: str, variant: str, page: HttpResponse, generation: str) -> bool:
         """Store a page unless a write concerned it since `generation`; returns whether it is stored."""
         return has_only_common_headers(page) and self.write(name, page.content, generation)
 
@@ -95,35 +103,71 @@ def middleware_of(open_store: Callable[[], PageStore]) -> Callable[[GetResponse]
 def cached_or_rendered(store: PageStore, request: HttpRequest, render: Callable[[], HttpResponse]) -> HttpResponse:
     """The page from the store, or rendered, and then stored if it is cacheable."""
     name = page_name(request.path)
-    if not may_answer(request) or (store.bodies and not can_be_served(name)):
+    reason, query = _reason_to_pass(store, request, name)
+    if reason:
+        report(request, passed(reason))
         return render()
-    stores = may_store_for(request)
-    coding = normalized_coding(request, identity_only=store.bodies) if stores or not store.bodies else ""
+    reason = reason_to_render(request)
+    language = "" if store.bodies else language_of(request)
+    coding = "" if store.bodies and reason else normalized_coding(request, identity_only=store.bodies)
+    variant = Variant(query, language, coding)
+    lock = ""
     try:
-        page, generation = store.look_up(name, coding)
-        if page is None and stores:
+        page, generation = store.look_up(name, variant.key)
+        if page is None and not reason:
             # The generation is part of the key: nobody waits for a rendering that began before a write.
-            key = f"render-lock-{generation[:8]}-{digest(coding + name)}"
-            page, has_lock = wait_or_lock(store.locks, key, partial(store.get, name, coding))
+            key = f"render-lock-{generation[:8]}-{digest(variant.key + name)}"
+            page, has_lock = wait_or_lock(store.locks, key, partial(store.get, name, variant.key))
+            lock = key if has_lock else ""
     except OSError as error:
         logger.warning("pages cannot be stored: %s", error)
+        report(request, passed("store"))
         return render()
     if page is not None:
+        report(request, HIT)
         return _unless_client_has_it(request, page)
-    if not stores:
+    if reason:
+        report(request, passed(reason))
         return render()
     stored = False
     try:
-        response = render()
-        if may_store(request, response, coding):
-            try:
-                stored = store.put(name, coding, response, generation)
-            except OSError as error:
-                logger.warning("page %s not stored: %s", name, error)
+        response = rendering_of(request, variant, render)()
+        stored = _store(store, request, response, name, variant, generation)
     finally:
-        if has_lock:
-            release(store.locks, key, cached=stored)
+        if lock:
+            release(store.locks, lock, cached=stored)
     return response
+
+
+def _reason_to_pass(store: PageStore, request: HttpRequest, name: str) -> tuple[str, str]:
+    """The reason why no stored page may answer the request, and the query string of the page's name."""
+    if reason := reason_to_pass(request):
+        return reason, ""
+    if store.bodies:
+        if request.META.get("QUERY_STRING"):
+            return "query", ""
+        return ("" if can_be_served(name) else "path"), ""
+    query = query_of(request)
+    return ("query", "") if query is None else ("", query)
+
+
+def _store(
+    store: PageStore, request: HttpRequest, response: HttpResponse, name: str, variant: Variant, generation: str
+) -> bool:
+    """Store a response if it is a page for everybody, and report the outcome; returns whether it is stored."""
+    reason = reason_not_to_store(request, response, variant.coding, not store.bodies, variant.language)
+    if not reason and store.bodies and not has_only_common_headers(response):
+        reason = "page-headers"
+    if reason:
+        report(request, passed(reason))
+        return False
+    try:
+        stored = store.put(name, variant.key, response, generation)
+    except OSError as error:
+        logger.warning("page %s not stored: %s", name, error)
+        stored = False
+    report(request, MISS if stored else passed("store"))
+    return stored
 
 
 def _unless_client_has_it(request: HttpRequest, page: HttpResponse) -> HttpResponse:

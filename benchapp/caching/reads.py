@@ -2,8 +2,8 @@
 
 No layer's key holds cookies or headers, as it has to be for cookies of analytics: each value would be a page of its
 own. So a page whose rendering reads one is marked as private, which keeps it out of every layer, inside and outside of
-Django. Cookies, and the host by `request.get_host()`, are watched in the whole chain of middleware, other headers in
-the view and its templates alone: middleware reads many for a log.
+Django. Cookies, and the host (`hosts`), are watched in the whole chain of middleware; other headers, the address of the
+client and its CSRF cookie in the view and its templates, for middleware reads many for a log.
 
 Not noticed: what middleware reads of `request.META` or `request.headers`, what anybody reads of the scope of ASGI
 (`request.scope`), of a copy of `META` that middleware has made, or of a request that it has put in the place of ours.
@@ -13,7 +13,6 @@ Such a page says so itself, by Vary or Cache-Control.
 from __future__ import annotations
 
 import re
-import sys
 from collections import UserDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,10 +24,15 @@ from django.http.request import HttpHeaders
 from django.utils.cache import patch_cache_control
 from django.utils.functional import SimpleLazyObject
 
+from benchapp.caching.conf import app_settings
+from benchapp.caching.hosts import HostWatch, has_several_hosts
+from benchapp.caching.private_apis import host_reads_of_django
+from benchapp.caching.variants import restore
+
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
-# Of analytics and advertising: no page depends on them. Layers look at session cookies themselves, a CSRF token sets
-# its cookie anew, and where a layer is active, messages are in the session.
+# Of analytics and advertising: no page depends on them. Layers look at cookies of sessions and messages themselves, and
+# CsrfViewMiddleware reads that of its token for every page.
 ANALYTICS = re.compile(r"_ga|_ga_\w+|_gid|_gat[\w-]*|_gcl_\w+|_fb[pc]|_pk_\w+|_hj\w+|__utm\w+|_clck|_clsk|utm_\w+")
 MESSAGES_COOKIE = "messages"
 # Requests with one of these bypass every cache (`cacheability`): all others are without it.
@@ -41,9 +45,8 @@ HARMLESS = BYPASSING | HTMX | {"host", "x-forwarded-host", "x-forwarded-port", "
 HARMLESS |= {"accept-encoding", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "range"}
 # Of a body, with which nothing is stored.
 HARMLESS |= {"transfer-encoding"}
-# Ask for the host to check it, or to write the page's own address.
-HOST_CHECKED = ("benchapp.caching.", "django.http.", "django.middleware.")
-LOCAL = {"localhost", "127.0.0.1", "[::1]"}
+# Names in META that are no headers: the client's address, and the secret of its CSRF cookie.
+OF_VISITOR = frozenset({"REMOTE_ADDR", "REMOTE_HOST", "REMOTE_PORT", "REMOTE_USER", "CSRF_COOKIE"})
 ALL = "any"
 WORD = re.compile(r"[\w-]+", re.ASCII)
 
@@ -97,12 +100,16 @@ class _Watched(UserDict, dict):
 class WatchedCookies(_Watched):
     """The cookies of a request; `read` gets the names of those that may change a page."""
 
+    def __init__(self, original: dict[str, Any], read: set[str], named: str = "") -> None:
+        """`named`: a cookie whose value is part of the page's name."""
+        super().__init__(original, read)
+        self.known = {settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, MESSAGES_COOKIE, named}
+
     def note(self, name: object = ALL) -> None:
         """Remember a cookie, unless no page depends on it."""
-        known = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, MESSAGES_COOKIE)
         if not isinstance(name, str) or not WORD.fullmatch(name):
             self.read.add(ALL)
-        elif name not in known and not ANALYTICS.fullmatch(name):
+        elif name not in self.known and not ANALYTICS.fullmatch(name):
             self.read.add(name)
 
 
@@ -110,8 +117,10 @@ class WatchedMeta(_Watched):
     """`request.META`; `read` gets the names of headers, as in Vary."""
 
     def note(self, name: object = "HTTP_ANY") -> None:
-        """Remember a header; the rest is the server's."""
-        if isinstance(name, str) and name.startswith("HTTP_"):
+        """Remember a header, and what else is one visitor's; the rest is the server's."""
+        if name in OF_VISITOR:
+            self.read.add(str(name).lower().replace("_", "-"))
+        elif isinstance(name, str) and name.startswith("HTTP_"):
             self.read.add(name.removeprefix("HTTP_").lower().replace("_", "-"))
 
 
@@ -141,70 +150,67 @@ class MarkPrivate:
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
         # Requests have their paths without percent-encoding.
-        self.exact = frozenset(unquote(urlsplit(page).path) for page in getattr(settings, "CACHING_PUBLIC", ()))
+        self.exact = frozenset(unquote(urlsplit(page).path) for page in app_settings.CACHING_PUBLIC)
         self.below = tuple(f"{path.rstrip('/')}/" for path in self.exact if path != "/")
+        self.has_several_hosts = has_several_hosts()
+        self.host_reads = host_reads_of_django() if self.has_several_hosts else 0
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        request.COOKIES = WatchedCookies(request.COOKIES, set())
-        if has_several_hosts():
-            watch_host(request)
+        named = settings.LANGUAGE_COOKIE_NAME if hasattr(request, "cache_language") else ""
+        request.cookies_read = set()
+        request.COOKIES = WatchedCookies(request.COOKIES, request.cookies_read, named)
+        if self.has_several_hosts:
+            request.host_watch = HostWatch(request, self.host_reads)
+        request.not_public = bool(self.exact) and not self._is_public(request.path)
         response = self.get_response(request)
-        # Caches ignore the second word; it says to a developer why a page is not cached.
-        if cookie := read_cookie(request):
-            patch_cache_control(response, private=True, reads_cookie=cookie)
-        elif header := read_header(request, response):
-            patch_cache_control(response, private=True, reads_header=header)
-        elif self.exact and request.path not in self.exact and not request.path.startswith(self.below):
+        if request.not_public or read_cookie(request) or read_header(request, response):
             patch_cache_control(response, private=True)
         return response
 
-
-def has_several_hosts() -> bool:
-    """Whether the site has more than one name, so that a page may depend on which of them was asked for."""
-    names = set(settings.ALLOWED_HOSTS) - LOCAL
-    return len(names) > 1 or any(name.startswith((".", "*")) for name in names)
+    def _is_public(self, path: str) -> bool:
+        return path in self.exact or path.startswith(self.below)
 
 
-def watch_host(request: HttpRequest) -> None:
-    """Watch who asks the request for its host: no layer's key holds it."""
-    get_host = request.get_host
+def watch_headers(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
+    """The response of the view; `request.headers_read` gets the names of the headers that it and its templates read.
 
-    def watched() -> str:
-        if not sys._getframe(1).f_globals.get("__name__", "").startswith(HOST_CHECKED):
-            request.host_read = True
-        return get_host()
-
-    request.get_host = watched
-
-
-def watch_headers(get_response: GetResponse) -> GetResponse:
-    """Middleware, the innermost: watch which headers the view and its templates read."""
-
-    def middleware(request: HttpRequest) -> HttpResponse:
-        request.headers_read = set()
-        # META has a second name under WSGI; headers are made of it when they are read, which few pages do.
-        before = {name: value for name, value in vars(request).items() if name in ("META", "environ", "headers")}
-        meta = request.META
-        vars(request).update(dict.fromkeys(before, WatchedMeta(meta, request.headers_read)))
-        request.headers = SimpleLazyObject(lambda: WatchedHeaders(meta, request.headers_read))
-        try:
-            return get_response(request)
-        finally:
-            del request.headers
-            vars(request).update(before)
-
-    return middleware
+    Middleware on the way out may read more, and add to what the view itself varies by, `request.view_varies_by`.
+    """
+    request.headers_read = read = set()
+    meta = request.META
+    if hasattr(request, "accept_language"):
+        # A variant by language has the language in its place.
+        restore(meta, {"HTTP_ACCEPT_LANGUAGE": request.accept_language})
+    if isinstance(request.COOKIES, WatchedCookies):
+        # CsrfViewMiddleware has read it; a page that shows it is one visitor's.
+        request.COOKIES.known.discard(settings.CSRF_COOKIE_NAME)
+    request.META = WatchedMeta(meta, read)
+    if hasattr(request, "environ"):
+        # The name of META that WSGI has.
+        request.environ = request.META
+    # Headers are made of META when they are read, which few pages do.
+    request.headers = SimpleLazyObject(lambda: WatchedHeaders(meta, read))
+    try:
+        response = get_response(request)
+        request.view_varies_by = varies_by(response)
+        return response
+    finally:
+        request.headers_read = frozenset(read)
 
 
 def read_cookie(request: HttpRequest) -> str:
     """A cookie that may have changed the page; empty when none was read."""
-    return min(getattr(request.COOKIES, "read", ()), default="")
+    return min(getattr(request, "cookies_read", ()), default="")
 
 
 def read_header(request: HttpRequest, response: HttpResponse) -> str:
     """A header that may have changed the page, and is not in its Vary; empty when there is none."""
-    read = getattr(request, "headers_read", set()) - HARMLESS - (varies_by(response) - {"cookie"})
-    if getattr(request, "host_read", False):
+    declared = varies_by(response) - {"cookie"}
+    if hasattr(request, "cache_language"):
+        # A layer may store what varies by it: the language is named, the rest of the header is not.
+        declared -= {"accept-language"}
+    read = getattr(request, "headers_read", frozenset()) - HARMLESS - declared
+    if hasattr(request, "host_watch") and request.host_watch.is_read:
         # No Vary helps: the layers keep one page for all names of the site.
         return "host"
     return min(read, default="")

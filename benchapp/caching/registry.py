@@ -1,7 +1,8 @@
 """Every caching layer, in one table: its options, its middleware, and how it drops stale pages.
 
 CACHING_LAYERS names the active layers with their options, for example
-`{"staticgenerator": {"root": Path("/var/cache/pages"), "max_mb": 64}}`. CACHING_SECONDS is the time to live of all.
+`{"staticgenerator": {"root": Path("/var/cache/pages"), "max_mb": 64}}`. A project adds a layer by the dotted name of a
+Layer. CACHING_SECONDS is the time to live of all.
 """
 
 from __future__ import annotations
@@ -11,58 +12,81 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 
 logger = logging.getLogger(__name__)
 
-HERE = "benchapp.caching"
-
 
 @dataclass(frozen=True)
 class Layer:
-    """One caching strategy. Names of modules and middleware are below this package.
+    """One caching strategy.
 
-    module    its `purge` drops stale pages
-    outer     middleware outside of sessions and all else that sets cookies or Vary
+    purge     dotted name of the function that drops stale pages; its argument is a StalePages
+    outer     dotted names of middleware outside of sessions and all else that sets cookies or Vary, the outermost first
     options   what the layer has to know: the kind of each option by its name
     optional  options that may be absent
     """
 
-    module: str
+    purge: str
     outer: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     optional: Mapping[str, str] = field(default_factory=dict)
 
 
-MARK = "outside.marks.MarkCacheable"
-OWN_COOKIES = "outside.marks.own_cookies"
-# The outermost first.
+HERE = "benchapp.caching"
+MARK = f"{HERE}.outside.marks.MarkCacheable"
+OWN_COOKIES = f"{HERE}.outside.marks.own_cookies"
+# The layers of the app by their short names, the outermost first.
 LAYERS = {
-    "varnish": Layer("outside.http", (MARK,), {"purge_url": "url", "generation_file": "file"}),
-    "nginx-microcache": Layer("outside.nginx_files", (MARK,), {"directory": "directory", "generation_file": "file"}),
-    "apache-cache": Layer("outside.marks", (OWN_COOKIES, MARK), {"generation_file": "file"}),
-    "staticgenerator": Layer(
-        "stores.files", ("stores.files.middleware",), {"root": "directory"}, optional={"max_mb": "megabytes"}
+    "varnish": Layer(f"{HERE}.outside.http.purge", (MARK,), {"purge_url": "url", "generation_file": "file"}),
+    "nginx-microcache": Layer(
+        f"{HERE}.outside.nginx_files.purge", (MARK,), {"directory": "directory", "generation_file": "file"}
     ),
-    "nginx-memcached": Layer("stores.memcached", ("stores.memcached.middleware",), {"address": "memcached"}),
-    "uwsgi-cache": Layer("stores.uwsgi", ("stores.uwsgi.middleware",)),
-    "page-cache": Layer("django_cache", ("django_cache.middleware",)),
+    "apache-cache": Layer(f"{HERE}.outside.marks.purge", (OWN_COOKIES, MARK), {"generation_file": "file"}),
+    "staticgenerator": Layer(
+        f"{HERE}.stores.files.purge",
+        (f"{HERE}.stores.files.middleware",),
+        {"root": "directory"},
+        optional={"max_mb": "megabytes"},
+    ),
+    "nginx-memcached": Layer(
+        f"{HERE}.stores.memcached.purge", (f"{HERE}.stores.memcached.middleware",), {"address": "memcached"}
+    ),
+    "uwsgi-cache": Layer(f"{HERE}.stores.uwsgi.purge", (f"{HERE}.stores.uwsgi.middleware",)),
+    "page-cache": Layer(f"{HERE}.django_cache.purge", (f"{HERE}.django_cache.middleware",)),
 }
 
 
-def outer_middleware(active: Collection[str]) -> list[str]:
-    """The middleware of the active layers that goes outside of all that sets cookies or Vary, each once."""
-    found = [name for layer in LAYERS if layer in active for name in LAYERS[layer].outer]
-    # Inside of the layers, it marks what is not everybody's.
-    return [f"{HERE}.{name}" for name in dict.fromkeys([*found, *(["reads.MarkPrivate"] if active else [])])]
+def layer_of(name: str) -> Layer:
+    """The layer of a short name, or of the dotted name of a Layer. Raises ImproperlyConfigured if there is none."""
+    if name in LAYERS:
+        return LAYERS[name]
+    unknown = f"CACHING_LAYERS: {name!r} is no layer: use {', '.join(LAYERS)}, or the dotted name of a Layer"
+    try:
+        found = import_string(name)
+    except ImportError as error:
+        raise ImproperlyConfigured(f"{unknown} ({error})") from error
+    if not isinstance(found, Layer):
+        raise ImproperlyConfigured(unknown)
+    return found
 
 
-def inner_middleware(active: Collection[str]) -> list[str]:
-    """The middleware of the active layers that goes inside of all else: it watches what a page reads of its visitor."""
-    return [f"{HERE}.reads.watch_headers"] if active else []
+def in_order(names: Collection[str]) -> list[str]:
+    """The names of layers, the outermost first; those of a project are inside of the app's own."""
+    built_in = [name for name in LAYERS if name in names]
+    return built_in + [name for name in names if name not in LAYERS]
+
+
+def outer_middleware(names: Collection[str]) -> list[str]:
+    """The middleware of these layers, each once, the outermost first; the innermost marks pages as private."""
+    found: list[str] = []
+    for name in in_order(names):
+        found += layer_of(name).outer
+    return [*dict.fromkeys(found), f"{HERE}.reads.MarkPrivate"]
 
 
 def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:
@@ -70,18 +94,18 @@ def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:
 
     An outer layer must not be filled again from a stale page of an inner one. A layer that fails is logged.
     """
-    for name in filter(is_active, reversed(LAYERS)):
+    for name in reversed(in_order(app_settings.CACHING_LAYERS)):
         try:
-            import_string(f"{HERE}.{LAYERS[name].module}.purge")(stale)
+            import_string(layer_of(name).purge)(stale)
         except Exception:
             logger.exception("%s: %s not invalidated", name, stale)
 
 
 def is_active(name: str) -> bool:
     """Whether CACHING_LAYERS names the layer."""
-    return name in settings.CACHING_LAYERS
+    return name in app_settings.CACHING_LAYERS
 
 
 def options(name: str) -> Mapping[str, Any]:
     """The options of an active layer."""
-    return settings.CACHING_LAYERS[name]
+    return app_settings.CACHING_LAYERS[name]

@@ -15,14 +15,16 @@ from collections.abc import Mapping, Sequence
 
 from django.apps import apps
 from django.conf import settings
-from django.conf.urls.i18n import is_language_prefix_patterns_used
-from django.core.exceptions import ImproperlyConfigured, ObjectDoesNotExist
+from django.core.exceptions import ObjectDoesNotExist
+from django.core.signals import setting_changed
 from django.db import models
 from django.utils import translation
 from django.utils.encoding import iri_to_uri
 
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
-from benchapp.caching.watch import watch
+from benchapp.caching.private_apis import has_language_in_urls
+from benchapp.caching.watch import unwatch, watch
 
 FIELD = re.compile(r"\{([\w.]+)\}")
 BELOW = "*"
@@ -30,26 +32,52 @@ logger = logging.getLogger(__name__)
 
 
 def connect() -> None:
-    """Watch the models of CACHING_STALE, where a layer is active.
-
-    Raises ImproperlyConfigured for a model, or a field, that there is not.
-    """
-    stale = getattr(settings, "CACHING_STALE", {}) if settings.CACHING_LAYERS else {}
+    """Watch the models of CACHING_STALE. An entry with a problem is logged, and is an error of `manage.py check`."""
+    while _names:
+        unwatch(_names.pop())
     watched: dict[type[models.Model], dict[type[models.Model], Sequence[str]]] = {}
-    for label, pages in stale.items():
-        try:
-            model = apps.get_model(label)
-        except (LookupError, ValueError):
-            raise ImproperlyConfigured(f"CACHING_STALE: there is no model {label!r}") from None
-        if model._meta.swapped:
-            raise ImproperlyConfigured(f"CACHING_STALE: {label} is replaced by {model._meta.swapped}")
-        for name in FIELD.findall("".join(pages)):
-            if not hasattr(model, name.partition(".")[0]):
-                raise ImproperlyConfigured(f"CACHING_STALE: {label} has no {name!r}")
+    for label, pages in rules().items():
+        if said := problem(label, pages):
+            logger.error("CACHING_STALE: %s: its pages are not invalidated", said)
+            continue
+        model = apps.get_model(label)
         # A proxy has the rows of another model.
         watched.setdefault(model._meta.concrete_model, {})[model] = pages
     for concrete, said in watched.items():
-        watch(concrete, functools.partial(_pages_of, said), remembers=bool(FIELD.search(str(said.values()))))
+        remembers = bool(FIELD.search(str(said.values())))
+        _names.append(watch(concrete, functools.partial(_pages_of, said), remembers))
+
+
+def rules() -> Mapping[str, Sequence[str]]:
+    """CACHING_STALE; nothing for a value that is no dictionary, which is an error of `manage.py check`."""
+    return app_settings.CACHING_STALE if isinstance(app_settings.CACHING_STALE, Mapping) else {}
+
+
+def problem(label: str, pages: Sequence[str]) -> str:
+    """The reason why an entry of CACHING_STALE cannot be used; empty if it can."""
+    try:
+        model = apps.get_model(label)
+    except (LookupError, ValueError, AttributeError):
+        return f"there is no model {label!r}"
+    if model._meta.swapped:
+        return f"{label} is replaced by {model._meta.swapped}"
+    if isinstance(pages, str) or not all(isinstance(page, str) for page in pages):
+        return f"{label} needs a list of pages"
+    for name in FIELD.findall("".join(pages)):
+        if not hasattr(model, name.partition(".")[0]):
+            return f"{label} has no {name!r}"
+    return ""
+
+
+def follow_settings(setting: str, **kwargs: object) -> None:
+    """Receiver of `setting_changed`."""
+    if setting == "CACHING_STALE" and apps.ready:
+        connect()
+
+
+# What `watch` has returned.
+_names: list[str] = []
+setting_changed.connect(follow_settings)
 
 
 def _pages_of(said: Mapping[type[models.Model], Sequence[str]], instance: models.Model, change: str) -> StalePages:
@@ -80,7 +108,7 @@ def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
 @functools.cache
 def _languages() -> tuple[str | None, ...]:
     """The languages in which a page has a path each; where paths have none, the one that is active."""
-    if not settings.USE_I18N or not is_language_prefix_patterns_used(settings.ROOT_URLCONF)[0]:
+    if not settings.USE_I18N or not has_language_in_urls(settings.ROOT_URLCONF):
         return (None,)
     return tuple(code for code, _ in settings.LANGUAGES)
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.apps import apps
+from django.core.signals import setting_changed
 from django.db import models
 from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
+from django.dispatch import Signal
 
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages, invalidate
 
 CREATED, CHANGED, DELETED = "created", "changed", "deleted"
@@ -24,13 +27,38 @@ Models = tuple[type[models.Model], ...]
 logger = logging.getLogger(__name__)
 
 
-def watch(model: type[models.Model], pages_of: PagesOf, remembers: bool = True, covering: Models = ()) -> None:
+def watch(model: type[models.Model], pages_of: PagesOf, remembers: bool = True, covering: Models = ()) -> str:
     """Invalidate the pages of each row of a model, and of those that inherit from it, that is written.
+
+    Returns a name for `unwatch`. Without an active layer nothing is connected: a write costs what it costs in Django.
 
     remembers  whether a changed row leaves other pages than it comes to: then it is read before it is saved
     covering   models whose deleted rows make all pages stale of the rows that are deleted with them
     """
-    _Watch(model, pages_of, covering).connect(remembers)
+    name = f"stale_{model._meta.label}_{getattr(pages_of, '__name__', 'by_settings')}"
+    # An application can get ready twice.
+    unwatch(name)
+    watch = _watches[name] = _Watch(name, model, pages_of, remembers, covering)
+    if app_settings.CACHING_LAYERS:
+        watch.connect()
+    return name
+
+
+def unwatch(name: str) -> None:
+    """Forget the watch of that name, as `watch` has returned it."""
+    if name in _watches:
+        _watches.pop(name).disconnect()
+
+
+def follow_settings(setting: str, **kwargs: object) -> None:
+    """Receiver of `setting_changed`: connect or disconnect all watches, if layers came or went."""
+    if setting != "CACHING_LAYERS":
+        return
+    for watch in _watches.values():
+        if app_settings.CACHING_LAYERS:
+            watch.connect()
+        else:
+            watch.disconnect()
 
 
 def _harmless(receiver: Callable[..., None]) -> Callable[..., None]:
@@ -48,23 +76,33 @@ def _harmless(receiver: Callable[..., None]) -> Callable[..., None]:
 
 
 class _Watch:
-    def __init__(self, model: type[models.Model], pages_of: PagesOf, covering: Models) -> None:
-        self.model, self.pages_of, self.covering = model, pages_of, covering
-        # An application can get ready twice. Under this name a row remembers the pages that it was on, too.
-        self.name = f"stale_{model._meta.label}_{getattr(pages_of, '__name__', 'by_settings')}"
+    def __init__(
+        self, name: str, model: type[models.Model], pages_of: PagesOf, remembers: bool, covering: Models
+    ) -> None:
+        # Under its name a row remembers the pages that it was on, too.
+        self.name, self.model, self.pages_of, self.covering = name, model, pages_of, covering
+        self.remembers = remembers
 
-    def connect(self, remembers: bool) -> None:
+    def connect(self) -> None:
         """Connect to no other model: Django deletes the rows of one without receivers at once."""
-        receivers = {
-            post_save: self.saved,
-            post_delete: self.deleted,
-            **({pre_save: self.remember} if remembers else {}),
-        }
-        for model in (it for it in apps.get_models() if issubclass(it, self.model)):
-            for signal, receiver in receivers.items():
-                signal.connect(receiver, sender=model, weak=False, dispatch_uid=self.name)
+        for signal, sender, receiver in self._receivers():
+            signal.connect(receiver, sender=sender, weak=False, dispatch_uid=self.name)
+
+    def disconnect(self) -> None:
+        """Leave the models as they are without layers."""
+        for signal, sender, _ in self._receivers():
+            signal.disconnect(sender=sender, dispatch_uid=self.name)
+
+    def _receivers(self) -> Iterator[tuple[Signal, type[models.Model], Callable[..., None]]]:
+        for model in apps.get_models():
+            if not issubclass(model, self.model):
+                continue
+            yield post_save, model, self.saved
+            yield post_delete, model, self.deleted
+            if self.remembers:
+                yield pre_save, model, self.remember
             for through in _relations(model):
-                m2m_changed.connect(self.related, sender=through, weak=False, dispatch_uid=self.name)
+                yield m2m_changed, through, self.related
 
     @_harmless
     def remember(self, sender: type[models.Model], instance: models.Model, using: str, **kwargs: object) -> None:
@@ -108,6 +146,10 @@ class _Watch:
         if issubclass(model, self.model):
             for row in model._base_manager.using(using).filter(pk__in=pk_set or instance.__dict__.pop(cleared, ())):
                 invalidate(self.pages_of(row, CHANGED), using)
+
+
+_watches: dict[str, _Watch] = {}
+setting_changed.connect(follow_settings)
 
 
 def _relations(model: type[models.Model]) -> set[type[models.Model]]:

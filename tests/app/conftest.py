@@ -98,8 +98,9 @@ def reader(db: None) -> Client:
 
 
 @pytest.fixture
-def invalidated() -> Iterator[list[StalePages]]:
+def invalidated(settings: Any) -> Iterator[list[StalePages]]:
     """The invalidations that a caching layer receives, in order."""
+    settings.CACHING_LAYERS = {"page-cache": {}}
     received: list[StalePages] = []
 
     def hear(stale: StalePages, **kwargs: object) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from bench import paths
 from bench.inside.serving.media import CopiedWhenWritten
+from benchapp.caching.middleware import INNER, OUTER
 from benchapp_overlay import elsewhere
 
 THEIRS = """
@@ -72,8 +73,10 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
         *ALWAYS,
         "django.middleware.security.SecurityMiddleware",
         "benchapp.serving.static_files.StaticFiles",
+        OUTER,
         "benchapp.serving.sessions.private",
         "django.middleware.common.CommonMiddleware",
+        INNER,
     ]
     assert found["DATABASES"]["default"]["NAME"] == "theirs"
 
@@ -282,11 +285,10 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
     assert found["MIDDLEWARE"] == [
         *ALWAYS,
         "django.middleware.security.SecurityMiddleware",
-        "benchapp.caching.django_cache.middleware",
-        "benchapp.caching.reads.MarkPrivate",
+        OUTER,
         "benchapp.serving.sessions.private",
         "django.middleware.common.CommonMiddleware",
-        "benchapp.caching.reads.watch_headers",
+        INNER,
     ]
     assert found["CACHE_MIDDLEWARE_ALIAS"] == "benchapp_pages"
     assert set(found["CACHES"]) == {"default", "benchapp_pages"}
@@ -319,9 +321,26 @@ def test_a_layer_is_outside_of_all_that_sets_cookies_and_messages_are_in_the_ses
     theirs = f"MIDDLEWARE = ['{sessions}', '{csrf}', 'django.middleware.security.SecurityMiddleware']"
     layer = {"CACHING_PAGE_CACHE": "1", "BENCHAPP_CACHE_URL": "locmemcache://", "BENCHAPP_WHITENOISE": "0"}
     found = laid_over(more=theirs, **layer)
-    assert found["MIDDLEWARE"].index("benchapp.caching.django_cache.middleware") < found["MIDDLEWARE"].index(sessions)
+    assert found["MIDDLEWARE"].index(OUTER) < found["MIDDLEWARE"].index(sessions)
     assert found["MESSAGE_STORAGE"].endswith(".SessionStorage")
     # Without a layer, without sessions, and with a storage of their own, it stays theirs.
     assert "MESSAGE_STORAGE" not in laid_over(more=theirs, BENCHAPP_WHITENOISE="0")
     assert "MESSAGE_STORAGE" not in laid_over(**layer)
     assert laid_over(more=f"{theirs}\nMESSAGE_STORAGE = 'their.storage'", **layer)["MESSAGE_STORAGE"] == "their.storage"
+
+
+def test_a_project_that_has_the_caching_app_itself_keeps_it(laid_over):
+    theirs = f"""
+INSTALLED_APPS.append("benchapp.caching")
+MIDDLEWARE = ["{OUTER}", *MIDDLEWARE, "{INNER}"]
+CACHING_LAYERS, CACHING_SECONDS, CACHING_PUBLIC = {{"page-cache": {{}}}}, 30, ["/blog/"]
+"""
+    found = laid_over(more=theirs)
+    assert found["INSTALLED_APPS"].count("benchapp.caching") == 1
+    assert [found["MIDDLEWARE"].count(name) for name in (OUTER, INNER)] == [1, 1]
+    assert found["MIDDLEWARE"][-1] == INNER
+    assert (found["CACHING_LAYERS"], found["CACHING_SECONDS"]) == ({"page-cache": {}}, 30)
+    assert found["CACHING_PUBLIC"] == ["/blog/"]
+    assert "CACHE_MIDDLEWARE_ALIAS" not in found
+    other = laid_over(more=theirs, CACHING_STATICGENERATOR_ROOT="pages", BENCHAPP_CACHE_SECONDS="5")
+    assert (list(other["CACHING_LAYERS"]), other["CACHING_SECONDS"]) == (["staticgenerator"], 5)

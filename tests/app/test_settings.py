@@ -16,7 +16,6 @@ import pytest
 from django.conf import settings as site
 from django.core.exceptions import ImproperlyConfigured
 
-from benchapp.caching import registry
 from benchapp_overlay import environment
 from tests.managing import manage
 
@@ -81,7 +80,8 @@ PRODUCTION = {
     "layer",
     [
         {},
-        {"CACHING_FRAGMENTS": "1", "CACHING_PAGE_CACHE": "1", "CACHING_STATICGENERATOR_ROOT": "var/pages"},
+        {"CACHING_STATICGENERATOR_ROOT": "var/pages"},
+        {"CACHING_PAGE_CACHE": "1", "CACHE_URL": "dbcache://pages"},
     ],
 )
 def test_production_values_pass_the_deployment_check(layer: dict[str, str]):
@@ -100,8 +100,8 @@ def test_defaults_are_safe(settings_from: FromEnvironment, monkeypatch: pytest.M
     assert "SECURE_PROXY_SSL_HEADER" not in found
     assert found["CACHES"]["template_fragments"]["BACKEND"].endswith("DummyCache")
     assert found["DATABASES"]["default"]["NAME"].endswith("var/data/benchapp.sqlite3")
-    of_layers = {*registry.outer_middleware(registry.LAYERS), *registry.inner_middleware(registry.LAYERS)}
-    assert not any(name in of_layers or "debug" in name for name in found["MIDDLEWARE"])
+    assert found["CACHING_LAYERS"] == {}
+    assert not any("debug" in name for name in found["MIDDLEWARE"])
 
 
 def test_a_debug_site_starts_with_its_toolbar(settings_from: FromEnvironment):

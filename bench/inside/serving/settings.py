@@ -25,7 +25,10 @@ if BENCHAPP_PROBES:
     INSTALLED_APPS = [*_below.INSTALLED_APPS, "bench.inside"]
     _marks = environment.Env().flag("BENCHAPP_MARKS")
     _inner = ["bench.inside.visits.marked"] if _marks else []
-    MIDDLEWARE = [*_below.MIDDLEWARE, "bench.inside.rendering.RenderId", *_inner]
+    *_outer, _watch = _below.MIDDLEWARE
+    MIDDLEWARE = [*_outer, "bench.inside.rendering.RenderId", *_inner, _watch]
+    # A check names the reason why a page is not cached.
+    CACHING_X_CACHE = True
     if _below.CACHING_PUBLIC:
         CACHING_PUBLIC = [*_below.CACHING_PUBLIC, "/__probe__/"]
     OVERLAID_URLCONF = _below.ROOT_URLCONF

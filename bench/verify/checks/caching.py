@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
@@ -27,11 +28,12 @@ LIFETIMES = (
     {"Expires": "Sat, 01 Nov 2025 10:00:00 GMT"},
     {"Expires": "0"},
     {"Age": "3000", "Cache-Control": "max-age=3005"},
-    {"Cache-Control": "max-age=5"},
     {"Cache-Control": "max-age=-5"},
     {"Cache-Control": "must-revalidate"},
     {"Cache-Control": "max-age=600, Must-Revalidate"},
 )
+# After so many seconds a page with max-age=1 is over, in caches that count whole seconds, too.
+EXPIRED_S = 2.5
 # Status -> headers that an answer of that status has.
 STATUSES = dict.fromkeys((201, 203, 403, 404, 410, 500, 503), ()) | dict.fromkeys((301, 302, 307), ("Location",))
 VARIES = ("*", "Cookie, *", "Accept-Encoding ,\t* ", "Accept-Encoding ,  *")
@@ -102,9 +104,14 @@ def cache_control(context: Context) -> Iterator[Finding]:
 
 @check("own-lifetime", hits.require_probes)
 def own_lifetime(context: Context) -> Iterator[Finding]:
-    """Pages that say they are stale soon (Expires, Age, max-age=5) or must be revalidated are not cached."""
+    """Pages that are stale (Expires, Age) or must be revalidated are not cached, and max-age=1 ends after a second."""
     for headers in LIFETIMES:
         yield from hits.rendered_each_time(context, hits.answering(headers=list(headers.items())))
+    path = hits.answering(headers=[["Cache-Control", "max-age=1"]])
+    first = context.get(path)
+    time.sleep(EXPIRED_S)
+    if hits.is_hit(again := context.get(path), [first]):
+        yield again.wrong(f"another rendering after {EXPIRED_S:g} s, for Cache-Control says max-age=1", "the same one")
 
 
 @check("set-cookie", hits.require_probes, leak=True)

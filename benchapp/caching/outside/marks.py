@@ -16,13 +16,14 @@ import os
 import secrets
 from pathlib import Path
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_cache_control
 
 from benchapp.caching import registry
-from benchapp.caching.cacheability import may_store, may_store_for
+from benchapp.caching.cacheability import reason_not_to_store, reason_to_pass, reason_to_render
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
+from benchapp.caching.outcome import passed, report
 from benchapp.caching.pages import GetResponse, normalized_coding
 
 MARK = "X-Cacheable"
@@ -44,29 +45,40 @@ class MarkCacheable:
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
         # Layers that are joined may share a file.
-        layers = settings.CACHING_LAYERS.values()
+        layers = app_settings.CACHING_LAYERS.values()
         self.files = sorted({options["generation_file"] for options in layers if "generation_file" in options})
-        stale = settings.CACHING_SECONDS // 2
-        fresh = settings.CACHING_SECONDS - stale
+        stale = app_settings.CACHING_SECONDS // 2
+        fresh = app_settings.CACHING_SECONDS - stale
         self.lifetime = {"s_maxage": fresh, "stale_while_revalidate": stale, "stale_if_error": stale}
         nginx = registry.is_active("nginx-microcache")
         self.directory = registry.options("nginx-microcache")["directory"] if nginx else None
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not may_store_for(request):
+        reason = "query" if request.META.get("QUERY_STRING") else reason_to_pass(request) or reason_to_render(request)
+        if reason:
+            report(request, passed(reason))
             return self.get_response(request)
         # The server in front compresses; it stores one coding of a page.
         normalized_coding(request, identity_only=True)
         before = self._generations()
         response = self.get_response(request)
-        has_room = self.directory is None or has_room_for_pages(self.directory)
-        if has_room and may_store(request, response) and self._generations() == before:
-            response.headers[MARK] = "1"
-            # Of an answer without a length a part looks like the whole.
-            response.headers.setdefault("Content-Length", str(len(response.content)))
-            if self.directory:
-                patch_cache_control(response, **self.lifetime)
+        if reason := reason_not_to_store(request, response):
+            report(request, passed(reason))
+        elif not self._has_room() or self._generations() != before:
+            report(request, passed("store"))
+        else:
+            self._mark(response)
         return response
+
+    def _has_room(self) -> bool:
+        return self.directory is None or has_room_for_pages(self.directory)
+
+    def _mark(self, response: HttpResponse) -> None:
+        response.headers[MARK] = "1"
+        # Of an answer without a length a part looks like the whole.
+        response.headers.setdefault("Content-Length", str(len(response.content)))
+        if self.directory:
+            patch_cache_control(response, **self.lifetime)
 
     def _generations(self) -> list[bytes]:
         return list(map(_generation, self.files))

@@ -13,11 +13,11 @@ import time
 from collections.abc import Iterator
 from functools import cache
 
-from django.conf import settings
 from pymemcache.client.base import PooledClient
 from pymemcache.exceptions import MemcacheError
 
 from benchapp.caching import registry
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served
 from benchapp.caching.pages import PageStore, middleware_of
@@ -111,7 +111,7 @@ class MemcachedStore(PageStore):
 
 def active_store() -> MemcachedStore:
     """The store of the layer `nginx-memcached`."""
-    return _store(registry.options("nginx-memcached")["address"], settings.CACHING_SECONDS)
+    return _store(registry.options("nginx-memcached")["address"], app_settings.CACHING_SECONDS)
 
 
 @cache

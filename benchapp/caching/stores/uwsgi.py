@@ -14,9 +14,9 @@ import contextlib
 import secrets
 from collections.abc import Iterator
 
-from django.conf import settings
 from django.core.exceptions import MiddlewareNotUsed
 
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages, all_pages
 from benchapp.caching.pages import PageStore, middleware_of
 
@@ -95,7 +95,7 @@ class UwsgiLocks:
 def _open_store() -> UwsgiStore:
     if uwsgi is None:
         raise MiddlewareNotUsed("not in a worker of uWSGI")
-    store = UwsgiStore(settings.CACHING_SECONDS)
+    store = UwsgiStore(app_settings.CACHING_SECONDS)
     store.purge(all_pages())
     return store
 
@@ -107,7 +107,7 @@ middleware = middleware_of(_open_store)
 def purge(stale: StalePages) -> None:
     """For the layer `uwsgi-cache`: remove stale pages."""
     if uwsgi is not None:
-        UwsgiStore(settings.CACHING_SECONDS).purge(stale)
+        UwsgiStore(app_settings.CACHING_SECONDS).purge(stale)
 
 
 @contextlib.contextmanager

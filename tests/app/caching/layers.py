@@ -8,9 +8,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
-from django.utils.module_loading import import_string
 
-from benchapp.caching import registry
+from benchapp.caching.middleware import CachingMiddleware, WatchMiddleware
 from benchapp.caching.outside.marks import MARK
 
 View = Callable[[HttpRequest], HttpResponse]
@@ -44,8 +43,7 @@ class Laid:
     def over(self, view: View, *projects: Callable[[View], View]) -> View:
         """The view with the middleware of the layer around it, and inside of that the middleware of a project."""
         laid = view
-        outer, inner = registry.outer_middleware([self.name]), registry.inner_middleware([self.name])
-        for middleware in reversed([*map(import_string, outer), *projects, *map(import_string, inner)]):
+        for middleware in reversed([CachingMiddleware, *projects, WatchMiddleware]):
             laid = middleware(laid)
         return laid
 

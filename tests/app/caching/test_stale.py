@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
-from django.core.exceptions import ImproperlyConfigured
-from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
+from django.db.models.signals import post_delete, post_save
 from django.test.utils import isolate_apps
 
 from benchapp.caching import stale as stale_rules
@@ -22,18 +21,11 @@ STALE = {
     "auth.Group": ["/groups/{name}/", "{name}"],
     "auth.Permission": ["/of/{content_type.model}/"],
 }
-SIGNALS = (pre_save, post_save, post_delete, m2m_changed)
 
 
 @pytest.fixture
-def connected(settings, db) -> Iterator[None]:
+def connected(settings, db) -> None:
     settings.CACHING_LAYERS, settings.CACHING_STALE = {"page-cache": {}}, STALE
-    before = [list(signal.receivers) for signal in SIGNALS]
-    stale_rules.connect()
-    yield
-    for signal, receivers in zip(SIGNALS, before, strict=True):
-        signal.receivers = receivers
-        signal.sender_receivers_cache.clear()
 
 
 def test_a_saved_row_invalidates_its_pages_and_those_it_was_on(connected, stale_after):
@@ -66,10 +58,9 @@ def test_a_proxy_and_the_model_whose_rows_it_has_are_watched_both(settings, monk
     watched: dict[type, Callable] = {}
     models = {"auth.User": User, "auth.Member": Member}
     monkeypatch.setattr(stale_rules.apps, "get_model", models.__getitem__)
-    monkeypatch.setattr(stale_rules, "watch", lambda model, pages_of, **more: watched.update({model: pages_of}))
+    monkeypatch.setattr(stale_rules, "watch", lambda model, pages_of, remembers: watched.update({model: pages_of}))
     settings.CACHING_LAYERS = {"page-cache": {}}
     settings.CACHING_STALE = {"auth.User": ["/by/{username}/"], "auth.Member": ["/{own}/"]}
-    stale_rules.connect()
     # What the proxy alone has is looked up in a row of the model, too.
     assert list(watched) == [User]
     assert watched[User](User(username="ann"), "changed").paths == {"/by/ann/", "/of-ann/"}
@@ -84,7 +75,7 @@ def test_the_page_of_each_language_is_stale(settings, monkeypatch):
         yield
 
     settings.LANGUAGES, settings.USE_I18N = [("en", "English"), ("de", "German")], True
-    monkeypatch.setattr(stale_rules, "is_language_prefix_patterns_used", lambda urlconf: (True, True))
+    monkeypatch.setattr(stale_rules, "has_language_in_urls", lambda urlconf: True)
     # Django has chosen its functions for a site without languages.
     monkeypatch.setattr(stale_rules.translation, "override", override)
     monkeypatch.setattr(User, "path", lambda user: f"/{active[-1]}/by/{user}/", raising=False)
@@ -150,10 +141,22 @@ def test_a_value_that_is_missing_names_no_page(db):
     ("stale", "said"),
     [
         ({"auth.Users": ["/"]}, "there is no model 'auth.Users'"),
+        ({"nonsense": ["/"]}, "there is no model 'nonsense'"),
         ({"auth.User": ["/{usernam}/"]}, "auth.User has no 'usernam'"),
+        ({"auth.User": "/"}, "auth.User needs a list"),
     ],
 )
-def test_what_there_is_not_stops_the_site(settings, stale, said):
-    settings.CACHING_LAYERS, settings.CACHING_STALE = {"page-cache": {}}, stale
-    with pytest.raises(ImproperlyConfigured, match=said):
-        stale_rules.connect()
+def test_an_entry_with_a_problem_is_logged_and_the_others_are_watched(settings, caplog, stale, said):
+    settings.CACHING_LAYERS = {"page-cache": {}}
+    settings.CACHING_STALE = {**stale, "auth.Group": ["/"]}
+    assert said in caplog.text
+    assert post_save.has_listeners(Group) and not post_save.has_listeners(User)
+
+
+def test_rules_follow_the_setting(settings, stale_after, db):
+    settings.CACHING_LAYERS, settings.CACHING_STALE = {"page-cache": {}}, {"auth.Group": ["/a/"]}
+    assert stale_after(lambda: Group.objects.create(name="a")).paths == {"/a/"}
+    settings.CACHING_STALE = {"auth.Group": ["/b/"]}
+    assert stale_after(lambda: Group.objects.create(name="b")).paths == {"/b/"}
+    settings.CACHING_STALE = {}
+    assert not post_save.has_listeners(Group)

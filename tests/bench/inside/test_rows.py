@@ -36,8 +36,10 @@ def _forget_urls() -> None:
 
 
 @pytest.fixture
-def invalidated():
+def invalidated(client, settings):
     """The invalidations that the layers receive."""
+    # Without a layer no write is watched.
+    settings.CACHING_LAYERS = {"page-cache": {}}
     found = []
 
     def receive(stale, **kwargs):

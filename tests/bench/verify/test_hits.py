@@ -42,6 +42,10 @@ LATIN = "text/html; charset=iso-8859-1"
         (replace(page(), status=404), "its status is 404"),
         (page(Set_Cookie="csrftoken=x; Path=/"), "it sets the cookie csrftoken"),
         (page(Cache_Control="Private, max-age=60"), "its Cache-Control is Private, max-age=60"),
+        (
+            page(Cache_Control="private", X_Cache="pass; reads-cookie=theme"),
+            "its Cache-Control is private, its X-Cache pass; reads-cookie=theme",
+        ),
         (page(Cache_Control="max-age=59"), "its Cache-Control is max-age=59, and the layer stores for 60 s"),
         (page(Cache_Control="max-age=60"), None),
         (page(Cache_Control="max-age=0,s-maxage=90"), "its Cache-Control is max-age=0,s-maxage=90"),

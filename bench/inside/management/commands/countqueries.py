@@ -12,6 +12,9 @@ from django.test import Client
 
 from bench.inside.management.commands import renderpages
 
+# The layers of `benchapp.caching` that serve pages in Django.
+SERVING = ("page-cache",)
+
 
 class Command(renderpages.Command):
     """Prints how many queries each page runs on a cache miss, and on the next request."""
@@ -24,7 +27,7 @@ class Command(renderpages.Command):
     def settings(self) -> dict[str, Any]:
         """The settings of this environment, on caches of this process: shared caches are neither read nor changed.
 
-        Middleware that stores pages for a server to serve is left out: it serves none itself.
+        Layers that store pages for a server to serve are left out: they serve none themselves.
         """
         own = {
             alias: {**cache, "BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": f"queries-{alias}"}
@@ -35,7 +38,8 @@ class Command(renderpages.Command):
             cache.pop("OPTIONS", None)
         return {
             "CACHES": settings.CACHES | own,
-            "MIDDLEWARE": [name for name in settings.MIDDLEWARE if _serves(name)],
+            "CACHING_LAYERS": {name: options for name, options in settings.CACHING_LAYERS.items() if name in SERVING},
+            "MIDDLEWARE": [name for name in settings.MIDDLEWARE if "debug_toolbar" not in name],
         }
 
     def found(self, paths: list[str]) -> dict[str, Any]:
@@ -43,11 +47,6 @@ class Command(renderpages.Command):
         # Queries that a process runs once, on its first page, do not count.
         client.get(paths[0])
         return {path: _count(client, path) for path in paths}
-
-
-def _serves(middleware: str) -> bool:
-    stores_elsewhere = middleware.startswith("benchapp.caching.") and ".django_cache." not in middleware
-    return not stores_elsewhere and "debug_toolbar" not in middleware
 
 
 def _count(client: Client, path: str) -> dict[str, int]:

@@ -7,10 +7,10 @@ import threading
 from argparse import ArgumentParser
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.caching import registry
+from benchapp.caching.conf import app_settings
 from benchapp.caching.stores.files import FileStore, active_store
 
 # Between two sweeps the pages may exceed the limit of their room.
@@ -37,10 +37,10 @@ class Command(BaseCommand):
         pages = active_store()
         max_bytes = registry.options("staticgenerator").get("max_mb", 0) * 1_048_576 or None
         if options["once"]:
-            removed, stay = pages.expire(settings.CACHING_SECONDS, max_bytes)
+            removed, stay = pages.expire(app_settings.CACHING_SECONDS, max_bytes)
             self.stdout.write(f"{removed} removed, {stay} stay in {pages.root}")
         else:
-            expire_until_stopped(pages, settings.CACHING_SECONDS, max_bytes)
+            expire_until_stopped(pages, app_settings.CACHING_SECONDS, max_bytes)
 
 
 def expire_until_stopped(pages: FileStore, seconds: int, max_bytes: int | None) -> None:

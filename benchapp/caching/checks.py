@@ -1,0 +1,167 @@
+"""System checks: settings, options of layers, the order of middleware, and a cache that all workers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.cache.backends.dummy import DummyCache
+from django.core.cache.backends.locmem import LocMemCache
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
+
+from benchapp.caching import registry, stale
+from benchapp.caching.conf import app_settings
+from benchapp.caching.middleware import INNER, OUTER
+
+# They set cookies or Vary, so a layer has to see their responses.
+INSIDE = (
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+)
+MAX_SECONDS = 31_536_000
+
+
+def _is_list(value: object) -> bool:
+    """Whether a value is a collection of texts; one text is a likely mistake."""
+    return isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(item, str) for item in value)
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SECONDS
+
+
+# Of each setting: whether its value can be used, and the words for one that can.
+TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "CACHING_LAYERS": (lambda value: isinstance(value, Mapping), "a dictionary of layers with their options"),
+    "CACHING_SECONDS": (_is_seconds, f"a whole number from 1 to {MAX_SECONDS}"),
+    "CACHING_PUBLIC": (_is_list, "a list of paths"),
+    "CACHING_STALE": (lambda value: isinstance(value, Mapping), "a dictionary of models with lists of pages"),
+    "CACHING_QUERY": (_is_list, "a list of names of parameters"),
+    "CACHING_QUERY_IGNORED": (_is_list, "a list of names of parameters"),
+    "CACHING_X_CACHE": (lambda value: isinstance(value, bool), "True or False"),
+    "CACHING_PORT": (lambda value: isinstance(value, (str, int)), "a port"),
+    "CACHING_PAGE_HEADERS": (lambda value: isinstance(value, Mapping), "a dictionary of headers"),
+}
+OPTIONS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "url": (str, "an address such as http://127.0.0.1:6081 or unix:/run/purge"),
+    "memcached": (str, "an address such as 127.0.0.1:11211 or unix:/run/memcached"),
+    "directory": (Path, "a pathlib.Path"),
+    "file": (Path, "a pathlib.Path"),
+    "megabytes": (int, "a whole number of megabytes"),
+}
+
+
+@register
+def check_settings(**kwargs: object) -> list[CheckMessage]:
+    """caching.E001: a value of a wrong type; caching.E002: a model or a field in CACHING_STALE that there is not."""
+    found = [
+        Error(f"{name} is {getattr(app_settings, name)!r}: use {expected}.", id="caching.E001")
+        for name, (is_good, expected) in TYPES.items()
+        if not is_good(getattr(app_settings, name))
+    ]
+    for label, pages in stale.rules().items():
+        if said := stale.problem(label, pages):
+            found.append(Error(f"CACHING_STALE: {said}.", id="caching.E002"))
+    return found
+
+
+@register
+def check_layers(**kwargs: object) -> list[CheckMessage]:
+    """caching.E003: a layer that there is not; caching.E004: a missing, unknown or wrong option of a layer."""
+    found: list[CheckMessage] = []
+    for name, options in _layers().items():
+        try:
+            layer = registry.layer_of(name)
+        except ImproperlyConfigured as error:
+            found.append(Error(f"{error}.", id="caching.E003"))
+            continue
+        if not isinstance(options, Mapping):
+            found.append(Error(f"CACHING_LAYERS: {name}: its options are no dictionary.", id="caching.E004"))
+            continue
+        for said in _wrong_options(layer, options):
+            found.append(Error(f"CACHING_LAYERS: {name}: {said}.", id="caching.E004"))
+    return found
+
+
+def _wrong_options(layer: registry.Layer, options: Mapping[str, Any]) -> Iterator[str]:
+    kinds = {**layer.options, **layer.optional}
+    for option in sorted(layer.options.keys() - options.keys()):
+        yield f"the option {option!r} is missing"
+    for option, value in options.items():
+        if option not in kinds:
+            yield f"{option!r} is no option: use {', '.join(kinds) or 'none'}"
+        elif kinds[option] in OPTIONS:
+            kind, expected = OPTIONS[kinds[option]]
+            if not isinstance(value, kind):
+                yield f"the option {option!r} is {value!r}: use {expected}"
+
+
+@register
+def check_middleware(**kwargs: object) -> list[CheckMessage]:
+    """caching.E005: the outer middleware is too far in; caching.E006: the inner one is missing.
+
+    caching.W001: no layer can work, for the outer one is missing; caching.W002: the inner one is not the last.
+    """
+    if not _layers():
+        return []
+    names = list(settings.MIDDLEWARE)
+    if OUTER not in names:
+        hint = f"Add {OUTER} before sessions, and {INNER} as the last entry."
+        return [Warning("MIDDLEWARE has no caching layer: no page is cached.", hint=hint, id="caching.W001")]
+    found: list[CheckMessage] = []
+    for name in names[: names.index(OUTER)]:
+        if _is_inside(name):
+            hint = f"Put {OUTER} before it."
+            found.append(Error(f"MIDDLEWARE: no caching layer sees what {name} does.", hint=hint, id="caching.E005"))
+    if INNER not in names:
+        said = "MIDDLEWARE: pages would be cached that depend on their visitor."
+        found.append(Error(said, hint=f"Add {INNER} as the last entry.", id="caching.E006"))
+    elif names[-1] != INNER:
+        said = f"MIDDLEWARE: what {', '.join(names[names.index(INNER) + 1 :])} reads counts as read by the page."
+        found.append(Warning(said, hint=f"Put {INNER} last.", id="caching.W002"))
+    return found
+
+
+def _is_inside(name: str) -> bool:
+    """Whether middleware is one of INSIDE, or inherits from one."""
+    try:
+        found = import_string(name)
+        return isinstance(found, type) and issubclass(found, tuple(map(import_string, INSIDE)))
+    except ImportError:
+        # Django says so itself.
+        return False
+
+
+@register
+def check_cache(**kwargs: object) -> list[CheckMessage]:
+    """caching.E007: no cache has the alias; caching.W003: each worker has pages of its own, or none is kept."""
+    if "page-cache" not in _layers():
+        return []
+    alias = settings.CACHE_MIDDLEWARE_ALIAS
+    if alias not in settings.CACHES:
+        return [Error(f"CACHE_MIDDLEWARE_ALIAS: CACHES has no {alias!r}.", id="caching.E007")]
+    try:
+        backend = import_string(settings.CACHES[alias]["BACKEND"])
+    except (ImportError, KeyError):
+        return []
+    if issubclass(backend, DummyCache):
+        said = f"The cache {alias!r} keeps nothing: page-cache stores no page."
+    elif issubclass(backend, LocMemCache):
+        said = f"The cache {alias!r} is one of each process: a write leaves stale pages in the other workers."
+    else:
+        return []
+    hint = "Use a cache that all workers share: Redis, memcached, files or a table of the database."
+    return [Warning(said, hint=hint, id="caching.W003")]
+
+
+def _layers() -> Mapping[str, Any]:
+    """The active layers; none for a value that `check_settings` refuses."""
+    layers = app_settings.CACHING_LAYERS
+    return layers if isinstance(layers, Mapping) else {}

@@ -1,0 +1,66 @@
+"""The two entries of MIDDLEWARE: they build what the active layers need, and step aside if none is active.
+
+CachingMiddleware stands outside of all that sets cookies or Vary, such as sessions, messages and LocaleMiddleware.
+WatchMiddleware is the last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured, MiddlewareNotUsed
+from django.http import HttpRequest, HttpResponse
+from django.utils.module_loading import import_string
+
+from benchapp.caching import registry
+from benchapp.caching.conf import app_settings
+from benchapp.caching.outcome import NO_OUTCOME, X_CACHE
+from benchapp.caching.outside.marks import MARK
+from benchapp.caching.pages import GetResponse
+from benchapp.caching.reads import watch_headers
+
+OUTER = f"{__name__}.CachingMiddleware"
+INNER = f"{__name__}.WatchMiddleware"
+
+
+class CachingMiddleware:
+    """Store pages and serve stored ones, by the middleware of all active layers.
+
+    Raises ImproperlyConfigured for settings that `manage.py check` refuses, and if WatchMiddleware is missing: pages
+    would be stored that depend on their visitor.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        if not app_settings.CACHING_LAYERS:
+            raise MiddlewareNotUsed("no caching layer is active")
+        if INNER not in settings.MIDDLEWARE:
+            raise ImproperlyConfigured(f"MIDDLEWARE: {OUTER} needs {INNER} as the last entry")
+        # A server makes no checks when it starts.
+        from benchapp.caching import checks
+
+        for message in [*checks.check_settings(), *checks.check_layers()]:
+            raise ImproperlyConfigured(message.msg)
+        for name in reversed(registry.outer_middleware(app_settings.CACHING_LAYERS)):
+            with contextlib.suppress(MiddlewareNotUsed):
+                get_response = import_string(name)(get_response)
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        # A cache outside would repeat it with each of its hits.
+        if app_settings.CACHING_X_CACHE and not response.has_header(MARK):
+            response.headers[X_CACHE] = getattr(request, "cache_outcome", NO_OUTCOME)
+        return response
+
+
+class WatchMiddleware:
+    """Watch which headers the view and its templates read."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        if not app_settings.CACHING_LAYERS:
+            raise MiddlewareNotUsed("no caching layer is active")
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return watch_headers(request, self.get_response)

@@ -1,0 +1,87 @@
+"""The system checks of the caching app: each mistake has an id."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+
+from benchapp.caching.middleware import INNER, OUTER
+
+SESSIONS = "django.contrib.sessions.middleware.SessionMiddleware"
+LOCALE = "django.middleware.locale.LocaleMiddleware"
+GZIP = "django.middleware.gzip.GZipMiddleware"
+SECURITY = "django.middleware.security.SecurityMiddleware"
+BACKENDS = "django.core.cache.backends"
+RIGHT = {
+    "CACHING_LAYERS": {"page-cache": {}},
+    "CACHES": {"default": {"BACKEND": f"{BACKENDS}.redis.RedisCache"}},
+    "MIDDLEWARE": [SECURITY, OUTER, SESSIONS, LOCALE, INNER],
+}
+
+
+class OwnMiddleware:
+    """Middleware that is no class of Django's."""
+
+
+def function_middleware(get_response: object) -> object:
+    return get_response
+
+
+OWN = [f"{__name__}.{name}" for name in ("OwnMiddleware", "function_middleware", "nothing")]
+
+
+def cache(backend: str) -> dict[str, Any]:
+    return {"CACHES": {"default": {"BACKEND": f"{BACKENDS}.{backend}"}}}
+
+
+def layers(**options: object) -> dict[str, Any]:
+    return {"CACHING_LAYERS": {name.replace("_", "-"): value for name, value in options.items()}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "ids"),
+    [
+        ({}, []),
+        (layers(), []),
+        (cache("locmem.LocMemCache"), ["W003"]),
+        (cache("dummy.DummyCache"), ["W003"]),
+        (cache("locmem.LocMemCache") | layers(staticgenerator={"root": Path("/pages")}), []),
+        ({"CACHE_MIDDLEWARE_ALIAS": "pages"}, ["E007"]),
+        *(({"CACHING_LAYERS": value}, ["E001"]) for value in (["page-cache"], None, "page-cache")),
+        *(({"CACHING_SECONDS": value}, ["E001"]) for value in ("60", 0, -1, None, True, 1.5)),
+        *(({"CACHING_QUERY": value}, ["E001"]) for value in ("page", None, [1])),
+        ({"CACHING_QUERY": {"page"}}, []),
+        ({"CACHING_QUERY_IGNORED": "utm_*"}, ["E001"]),
+        ({"CACHING_PUBLIC": "/"}, ["E001"]),
+        ({"CACHING_X_CACHE": "yes"}, ["E001"]),
+        ({"CACHING_PAGE_HEADERS": ["Vary"]}, ["E001"]),
+        ({"CACHING_STALE": ["/"]}, ["E001"]),
+        ({"CACHING_STALE": {"auth.User": ["/by/{username}/"]}}, []),
+        ({"CACHING_STALE": {"auth.Nobody": ["/"]}}, ["E002"]),
+        ({"CACHING_STALE": {"nobody": ["/"]}}, ["E002"]),
+        ({"CACHING_STALE": {"auth.User": ["/{nothing}/"], "auth.Group": "/"}}, ["E002", "E002"]),
+        (layers(varnsh={}), ["E003"]),
+        ({"CACHING_LAYERS": {f"{__name__}.nothing": {}}}, ["E003"]),
+        ({"CACHING_LAYERS": {f"{__name__}.OwnMiddleware": {}}}, ["E003"]),
+        (layers(staticgenerator={}), ["E004"]),
+        (layers(staticgenerator={"root": "/pages"}), ["E004"]),
+        (layers(staticgenerator={"root": Path("/pages"), "max_mb": "64", "size": 1}), ["E004", "E004"]),
+        (layers(staticgenerator=None), ["E004"]),
+        (layers(varnish={"purge_url": "http://127.0.0.1:1", "generation_file": Path("/a")}), []),
+        ({"MIDDLEWARE": [SESSIONS, OUTER, INNER]}, ["E005"]),
+        ({"MIDDLEWARE": [LOCALE, SESSIONS, OUTER, INNER]}, ["E005", "E005"]),
+        ({"MIDDLEWARE": [OUTER, SESSIONS]}, ["E006"]),
+        ({"MIDDLEWARE": [SESSIONS]}, ["W001"]),
+        ({"MIDDLEWARE": [SESSIONS], "CACHING_LAYERS": {}}, []),
+        ({"MIDDLEWARE": [OUTER, SESSIONS, INNER, GZIP]}, ["W002"]),
+        ({"MIDDLEWARE": [*OWN, OUTER, INNER]}, []),
+    ],
+)
+def test_a_mistake_has_its_id(settings, changes: dict[str, Any], ids: list[str]):
+    for name, value in (RIGHT | changes).items():
+        setattr(settings, name, value)
+    found = [message.id.removeprefix("caching.") for message in run_checks() if message.id.startswith("caching.")]
+    assert sorted(found) == ids

@@ -1,0 +1,176 @@
+"""Sites with LocaleMiddleware: pages are cached by the language of the request, and only by that."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.app.caching.fresh import FreshProject
+
+VIEWS = """
+import itertools
+
+from django.conf.urls.i18n import i18n_patterns
+from django.contrib.auth.models import Group
+from django.http import HttpResponse
+from django.urls import include, path
+from django.utils.translation import get_language, gettext
+
+numbers = itertools.count(1)
+
+
+def home(request):
+    return HttpResponse(f"<p>{next(numbers)} {get_language()} {request.LANGUAGE_CODE} {gettext('Yes')}")
+
+
+def cookie(request):
+    return HttpResponse(f"<p>{next(numbers)} {request.COOKIES.get('django_language')} {dict(request.COOKIES)}")
+
+
+def choice(request):
+    return HttpResponse(f"<p>{next(numbers)} {request.COOKIES.get('django_language')}")
+
+
+def theme(request):
+    return HttpResponse(f"<p>{next(numbers)} {request.COOKIES.get('theme')}")
+
+
+def region(request):
+    return HttpResponse(f"<p>{next(numbers)} {request.headers.get('Accept-Language')}")
+
+
+def varying(request):
+    return HttpResponse(f"<p>{next(numbers)} varies", headers={"Vary": "Accept-Language"})
+
+
+def regional(get_response):
+    def middleware(request):
+        request.region = request.META.get("HTTP_ACCEPT_LANGUAGE")
+        return get_response(request)
+
+    return middleware
+
+
+def by_middleware(request):
+    return HttpResponse(f"<p>{next(numbers)} {request.region}")
+
+
+pages = [
+    path("", home),
+    path("cookie/", cookie),
+    path("choice/", choice),
+    path("theme/", theme),
+    path("region/", region),
+    path("varying/", varying),
+    path("by-middleware/", by_middleware),
+]
+urlpatterns = [*pages, path("i18n/", include("django.conf.urls.i18n"))]
+"""
+SETTINGS = """
+LANGUAGES = [("en", "English"), ("de", "German"), ("pt-br", "Brazilian")]
+LANGUAGE_CODE = "en"
+MIDDLEWARE.insert(3, "django.middleware.locale.LocaleMiddleware")
+MIDDLEWARE.insert(4, "fresh.urls.regional")
+CACHING_X_CACHE = True
+"""
+# What a visitor says, and what the page shows.
+VISITS = """
+def ask(path="/", accept="", **cookies):
+    client = Client()
+    client.cookies.load({name.replace("-", "_"): value for name, value in cookies.items()})
+    response = client.get(path, headers={"accept-language": accept} if accept else {})
+    return [response.text.split(" ", 1)[1], response["X-Cache"], response.get("Vary", "")]
+"""
+
+
+@pytest.fixture
+def project(tmp_path_factory: pytest.TempPathFactory) -> FreshProject:
+    made = FreshProject(tmp_path_factory.mktemp("languages") / "project")
+    (made.folder / "fresh/urls.py").write_text(VIEWS)
+    return made
+
+
+def said(project: FreshProject, asked: list[str], more: str = "") -> list:
+    lines = ", ".join(f"ask({arguments})" for arguments in asked)
+    return project.said(f"{VISITS}\nsaid['pages'] = [{lines}]", SETTINGS + more)["pages"]
+
+
+def test_a_page_is_cached_once_for_each_language(project: FreshProject):
+    asked = [
+        "",
+        "accept='de'",
+        "accept='fr'",
+        "accept='de-AT,de;q=0.9,en;q=0.8'",
+        "accept='pt-BR'",
+        "accept='en', django_language='de'",
+        "accept='pt-br', django_language='nonsense'",
+        "django_language='<script>'",
+        "django_language='en', accept='de'",
+    ]
+    found = said(project, asked)
+    texts = [text for text, *_ in found]
+    english, german, brazilian = "en en Yes", "de de Ja", "pt-br pt-br Sim"
+    assert texts == [english, german, english, german, brazilian, german, brazilian, english, english]
+    assert [outcome for _, outcome, _ in found] == ["miss", "miss", "hit", "hit", "miss", "hit", "hit", "hit", "hit"]
+    assert {vary for *_, vary in found} == {"Accept-Language"}
+
+
+def test_the_cookie_of_the_language_counts_only_by_its_language(project: FreshProject):
+    asked = [f"'/choice/', {more}" for more in ("accept='de'", "accept='en', django_language='de'")]
+    asked += ["'/cookie/'", "'/theme/', theme='dark'", "'/theme/'", "'/theme/', django_language='de', theme='light'"]
+    found = said(project, asked)
+    assert [text for text, *_ in found[:2]] == ["de", "de"]
+    assert [outcome for _, outcome, _ in found[:2]] == ["miss", "hit"]
+    assert [text for text, *_ in found[3:]] == ["dark", "None", "light"]
+    outcomes = [outcome for _, outcome, _ in found[2:]]
+    assert outcomes == ["pass; reads-cookie=any", *["pass; reads-cookie=theme"] * 3]
+
+
+def test_a_view_that_reads_the_header_has_the_visitor_s_own_and_is_private(project: FreshProject):
+    found = said(project, [f"'/region/', accept='{accept}'" for accept in ("en-GB", "en-AU")])
+    assert [text for text, *_ in found] == ["en-GB", "en-AU"]
+    assert [outcome for _, outcome, _ in found] == ["pass; reads-header=accept-language"] * 2
+
+
+def test_a_view_that_varies_by_the_header_itself_is_not_cached(project: FreshProject):
+    assert [outcome for _, outcome, _ in said(project, ["'/varying/'"] * 2)] == ["pass; vary"] * 2
+
+
+def test_middleware_that_reads_the_header_sees_the_language_of_the_page(project: FreshProject):
+    found = said(project, [f"'/by-middleware/', accept='{accept}'" for accept in ("en-GB", "en-AU", "de-AT")])
+    assert [text for text, *_ in found] == ["en", "en", "de"]
+    assert [outcome for _, outcome, _ in found] == ["miss", "hit", "miss"]
+
+
+def test_a_page_with_its_language_in_the_url_is_that_of_the_url(project: FreshProject):
+    with (project.folder / "fresh/urls.py").open("a") as urls:
+        urls.write("urlpatterns = i18n_patterns(*pages, prefix_default_language=False)\n")
+    asked = ["'/de/', accept='en'", "'/de/', accept='de'", "'/', accept='de'", "'/', django_language='de'"]
+    found = said(project, asked)
+    assert [text for text, *_ in found] == ["de de Ja", "de de Ja", "en en Yes", "en en Yes"]
+    assert [outcome for _, outcome, _ in found] == ["miss", "hit", "miss", "hit"]
+    assert [vary for *_, vary in found][:2] == ["", ""]
+
+
+def test_the_language_of_the_url_is_enough_for_a_layer_that_a_server_reads(project: FreshProject):
+    with (project.folder / "fresh/urls.py").open("a") as urls:
+        urls.write("urlpatterns = i18n_patterns(*pages)\n")
+    files = "CACHING_LAYERS = {'staticgenerator': {'root': BASE_DIR / 'pages'}}\n"
+    files += "CACHING_PAGE_HEADERS = {'Content-Language': 'de', 'X-Content-Type-Options': 'nosniff'}\n"
+    files += "CACHING_PAGE_HEADERS |= {'Referrer-Policy': 'same-origin', 'Cross-Origin-Opener-Policy': 'same-origin'}\n"
+    assert [outcome for _, outcome, _ in said(project, ["'/de/'"], files)] == ["miss"]
+    (project.folder / "fresh/urls.py").write_text(VIEWS)
+    outcomes = [outcome for _, outcome, _ in said(project, ["'/'", "'/', accept='de'"], files)]
+    assert outcomes == ["pass; reads-cookie=django_language"] * 2
+
+
+def test_a_class_of_the_project_s_own_that_chooses_the_language_is_not_trusted(project: FreshProject):
+    with (project.folder / "fresh/urls.py").open("a") as urls:
+        urls.write("""
+from django.middleware.locale import LocaleMiddleware
+
+
+class Own(LocaleMiddleware):
+    pass
+""")
+    own = "MIDDLEWARE[3] = 'fresh.urls.Own'"
+    assert [outcome for _, outcome, _ in said(project, [""] * 2, own)] == ["pass; reads-cookie=django_language"] * 2

@@ -1,0 +1,99 @@
+"""What the app uses of Django and pymemcache beyond their documentation: a test fails when one of these changes."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from django.core.cache.backends.db import DatabaseCache
+from django.core.cache.backends.filebased import FileBasedCache
+from django.core.cache.backends.memcached import PyMemcacheCache
+from django.core.cache.backends.redis import RedisCache
+from django.db import connection, transaction
+from django.http import HttpRequest, HttpResponse
+from django.middleware.common import CommonMiddleware
+from django.middleware.csrf import CsrfViewMiddleware, get_token
+from django.test import RequestFactory
+from django.test.utils import override_settings
+from pymemcache.client.hash import HashClient
+
+from benchapp.caching import private_apis
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_knows_what_it_calls_after_the_commit():
+    with transaction.atomic():
+        assert not private_apis.commits_later(connection)
+        transaction.on_commit(lambda: None)
+        assert private_apis.commits_later(connection)
+    assert not private_apis.commits_later(connection)
+
+
+def test_urls_without_languages_have_none():
+    assert not private_apis.has_language_in_urls("config.urls")
+
+
+@pytest.mark.parametrize("uses", [True, False])
+def test_a_token_that_a_view_uses_is_known_before_its_cookie_is_set(uses: bool):
+    def view(request: HttpRequest) -> HttpResponse:
+        if uses:
+            get_token(request)
+        known.append(private_apis.sets_csrf_cookie(request))
+        return HttpResponse()
+
+    known: list[bool] = []
+    response = CsrfViewMiddleware(view)(RequestFactory().get("/"))
+    assert known == [bool(response.cookies)] == [uses]
+
+
+@pytest.mark.parametrize("prepend_www", [False, True])
+def test_common_middleware_asks_for_the_host_once(prepend_www: bool, settings):
+    settings.PREPEND_WWW, settings.ALLOWED_HOSTS = prepend_www, ["www.a.test"]
+    request, asked = RequestFactory().get("/", headers={"host": "www.a.test"}), []
+    get_host = request.get_host
+    request.get_host = lambda: asked.append(1) or get_host()
+    for status in (200, 404):
+        asked.clear()
+        CommonMiddleware(lambda _, status=status: HttpResponse(status=status))(request)
+        assert len(asked) == private_apis.HOST_READS
+
+
+class Own(CommonMiddleware):
+    """It asks as often."""
+
+
+class Other(CommonMiddleware):
+    """It may never ask."""
+
+    def process_request(self, request: object) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(("names", "reads"), [([], 0), (["Own"], 1), (["Other"], 0)])
+def test_the_reads_of_django_are_those_of_its_own_code(names: list[str], reads: int):
+    with override_settings(MIDDLEWARE=[f"{__name__}.{name}" for name in names]):
+        assert private_apis.host_reads_of_django() == reads * private_apis.HOST_READS
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "parameters"),
+    [
+        (DatabaseCache, "_base_set", ["self", "mode", "key", "value", "timeout"]),
+        (FileBasedCache, "_createdir", ["self"]),
+        (FileBasedCache, "_cull", ["self"]),
+        (HashClient, "_safely_run_func", ["self", "client", "func", "default_val", "args", "kwargs"]),
+        (HashClient, "_safely_run_set_many", ["self", "client", "values", "args", "kwargs"]),
+    ],
+)
+def test_overridden_methods_are_those_that_are_called(owner: type, name: str, parameters: list[str]):
+    assert list(inspect.signature(getattr(owner, name)).parameters) == parameters
+
+
+def test_attributes_of_backends(tmp_path):
+    memcached = PyMemcacheCache("127.0.0.1:1;127.0.0.1:2", {"OPTIONS": {"no_delay": True}})
+    assert memcached.client_servers == ["127.0.0.1:1", "127.0.0.1:2"]
+    assert memcached._options["no_delay"] is True
+    assert RedisCache("redis://a;redis://b", {})._servers == ["redis://a", "redis://b"]
+    database = DatabaseCache("pages", {})
+    assert (database._table, database.cache_model_class._meta.db_table) == ("pages", "pages")
+    assert FileBasedCache(str(tmp_path), {})._dir == str(tmp_path)
