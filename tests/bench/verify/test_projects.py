@@ -120,6 +120,14 @@ def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(site, cac
     assert 0.2 < ratio < 0.4  # one page of three
 
 
+def test_django_s_per_site_cache_keeps_accounts_of_a_project_apart_and_is_unsafe(site, project):
+    with small_project.served(project, "site-middleware") as url:
+        private = ["accounts-apart", "signed-in-not-kept", "personal-at-once", "keeps-pages"]
+        found = verified(url, site, "site-middleware", checks=[*private, "read-cookies", "nonce"])
+    assert {item.check: item.word for item in found if item.check in private} == dict.fromkeys(private, "pass")
+    assert {item.check for item in found if not item.ok} == {"read-cookies", "nonce"}
+
+
 def written(site: Site, url: str, command: str, bound_s: float = 5.0, layer: str = NO_LAYER) -> list[Finding]:
     described = saying(site, write=Write(command, "/notes/"))
     layers = catalog.read().joined_layers(layer)
