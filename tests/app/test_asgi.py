@@ -12,7 +12,7 @@ from bench import paths
 AT_ONCE = """
 import asyncio, json, threading, time
 import httpx2
-from config.asgi import application
+from tests.app.asgi_site import application
 from django.conf import settings
 from django.db import connection
 from django.urls import path

@@ -13,7 +13,7 @@ from django.core.handlers.asgi import ASGIHandler
 
 from bench import paths
 from benchapp_overlay import websockets
-from config.asgi import application as site
+from tests.app.asgi_site import application as site
 
 SHOWS_PATH = """
 import asyncio
