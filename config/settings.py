@@ -151,7 +151,7 @@ MIDDLEWARE += [
 if CACHING_SITE_MIDDLEWARE:
     MIDDLEWARE += ["django.middleware.cache.FetchFromCacheMiddleware"]
 if BENCHAPP_PROBES:
-    # Inside of the caching layers, so that a cached response keeps its X-Render-Id.
+    # Inside of the caching layers: a cached response keeps the name of its rendering.
     MIDDLEWARE += ["bench.inside.rendering.RenderId"]
 MIDDLEWARE += [
     "benchapp.login_limit.middleware.too_many_failed_logins",

@@ -19,6 +19,7 @@ def environment(driver: str) -> dict[str, str]:
     Django takes psycopg 3 as soon as it can be imported, so that only a process with this folder has it.
     """
     found = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    found["SECRET_KEY"] = "a key of tests, which a server needs: 0123456789 abcdefgh"
     if driver == PSYCOPG2:
         return found
     if not FOLDER.is_dir():

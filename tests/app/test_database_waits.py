@@ -164,7 +164,7 @@ def test_a_psycopg_3_without_limits_is_refused_in_one_line():
 @pytest.mark.long
 @pytest.mark.servers
 def test_the_tests_of_the_sites_database_pass_with_psycopg_3():
-    files = ["fixtures_load", "page_index", "pagination", "pagination_concurrency", "backup"]
+    files = ["fixtures_load", "page_index", "pagination", "pagination_concurrency"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-k", "postgresql", "-p", "no:cacheprovider"]
         + [f"tests/app/test_{name}.py" for name in files],

@@ -34,6 +34,7 @@ from tests.deploy.running import command
 pytestmark = pytest.mark.servers
 
 STACKS = list(catalog.read().stacks)
+SECRET_KEY = "a key of tests, which a server needs: 0123456789 abcdefgh"
 # Stacks that a server before them has to end TLS for.
 ASGI = ("uvicorn", "gunicorn-uvicorn", "gunicorn-asgi", "granian-asgi", "hypercorn", "daphne")
 WITHOUT_TLS = ("gunicorn", "gunicorn-gevent", "uwsgi", "granian", "waitress", *ASGI)
@@ -209,7 +210,7 @@ def test_the_check_runs_each_servers_own_test_as_its_unit(host, tmp_path):
             ["sh", str(conf / "benchapp-check")],
             capture_output=True,
             text=True,
-            env={**os.environ, "PATH": f"{systemd_run.parent}:{os.environ['PATH']}"},
+            env={**os.environ, "PATH": f"{systemd_run.parent}:{os.environ['PATH']}", "SECRET_KEY": SECRET_KEY},
         )
         return done.stdout.splitlines(), done.returncode
 

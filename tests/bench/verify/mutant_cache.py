@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-FORBIDDEN = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0", "must-revalidate", "max-age=5", "max-age=-5"}
+FORBIDDEN = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0", "must-revalidate", "max-age=1", "max-age=-5"}
 NEVER_CACHED = ("/static/", "/login/", "/healthz", "/__probe__/inside", "/__probe__/entries", "/__probe__/connections")
 WRITES = ("/__probe__/rows/", "/posts/")
 SILENT = ("/look/", "/roll-back/", "-silently/")
