@@ -87,7 +87,7 @@ def replace(machine: Machine, project: Path) -> None:
 
 def release(machine: Machine, version: str) -> str:
     """Commit a version of the site that says in each page which one it is."""
-    base = machine.root / SOURCE[1:] / "templates/document.html"
+    base = machine.root / SOURCE[1:] / "templates/base.html"
     page = base.read_text().partition("<!-- version")[0].rstrip()
     base.write_text(f"{page}\n<!-- version:{version}: -->\n")
     return commit(machine, f"version-{version}")
