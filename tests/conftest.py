@@ -168,8 +168,17 @@ def default_database(url: str) -> Iterator[None]:
     connections.settings = connections.configure_settings({"default": config})
     backend = load_backend(config["ENGINE"])
     connections["default"] = backend.DatabaseWrapper(connections.settings["default"], "default")
+    forget_rows()
     try:
         yield
     finally:
         connections["default"].close()
         connections.settings, connections["default"] = before_settings, before
+        forget_rows()
+
+
+def forget_rows() -> None:
+    """Empty what Django keeps of a database's rows: another one may have other keys."""
+    from django.contrib.contenttypes.models import ContentType
+
+    ContentType.objects.clear_cache()
