@@ -21,8 +21,8 @@ CLIENTS = 8
 THINK_S = 0.02
 # Seconds with the service, without it, and with it again.
 BEFORE_S, WITHOUT_S = 0.3, 1.2
-# Seconds that it hangs: longer than any layer's timeout for one answer.
-HUNG_S = 3.0
+# Seconds that it hangs: longer than PAGE_S, so that a wait without a limit shows.
+HUNG_S = 9.0
 # The longest time for a page during that: it may wait for a render lock that the service could not release
 # (benchapp/caching/render_lock.py, 5 s), and for a worker.
 PAGE_S = 8.0
