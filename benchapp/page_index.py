@@ -174,7 +174,8 @@ WRONG_BLOCKS = (
     " UNION ALL SELECT list, bits, block, 0, rows FROM ({counted_blocks}) AS counted_blocks"
     ") AS both_counts GROUP BY list, bits, block HAVING sum(stored) <> sum(counted) ORDER BY 1, 2, 3"
 )
-CHILDREN = "(SELECT count(*) FROM {table} WHERE {foreign_key} = {parent}.{parent_key})"
+# The children have a name that no table has: they may be rows of the parent's own table.
+CHILDREN = "(SELECT count(*) FROM {table} AS children WHERE children.{foreign_key} = {parent}.{parent_key})"
 
 
 def create_triggers(connection: Any, apps: Any = site_apps) -> None:

@@ -31,6 +31,7 @@ CHANGES = changes(MODELS.read_text())
 # One of each kind of change; the others are these for other fields.
 FEW = {
     "Author with a field",
+    "Comment with replies",
     "Comment without indexes",
     "Post in another table",
     "Post.author removed",
