@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from django.apps import apps as site_apps
 from django.db import connections, transaction
-from django.db.models import BigIntegerField
+from django.db.models import BigIntegerField, IntegerField
 from django.db.models.expressions import RawSQL
 
 from benchapp import page_triggers
@@ -37,8 +37,6 @@ from benchapp.fields import ChildCount
 SMALL, LARGE = 8, 14
 # The migrations that a command makes, each with whether it goes back.
 Plan = Sequence[tuple[Any, bool]]
-# Models of the site whose rows are counted.
-MODELS = ("author", "post", "comment")
 
 
 class Count(NamedTuple):
@@ -70,11 +68,16 @@ class List(NamedTuple):
 
 def lists(apps: Any = site_apps) -> list[List]:
     """The lists of the models in `apps`, which may be those of an earlier migration; empty without a `PageBlock`."""
-    models = {model._meta.model_name: model for model in apps.get_models() if model._meta.app_label == "benchapp"}
-    if "pageblock" not in models:
+    models = [model for model in apps.get_models() if model._meta.app_label == "benchapp"]
+    if not any(model._meta.model_name == "pageblock" for model in models):
         return []
-    counted = [models[name] for name in MODELS if name in models]
+    counted = [model for model in models if _is_counted(model)]
     return [List(model._meta.db_table, model._meta.pk.column, _counts(model, counted)) for model in counted]
+
+
+def _is_counted(model: Any) -> bool:
+    """Whether a model has a table with whole numbers as keys: blocks are of numbers."""
+    return model._meta.managed and not model._meta.proxy and isinstance(model._meta.pk, IntegerField)
 
 
 def _counts(child: Any, parents: list[Any]) -> list[Count]:
@@ -174,7 +177,8 @@ WRONG_BLOCKS = (
     " UNION ALL SELECT list, bits, block, 0, rows FROM ({counted_blocks}) AS counted_blocks"
     ") AS both_counts GROUP BY list, bits, block HAVING sum(stored) <> sum(counted) ORDER BY 1, 2, 3"
 )
-CHILDREN = "(SELECT count(*) FROM {table} WHERE {foreign_key} = {parent}.{parent_key})"
+# The children have a name that no table has: they may be rows of the parent's own table.
+CHILDREN = "(SELECT count(*) FROM {table} AS children WHERE children.{foreign_key} = {parent}.{parent_key})"
 
 
 def create_triggers(connection: Any, apps: Any = site_apps) -> None:

@@ -123,8 +123,11 @@ def changes(text: str) -> dict[str, Change]:
     source = Source(text)
     field = 'mood = models.CharField(max_length=9, default="")'
     key = 'id = models.BigAutoField(primary_key=True, db_column="number")'
+    replies = 'reply_count = ChildCount(children="replies")'
+    parent = 'parent = models.ForeignKey("self", models.CASCADE, null=True, related_name="replies")'
     found: dict[str, Change] = {}
     for model in MODELS:
+        found[f"{model} with replies"] = lambda s, m=model: s.add(m, replies).add(m, parent)
         found[f"{model} with a field"] = lambda s, m=model: s.add(m, field)
         found[f"{model} in another table"] = lambda s, m=model: s.add_meta(m, f'db_table = "other_{m.lower()}"')
         found[f"{model} without indexes"] = lambda s, m=model: s.without_indexes(m)

@@ -17,6 +17,7 @@ from django.core import checks
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.operations import RenameModel
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import TransactionTestCase
 
@@ -31,6 +32,7 @@ CHANGES = changes(MODELS.read_text())
 # One of each kind of change; the others are these for other fields.
 FEW = {
     "Author with a field",
+    "Comment with replies",
     "Comment without indexes",
     "Post in another table",
     "Post.author removed",
@@ -224,6 +226,22 @@ def test_a_migration_that_does_not_change_the_site_counts_nothing(site_database:
     call_command("migrate", "benchapp", "0002", verbosity=0)
     call_command("migrate", verbosity=0)
     assert_right(60)
+
+
+def test_a_renamed_model_is_still_counted(site_database: str):
+    make_rows()
+    state = MigrationExecutor(connection).loader.project_state()
+    operation = RenameModel("Author", "Writer")
+    changed = state.clone()
+    operation.state_forwards("benchapp", changed)
+    page_index.drop_triggers(connection)
+    with connection.schema_editor() as editor:
+        operation.database_forwards("benchapp", editor, state, changed)
+    page_index.rebuild(connection, changed.apps)
+    writer = changed.apps.get_model("benchapp", "writer")
+    writer.objects.create(name="Ann", city="Oslo")
+    assert (total(writer), sum(writer.objects.values_list("post_count", flat=True))) == (31, 60)
+    assert "pageindex_benchapp_writer_insert" in names_in_database()
 
 
 # --- Tables that are emptied --------------------------------------------------------------------

@@ -70,8 +70,19 @@ def test_a_save_of_any_kind_keeps_the_stored_count(site_database):
     copy = Post.objects.get()
     copy.pk, copy._state.adding = None, True
     copy.save()
-    assert Post.objects.get(pk=copy.pk).comment_count == 0
+    assert Post.objects.get(pk=copy.pk).comment_count == copy.comment_count == 0
     assert_right()
+
+
+def test_an_instance_shows_a_number_after_any_save(site_database):
+    created = author(post_count=77)
+    bulk = Author.objects.bulk_create([Author(name="Bob", city="Ghent", post_count=77)])[0]
+    assert (created.post_count, bulk.post_count) == (0, 0)
+    post(created)
+    created.refresh_from_db()
+    created.save()
+    created.save(update_fields=["post_count"])
+    assert created.post_count == 1
 
 
 def test_rows_that_are_moved_or_rolled_back_are_counted(site_database):
