@@ -216,12 +216,12 @@ def parse_changes(texts: list[str], where: str = "--set") -> dict[str, Any]:
 
 
 def environment(texts: list[str]) -> dict[str, str]:
-    """`["DEBUG=1"]` as `{"DEBUG": "1"}`; raises BenchError for anything of another form."""
+    """`["BENCHAPP_HTTPS=1"]` as `{"BENCHAPP_HTTPS": "1"}`; raises BenchError for anything of another form."""
     pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            raise BenchError(f"--env {text}: write it as NAME=VALUE, for example --env DEBUG=1")
+            raise BenchError(f"--env {text}: write it as NAME=VALUE, for example --env BENCHAPP_CONN_MAX_AGE=0")
         pairs[name] = value
     hosts = pairs.get("ALLOWED_HOSTS", LOOPBACK)
     if not {LOOPBACK, "*"} & {host.strip() for host in hosts.split(",")}:

@@ -29,6 +29,9 @@ FEW, MANY, MOST = 5, 50, 500
 # Prefix lengths of IPv6: the owner of a /64 has all addresses in it, and providers hand out up to a /48.
 CLIENT_PREFIX, SITE_PREFIX = 64, 48
 
+# Addresses of IPv4 as IPv6 has them behind a translator. https://www.rfc-editor.org/rfc/rfc6052#section-2.1
+NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
 # Characters of a name that count: as many as Django's login form takes.
 MAX_NAME = 254
 
@@ -99,12 +102,19 @@ def client_networks(request: HttpRequest | None) -> tuple[str, str]:
     except ValueError:
         return "loopback", ""
     if isinstance(address, ipaddress.IPv6Address):
-        address = address.ipv4_mapped or address
+        address = address.ipv4_mapped or _translated(address)
     if address.is_loopback:
         return "loopback", ""
     if isinstance(address, ipaddress.IPv4Address):
         return str(address), ""
     return _network(address, CLIENT_PREFIX), _network(address, SITE_PREFIX)
+
+
+def _translated(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The client behind an address of NAT64, whose one /64 has all of IPv4 in it."""
+    if address in NAT64:
+        return ipaddress.IPv4Address(address.packed[-4:])
+    return address
 
 
 def _network(address: ipaddress.IPv6Address, prefix: int) -> str:

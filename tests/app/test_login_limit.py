@@ -182,6 +182,9 @@ def test_an_account_is_refused_from_everywhere_after_more_failures():
         # One address of IPv4, as a socket of both versions names it, and one of each.
         (["::ffff:203.0.113.7"] * 11 + ["203.0.113.7"] * 10, 429),
         ([f"::ffff:203.0.113.{number}" for number in range(21)], 200),
+        # The same behind a translator.
+        ([f"64:ff9b::203.0.113.{number}" for number in range(21)], 200),
+        (["64:ff9b::203.0.113.7"] * 11 + ["203.0.113.7"] * 10, 429),
         ([f"fe80::{number:x}%eth0" for number in range(21)], 429),
         (["::ffff:127.0.0.1"] * 21, 200),
         # All clients may look like this one.

@@ -21,7 +21,10 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
         (["up", "nosuch"], "bench up: no stack called 'nosuch'; there are: "),
         (["up", "gunicorn", "--layer", "fragmets"], "bench up: no layer called 'fragmets'; did you mean fragments?"),
         (["up", "gunicorn", "--port", "0"], "argument --port: '0' is not a whole number from 1 to 65535"),
-        (["up", "gunicorn", "--env", "DEBUG"], "--env DEBUG: write it as NAME=VALUE, for example --env DEBUG=1"),
+        (
+            ["up", "gunicorn", "--env", "DEBUG"],
+            "--env DEBUG: write it as NAME=VALUE, for example --env BENCHAPP_CONN_MAX_AGE=0",
+        ),
         (
             ["up", "gunicorn", "--env", "ALLOWED_HOSTS=other.test"],
             "--env ALLOWED_HOSTS=other.test: the instrument requests the site as 127.0.0.1; write ALLOWED_HOSTS=",
