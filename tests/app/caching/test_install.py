@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import paths
 from tests.app.caching.fresh import FreshProject
 
 VISITS = """
@@ -136,3 +137,15 @@ def test_a_project_adds_a_layer(project: FreshProject, tmp_path: Path):
     assert "readers" in said["invalidated"] and said["invalidated"] == said["stored"]
     assert said["names"] == [["/", ""]]
     assert checked(project, layer) == (0, [])
+
+
+def test_the_layer_of_the_documentation_runs_as_printed(project: FreshProject):
+    text = (paths.PROJECT / "docs/caching.md").read_text("utf-8").replace("myproject", "fresh")
+    code = text.partition("```python\n# fresh/caching.py\n")[2].partition("```")[0]
+    module, _, settings = code.partition("# settings.py\n")
+    (project.folder / "fresh/caching.py").write_text(module)
+    said = project.said(VISITS, settings)
+    assert said["first"] == said["second"] == said["unwatched"]
+    assert "readers" in said["invalidated"] and said["invalidated"] == said["stored"]
+    assert (project.folder / "purged.log").read_text() == "/\n"
+    assert checked(project, settings) == (0, [])
