@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from benchapp_overlay.environment import Env, needs_package
 
-DJANGO, REPAIRED = "django.core.cache.backends", "benchapp.caching.repairs.django_backends"
+DJANGO, REPAIRED = "django.core.cache.backends", "benchapp.caching.private_apis.django_backends"
 REDIS = f"{DJANGO}.redis.RedisCache"
 # The backend of each scheme of CACHE_URL, and the package that it needs beyond Django itself.
 SCHEMES = {

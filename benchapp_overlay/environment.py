@@ -182,7 +182,8 @@ def _pool(name: str, value: str) -> bool | dict[str, object]:
 def with_credentials(environment: Mapping[str, str]) -> Mapping[str, str]:
     """The environment with the secrets that systemd hands over in a file (LoadCredential=), if it does.
 
-    They have the last word. The file is `NAME=value` a line, as EnvironmentFile= has it: a backslash is written twice.
+    They have the last word. The file is `NAME=value` a line, as EnvironmentFile= has it: quotes around a value are no
+    part of it, and a backslash is written twice.
     """
     file = Path(environment.get("CREDENTIALS_DIRECTORY", ""), "secrets.env")
     if "CREDENTIALS_DIRECTORY" not in environment or not file.exists():
@@ -192,7 +193,14 @@ def with_credentials(environment: Mapping[str, str]) -> Mapping[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         raise ImproperlyConfigured(f"{file} cannot be read: {error}") from error
     pairs = [line.strip().partition("=") for line in lines if "=" in line and not line.lstrip().startswith(("#", ";"))]
-    return {**environment, **{name: value.replace("\\\\", "\\") for name, _, value in pairs}}
+    return {**environment, **{name: _unquoted(value).replace("\\\\", "\\") for name, _, value in pairs}}
+
+
+def _unquoted(value: str) -> str:
+    """The value without the quotes around it."""
+    value = value.strip()
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if quoted else value
 
 
 def _refused(name: str, value: str, expected: str) -> ImproperlyConfigured:

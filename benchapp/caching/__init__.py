@@ -19,6 +19,5 @@ generations   keys that a write makes unreachable, for layers in a Django cache
 render_lock   request coalescing: one rendering for all requests for a missing page
 resilience    the circuit breaker and the delayed retry for a backend that is down
 outside       caches of other programs: what they may store, and how their stale pages are removed
-repairs       faults of Django's cache backends and of pymemcache
-private_apis  what the app uses of Django that is not documented
+private_apis  all that the app uses of Django and pymemcache beyond their documentation
 """

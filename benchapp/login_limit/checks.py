@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from django.conf import settings
@@ -14,8 +15,10 @@ from benchapp.login_limit.backends import LimitBackend
 def check_backend(**options: Any) -> list[CheckMessage]:
     """A backend before LimitBackend would look at passwords without a limit."""
     first = next(iter(settings.AUTHENTICATION_BACKENDS), "")
-    if first and issubclass(import_string(first), LimitBackend):
-        return []
+    # Django says by itself if a backend cannot be imported.
+    with contextlib.suppress(ImportError):
+        if first and issubclass(import_string(first), LimitBackend):
+            return []
     return [
         Error(
             "No limit of failed logins holds: LimitBackend is not the first of AUTHENTICATION_BACKENDS.",

@@ -324,6 +324,7 @@ def test_a_fresh_project_installs_it(tmp_path: Path):
     [
         ([], ["login_limit.E001"]),
         (["django.contrib.auth.backends.ModelBackend"], ["login_limit.E001"]),
+        (["no.such.Backend"], ["login_limit.E001"]),
         (list(reversed(site.AUTHENTICATION_BACKENDS)), ["login_limit.E001"]),
         (site.AUTHENTICATION_BACKENDS, []),
     ],

@@ -137,7 +137,7 @@ def test_one_time_to_live_for_every_layer(settings_from: FromEnvironment):
 )
 def test_caches(settings_from: FromEnvironment, url: str, backend: str, location: str | list[str]):
     found = settings_from(CACHE_URL=url, CACHING_FRAGMENTS="1")["CACHES"]
-    where = "django.core.cache.backends" if "." in backend else "benchapp.caching.repairs.django_backends"
+    where = "django.core.cache.backends" if "." in backend else "benchapp.caching.private_apis.django_backends"
     assert found["default"]["BACKEND"] == f"{where}.{backend}"
     assert found["default"]["LOCATION"] == location
     waits = {"socket_timeout": 1, "socket_connect_timeout": 1}
@@ -269,6 +269,14 @@ def test_what_systemd_hands_over_in_a_file_has_the_last_word(tmp_path: Path):
     assert environment.with_credentials({"SECRET_KEY": "x"}) == {"SECRET_KEY": "x"}
     expected = {"SECRET_KEY": "a=b$c", "DATABASE_URL": "sqlite:////x\\y"}
     assert environment.with_credentials(given) == {**given, **expected}
+    # As systemd reads them: quotes are no part of a value, so that an empty key is empty.
+    file.write_text("SECRET_KEY=\"\"\nDATABASE_URL='sqlite:////x'\nCACHE_URL=\"a'b\n")
+    assert environment.with_credentials(given) == {
+        **given,
+        "SECRET_KEY": "",
+        "DATABASE_URL": "sqlite:////x",
+        "CACHE_URL": "\"a'b",
+    }
     file.write_bytes(b"SECRET_KEY=\xff")
     with pytest.raises(ImproperlyConfigured, match=r"^.*/secrets.env cannot be read: .*$"):
         environment.with_credentials(given)

@@ -32,8 +32,8 @@ from benchapp.caching import registry
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served
 from benchapp.caching.pages import PageStore, middleware_of
+from benchapp.caching.private_apis.django_backends import FileLocks
 from benchapp.caching.render_lock import UNCACHEABLE_TTL_S
-from benchapp.caching.repairs.django_backends import AtomicAddFileCache
 
 INDEX = "index.html"
 WITHOUT_SLASH = ".page"
@@ -42,13 +42,6 @@ GENERATION = ".generation"
 TEMPORARY_PREFIX = ".tmp-"
 LOCKS = ".locks"  # the directory of the render locks
 BLOCK_BYTES = 512  # the unit of st_blocks
-
-
-class FileLocks(AtomicAddFileCache):
-    """The render locks, in Django's cache of files; `expirepages` removes the old ones."""
-
-    def _cull(self) -> None:
-        """Let no limit end the lock of a page that is being rendered."""
 
 
 class FileStore(PageStore):

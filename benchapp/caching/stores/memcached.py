@@ -21,7 +21,7 @@ from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served
 from benchapp.caching.pages import PageStore, middleware_of
-from benchapp.caching.repairs.django_backends import SharedMemcachedCache
+from benchapp.caching.private_apis.django_backends import SharedMemcachedCache
 from benchapp.caching.resilience import Retry
 
 GENERATION = "pages:generation"
@@ -44,8 +44,7 @@ class MemcachedStore(PageStore):
     @property
     def client(self) -> PooledClient:
         """The client below, for purges: always tried, and loud where it fails."""
-        (client,) = self.cache._cache.clients.values()
-        return client
+        return self.cache.only_client
 
     def generation(self) -> str:
         if (current := self.cache.get(GENERATION)) is None:
@@ -93,7 +92,7 @@ class MemcachedStore(PageStore):
     def _add_to_index(self, path: str) -> None:
         """Add a page to the index of each directory above it that a purge looks up; OSError where one lacks it."""
         line = f"{path}\n".encode("ascii")
-        segments, append = path.split("/")[1:-1], self.cache._cache.append
+        segments, append = path.split("/")[1:-1], self.cache.append
         for count in range(MIN_INDEXED_SEGMENTS, len(segments) + 1):
             key = _index("/" + "".join(f"{segment}/" for segment in segments[:count]), self._slot())
             # Three slots: no index expires before a page that it lists.

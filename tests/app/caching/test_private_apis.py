@@ -18,6 +18,7 @@ from django.test.utils import override_settings
 from pymemcache.client.hash import HashClient
 
 from benchapp.caching import private_apis
+from benchapp.caching.private_apis.django_backends import SharedMemcachedCache
 
 
 @pytest.mark.django_db(transaction=True)
@@ -97,3 +98,13 @@ def test_attributes_of_backends(tmp_path):
     database = DatabaseCache("pages", {})
     assert (database._table, database.cache_model_class._meta.db_table) == ("pages", "pages")
     assert FileBasedCache(str(tmp_path), {})._dir == str(tmp_path)
+
+
+def test_the_client_of_one_memcached():
+    from pymemcache.client.base import PooledClient
+
+    cache = SharedMemcachedCache("127.0.0.1:1", {})
+    assert isinstance(cache.only_client, PooledClient)
+    assert cache.only_client.server == ("127.0.0.1", 1)
+    # Nothing listens there.
+    assert cache.append("key", b"value") is False

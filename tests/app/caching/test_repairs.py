@@ -20,8 +20,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from benchapp.caching.repairs.django_backends import AtomicAddFileCache
-from benchapp.caching.repairs.pymemcache_client import ThreadSafeClient
+from benchapp.caching.private_apis.django_backends import AtomicAddFileCache
+from benchapp.caching.private_apis.pymemcache_client import ThreadSafeClient
 from benchapp.models import Comment
 from tests.app.caching.services import memcached, redis
 from tests.app.conftest import Rows

@@ -1,6 +1,7 @@
-"""What the app uses of Django that is not documented, in one place; tests/app/caching/test_private_apis.py holds each.
+"""All that the app uses of Django and pymemcache beyond their documentation; test_private_apis.py holds each.
 
-The overridden methods of cache backends and of pymemcache are in `repairs`, and the same tests hold them.
+Here are functions for attributes of Django. `django_backends` and `pymemcache_client` override methods of caches, most
+of them to repair a fault that they link to.
 """
 
 from __future__ import annotations

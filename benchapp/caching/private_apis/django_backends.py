@@ -35,11 +35,21 @@ class SharedMemcachedCache(PyMemcacheCache):
 
     @property
     def _cache(self) -> Any:
-        from benchapp.caching.repairs.pymemcache_client import ThreadSafeClient  # an optional package
+        from benchapp.caching.private_apis.pymemcache_client import ThreadSafeClient  # an optional package
 
         # A forked process gets its own client.
         key = (os.getpid(), *self._client_key)
         return _clients.get(key) or _clients.setdefault(key, ThreadSafeClient(self.client_servers, **self._options))
+
+    @property
+    def only_client(self) -> Any:
+        """The client of the only server, for what Django's methods do not offer; always tried, and loud if it fails."""
+        (client,) = self._cache.clients.values()
+        return client
+
+    def append(self, key: str, value: bytes) -> bool:
+        """Append to the value of a key; whether there is one."""
+        return bool(self._cache.append(key, value))
 
     def close(self, **kwargs: Any) -> None:
         """Keep the connections open."""
@@ -145,3 +155,10 @@ class AtomicAddFileCache(FileBasedCache):
         with (Path(self._dir) / self.LOCK).open("ab") as lock:
             locks.lock(lock, locks.LOCK_EX)
             return super().add(*args, **kwargs)
+
+
+class FileLocks(AtomicAddFileCache):
+    """The render locks of pages in files; the command `expirepages` removes the old ones."""
+
+    def _cull(self) -> None:
+        """Let no limit end the lock of a page that is being rendered."""
