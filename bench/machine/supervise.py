@@ -32,6 +32,8 @@ RESEND_S = 1.2
 LAST_WORDS_S = 2
 # The longest path of a Unix socket is 107 bytes (unix(7)); names of sockets take the rest.
 MAX_SOCKET_FOLDER = 80
+# Django's error for settings with which an application does not start.
+REFUSED_SETTINGS = "ImproperlyConfigured: "
 
 
 @dataclass(frozen=True)
@@ -299,9 +301,13 @@ def _group_lives(group: int) -> bool:
 
 
 def last_line(log: Path, otherwise: str = "it wrote nothing", begins: int = 0) -> str:
-    """The last line of text after so many bytes of `log`, for an error message."""
+    """The last line of text after so many bytes of `log`, for an error message; if settings were refused, why."""
     with contextlib.suppress(OSError), log.open("rb") as text:
         text.seek(begins)
-        lines = text.read().decode("utf-8", "replace").splitlines()
-        return next((line.strip() for line in reversed(lines) if line.strip()), otherwise)
+        lines = [line.strip() for line in text.read().decode("utf-8", "replace").splitlines()]
+        for line in reversed(lines):
+            # A server that gives up writes more lines after the reason.
+            if REFUSED_SETTINGS in line:
+                return line.partition(REFUSED_SETTINGS)[2]
+        return next((line for line in reversed(lines) if line), otherwise)
     return otherwise

@@ -70,6 +70,14 @@ def test_a_server_that_dies_is_reported_with_its_last_line(started, tmp_path):
     assert str(caught.value) == f"it exited with status 1: no such thing: x; see {tmp_path / 'it.log'}"
 
 
+def test_a_server_that_gives_up_after_refused_settings_is_reported_with_their_fault(started, tmp_path):
+    said = "django.core.exceptions.ImproperlyConfigured: SECRET_KEY is not set\\nWorker failed to boot"
+    process = started("-c", f"import sys; sys.exit('{said}')")
+    with pytest.raises(DeploymentError) as caught:
+        supervise.wait_accepting(process, Address("127.0.0.1", ports.free_port()), 10)
+    assert str(caught.value) == f"it exited with status 1: SECRET_KEY is not set; see {tmp_path / 'it.log'}"
+
+
 @pytest.mark.parametrize(
     ("text", "seconds_ago", "said"),
     [
