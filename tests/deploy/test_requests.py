@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterator
 
-import httpx
+import httpx2
 import pytest
 
 from bench.catalog import catalog, fit
@@ -73,7 +73,7 @@ def over(stacks: list[str]) -> pytest.MarkDecorator:
 
 @over([stack for stack in STACKS if not declares(stack, "chunked-body")])
 def test_a_form_in_chunks_arrives_whole_or_is_refused(url):
-    sent = httpx.post(f"{url}/form/", content=iter([b"name=", b"somebody"]), headers=FORM, timeout=30)
+    sent = httpx2.post(f"{url}/form/", content=iter([b"name=", b"somebody"]), headers=FORM, timeout=30)
     assert sent.status_code in (400, 411) or sent.text == "form of somebody"
 
 
@@ -81,12 +81,12 @@ def test_a_form_in_chunks_arrives_whole_or_is_refused(url):
 def test_a_body_that_no_view_reads_is_refused_by_the_project(url):
     """Django refuses a form without a token before anything reads it; the client sees that."""
     for _ in range(TIMES):
-        assert httpx.post(url, content=b"x" * UNREAD_BYTES, timeout=30).status_code == 403
+        assert httpx2.post(url, content=b"x" * UNREAD_BYTES, timeout=30).status_code == 403
 
 
 @over(STACKS)
 def test_a_response_to_head_leaves_nothing_for_the_next_request(url):
-    with httpx.Client(base_url=url, timeout=10) as client:
+    with httpx2.Client(base_url=url, timeout=10) as client:
         for _ in range(TIMES):
             assert (client.head("/").status_code, client.get("/health/").text) == (200, "well")
 
@@ -94,7 +94,7 @@ def test_a_response_to_head_leaves_nothing_for_the_next_request(url):
 @over(STACKS)
 def test_a_broken_escape_is_never_the_home_page(url):
     for path in ("/%", "/%zz/"):
-        parts = httpx.URL(url)
+        parts = httpx2.URL(url)
         connection = http.client.HTTPConnection(parts.host, parts.port, timeout=30)
         connection.request("GET", path)
         assert connection.getresponse().status in (400, 404), path
@@ -104,4 +104,4 @@ def test_a_broken_escape_is_never_the_home_page(url):
 @over(STACKS)
 def test_no_header_of_a_client_says_that_it_came_over_tls(url):
     for name in ("X-Forwarded-Proto", "X_Forwarded_Proto"):
-        assert httpx.get(f"{url}/scheme/", headers={name: "https"}, timeout=30).text == "http"
+        assert httpx2.get(f"{url}/scheme/", headers={name: "https"}, timeout=30).text == "http"
