@@ -57,7 +57,7 @@ class ChildCount(models.PositiveIntegerField):
         """Count the children of a row of a fixture: `loaddata` saves without `pre_save`."""
         if not raw or self.foreign_key is None:
             return
-        children = self.foreign_key.model._base_manager.using(using).filter(**{self.foreign_key.name: instance.pk})
+        children = self.foreign_key.model._base_manager.using(using).filter(**{self.foreign_key.name: instance})
         rows = type(instance)._base_manager.using(using).filter(pk=instance.pk)
         # The row is locked since it was saved: no other writer changes its count before this transaction ends.
         rows.update(**{self.name: children.count()})
