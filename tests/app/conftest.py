@@ -20,9 +20,16 @@ from django.test import Client, override_settings
 
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.models import Author, Comment, Post
+from tests.conftest import forget_rows
 
 PASSWORD = "a quiet evening 7"
 BEGIN = datetime(2024, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _knows_no_rows_of_another_test() -> None:
+    """Django keeps the keys of content types, also of those that a test's transaction has taken back."""
+    forget_rows()
 
 
 @pytest.fixture
