@@ -367,6 +367,9 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
         raise BenchError(f"{project.folder / FILE}: layers names {unknown[0]}; use {', '.join(in_sites)}")
     if found.facts.stale_problem:
         raise BenchError(f"{project.folder / FILE}: [tool.benchapp.stale] {found.facts.stale_problem}; correct it")
+    for entry in project.description.harmless:
+        if "." in entry and not entry.startswith("cookie:") and entry not in found.facts.middleware:
+            raise BenchError(f"{project.folder / FILE}: harmless names {entry}, which is not in MIDDLEWARE; correct it")
     return found
 
 
