@@ -25,7 +25,10 @@ def reason_of_spelling(request: HttpRequest) -> str:
     name, port = split_domain_port(host)
     if host != (f"{name}:{port}" if port else name):
         return "host"
-    # Without a port, a page that does not show its address is the same.
+    if port == str(app_settings.CACHING_PORT) and port not in USUAL_PORTS:
+        # Behind a balancer it is no visitor's, and a page that does not show it is the same.
+        return ""
+    # So is one without a port.
     return "" if port in ("", _port(request)) else "port"
 
 
@@ -65,6 +68,9 @@ def _name() -> str:
 
 def _port(request: HttpRequest) -> str:
     """The port that belongs into the addresses of pages; empty for the usual one of the scheme."""
+    if getattr(settings, "BENCHAPP_TRUSTED_PROXIES", ()):
+        # That of the balancer, which visitors use, is the usual one.
+        return ""
     own = str(app_settings.CACHING_PORT)
     if not own and not _is_behind_proxy(request):
         own = str(request.META.get("SERVER_PORT", ""))
@@ -75,7 +81,6 @@ def _is_behind_proxy(request: HttpRequest) -> bool:
     """Whether the port of the server is no visitor's: that of a reverse proxy is. mod_wsgi takes it from Host."""
     return bool(
         getattr(settings, "BENCHAPP_BEHIND_PROXY", False)
-        or getattr(settings, "BENCHAPP_TRUSTED_PROXIES", ())
         or settings.SECURE_PROXY_SSL_HEADER
         or settings.USE_X_FORWARDED_HOST
         or "mod_wsgi.version" in request.META

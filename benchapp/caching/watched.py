@@ -22,7 +22,7 @@ WORD = re.compile(r"[\w.-]+", re.ASCII)
 MESSAGES_COOKIE = "messages"
 # Named by the page, written by Django itself, or the same for all visitors. A request with a body or a type of one is
 # stored nowhere.
-HARMLESS_META = frozenset({"REQUEST_METHOD", "PATH_INFO", "SCRIPT_NAME", "QUERY_STRING", "CONTENT_LENGTH"})
+HARMLESS_META = frozenset({"REQUEST_METHOD", "PATH_INFO", "SCRIPT_NAME", "QUERY_STRING"})
 HARMLESS_META |= {"CONTENT_TYPE", "HTTP_TRANSFER_ENCODING", "CSRF_COOKIE_NEEDS_UPDATE"}
 HARMLESS_META |= {"SERVER_SOFTWARE", "GATEWAY_INTERFACE"}
 # A layer takes these away, or has them in the page's name.
@@ -125,6 +125,9 @@ class _Watched(UserDict, dict):
         """A copy that is not watched."""
         return dict(self)
 
+    def __reduce_ex__(self, protocol: object) -> tuple[type, tuple[dict[str, Any]]]:
+        return dict, (dict(self),)
+
 
 class WatchedCookies(_Watched):
     """The cookies of a request."""
@@ -169,6 +172,8 @@ class WatchedMeta(_Watched):
             return self._name_of_header(name, value)
         if name.startswith("wsgi."):
             return "scheme" if name == "wsgi.url_scheme" else ""
+        if name == "CONTENT_LENGTH" and not value:
+            return ""
         if name in WRITTEN and value == _address(self.data):
             return ""
         # Some servers hand the variables of their process on.

@@ -10,7 +10,14 @@ from django.test import RequestFactory
 from django.utils.http import http_date
 
 from benchapp.caching.cacheability import has_only_common_headers, may_answer, may_store, may_store_for
+from benchapp.caching.hosts import is_own_host, is_own_scheme
 
+PROXIES: dict[str, object] = {
+    "BENCHAPP_BEHIND_PROXY": True,
+    "SECURE_PROXY_SSL_HEADER": ("HTTP_X_FORWARDED_PROTO", "https"),
+    "USE_X_FORWARDED_HOST": True,
+}
+BALANCED = {"BENCHAPP_TRUSTED_PROXIES": ["10.0.0.0/8"], "CACHING_PORT": "8443"}
 LATER = http_date(4_000_000_000)
 
 
@@ -152,3 +159,52 @@ def test_a_page_has_every_header_of_all_pages_and_no_other_where_a_body_alone_is
     for name in ("X-Frame-Options", "Content-Security-Policy"):
         assert not stored(**{name: None}), f"{name} was taken off"
         assert not stored(**{name: "other"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "host", "shown", "stored"),
+    [
+        # Without CACHING_PORT it is the server's own port, here 8000.
+        ({}, "testserver:8000", True, True),
+        ({}, "testserver", False, True),
+        *(({}, f"testserver:{port}", False, False) for port in (80, 443, 81)),
+        *(({"CACHING_PORT": port}, "testserver", True, True) for port in ("80", "443", 443)),
+        *(({"CACHING_PORT": "443"}, f"testserver:{port}", False, False) for port in (80, 443, 8000)),
+        ({"CACHING_PORT": "8443"}, "testserver:8443", True, True),
+        ({"CACHING_PORT": "8443"}, "testserver", False, True),
+        # Behind a proxy the server's port is no visitor's, and behind a balancer not even that of the proxy.
+        *(({name: value}, "testserver", True, True) for name, value in PROXIES.items()),
+        *(({name: value}, "testserver:8000", False, False) for name, value in PROXIES.items()),
+        (BALANCED, "testserver", True, True),
+        (BALANCED, "testserver:8443", False, True),
+        ({"ALLOWED_HOSTS": ["localhost", "127.0.0.1"]}, "localhost:8000", True, True),
+        ({"ALLOWED_HOSTS": ["localhost", "127.0.0.1"]}, "127.0.0.1:8000", False, True),
+        ({"ALLOWED_HOSTS": ["testserver", "localhost"]}, "localhost:8000", False, True),
+        ({"ALLOWED_HOSTS": ["testserver", "b.test"]}, "testserver:8000", False, True),
+        ({"ALLOWED_HOSTS": [".test"]}, "a.test:8000", False, True),
+        ({"ALLOWED_HOSTS": ["TestServer"]}, "testserver:8000", True, True),
+    ],
+)
+def test_pages_of_one_address_may_show_it_and_of_other_spellings_are_not_stored(
+    settings, changes: dict[str, object], host: str, shown: bool, stored: bool
+):
+    settings.ALLOWED_HOSTS, settings.CACHING_PORT = ["testserver"], ""
+    for name, value in changes.items():
+        setattr(settings, name, value)
+    request = RequestFactory().get("/", headers={"host": host}, SERVER_PORT="8000")
+    assert (is_own_host(request), may_store_for(request)) == (shown, stored)
+
+
+def test_over_another_scheme_than_the_site_s_no_page_is_given(settings):
+    for scheme, redirect, secure, given in (
+        ("https", False, True, True),
+        ("https", False, False, False),
+        ("http", False, True, False),
+        ("", True, False, False),
+        ("", False, True, True),
+        ("", False, False, True),
+    ):
+        settings.CACHING_SCHEME, settings.SECURE_SSL_REDIRECT = scheme, redirect
+        request = RequestFactory().get("/", secure=secure)
+        assert may_answer(request) is given
+        assert is_own_scheme(request) is (given and bool(scheme or redirect))

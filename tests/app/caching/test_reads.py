@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import pickle
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -63,6 +64,9 @@ READS: dict[str, Callable[[HttpRequest], object]] = {
     "dict(META)": lambda request: dict(request.META),
     "**META": lambda request: {**request.META},
     "META |": lambda request: request.META | {},
+    "deepcopy(COOKIES)": lambda request: copy.deepcopy(request.COOKIES),
+    "pickle(COOKIES)": lambda request: pickle.loads(pickle.dumps(request.COOKIES))["theme"],
+    "reversed(META)": lambda request: next(reversed(request.META)),
     "str(META)": lambda request: str(request.META),
     "META.pop": lambda request: request.META.pop("REMOTE_HOST", None),
     "META port": lambda request: request.META.get("REMOTE_PORT"),

@@ -121,7 +121,7 @@ def test_what_is_harmless_reaches_the_settings_and_its_middleware_is_one_of_the_
     folder = new_project(said='[tool.benchapp]\nharmless = ["DNT", "django.middleware.common.CommonMiddleware"]\n')
     harmless = ["DNT", "django.middleware.common.CommonMiddleware"]
     assert json.loads(open_project(folder).environment({})["BENCHAPP_HARMLESS"]) == harmless
-    folder = new_project(said='[tool.benchapp]\nharmless = ["shop.middleware.Log"]\n')
+    (folder / "pyproject.toml").write_text('[tool.benchapp]\nharmless = ["shop.middleware.Log"]\n')
     with pytest.raises(BenchError, match=r"pyproject\.toml: harmless names shop\.middleware\.Log, which is not in "):
         open_project(folder)
 
