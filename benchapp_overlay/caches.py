@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from hashlib import md5
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -32,13 +36,32 @@ MAX_ENTRIES = 10_000
 REDIS_OPTIONS = {"socket_timeout": 1, "socket_connect_timeout": 1}
 
 
-def cache(env: Env, name: str, prefix: str, timeout_s: int) -> dict:
-    """The cache of the URL in a variable, with its own key prefix, so that two layers never share an entry."""
+def site_of(databases: Mapping[str, Mapping[str, Any]], urlconf: str, folder: Path) -> str:
+    """A word that tells a site from others that use the same cache, and is the same on all hosts and in each command.
+
+    Databases and URLs make the site. Its folder is another one with each release, and so the word of a site without a
+    database only. An engine is no part of it: servers and commands may have different ones.
+    """
+    places = []
+    for _, database in sorted(databases.items()):
+        place = [str(database.get(key) or "") for key in ("HOST", "PORT", "NAME")]
+        place.append(str(database.get("OPTIONS", {}).get("service", "")))
+        if any(place) and ":memory:" not in place:
+            places.append(" ".join(place))
+    text = "\n".join([urlconf, *(places or [str(folder)])])
+    return md5(text.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()[:12]
+
+
+def cache(env: Env, name: str, site: str, prefix: str, timeout_s: int) -> dict:
+    """The cache of the URL in a variable, with a key prefix: no two layers, and no two sites, share an entry.
+
+    site  the word of `site_of`, in whose place a URL may name a `key_prefix`
+    """
     url = env.text(name, "locmemcache://")
     scheme = url.partition(":")[0]
     cache = _of_url(env, name, scheme, url)
     cache.setdefault("TIMEOUT", timeout_s)
-    cache["KEY_PREFIX"] = f"{cache.get('KEY_PREFIX', 'benchapp')}-{prefix}"
+    cache["KEY_PREFIX"] = f"{cache.get('KEY_PREFIX') or f'benchapp-{site}'}-{prefix}"
     if scheme == "locmemcache":
         cache["LOCATION"] = f"{cache['LOCATION']}{prefix}"
     if scheme in ("locmemcache", "filecache", "dbcache"):
@@ -48,9 +71,9 @@ def cache(env: Env, name: str, prefix: str, timeout_s: int) -> dict:
     return cache
 
 
-def stock_cache(env: Env, name: str, prefix: str, timeout_s: int) -> dict:
+def stock_cache(env: Env, name: str, site: str, prefix: str, timeout_s: int) -> dict:
     """The cache of the URL in a variable, in a backend of Django's as it is."""
-    found = cache(env, name, prefix, timeout_s)
+    found = cache(env, name, site, prefix, timeout_s)
     return {**found, "BACKEND": STOCK.get(found["BACKEND"], found["BACKEND"])}
 
 
@@ -70,4 +93,7 @@ def _of_url(env: Env, name: str, scheme: str, url: str) -> dict:
         raise ImproperlyConfigured(f"{name} cannot be read as a cache URL: {error}") from error
     if settings["LOCATION"] in ("", "unix:") and scheme not in ("locmemcache", "dummycache"):
         raise ImproperlyConfigured(f"{name}: {scheme}:// needs a place: a host and port, a path or a table")
+    # For Redis it spells this one as a client's option, which Django does not look at.
+    if "key_prefix" in settings:
+        settings["KEY_PREFIX"] = settings.pop("key_prefix")
     return {**settings, "BACKEND": backend}

@@ -143,6 +143,7 @@ class Env(environ.Env):
             "megabytes": lambda name: self.whole_number(name, 0, minimum=0, maximum=1_048_576),
             "memcached": lambda name: needs_package(name, "pymemcache", self.address(name)),
             "url": lambda name: self.address(name, "http"),
+            "word": self.text,
         }
         active = {}
         for layer_name, layer in LAYERS.items():

@@ -126,6 +126,8 @@ CACHING_PAGE_HEADERS = json.loads(unquote(os.environ.get("BENCHAPP_PAGE_HEADERS"
 _cookie_messages = ("storage.fallback.FallbackStorage", "storage.cookie.CookieStorage")
 _messages = _said.get("MESSAGE_STORAGE", "django.contrib.messages.storage.fallback.FallbackStorage")
 _sessions = "django.contrib.sessions" in _apps and any("session" in _name.lower() for _name in _middleware)
+# One memcached or Redis may serve several sites.
+_site = caches.site_of(DATABASES, _said.get("ROOT_URLCONF", ""), _base)
 _caches_pages = bool(CACHING_LAYERS) or CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE
 if _caches_pages and _sessions and _messages.endswith(_cookie_messages):
     # A cached page would answer a visitor with a message: one whose session has it bypasses every cache.
@@ -134,7 +136,7 @@ if _adds_page_cache:
     # An alias of its own: the project's caches stay what they are.
     CACHES = {
         **CACHES,
-        "benchapp_pages": caches.cache(_env, "BENCHAPP_CACHE_URL", "pages", CACHING_SECONDS),
+        "benchapp_pages": caches.cache(_env, "BENCHAPP_CACHE_URL", _site, "pages", CACHING_SECONDS),
     }
     CACHE_MIDDLEWARE_ALIAS = "benchapp_pages"
     CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
@@ -142,9 +144,9 @@ if _adds_page_cache:
 
 # Under these names Django looks by itself; the project's other caches stay as they are.
 if CACHING_FRAGMENTS:
-    _parts = caches.stock_cache(_env, "BENCHAPP_CACHE_URL", "parts", CACHING_SECONDS)
+    _parts = caches.stock_cache(_env, "BENCHAPP_CACHE_URL", _site, "parts", CACHING_SECONDS)
     CACHES = {**CACHES, "template_fragments": _parts}
-_pages = caches.stock_cache(_env, "BENCHAPP_CACHE_URL", "django-pages", CACHING_SECONDS)
+_pages = caches.stock_cache(_env, "BENCHAPP_CACHE_URL", _site, "django-pages", CACHING_SECONDS)
 if CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE:
     CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
 if CACHING_VIEW_CACHE:

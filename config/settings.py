@@ -214,14 +214,16 @@ DATABASES = {"default": database}
 
 CACHE_MIDDLEWARE_SECONDS = CACHING_SECONDS
 # Where `cache_page` and the per-site cache look; they get Django's own backend, the page cache a repaired one.
+# One memcached or Redis may serve several sites.
+site = caches.site_of(DATABASES, ROOT_URLCONF, BASE_DIR)
 pages_cache = caches.stock_cache if CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE else caches.cache
 CACHES = {
-    "default": pages_cache(env, "CACHE_URL", "pages", CACHING_SECONDS),
+    "default": pages_cache(env, "CACHE_URL", site, "pages", CACHING_SECONDS),
     # The alias that Django's {% cache %} tag looks for by itself.
     "template_fragments": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
 }
 if CACHING_FRAGMENTS:
-    CACHES["template_fragments"] = caches.stock_cache(env, "CACHE_URL", "fragments", CACHING_SECONDS)
+    CACHES["template_fragments"] = caches.stock_cache(env, "CACHE_URL", site, "fragments", CACHING_SECONDS)
 
 # --- Static files -------------------------------------------------------------------------------
 

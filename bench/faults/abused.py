@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import threading
 import time
 from collections import Counter
-from collections.abc import Generator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
 from bench.faults.fault import Expected, Fault, fault
 from bench.faults.malformed import CLOSED, FORM, SILENT, UNOPENED, requests, send_all
-from bench.faults.scene import Scene, Workers, got
+from bench.faults.scene import Scene, Workers, application, got
 from bench.faults.visitors import PAGE
-from bench.verify.wire import Connection, Target
+from bench.machine import processes
+from bench.verify.wire import BadAnswer, Connection, Target, build
 
 # So many slow clients at a time: fewer than most stacks have threads, then more.
 STEPS = (4, 5, 20, 200)
@@ -26,6 +30,13 @@ OTHERS_S, LIMIT_S, PAUSE_S = 1.0, 1.0, 0.05
 ASKED = PAGE.format("beside-slow")
 # Longer than what the kernel takes from a server for one connection, 4 MB by default (tcp(7), tcp_wmem).
 DOWNLOAD = "/__probe__/download/6/"
+# So many clients send a body of so many bytes, but hold its last one back for so long; then each upload has its time.
+HOLDING, BODY_BYTES, HELD_S, UPLOAD_S = 20, 9_000_000, 3.0, 60.0
+# So many of them send the last byte: to read all bodies would be load.
+FINISHING = 4
+# By so much may the memory of servers grow meanwhile: a third of the bodies, half of what as many readers do not read.
+GROWTH_MB = 60.0
+BOUNDARY = "slow-bodies"
 # The same requests for every stack; with several rounds each makes its share of them.
 SEED = 1
 MALFORMED = 10_000
@@ -56,18 +67,23 @@ BODIES = Slowness("slow bodies", f"POST {FORM} HTTP/1.1\r\nHost: {{}}\r\n{FORM_H
 READERS = Slowness("slow readers", f"GET {DOWNLOAD} HTTP/1.1\r\nHost: {{}}\r\n\r\n", at_once=4, buffer=2048)
 
 
-def _slow(name: str, what: str, how: Slowness) -> Fault:
-    """More and more clients that `what`, until they stop the site; noted is at how many they do."""
+def _slow(name: str, what: str, how: Slowness, then: Callable[[Scene], None] | None = None) -> Fault:
+    """More and more clients that `what`, until they stop the site; noted is at how many they do, and then more."""
 
     def run(scene: Scene) -> Generator[None]:
         yield
         scene.figures["stops_at"] = None
-        with scene.cause(), ExitStack() as clients:
-            for before, count in zip((0, *STEPS), STEPS, strict=False):
-                if problem := _held_up(scene, how, clients, count - before):
-                    scene.figures["stops_at"] = count
-                    scene.wrong.append(f"{count} {how.name} stop it: {problem}")
-                    break
+        with scene.cause():
+            with ExitStack() as clients, _bounded_memory(scene, in_front(scene)) as measure:
+                for before, count in zip((0, *STEPS), STEPS, strict=False):
+                    if problem := _held_up(scene, how, clients, count - before):
+                        scene.figures["stops_at"] = count
+                        scene.wrong.append(f"{count} {how.name} stop it: {problem}")
+                        break
+                    if count == HOLDING:
+                        measure(f"{count} {how.name}")
+            if then:
+                then(scene)
 
     title = f"Clients that {what}: {', '.join(map(str, STEPS))} of them, until others are not served within 1 s."
     # Who comes while they hold all threads may be lost, and comes back as they go.
@@ -100,6 +116,77 @@ def others_wait(target: Target, paths: tuple[str, ...]) -> str:
                 return f"GET {path}: {late[path]}"
         time.sleep(PAUSE_S)
     return ""
+
+
+def in_front(scene: Scene) -> list[str]:
+    """The servers between clients and the application server, by their names among the process ids."""
+    instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
+    return [name for name in scene.running.servers if not instances.fullmatch(name)]
+
+
+@contextmanager
+def _bounded_memory(scene: Scene, servers: Sequence[str]) -> Iterator[Callable[[str], None]]:
+    """Measure servers now; yields a function that notes by how much their memory has grown since, and what is wrong.
+
+    Without servers, or where their memory cannot be read, nothing is noted.
+    """
+    before_mb = _memory_mb(scene, servers)
+
+    def measure(why: str) -> None:
+        now_mb = _memory_mb(scene, servers)
+        if before_mb is None or now_mb is None:
+            return
+        grown_mb = round(now_mb - before_mb, 1)
+        scene.figures["memory_growth_mb"] = grown_mb
+        if grown_mb > GROWTH_MB:
+            names = ", ".join(servers)
+            scene.wrong.append(f"{why}: the memory of {names} grew by {grown_mb:g} MB, {GROWTH_MB:g} MB are allowed")
+
+    yield measure
+
+
+def _memory_mb(scene: Scene, servers: Sequence[str]) -> float | None:
+    sizes = [processes.memory_bytes(scene.running.pids[name]) for name in servers]
+    known = [size for size in sizes if size is not None]
+    return sum(known) / 1e6 if sizes and len(known) == len(sizes) else None
+
+
+def _large_bodies(scene: Scene) -> None:
+    """20 visitors hold the last byte of 9 MB back while the memory of all servers is measured; no upload is lost."""
+    over = threading.Event()
+    with ThreadPoolExecutor(HOLDING) as pool, _bounded_memory(scene, scene.running.servers) as measure:
+        uploads = [pool.submit(_upload, scene.target, over, number < FINISHING) for number in range(HOLDING)]
+        try:
+            scene.wait(HELD_S)
+            measure(f"{HOLDING} bodies of {BODY_BYTES:,} bytes")
+        finally:
+            over.set()
+    said = Counter(upload.result() for upload in uploads[:FINISHING])
+    said.pop("200", None)
+    if said:
+        why = ", ".join(f"{count}x {word}" for word, count in said.items())
+        scene.wrong.append(f"{said.total()} of {FINISHING} uploads were lost: {why}")
+
+
+def _upload(target: Target, over: threading.Event, finishes: bool) -> str:
+    """Upload a file, its last byte when `over` is set; the status of the response, or why there is none.
+
+    finishes  whether the last byte is sent at all
+    """
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
+    body = head.encode() + b"x" * BODY_BYTES + f"\r\n--{BOUNDARY}--\r\n".encode()
+    kind = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+    request = build(target, "POST", FORM, kind, body)
+    try:
+        with Connection(target, timeout_s=UPLOAD_S) as connection:
+            connection.send(request[:-1])
+            over.wait()
+            if not finishes:
+                return ""
+            connection.send(request[-1:])
+            return str(connection.read("POST").status)
+    except (BadAnswer, OSError) as error:
+        return str(error) or type(error).__name__
 
 
 @fault("malformed", "abused")
@@ -139,7 +226,7 @@ def malformed(scene: Scene) -> Generator[None]:
 
 FAULTS = (
     _slow("slow-headers", "never end their header block", HEADERS),
-    _slow("slow-bodies", "send 1 byte of 1,000", BODIES),
+    _slow("slow-bodies", "send 1 byte of 1,000, then all but 1 of 9 MB", BODIES, _large_bodies),
     _slow("slow-readers", "read nothing of 6 MB", READERS),
     malformed,
 )

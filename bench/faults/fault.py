@@ -47,6 +47,7 @@ def unless(holds: Callable[[Case], object], reason: str) -> Misfit:
 NONE = unless(lambda case: True, "")
 NO_FRONT = unless(lambda case: len(case.servers) > 1, "the application server is itself in front")
 NO_SERVICE = unless(lambda case: case.services, "no layer here uses a caching service")
+NO_SIDECAR = unless(lambda case: case.sidecars, "no layer here has a program beside the servers")
 NO_CACHED_PAGES = unless(lambda case: case.caches == "pages", "no layer here caches pages")
 NO_TLS = unless(lambda case: case.servers[-1].tls, "{front} has no TLS listener")
 NO_RECYCLING = unless(lambda case: "max_requests" in render.names_used(case), "{app} recycles no workers")

@@ -12,6 +12,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -166,11 +167,19 @@ def site_context(case: Case, places: Places) -> dict[str, Any]:
     return {
         **case.settings,
         **places.names,
+        "site_word": _site_word(case),
         "services": {item.name: places.address(item.name, item.name) for item in case.services},
         "doors": {
             door: places.address(door, f"{server.name}-{door}") for server in case.servers for door in server.doors
         },
     }
+
+
+def _site_word(case: Case) -> str:
+    """A word by which a site's pages are told from those of others in one store: of the project and its host names."""
+    project = case.project.project
+    text = f"{project.folder.name} {project.settings} {case.settings['server_names']}"
+    return md5(text.encode(), usedforsecurity=False).hexdigest()[:12]
 
 
 def _connection(server: Server) -> str:

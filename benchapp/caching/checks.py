@@ -63,6 +63,7 @@ OPTIONS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "directory": (Path, "a pathlib.Path"),
     "file": (Path, "a pathlib.Path"),
     "megabytes": (int, "a whole number of megabytes"),
+    "word": (str, "a word"),
 }
 
 

@@ -54,7 +54,10 @@ LAYERS = {
         optional={"max_mb": "megabytes"},
     ),
     "nginx-memcached": Layer(
-        f"{HERE}.stores.memcached.purge", (f"{HERE}.stores.memcached.middleware",), {"address": "memcached"}
+        f"{HERE}.stores.memcached.purge",
+        (f"{HERE}.stores.memcached.middleware",),
+        {"address": "memcached"},
+        optional={"prefix": "word"},
     ),
     "uwsgi-cache": Layer(f"{HERE}.stores.uwsgi.purge", (f"{HERE}.stores.uwsgi.middleware",)),
     "page-cache": Layer(f"{HERE}.django_cache.purge", (f"{HERE}.django_cache.middleware",)),

@@ -149,6 +149,29 @@ def test_caches(settings_from: FromEnvironment, url: str, backend: str, location
     assert other["BACKEND"].startswith("django.core.cache.backends.")
 
 
+@pytest.mark.parametrize("layer", [{}, {"CACHING_SITE_MIDDLEWARE": "1"}, {"CACHING_FRAGMENTS": "1"}])
+def test_sites_share_a_cache_and_no_entry_and_the_hosts_of_one_site_share_all(
+    settings_from: FromEnvironment, layer: dict[str, str]
+):
+    def prefixes(**variables: str) -> set[str]:
+        found = settings_from(CACHE_URL="redis://cache:6379", **layer, **variables)["CACHES"]
+        return {cache["KEY_PREFIX"] for cache in found.values() if "KEY_PREFIX" in cache}
+
+    production = {"DATABASE_URL": "postgresql://ann:old@db:5432/site"}
+    staging = {"DATABASE_URL": "postgresql://ann:old@staging-db:5432/site"}
+    assert not prefixes(**production) & prefixes(**staging)
+    assert not prefixes(DATABASE_URL="sqlite:////a/site.sqlite3") & prefixes(DATABASE_URL="sqlite:////b/site.sqlite3")
+    # A server and a command, with another password meanwhile.
+    other = {"DATABASE_URL": "postgresql://ann:new@db:5432/site", "ALLOWED_HOSTS": "b.test"}
+    served = {"BENCHAPP_SERVER": "wsgi", "SECRET_KEY": "s" * 60}
+    assert prefixes(**production) == prefixes(**other, **served)
+
+
+def test_a_key_prefix_of_the_url_is_the_site_s(settings_from: FromEnvironment):
+    found = settings_from(CACHE_URL="redis://cache:6379?key_prefix=shop")["CACHES"]["default"]
+    assert found["KEY_PREFIX"] == "shop-pages"
+
+
 def test_cache_whose_package_is_missing(settings_from: FromEnvironment, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(environment, "find_spec", lambda name: None)
     with pytest.raises(ImproperlyConfigured, match=r"^CACHE_URL: redis:// needs a package: pip install redis$"):

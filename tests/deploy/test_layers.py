@@ -228,4 +228,10 @@ def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, liste
             assert (seen["client"], seen["scheme"]) == ("127.0.0.2", running.url.partition(":")[0])
             assert client.request("PURGE", "/").status_code == 403
             assert client.request("BAN", "/").status_code == 403
+            # Larger than what Varnish takes whole.
+            for megabytes in (1, 10):
+                sent = client.get(f"/__probe__/download/{megabytes}/")
+                assert (sent.status_code, len(sent.content)) == (200, megabytes * 1_000_000)
+            photo = {"photo": b"x" * 9_000_000}
+            assert client.post("/__probe__/form/photo/", files=photo).status_code == 200
         assert httpx2.request("PURGE", running.url, verify=False).status_code == 403, "from this machine too"

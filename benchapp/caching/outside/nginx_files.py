@@ -51,9 +51,9 @@ def remove_files(root: Path, stale: StalePages) -> None:
 
 
 def _file(root: Path, path: str) -> Path:
-    """The file of a page, in directories named after the end of its name (`levels=1:2`)."""
+    """The file of a page, in a directory named after the end of its name (`levels=1`)."""
     name = digest(path)
-    return root / name[-1] / name[-3:-1] / name
+    return root / name[-1] / name
 
 
 def _files(root: Path) -> Iterator[tuple[Path, str]]:

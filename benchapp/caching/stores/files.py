@@ -13,46 +13,92 @@ of pages disappears at once.
 if the generation is still the same. Comparing and renaming happen under a lock of that file, which a purge takes too,
 across all processes that share the root.
 
-`manage.py expirepages` removes files older than the time to live, and the oldest files above the limit of the room.
+**No page outlives its time to live**, although no web server looks how old a file is. `manage.py expirepages` removes
+old pages; the workers do if it hangs or is gone, which they see by the file `.swept`. After a clock was set back all
+pages go: they look younger than they are.
+
+The room of the store, with folders and locks, has a limit that writers keep: a page without room is not stored, and a
+sweep begins that makes room for others.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import secrets
 import shutil
+import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
 
 from benchapp.caching import registry
+from benchapp.caching.conf import app_settings
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import can_be_served
-from benchapp.caching.pages import PageStore, middleware_of
+from benchapp.caching.pages import GetResponse, PageStore, middleware_of
 from benchapp.caching.private_apis.django_backends import FileLocks
 from benchapp.caching.render_lock import UNCACHEABLE_TTL_S
+from benchapp.caching.resilience import later
 
 INDEX = "index.html"
 WITHOUT_SLASH = ".page"
 GENERATION = ".generation"
+GENERATION_BYTES = 32
+# Its time is that of the last sweep.
+SWEPT = ".swept"
 # Temporary files and directories on their way out; no URL maps to a name with a leading dot.
 TEMPORARY_PREFIX = ".tmp-"
 LOCKS = ".locks"  # the directory of the render locks
 BLOCK_BYTES = 512  # the unit of st_blocks
+# What a file or a folder takes on most file systems, at least.
+CLUSTER_BYTES = 4096
+# A root without pages: its folder, that of locks, and two files.
+EMPTY_BYTES = 4 * CLUSTER_BYTES
+# A sweep that makes room makes some more, so that the next page does not need another one.
+ROOM_SHARE = 0.9
+# Seconds between two sweeps at most; a tenth of the time to live else.
+MAX_INTERVAL_S = 30
+# By more than this many seconds a clock is not corrected, but set back.
+CLOCK_SLACK_S = 0.5
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, order=True)
+class Stored:
+    """A file below the root; those that sort first go first where there is no room.
+
+    is_page   whether it is no lock
+    was_read  whether a server has sent it since it was written, as far as the file system notes it
+    changed   its modification time
+    size      its bytes on the disk, with its folder if nothing else is in it
+    """
+
+    is_page: bool
+    was_read: bool
+    changed: float
+    size: int
+    file: Path
 
 
 class FileStore(PageStore):
-    """The pages as files below one root."""
+    """The pages as files below one root, in so many bytes at most."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, max_bytes: int | None = None) -> None:
         self.root = root
+        self.max_bytes = max_bytes
 
     @cached_property
     def locks(self) -> FileLocks:
-        return FileLocks(str(self.root / LOCKS), {})
+        return PageLocks(self)
 
     def file_of(self, name: str) -> Path | None:
         """The file of a page, or None for a name that no page here has.
@@ -75,7 +121,7 @@ class FileStore(PageStore):
             return None
 
     def write(self, name: str, body: bytes, generation: str) -> bool:
-        if (file := self.file_of(name)) is None:
+        if (file := self.file_of(name)) is None or not self.take_room(len(body)):
             return False
         temporary = file.with_name(f"{TEMPORARY_PREFIX}{secrets.token_hex(8)}")
         try:
@@ -105,38 +151,68 @@ class FileStore(PageStore):
         for directory in moved:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def expire(self, seconds: float, max_bytes: int | None = None) -> tuple[int, int]:
-        """Remove pages older than so many seconds, temporary files of killed writers, and empty directories.
+    def expire(self, seconds: float) -> tuple[int, int]:
+        """Remove pages that are older than so many seconds or from the future, and what is left of killed writers.
 
-        Locks that have expired go too: each made-up path leaves one. Above `max_bytes` on the disk in total the oldest
-        pages go, after the locks. Returns how many pages were removed and how many stay.
+        Locks that have expired go too: each made-up path leaves one. Above the limit of the room locks go first, then
+        pages that no server has sent since they were written, then all others, the oldest first. Returns how many
+        pages were removed and how many stay.
         """
         now = time.time()
-        files = sorted(self._files())
-        total = sum(size for *_, size, _ in files)
+        files, total = self._files()
+        room = None
+        if self.max_bytes is not None and total > self.max_bytes * ROOM_SHARE:
+            room = self.max_bytes * ROOM_SHARE
         removed = stay = 0
-        for is_page, changed, size, file in files:
-            limit = seconds if is_page else UNCACHEABLE_TTL_S
-            if now - changed < limit and (max_bytes is None or total <= max_bytes):
-                stay += file.name in (INDEX, WITHOUT_SLASH)
+        for stored in sorted(files):
+            limit = seconds if stored.is_page else UNCACHEABLE_TTL_S
+            is_one = stored.file.name in (INDEX, WITHOUT_SLASH)
+            if 0 <= now - stored.changed < limit and (room is None or total <= room):
+                stay += is_one
                 continue
-            total -= size
+            total -= stored.size
             with contextlib.suppress(FileNotFoundError):
-                file.unlink()
-                removed += file.name in (INDEX, WITHOUT_SLASH)
+                stored.file.unlink()
+                removed += is_one
         for folder, _, _ in os.walk(self.root, topdown=False):
             if Path(folder) != self.root:
                 with contextlib.suppress(OSError):  # not empty
                     Path(folder).rmdir()
+        with self._locked() as lock:
+            _write_taken(lock, total)
+        (self.root / SWEPT).touch()
         return removed, stay
 
-    def _files(self) -> Iterator[tuple[bool, float, int, Path]]:
-        """Each file below the root: whether it is no lock, its modification time, its bytes on the disk, its path."""
-        for folder, _, names in os.walk(self.root):
-            for name in {*names} - {GENERATION, FileLocks.LOCK}:
-                with contextlib.suppress(FileNotFoundError):
-                    found = (file := Path(folder, name)).stat()
-                    yield file.parent.name != LOCKS, found.st_mtime, found.st_blocks * BLOCK_BYTES, file
+    def _files(self) -> tuple[list[Stored], int]:
+        """The files below the root, and what they and their folders take on the disk."""
+        found, total = [], 0
+        for folder, folders, names in os.walk(self.root):
+            with contextlib.suppress(FileNotFoundError):
+                own = _disk_bytes(Path(folder).stat())
+                total += own
+                for name in {*names} - {GENERATION, SWEPT, FileLocks.LOCK}:
+                    with contextlib.suppress(FileNotFoundError):
+                        status = (file := Path(folder, name)).stat()
+                        size = _disk_bytes(status)
+                        total += size
+                        if not folders and len(names) == 1:
+                            size += own
+                        is_page, was_read = file.parent.name != LOCKS, status.st_atime > status.st_mtime
+                        found.append(Stored(is_page, was_read, status.st_mtime, size, file))
+        return found, total
+
+    def take_room(self, size: int) -> bool:
+        """Whether there is room for a file of so many bytes and its folder, counted from now on; else some is made."""
+        if self.max_bytes is None:
+            return True
+        needed = CLUSTER_BYTES + -(-size // CLUSTER_BYTES) * CLUSTER_BYTES
+        with self._locked() as lock:
+            taken = _taken(lock) + needed
+            if taken <= self.max_bytes:
+                _write_taken(lock, taken)
+                return True
+        _make_room(self)
+        return False
 
     def _move_away(self, directory: Path) -> Iterator[Path]:
         """Rename a directory out of sight, the root's content piece by piece; yields the paths to delete."""
@@ -159,12 +235,108 @@ class FileStore(PageStore):
             os.close(lock)
 
 
+class PageLocks(FileLocks):
+    """The render locks of a store, which take room like its pages."""
+
+    def __init__(self, pages: FileStore) -> None:
+        super().__init__(str(pages.root / LOCKS), {})
+        self._pages = pages
+
+    def add(self, *arguments: Any, **options: Any) -> bool:
+        is_new = super().add(*arguments, **options)
+        if is_new:
+            self._pages.take_room(0)
+        return is_new
+
+
 def active_store() -> FileStore:
     """The store of the layer `staticgenerator`."""
-    return FileStore(registry.options("staticgenerator")["root"])
+    options = registry.options("staticgenerator")
+    return FileStore(options["root"], options.get("max_mb", 0) * 1_048_576 or None)
 
 
-middleware = middleware_of(active_store)
+class Sweeper:
+    """Removes pages before they are older than the time to live.
+
+    Sweeps may be twice the interval apart: as long a worker takes to see that `expirepages` has stopped.
+    """
+
+    def __init__(self, pages: FileStore, seconds: int) -> None:
+        self.pages = pages
+        self.interval_s = min(seconds / 10, MAX_INTERVAL_S)
+        self._limit_s = seconds - 2 * self.interval_s
+        self._ahead_s = _clock_ahead_s()
+
+    def sweep(self) -> None:
+        """Remove what the next sweep would find too old; all of it if the clock was set back since the last one."""
+        before, self._ahead_s = self._ahead_s, _clock_ahead_s()
+        was_set_back = self._ahead_s < before - CLOCK_SLACK_S
+        try:
+            self.pages.expire(0 if was_set_back else self._limit_s)
+        except OSError as error:
+            logger.warning("old pages cannot be removed: %s", error)
+
+    def sweep_if_nobody_does(self) -> None:
+        """Sweep if the last one is longer ago than it should be."""
+        since_s = self._seconds_since_swept()
+        if since_s is None or since_s > 1.5 * self.interval_s:
+            self.sweep()
+
+    def _seconds_since_swept(self) -> float | None:
+        """Seconds since the last sweep of any process; None if there is none to be seen, or if it was in the future."""
+        try:
+            since = time.time() - (self.pages.root / SWEPT).stat().st_mtime
+        except OSError:
+            return None
+        return since if since >= 0 else None
+
+
+def middleware(get_response: GetResponse) -> GetResponse:
+    """Pages as files; from the first request on the worker looks whether somebody removes the old ones."""
+    answer = middleware_of(active_store)(get_response)
+
+    def watching(request: HttpRequest) -> HttpResponse:
+        if _watches_in != os.getpid():
+            _begin_to_watch()
+        return answer(request)
+
+    return watching
+
+
+# The process whose thread watches; a forked one has none.
+_watches_in = 0
+
+
+def _begin_to_watch() -> None:
+    global _watches_in
+    _watches_in = os.getpid()
+    sweeper = Sweeper(active_store(), app_settings.CACHING_SECONDS)
+
+    def watch() -> None:
+        while True:
+            time.sleep(sweeper.interval_s / 2)
+            sweeper.sweep_if_nobody_does()
+
+    threading.Thread(target=watch, name="old-pages", daemon=True).start()
+
+
+# Held by the thread of this process that makes room.
+_making_room = threading.Lock()
+
+
+def _make_room(pages: FileStore) -> None:
+    """Sweep in a thread, unless one does already."""
+
+    def sweep() -> None:
+        try:
+            pages.expire(app_settings.CACHING_SECONDS)
+        except OSError as error:
+            logger.warning("no room for pages can be made: %s", error)
+        finally:
+            _making_room.release()
+
+    if _making_room.acquire(blocking=False):
+        later(0, sweep)
 
 
 def purge(stale: StalePages) -> None:
@@ -172,12 +344,33 @@ def purge(stale: StalePages) -> None:
     active_store().purge(stale)
 
 
+def _clock_ahead_s() -> float:
+    """By how much the clock is ahead of one that nobody sets."""
+    return time.time() - time.monotonic()
+
+
+def _disk_bytes(status: os.stat_result) -> int:
+    return status.st_blocks * BLOCK_BYTES
+
+
 def _read(lock: int) -> str:
-    return os.pread(lock, 64, 0).decode("ascii", errors="replace")
+    return os.pread(lock, GENERATION_BYTES, 0).decode("ascii", errors="replace")
 
 
 def _renew(lock: int) -> str:
-    """Replace the generation; always 32 characters, so that nothing of the old one is left."""
-    generation = secrets.token_hex(16)
+    """Replace the generation; always of the same length, so that nothing of the old one is left."""
+    generation = secrets.token_hex(GENERATION_BYTES // 2)
     os.pwrite(lock, generation.encode("ascii"), 0)
     return generation
+
+
+def _taken(lock: int) -> int:
+    """The bytes that pages take on the disk, as counted at the last sweep and by writers since."""
+    text = os.pread(lock, GENERATION_BYTES, GENERATION_BYTES).decode("ascii", errors="replace").strip()
+    return int(text) if text.isdecimal() else EMPTY_BYTES
+
+
+def _write_taken(lock: int, size: int) -> None:
+    """The number follows the generation, which is there before any page is."""
+    if _read(lock):
+        os.pwrite(lock, str(size).rjust(GENERATION_BYTES).encode("ascii"), GENERATION_BYTES)

@@ -1,8 +1,9 @@
 """Finished pages in memcached, for Nginx to read.
 
-The body of `/posts/page/2/` is stored under `page:/posts/page/2/`. memcached cannot list its keys, so there is an index
-of the pages below each directory: a text that grows by a line a page. It is cut into slots of one time to live, so
-every page that can still be there is listed in the current slot or in the one before.
+The body of `/posts/page/2/` is stored under `PREFIX:page:/posts/page/2/`, where sites that share a memcached each have
+a prefix. memcached cannot list its keys, so there is an index of the pages below each directory: a text that grows by a
+line a page. It is cut into slots of one time to live, so every page that can still be there is listed in the current
+slot or in the one before.
 """
 
 from __future__ import annotations
@@ -33,12 +34,15 @@ logger = logging.getLogger(__name__)
 
 
 class MemcachedStore(PageStore):
-    """The pages in one memcached."""
+    """The pages of a site in one memcached; without a prefix no other site may use it."""
 
-    def __init__(self, address: str, seconds: int) -> None:
+    def __init__(self, address: str, seconds: int, prefix: str = "") -> None:
         self.seconds = seconds
+        self.prefix = f"{prefix}:" if prefix else ""
         # Under keys that Nginx can make. A memcached that hangs is skipped for a moment; nothing is raised.
-        self.cache = self.locks = SharedMemcachedCache(address, {"KEY_FUNCTION": lambda key, prefix, version: key})
+        self.cache = self.locks = SharedMemcachedCache(
+            address, {"KEY_FUNCTION": lambda key, prefix, version: f"{self.prefix}{key}"}
+        )
         self._retry = Retry(self._flush, RETRY_S)
 
     @property
@@ -69,12 +73,13 @@ class MemcachedStore(PageStore):
 
     def purge(self, stale: StalePages) -> None:
         try:
-            self.client.set(GENERATION, _new_generation(), noreply=False)
+            self.client.set(f"{self.prefix}{GENERATION}", _new_generation(), noreply=False)
             if any(prefix.count("/") <= MIN_INDEXED_SEGMENTS for prefix in stale.prefixes):
                 self.client.flush_all(noreply=False)
                 return
             below = [path for prefix in stale.prefixes for path in self._below(prefix)]
-            keys = [_key(path) for path in {*stale.paths, *stale.prefixes, *below} if can_be_served(path)]
+            paths = [path for path in {*stale.paths, *stale.prefixes, *below} if can_be_served(path)]
+            keys = [f"{self.prefix}{_key(path)}" for path in paths]
             # A reply is waited for: a reader on another connection must not be faster.
             self.client.delete_many(keys, noreply=False)
         except (OSError, MemcacheError) as error:
@@ -101,7 +106,8 @@ class MemcachedStore(PageStore):
 
     def _below(self, prefix: str) -> Iterator[str]:
         slot = self._slot()
-        for text in self.client.get_many([_index(prefix, slot), _index(prefix, slot - 1)]).values():
+        keys = [f"{self.prefix}{_index(prefix, number)}" for number in (slot, slot - 1)]
+        for text in self.client.get_many(keys).values():
             yield from text.decode("ascii").split()
 
     def _slot(self) -> int:
@@ -110,12 +116,13 @@ class MemcachedStore(PageStore):
 
 def active_store() -> MemcachedStore:
     """The store of the layer `nginx-memcached`."""
-    return _store(registry.options("nginx-memcached")["address"], app_settings.CACHING_SECONDS)
+    options = registry.options("nginx-memcached")
+    return _store(options["address"], app_settings.CACHING_SECONDS, options.get("prefix", ""))
 
 
 @cache
-def _store(address: str, seconds: int) -> MemcachedStore:
-    return MemcachedStore(address, seconds)
+def _store(address: str, seconds: int, prefix: str) -> MemcachedStore:
+    return MemcachedStore(address, seconds, prefix)
 
 
 middleware = middleware_of(active_store)

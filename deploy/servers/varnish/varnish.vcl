@@ -1,3 +1,5 @@
+{# The memory for what is not cached; server.toml has it, too. #}
+{% set transient_mb = [128, 4 * max_body_mb] | max %}
 # Varnish takes the clients' requests, answers with the pages that it has and passes all else to the chain behind it.
 # Language: https://varnish-cache.org/docs/7.1/reference/vcl.html
 # Where a subroutine does not return, the built-in one of that name follows.
@@ -89,11 +91,22 @@ sub vcl_recv {
     # Only pages are cached: a path in its one spelling, by which the site purges it, too, without a query string. The chain
     # serves static files.
     if (req.method != "GET" && req.method != "HEAD") {
-        # The whole body is taken before the chain is asked, and sent on with its length.
-        if (!std.cache_req_body({{ max_body_mb }}MB)) {
+        if (std.integer(req.http.Content-Length, 0) > {{ max_body_mb * 1048576 }}) {
             return (synth(413, "Content Too Large"));
         }
+        # A short body is taken whole before the chain is asked, so that the chain waits for no slow client. A long one goes on as it
+        # comes: there is memory for many small things (Transient). One in chunks is sent on with its length, while there is room.
+        if (std.integer(req.http.Content-Length, 0) <= 65536
+            && (req.http.Content-Length || storage.Transient.free_space > {{ transient_mb // 2 }}MB)) {
+            if (!std.cache_req_body({{ max_body_mb }}MB)) {
+                return (synth(413, "Content Too Large"));
+            }
+        }
         return (pass);
+    }
+    # A large response, on its second way (vcl_deliver): client and chain are connected until its end.
+    if (req.restarts > 0) {
+        return (pipe);
     }
 {% if https_only %}
     # What came over plain HTTP to a balancer is redirected by the site.
@@ -120,6 +133,12 @@ sub vcl_hash {
     # A page is the same under each of our hosts.
     hash_data(req.url);
     return (lookup);
+}
+
+sub vcl_pipe {
+    # What the client sends after it is another request, which has to come past vcl_recv.
+    set bereq.http.Connection = "close";
+    return (pipe);
 }
 
 sub vcl_backend_fetch {
@@ -213,6 +232,12 @@ sub vcl_backend_error {
 }
 
 sub vcl_deliver {
+    # Varnish takes a response as fast as it comes, however slowly its client reads. A large one that it does not cache is asked for once
+    # more and handed through, so that slow readers do not fill its memory.
+    if (obj.uncacheable && std.integer(resp.http.Content-Length, 0) > 262144 && req.method == "GET" && req.restarts == 0
+        && !req.http.Content-Length && !req.http.Transfer-Encoding) {
+        return (restart);
+    }
     if (resp.http.X-Vary) {
         set resp.http.Vary = resp.http.X-Vary;
         unset resp.http.X-Vary;

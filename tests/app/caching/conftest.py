@@ -92,7 +92,7 @@ def _laid(name: str, request: pytest.FixtureRequest) -> Iterator[Laid]:
         yield Laid(name)
         caches["default"].clear()
     if name == "nginx-memcached":
-        memcached_store._store(f"unix:{places['socket']}", 60).client.close()
+        memcached_store._store(f"unix:{places['socket']}", 60, "").client.close()
 
 
 @pytest.fixture

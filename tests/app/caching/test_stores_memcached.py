@@ -41,6 +41,19 @@ def test_a_memcached_that_hangs_during_a_write_comes_back_without_the_page(socke
         pages.client.close()
 
 
+def test_two_sites_with_one_memcached_share_no_page_and_no_purge_of_a_page(socket: Path):
+    with memcached(socket):
+        shop, blog = (MemcachedStore(f"unix:{socket}", 60, prefix) for prefix in ("shop", "blog"))
+        for pages, body in ((shop, b"shop"), (blog, b"blog")):
+            assert pages.write("/posts/5/", body, pages.generation())
+        assert shop.client.get("shop:page:/posts/5/") == shop.read("/posts/5/") == b"shop"
+        before = blog.generation()
+        shop.purge(StalePages(prefixes=frozenset({"/posts/5/"})))
+        assert (shop.read("/posts/5/"), blog.read("/posts/5/"), blog.generation()) == (None, b"blog", before)
+        for pages in (shop, blog):
+            pages.client.close()
+
+
 @pytest.mark.parametrize("days", [11, 365])
 def test_a_long_time_to_live_is_not_taken_for_a_date(socket: Path, days: int):
     path = "/posts/5/page/2/"

@@ -89,7 +89,7 @@ def scene(**running) -> Scene:
     }
     supervisor = SimpleNamespace(deaths=[], step=lambda: None)
     supervisor.wait = lambda until, seconds: (log.append("wait"), until())[1]
-    made = Scene(SimpleNamespace(**fields), supervisor, Versions(log), SITE, 200)
+    made = Scene(SimpleNamespace(**{"servers": (), **fields}), supervisor, Versions(log), SITE, 200)
     made.log = log
     return made
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -47,12 +50,68 @@ def test_slow_clients_come_until_they_stop_it(monkeypatch, steps, stops_at):
     monkeypatch.setattr(abused, "STEPS", steps)
     with slow_server() as target:
         made = scene(url=target.origin)
-        run("slow-bodies", made)
+        run("slow-headers", made)
         assert abused.others_wait(target, ("/",)) == "", "all of them are gone"
     assert made.figures == {"stops_at": stops_at}
-    assert [words.startswith(f"{stops_at} slow bodies stop it: GET ") for words in made.wrong] == [True] * bool(
-        stops_at
-    )
+    said = f"{stops_at} unfinished header blocks stop it: GET "
+    assert [words.startswith(said) for words in made.wrong] == [True] * bool(stops_at)
+
+
+# Takes bodies, and keeps them or not until their end; then it answers, or not.
+TAKER = """
+import socketserver, sys
+
+
+class Taker(socketserver.StreamRequestHandler):
+    def handle(self):
+        size, kept = 0, []
+        while (line := self.rfile.readline()).strip():
+            if line.lower().startswith(b"content-length:"):
+                size = int(line.split(b":")[1])
+        while size:
+            piece = self.rfile.read1(min(size, 65536))
+            size -= len(piece)
+            if "keeps" in sys.argv:
+                kept.append(piece)
+        if "loses" not in sys.argv:
+            self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nok")
+
+
+class Server(socketserver.ThreadingTCPServer):
+    request_queue_size = 100
+
+
+with Server(("127.0.0.1", 0), Taker) as server:
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "wrong"),
+    [
+        ("streams", None),
+        ("keeps", r"20 bodies of 9,000,000 bytes: the memory of front grew by \d+(\.\d)? MB, 60 MB are allowed"),
+        ("loses", "4 of 4 uploads were lost: 4x .*closed.*"),
+    ],
+)
+def test_large_bodies_must_not_fill_the_memory_of_a_server_nor_get_lost(how, wrong):
+    with subprocess.Popen([sys.executable, "-c", TAKER, how], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            port = int(server.stdout.readline())
+            made = scene(url=f"http://127.0.0.1:{port}", pids={"front": server.pid}, servers=("front",))
+            made.supervisor.wait = lambda until, seconds: time.sleep(seconds)
+            abused._large_bodies(made)
+        finally:
+            server.kill()
+    assert made.figures["memory_growth_mb"] is not None
+    assert len(made.wrong) == (wrong is not None)
+    assert wrong is None or re.fullmatch(wrong, made.wrong[0])
+
+
+def test_of_readers_the_memory_of_the_servers_in_front_counts():
+    made = scene(servers=("app", "app-2", "application", "front"))
+    assert abused.in_front(made) == ["application", "front"]
 
 
 def test_malformed_requests_are_sent_and_counted(monkeypatch):

@@ -11,10 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from benchapp.caching import registry
 from benchapp.caching.conf import app_settings
-from benchapp.caching.stores.files import FileStore, active_store
-
-# Between two sweeps the pages may exceed the limit of their room.
-MAX_INTERVAL_S = 30
+from benchapp.caching.stores.files import Sweeper, active_store
 
 
 class Command(BaseCommand):
@@ -35,19 +32,17 @@ class Command(BaseCommand):
         if not registry.is_active("staticgenerator"):
             raise CommandError("the layer is off: set CACHING_STATICGENERATOR_ROOT to the directory of its pages")
         pages = active_store()
-        max_bytes = registry.options("staticgenerator").get("max_mb", 0) * 1_048_576 or None
         if options["once"]:
-            removed, stay = pages.expire(app_settings.CACHING_SECONDS, max_bytes)
+            removed, stay = pages.expire(app_settings.CACHING_SECONDS)
             self.stdout.write(f"{removed} removed, {stay} stay in {pages.root}")
         else:
-            expire_until_stopped(pages, app_settings.CACHING_SECONDS, max_bytes)
+            sweep_until_stopped(Sweeper(pages, app_settings.CACHING_SECONDS))
 
 
-def expire_until_stopped(pages: FileStore, seconds: int, max_bytes: int | None) -> None:
-    """Sweep at least ten times within the time to live; each sweep removes what the next would find too old."""
+def sweep_until_stopped(sweeper: Sweeper) -> None:
+    """Sweep at least ten times within the time to live, until SIGTERM."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    interval = min(seconds / 10, MAX_INTERVAL_S)
-    while not stop.wait(interval):
-        pages.expire(seconds - interval, max_bytes)
+    while not stop.wait(sweeper.interval_s):
+        sweeper.sweep()
