@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, datetime
 from functools import cached_property
 
 from django.db.models import QuerySet, Subquery
@@ -115,9 +115,13 @@ def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:
 
 
 def _month_starts(moment: datetime, count: int) -> Iterator[datetime]:
-    """The first instants, in the current time zone, of the month after `moment`, its own, and earlier ones."""
+    """The first instants, in the current time zone, of the month after `moment`, its own, and earlier ones.
+
+    Months outside of the years 1 to 9999, which no row can have, are left out.
+    """
     this_month = timezone.localtime(moment).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    start = (this_month + timedelta(days=31)).replace(day=1)
-    for _ in range(count + 1):
-        yield start
-        start = (start - timedelta(days=1)).replace(day=1)
+    months = this_month.year * 12 + this_month.month - 1
+    for number in range(months + 1, months - count, -1):
+        year, month = divmod(number, 12)
+        if MINYEAR <= year <= MAXYEAR:
+            yield this_month.replace(year=year, month=month + 1)

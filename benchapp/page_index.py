@@ -192,7 +192,12 @@ def drop_triggers(connection: Any) -> None:
 
 
 def missing_triggers(connection: Any, apps: Any = site_apps) -> list[str]:
-    """Names of triggers of tables that are there, which should be there too and are not, or are disabled."""
+    """Names of triggers of tables that are there, which should be there too and are not, or are disabled.
+
+    Databases other than SQLite and PostgreSQL have none.
+    """
+    if not page_triggers.supported(connection):
+        return []
     tables = connection.introspection.table_names()
     present = [rows for rows in lists(apps) if rows.table in tables]
     return page_triggers.missing(connection, present)
@@ -257,7 +262,7 @@ def _counts_of_children(counted: list[List]) -> Iterator[tuple[dict[str, str], s
 
 def before_migrations(using: str, plan: Plan, **options: Any) -> None:
     """Take the triggers down before a migration of the site: SQLite cannot rename a table that they name."""
-    if _changes_site(plan):
+    if _changes_site(plan) and page_triggers.supported(connections[using]):
         page_triggers.drop(connections[using])
 
 
@@ -267,6 +272,8 @@ def after_migrations(using: str, plan: Plan = (), apps: Any = site_apps, **optio
     `apps` has the models as they are after the migrations: going back leads to earlier ones, or to none.
     """
     connection = connections[using]
+    if not page_triggers.supported(connection):
+        return
     tables = connection.introspection.table_names()
     counted = lists(apps)
     if not counted or not all(rows.table in tables for rows in counted):

@@ -103,6 +103,11 @@ DROPPED = {
 }
 
 
+def supported(connection: Any) -> bool:
+    """Whether there are triggers for this kind of database. `connection` is Django's."""
+    return connection.vendor in INSTALLED
+
+
 def triggers(vendor: str, lists: list[List]) -> dict[str, str]:
     """The statements that create each trigger, by its name."""
     made = {}

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from error_words import in_words, line_of
+from inspect_links import linked_parameters
 
 # As the kit asks for pages.
 HERE = "127.0.0.1"
@@ -82,8 +83,17 @@ def _asked(path, host, settings, aliases, harmless):
         "causes": {name: cause for name, cause in found.items() if cause},
         "readers": readers,
         "shared": "shared" in found,
+        "linked_parameters": _linked_parameters(path, host, answer),
         "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
     }
+
+
+def _linked_parameters(path, host, answer):
+    """The parameters in links of an HTML page, by the paths that they lead to; none of another response."""
+    is_html = answer.headers.get("Content-Type", "").startswith("text/html")
+    if answer.status_code != 200 or answer.streaming or not is_html:
+        return {}
+    return linked_parameters(path, host, answer.content.decode("utf-8", "replace"))
 
 
 def _answer(client, path, secure):

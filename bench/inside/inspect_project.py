@@ -38,6 +38,7 @@ REPORTED = ["CSRF_COOKIE_DOMAIN", "FORCE_SCRIPT_NAME", "INSTALLED_APPS", "PREPEN
 # What a site believes of the server in front of it.
 REPORTED += ["CSRF_COOKIE_SECURE", "CSRF_TRUSTED_ORIGINS", "SECURE_PROXY_SSL_HEADER", "SECURE_SSL_REDIRECT"]
 REPORTED += ["SESSION_COOKIE_SECURE", "USE_X_FORWARDED_HOST"]
+REPORTED += ["CACHING_QUERY", "CACHING_QUERY_IGNORED"]
 # Pages of tools, which no visitor sees.
 TOOL = re.compile(
     r"/([\w-]*admin|__\w+__|silk|rosetta|explorer|hijack|schema|swagger|redoc|metrics|jsi18n|django-rq)(/|$)"

@@ -39,6 +39,7 @@ class Page(msgspec.Struct, frozen=True):
     session_written  whether it changed the session
     shared           whether Django's own cache stores for everybody what the page read of its visitor
     queries          of the database
+    linked_parameters  path -> names of the parameters with which its links lead there
     error            the exception that it raised, in a line, or None
     here             the status where 127.0.0.1 is asked for it; None where that is the site's own host
     headers          all that it has, by name
@@ -60,6 +61,7 @@ class Page(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
     causes: dict[str, str] = {}
     readers: dict[str, str] = {}
+    linked_parameters: dict[str, tuple[str, ...]] = {}
     error: str | None = None
     here: int | None = None
 

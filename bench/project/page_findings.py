@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 
 from bench.project.description import FILE, Project
 from bench.project.findings import DOCS, Finding, hurts
@@ -19,6 +20,8 @@ NONCE = "'nonce-"
 ANY = "any"
 # In words, where the name is none of a header.
 OF_ALL = {ANY: "all headers", "remote-addr": "the client's address", "host": "the host"}
+# Parameters that the page cache ignores where the settings do not say which.
+CAMPAIGNS = ("utm_*", "fbclid", "gclid")
 # Pages of which no cache can be shared, why, with `{}` for them, what to do, and names of its causes.
 Reason = tuple[list[Page], str, str, tuple[str, ...]]
 
@@ -42,6 +45,7 @@ def of_pages(project: Project, facts: Facts) -> Iterator[Finding]:
     yield from _given_to_others(facts.pages)
     yield from _reads([page for page in facts.pages if page.status < 500])
     yield from _cacheability([page for page in facts.pages if page.status == 200])
+    yield from _parameters(facts)
 
 
 def _no_health_check(page: Page, other: str) -> Finding:
@@ -197,6 +201,28 @@ def _by_headers(pages: list[Page]) -> Iterator[Reason]:
         "allow scripts by their hash on pages for everybody, or leave these out of public",
         (),
     )
+
+
+def _parameters(facts: Facts) -> Iterator[Finding]:
+    """Parameters with which pages link to each other, as lists with several pages do, and which no cache knows."""
+    known = [*(facts.settings.get("CACHING_QUERY") or ()), *(facts.settings.get("CACHING_QUERY_IGNORED") or CAMPAIGNS)]
+    shareable = {page.path for page in facts.pages if page.status == 200 and page.is_html and not page.cookies}
+    links: dict[str, set[str]] = {}
+    for page in facts.pages:
+        for path in shareable.intersection(page.linked_parameters):
+            unknown = {name for name in page.linked_parameters[path] if not any(fnmatchcase(name, it) for it in known)}
+            links.setdefault(path, set()).update(unknown)
+    names = sorted(set().union(*links.values()))
+    if names:
+        example = next(path for path in sorted(links) if names[0] in links[path])
+        named = ", ".join(f'"{name}"' for name in names)
+        yield hurts(
+            "CACHING_QUERY",
+            f"links lead to {example}?{names[0]}=...: no layer caches a page with a query string",
+            f"CACHING_QUERY = [{named}] in the settings has `page-cache` store a page for each value; name only those "
+            "that your views check (docs/caching.md)",
+            f"{DOCS}/topics/pagination/",
+        )
 
 
 def _varies_by(page: Page) -> set[str]:

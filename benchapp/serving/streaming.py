@@ -12,15 +12,18 @@ from django.http import FileResponse, HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-Answer = HttpResponseBase | Awaitable[HttpResponseBase]
+Response = HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 @sync_and_async_middleware
-def at_once(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Answer]:
+def at_once(get_response: Callable[[HttpRequest], Response]) -> Callable[[HttpRequest], Response]:
     """Let each piece of a StreamingHttpResponse reach the client when it is made.
 
-    Nginx collects an answer to spare the application a slow client, unless the answer forbids it. A file stays as it
+    Nginx collects a response to spare the application a slow client, unless the response forbids it. A file stays as it
     is: it is all there already. https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering
+
+    A response to HEAD has no pieces: a WSGI server that sends none does not notice that its client has gone, and would
+    make those of an endless stream for ever.
 
     Django would run an iterator of the other kind, synchronous over ASGI and asynchronous over WSGI, to its end first,
     which takes the time of all pieces, and the memory of the whole file.
@@ -46,6 +49,8 @@ def _at_once(request: HttpRequest, response: Any) -> Any:
         response.streaming_content = _asynchronous(iter(response.streaming_content))
     elif response.is_async and not over_asgi:
         response.streaming_content = _synchronous(response.streaming_content)
+    if request.method == "HEAD" and not over_asgi:
+        response.streaming_content = ()
     return response
 
 

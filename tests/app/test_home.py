@@ -118,6 +118,24 @@ def test_a_post_after_the_newest_comment_has_its_own_month(rows: Rows):
     assert months == ["2024-09", "2024-07", "2024-06", "2024-05", "2024-04", "2024-03"]
 
 
+@pytest.mark.parametrize(
+    ("newest", "expected"),
+    [("9999-12-31", ["9999-12", "9999-11"]), ("9999-11-30", ["9999-12", "9999-11"]), ("0001-01-01", ["0001-01"])],
+)
+def test_months_at_the_ends_of_the_calendar_are_shown(site_database: str, newest: str, expected: list[str]):
+    author = Author.objects.create(name="A", city="Oslo")
+    comment = datetime.fromisoformat(newest).replace(tzinfo=UTC)
+    times = [datetime(9999, month, 3, tzinfo=UTC) for month in (11, 12)]
+    if comment.year == 1:
+        times = [comment]
+    for time in times:
+        post = Post.objects.create(author=author, title="t", body="b", published=time)
+    Comment.objects.create(post=post, name="n", body="b", rating=1, created=comment)
+    months = Home().archive_months()
+    assert [month.newest.isoformat()[:7] for month in months] == expected
+    assert Client().get("/").status_code == 200
+
+
 ZONES = ["UTC", "Pacific/Honolulu", "America/Sao_Paulo", "Asia/Kathmandu", "Pacific/Kiritimati", "Asia/Beirut"]
 
 

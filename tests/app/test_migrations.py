@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -95,6 +96,31 @@ def test_any_change_of_a_model_is_migrated(site_database: str, changed_site: Pat
     for rows, children in zip(found["created"], found["created"][1:], strict=False):
         # A parent that still counts its children counts all of them.
         assert rows[2:] in ([], [children[0]])
+
+
+POINTS = ["in a migration", "all migrated", "counted"]
+OTHER_POINTS = ["triggers dropped", "between migrations", "triggers created"]
+POINTS += [pytest.param(name, marks=pytest.mark.matrix) for name in OTHER_POINTS]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_after_a_migration_that_was_killed_the_next_one_counts_right(site_database: str, point: str):
+    make_rows()
+    call_command("migrate", "benchapp", "0003", verbosity=0)
+    killed = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("killed_migrate.py")), point],
+        cwd=settings.BASE_DIR,
+        env=os.environ | {"DATABASE_URL": site_database, "PYTHONPATH": str(settings.BASE_DIR)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    # What is written before the next one is counted by it, whether triggers are there or not.
+    run_sql("INSERT INTO benchapp_author (name, city, bio, joined) VALUES ('n', 'c', 'b', '2024-01-01')")
+    call_command("migrate", verbosity=0)
+    assert page_index.differences(connection) == []
+    assert (total(Author), total(Post), total(Comment)) == (31, 60, 60)
 
 
 # --- The history of this site -------------------------------------------------------------------

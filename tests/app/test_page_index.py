@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
+from django.db.backends.dummy.base import DatabaseWrapper
 
 from benchapp import page_index
 from benchapp.models import Author, Comment, Post
-from tests.managing import manage_on
+from tests.managing import manage, manage_on
 
 from .pages import every_page, keys_of, stock_page, table_page
 
@@ -279,6 +281,33 @@ def test_a_trigger_of_somebody_else_stays(sqlite_site):
     call_command("recount", stdout=io.StringIO())
     assert page_index.differences(connection) == []
     sql("DROP TRIGGER audit")
+
+
+OTHER_KIND = """
+from config.settings import *
+
+DATABASES["other"] = {"ENGINE": "django.db.backends.dummy"}
+"""
+
+
+def test_a_database_of_another_kind_has_no_page_index(tmp_path):
+    """`check` and `recount` say no more of it than what Django says."""
+    (tmp_path / "other_kind.py").write_text(OTHER_KIND)
+    names = {"DJANGO_SETTINGS_MODULE": "other_kind", "PYTHONPATH": str(tmp_path), "DATABASE_URL": "sqlite:///:memory:"}
+    checked = manage("check", "--database", "other", **names)
+    assert (checked.returncode, checked.stderr) == (0, ""), checked.stderr
+    recounted = manage("recount", "--database", "other", **names)
+    assert (recounted.returncode, recounted.stderr.count("\n")) == (1, 1)
+    assert "database other" in recounted.stderr
+
+
+def test_migrations_in_a_database_of_another_kind_touch_no_triggers(monkeypatch):
+    other = DatabaseWrapper({"ENGINE": "django.db.backends.dummy"}, "other")
+    monkeypatch.setattr(page_index, "connections", {"other": other})
+    plan = [(SimpleNamespace(app_label="benchapp"), False)]
+    page_index.before_migrations("other", plan)
+    page_index.after_migrations("other", plan)
+    assert page_index.missing_triggers(other) == []
 
 
 def test_a_database_without_the_tables_is_one_line(tmp_path):

@@ -44,7 +44,6 @@ ASKED = (
 
 
 ALWAYS = [
-    "benchapp.serving.head.without_body",
     "benchapp.serving.streaming.at_once",
     "benchapp.serving.client_address.any_host_for_health",
 ]

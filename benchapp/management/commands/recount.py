@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DEFAULT_DB_ALIAS, OperationalError, ProgrammingError, connections
 
-from benchapp import page_index
+from benchapp import page_index, page_triggers
 
 MAX_SHOWN = 20
 
@@ -26,6 +26,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, check: bool, database: str, **options: Any) -> None:
         connection = connections[database]
+        if not page_triggers.supported(connection):
+            raise CommandError(f"database {database}: the page index is kept in SQLite and PostgreSQL only")
         try:
             wrong = page_index.differences(connection)
             if wrong and not check:

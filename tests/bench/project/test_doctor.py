@@ -15,6 +15,7 @@ from bench.project.inspection import DeploymentCheck, Facts, Page
 HEALTH = Page("/up/", 200, None, None, None, (), False, False, 0)
 HTML = {"Content-Type": "text/html; charset=utf-8"}
 HOME = msgspec.structs.replace(HEALTH, path="/")
+LIST = msgspec.structs.replace(HOME, headers={"Content-Type": "text/html; charset=utf-8"})
 GOOD = Facts(
     python="3.12.1",
     django="5.2.19",
@@ -94,6 +95,7 @@ def of(page, **changes):
         (of(HOME, cache_control="max-age=0, private"), ("hurts", "cacheability")),
         (of(HOME, session_written=True), ("hurts", "sessions")),
         (of(HOME, shared=True), ("hurts", "cache_page")),
+        (of(LIST, linked_parameters={"/": ("page",)}), ("hurts", "CACHING_QUERY")),
         ({"middleware": (SESSIONS, UPDATE_CACHE)}, ("hurts", "UpdateCacheMiddleware")),
         ({"middleware": (UPDATE_CACHE, SESSIONS)}, ("hurts", "UpdateCacheMiddleware")),
         ({"silent": {"CACHES['default']": "ConnectionError: refused"}}, ("hurts", "CACHES")),
@@ -377,3 +379,27 @@ def test_a_per_site_cache_inside_of_sessions_gives_visitors_each_other_s_pages()
     (around,) = found({"middleware": (UPDATE_CACHE, SESSIONS)})
     assert ("each other" in inside.what, "each other" in around.what) == (True, False)
     assert SESSIONS in inside.what
+
+
+@pytest.mark.parametrize(
+    ("page", "settings"),
+    [
+        ({}, {"CACHING_QUERY": ["page"]}),
+        ({"linked_parameters": {"/": ("utm_source",)}}, {}),
+        ({"linked_parameters": {"/": ("page",)}}, {"CACHING_QUERY_IGNORED": ["pag*"]}),
+        # No cache stores that page, or it is none of those that were looked at.
+        ({"cookies": ("csrftoken",)}, {}),
+        ({"linked_parameters": {"/login/": ("next",)}}, {}),
+    ],
+)
+def test_parameters_that_a_cache_knows_or_that_no_cached_page_has_are_no_finding(page, settings):
+    linking = {"linked_parameters": {"/": ("page", "page")}, **page}
+    assert ("hurts", "CACHING_QUERY") not in names({**of(LIST, **linking), "settings": settings})
+
+
+def test_all_parameters_of_a_list_are_one_finding():
+    other = msgspec.structs.replace(LIST, path="/blog/", linked_parameters={"/": ("sort",), "/blog/": ("page", "q")})
+    pages = (msgspec.structs.replace(LIST, linked_parameters={"/blog/": ("page",)}), other)
+    (finding,) = [item for item in found({"pages": pages}) if item.name == "CACHING_QUERY"]
+    assert 'CACHING_QUERY = ["page", "q", "sort"]' in finding.remedy
+    assert "/blog/?page=" in finding.what

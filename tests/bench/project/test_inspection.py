@@ -91,6 +91,21 @@ def test_a_template_that_makes_a_page_vary_is_named_with_its_line(new_project):
     assert (page.causes["session"], page.causes["csrftoken"]) == ("base.html:2", "form.html:3")
 
 
+PAGINATED = """
+urlpatterns.append(path("list/", lambda request: HttpResponse('<a href="?page=2">2</a> <a href="/form/?next=/">')))
+"""
+
+
+def test_parameters_in_links_of_a_page_are_known_with_what_the_page_cache_is_told(new_project):
+    folder = new_project("CACHING_QUERY = ['page']", '[tool.benchapp]\npublic = ["/list/"]\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(PAGINATED)
+    facts = inspection.inspect(description.read(folder))
+    page = next(it for it in facts.pages if it.path == "/list/")
+    assert page.linked_parameters == {"/list/": ("page",), "/form/": ("next",)}
+    assert facts.settings["CACHING_QUERY"] == ["page"]
+
+
 CACHED_VIEWS = """
 from django.views.decorators.cache import cache_control, cache_page
 from django.views.decorators.vary import vary_on_cookie

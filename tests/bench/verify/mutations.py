@@ -245,6 +245,8 @@ AFTER: dict[str, After] = {
     "breaks-on-upgrade": lambda _, q, a: replace(a, status=502) if q.header("upgrade") == "websocket" else None,
     "refuses-uploads": lambda _, q, a: replace(a, status=413) if len(q.body) > 2_000_000 else None,
     "connections-run-out": connections_run_out,
+    # As of a server that computes Expires: within the second of its rendering a stored page has the right one.
+    "says-its-second": lambda _, q, a: None if a.header("x-made") else a.having(X_Made=f"{time.time():.0f}"),
     "kept-bare": lambda _, q, a: None if q.query else a.without("x-frame-options"),
     # Answers of caches.
     "breaks": at("/__probe__/slow/", 500),
@@ -329,6 +331,7 @@ RULES: dict[str, dict[str, Any]] = {
     "keeps-parts": {"stored": lambda q, a: replace(a, body=a.body[:100]) if q.header("range") else a},
     "keeps-unmodified": {"stored": lambda q, a: replace(a, body=b"") if q.header("if-none-match") else a},
     "loses-headers": {"hit": lambda answer: answer.without("x-robots-tag", "content-security-policy")},
+    "keeps-its-second": {"stored": lambda _, answer: answer.having(X_Made=f"{time.time():.0f}")},
     "adds-age": {"hit": lambda answer: answer.having(Expires="0")},
     "lower-keys": key(lambda q: q.path.lower()),
     "short-keys": key(lambda q: q.path[:200]),

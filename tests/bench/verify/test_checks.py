@@ -142,7 +142,7 @@ NOTICED = {
     "head-first": "keeps-heads head-other-length",
     "ranges": "keeps-parts other-parts refuses-ranges",
     "conditions": "keeps-unmodified always-304",
-    "headers-kept": "loses-headers adds-age",
+    "headers-kept": "loses-headers adds-age says-its-second+keeps-its-second",
     "large-page": "cuts-large-pages kept-other",
     "odd-names": "lower-keys odd-breaks",
     "long-names": "short-keys",
