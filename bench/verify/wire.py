@@ -159,7 +159,7 @@ class Answer:
 
     @cached_property
     def text(self) -> str:
-        return self.content.decode("utf-8", "replace")
+        return page_parser.decoded(self.content, self.header("Content-Type") or "")
 
     @cached_property
     def paragraphs(self) -> dict[str, str]:
