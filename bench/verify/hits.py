@@ -239,7 +239,10 @@ def obstacle_here(context: Context, *answers: Answer) -> str | None:
 
 def _rendered_as(context: Context, answer: Answer) -> str | None:
     """What stops caches from storing a page by the way it is rendered in process, which a server in front may hide."""
-    page = context.site.expected(str(answer.sent.path) if answer.sent else "")
+    path = str(answer.sent.path) if answer.sent else ""
+    if path in context.site.description.health_checks:
+        return "it is named as the page of health checks, and not as public"
+    page = context.site.expected(path)
     if page.streams:
         return "it is streamed"
     if page.status == 200 and page.content_type != HTML:

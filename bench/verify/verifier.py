@@ -14,10 +14,9 @@ from bench.records.records import Outcome
 from bench.serve.deployment import Running
 from bench.serve.render import names_used
 from bench.verify.changing import notes
-from bench.verify.context import Accounts, Context
+from bench.verify.context import Accounts, Context, target_of
 from bench.verify.site import DatabaseChanged, Site, command_env, described_accounts, learn, prepare
 from bench.verify.suite import Progress, Selection, run_suite
-from bench.verify.wire import Target
 
 
 class Verifier:
@@ -81,7 +80,7 @@ class Verifier:
         )
         env = project.environment(running.env)
         return Context(
-            Target.parse(running.url),
+            target_of(running),
             site,
             case.layers,
             Accounts(site, env),

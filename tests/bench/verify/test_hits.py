@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench.project.description import Description
 from bench.verify.checks import pages
 from bench.verify.checks.caching import own_cookies
 from bench.verify.checks.pages import different_headers
@@ -95,7 +96,7 @@ def answer_at(path: str, **headers: str) -> Answer:
     ],
 )
 def test_what_stops_a_store_of_bodies_is_named(rendered, headers, why):
-    site = SimpleNamespace(expected=lambda path: rendered)
+    site = SimpleNamespace(expected=lambda path: rendered, description=Description(health="/up/"))
     usual = page(**{name: value for name, value in headers.items() if name != "X_Cache"})
     context = SimpleNamespace(
         site=site,
@@ -106,6 +107,8 @@ def test_what_stops_a_store_of_bodies_is_named(rendered, headers, why):
         running=None,
     )
     assert obstacle_here(context, answer_at("/", **headers)) == why
+    of_health = "it is named as the page of health checks, and not as public"
+    assert obstacle_here(context, answer_at("/up/", **headers)) == of_health
 
 
 @pytest.mark.parametrize(
