@@ -10,6 +10,7 @@ import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import brotli
 import pytest
@@ -54,6 +55,7 @@ urlpatterns = [
     path("", lambda request: HttpResponse("home")),
     path("health/", lambda request: HttpResponse(request.get_host())),
     path("large/", lambda request: HttpResponse(b"x" * 10_000_000)),
+    path("typed/", lambda request: HttpResponse("typed", content_type=request.GET["type"])),
     path("tagged/", etag(lambda request: "x")(lambda request: HttpResponse("tagged " * 100))),
 ]
 """
@@ -93,7 +95,7 @@ def host(request, tmp_path_factory, certificate) -> Iterator[Host]:
 
 def write_files(static: Path) -> None:
     """A file of each type, and one with the compressed ones beside it, as collectstatic makes them."""
-    for ending in TYPES:
+    for ending in (*TYPES, "css", "txt"):
         (static / f"a.{ending}").write_bytes(TEXT)
     for ending, body in (("", TEXT), (".gz", gzip.compress(TEXT)), (".br", brotli.compress(TEXT))):
         (static / f"{HASHED}{ending}").write_bytes(body)
@@ -121,6 +123,19 @@ def test_a_static_file_has_its_type_and_the_security_headers(host):
         answer = curl(host, f"/static/a.{ending}")
         assert answer.status == 200 and secured(answer)
         assert answer.headers["content-type"].partition(";")[0] in kinds
+
+
+@files
+@pytest.mark.parametrize("ending", ["css", "js", "txt"])
+def test_a_static_text_file_is_in_utf8(host, ending):
+    kind = curl(host, f"/static/a.{ending}").headers["content-type"]
+    assert kind.lower().partition("charset=")[2] == "utf-8"
+
+
+@pytest.mark.parametrize("named", ["text/html", "text/plain", "text/css", "text/html; charset=iso-8859-1"])
+def test_a_response_of_the_application_keeps_the_type_that_it_names(host, named):
+    answer = curl(host, f"/typed/?type={quote(named)}")
+    assert (answer.status, answer.headers["content-type"]) == (200, named)
 
 
 @files
