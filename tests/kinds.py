@@ -161,7 +161,7 @@ urlpatterns = i18n_patterns(path("", home))
     ),
     "latin1": Kind(
         """
-def coded(request, charset):
+def coded(charset):
     text = PAGE.format("K\\u00f6ln", "words" * 50)
     return HttpResponse(text.encode(charset), f"text/html; charset={charset}")
 
@@ -175,7 +175,8 @@ urlpatterns = [
     path("", lambda request: page("K\\u00f6ln")),
     path("tagged/", tagged),
     path("no-such/", lambda request: HttpResponse(b"K\\xf6ln", "text/html; charset=no-such")),
-    path("<str:charset>/", coded),
+    path("windows-1252/", lambda request: coded("windows-1252")),
+    path("utf-16/", lambda request: coded("utf-16")),
 ]
 """,
         "DEFAULT_CHARSET = 'iso-8859-1'\n",
