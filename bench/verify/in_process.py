@@ -56,10 +56,12 @@ class Expected:
     @cached_property
     def parts(self) -> tuple[str, ...]:
         """What every rendering has, in this order; between two parts each rendering has its own text."""
-        text = normalised(self.body)
-        for other in self.again:
-            text = _AROUND_GAP.sub(GAP, GAP.join(_common(text, normalised(other))))
-        return tuple(text.split(GAP))
+        parts: tuple[str, ...] = tuple(normalised(self.body).split(GAP))
+        for other in map(normalised, self.again):
+            if _difference(parts, other):
+                text = _AROUND_GAP.sub(GAP, GAP.join(_common(GAP.join(parts), other)))
+                parts = tuple(text.split(GAP))
+        return parts
 
     @property
     def varies(self) -> bool:
@@ -83,22 +85,7 @@ class Expected:
 
     def difference(self, text: str) -> tuple[str, str] | None:
         """The first difference of a rendering, as the right and the wrong words; None when there is none."""
-        if not self.compared:
-            return None
-        text = normalised(text)
-        at, last = 0, len(self.parts) - 1
-        for number, part in enumerate(self.parts):
-            if number == 0 or number == last:
-                # The last part ends the page, the first begins it; the only one does both.
-                start = 0 if number == 0 else max(at, len(text) - len(part))
-                if text[start : start + len(part)] != part or (number == last and start + len(part) != len(text)):
-                    return _shown(part, text[start:], start, len(text))
-            else:
-                start = text.find(part, at)
-                if start < 0:
-                    return _shown(part, text[at:], at, len(text))
-            at = start + len(part)
-        return None
+        return _difference(self.parts, normalised(text)) if self.compared else None
 
 
 def expected_page(path: str, rendered: Mapping[str, Any]) -> Expected:
@@ -122,6 +109,23 @@ def _text(body: str, content_type: str) -> str:
 def as_in_process(text: str, target: Target) -> str:
     """A page as it would be under the origin that pages in process are asked under."""
     return text.replace(target.origin, ORIGIN).replace(target.netloc, ORIGIN.partition("//")[2])
+
+
+def _difference(parts: tuple[str, ...], text: str) -> tuple[str, str] | None:
+    """The first part that a text has not in its place, as the right and the wrong words; None when it has all."""
+    at, last = 0, len(parts) - 1
+    for number, part in enumerate(parts):
+        if number == 0 or number == last:
+            # The last part ends the page, the first begins it; the only one does both.
+            start = 0 if number == 0 else max(at, len(text) - len(part))
+            if text[start : start + len(part)] != part or (number == last and start + len(part) != len(text)):
+                return _shown(part, text[start:], start, len(text))
+        else:
+            start = text.find(part, at)
+            if start < 0:
+                return _shown(part, text[at:], at, len(text))
+        at = start + len(part)
+    return None
 
 
 def _shown(right: str, got: str, start: int, length: int) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 
 from django.core.cache import cache
@@ -25,6 +26,7 @@ urlpatterns = [
     path("port/", lambda request: HttpResponse(f"{request.build_absolute_uri()} port {request.get_port()}")),
     path("seen/", seen),
     path("second/", lambda request: HttpResponse("now", headers={"X-Second": str(int(time.time()))})),
+    path("chance/", lambda request: HttpResponse(secrets.token_hex())),
     path("latin/", lambda request: HttpResponse("K\xf6ln".encode("latin-1"), "text/html; charset=iso-8859-1")),
     path("stream/", lambda request: StreamingHttpResponse(["a", "b"])),
 ]

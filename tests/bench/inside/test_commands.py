@@ -98,7 +98,7 @@ def test_a_second_rendering_is_there_where_it_differs(rows: Rows):
     pages = json.loads(run("renderpages", "/", "/login/"))
     assert "again" not in pages["/"]
     bodies = [pages["/login/"]["body"], *pages["/login/"]["again"]]
-    assert len(set(bodies)) == len(bodies) == 3
+    assert len(set(bodies)) == len(bodies) > renderpages.LEAST
 
 
 def test_layers_and_https_do_not_matter(rows: Rows, site_with: Site, tmp_path: Path):
@@ -140,6 +140,13 @@ def test_what_the_port_changes_differs_from_rendering_to_rendering():
 def test_what_the_project_s_own_cache_changes_differs():
     page = odd("/seen/")
     assert (page["body"], page["again"], page["varying"]) == ("seen None", ["seen True"], ["x-first"])
+
+
+@pytest.mark.parametrize(("cheap_s", "times"), [(0, 3), (60, 9)])
+def test_what_is_cheap_is_rendered_more_often(monkeypatch: pytest.MonkeyPatch, cheap_s: float, times: int):
+    monkeypatch.setattr(renderpages, "CHEAP_S", cheap_s)
+    page = odd("/chance/")
+    assert len({page["body"], *page["again"]}) == times
 
 
 def test_rendered_often_a_page_shows_its_clock():
