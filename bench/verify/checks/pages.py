@@ -14,7 +14,7 @@ from bench.verify.checks.bodies import following, next_answer
 from bench.verify.context import Context, judge_static
 from bench.verify.expect import Expectation, given, header, lacks, no_header, same_header, status, varies_if_coded
 from bench.verify.finding import Finding, Mismatch, NotTried
-from bench.verify.hits import VOLATILE, caches_pages, require_probes
+from bench.verify.hits import STORED, VOLATILE, caches_pages, require_probes
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT
 from bench.verify.wire import Answer, Connection
@@ -150,6 +150,10 @@ def _is_other(context: Context, name: str, stored: Answer, rendered: Answer) -> 
         # Each rendering sets its own, which expires at another second.
         return False
     exact = context.site.description.reads_environment
+    by_language = "accept-language" in stored.names("Vary") and stored.header("X-Cache") in STORED
+    if name.lower() == "cache-control" and by_language and not exact:
+        # Stored for each language; a rendering past the layer has read the visitor's own, and is private.
+        return False
     adds_cookie = stored.names("Vary") == rendered.names("Vary") | {"cookie"}
     return not (name.lower() == "vary" and adds_cookie and not exact)
 

@@ -131,6 +131,18 @@ def test_a_stored_page_loses_no_name_of_vary(stored, rendered, exact, right):
     assert (list(different_headers(context, "/", kept, ["Vary"])) == []) == right
 
 
+@pytest.mark.parametrize(
+    ("vary", "x_cache", "right"),
+    [("Accept-Language", "hit", True), ("Accept-Language", "pass; vary", False), ("Cookie", "hit", False)],
+)
+def test_a_page_that_is_stored_by_language_is_not_private_as_a_rendered_one_is(vary, x_cache, right):
+    kept, new = page(Vary=vary, X_Cache=x_cache), page(Vary=vary, Cache_Control="private")
+    description = SimpleNamespace(reads_environment=False)
+    site = SimpleNamespace(description=description, expected=lambda path: Expected(200, "", ""))
+    context = SimpleNamespace(get=lambda path: new, site=site)
+    assert (list(different_headers(context, "/", kept)) == []) == right
+
+
 @pytest.mark.parametrize(("rendered", "right"), [({"Set_Cookie": "a=1; Expires=2"}, True), ({}, False)])
 def test_a_stored_page_has_a_cookie_where_a_rendered_one_sets_it_anew(rendered, right):
     kept, new = page(Set_Cookie="a=1; Expires=1"), page(**rendered)
