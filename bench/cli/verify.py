@@ -24,7 +24,7 @@ from bench.records.records import GROUPS, NO_LAYER, Outcome, Skip
 from bench.serve import database, deployment
 from bench.serve.case import CannotRun, Case, for_files, resolve
 from bench.serve.database import Database
-from bench.verify import table
+from bench.verify import changing, table
 from bench.verify.context import Accounts, Context
 from bench.verify.site import Site, learn, prepare
 from bench.verify.suite import Selection, all_checks, run_suite
@@ -138,7 +138,8 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
         context = Context(target, site, layers, Accounts(site, env), env, table.TARGET, declared)
         notes = database.notes(project, chosen) if chosen else []
         _say_notes(notes, printer, {})
-        return run_suite(context, selection, show_check(printer)), [], notes
+        outcomes = run_suite(context, selection, show_check(printer))
+        return outcomes, [], [*notes, *changing.notes(context.site)]
 
 
 def _site_of(

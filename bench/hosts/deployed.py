@@ -63,9 +63,6 @@ class HostSite(Site):
         kinds = [kind for kind in self.urls if not kind.endswith(NOT_PLAIN) and kind not in (*ROLES, "health")]
         return list(dict.fromkeys(self.urls[kind] for kind in kinds))
 
-    def outdated_paths(self) -> list[str]:
-        return []
-
     def make_row(self) -> Row:
         """A new author with a post and a comment; raises BenchError when that fails."""
         return Row(**self._command(["proberows", "make"], None))

@@ -23,7 +23,7 @@ from django.utils.html import format_html
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
 
-from bench.inside.pages import rendered, view_cached
+from bench.inside.pages import HTML, rendered, view_cached
 
 Act = Callable[[HttpRequest, HttpResponse], HttpResponse]
 COOKIE = "probe"
@@ -52,7 +52,7 @@ def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
 def _streaming(request: HttpRequest, response: HttpResponse) -> StreamingHttpResponse:
     text = response.content
     return StreamingHttpResponse(
-        (text[start : start + 500] for start in range(0, len(text), 500)), headers=_id(response)
+        (text[start : start + 500] for start in range(0, len(text), 500)), content_type=HTML, headers=_id(response)
     )
 
 
@@ -63,7 +63,7 @@ def _breaking(request: HttpRequest, response: HttpResponse) -> StreamingHttpResp
         yield response.content[: len(response.content) // 2]
         raise ConnectionAbortedError("a probe that breaks off on request")
 
-    return StreamingHttpResponse(pieces(), headers=_id(response))
+    return StreamingHttpResponse(pieces(), content_type=HTML, headers=_id(response))
 
 
 def _cookie(request: HttpRequest, response: HttpResponse) -> HttpResponse:
@@ -116,7 +116,7 @@ class TwoVaryLines(HttpResponse):
 
 
 def _two_vary_lines(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    return TwoVaryLines(response.content, headers=_id(response))
+    return TwoVaryLines(response.content, HTML, headers=_id(response))
 
 
 def _id(response: HttpResponse) -> dict[str, str]:

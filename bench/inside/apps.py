@@ -12,7 +12,13 @@ class ProbesConfig(AppConfig):
     label = "benchapp_probes"
 
     def ready(self) -> None:
-        """Have stores of bodies take pages that are named by `rendering`, whose names they lose."""
+        """Have stores of bodies take pages that are named by `rendering`, whose names they lose, and the middleware of
+        another project let visitors through to the probes."""
+        from django.conf import settings
+
+        from bench.inside.serving import let_in
         from benchapp.caching import cacheability
 
         cacheability.COMMON.add("x-render-id")
+        if hasattr(settings, "OVERLAID_URLCONF"):
+            let_in.begin()

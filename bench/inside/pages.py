@@ -29,6 +29,8 @@ FILLING = "These words make the page as long as a page is. " * 40
 FRAGMENTS = "template_fragments"
 # The account of who is not signed in.
 NOBODY = "nobody"
+# Whatever charset the project has for its own pages: names of pages have any letters.
+HTML = "text/html; charset=utf-8"
 # What an ordinary page shows of its request.
 USUAL = ("user", "Authorization")
 
@@ -83,7 +85,7 @@ def probe_page(lines: Iterable[tuple[str, object]]) -> HttpResponse:
     render_id = uuid.uuid4().hex
     body = format_html_join("\n", '<p id="{}">{}</p>', [("render-id", render_id), *lines, ("whole", render_id)])
     text = format_html('<!doctype html>\n<html lang="en">\n<title>Probe</title>\n{}\n</html>\n', body)
-    return HttpResponse(text, headers={"X-Render-Id": render_id})
+    return HttpResponse(text, HTML, headers={"X-Render-Id": render_id})
 
 
 def account_name(request: HttpRequest) -> str:
@@ -114,9 +116,10 @@ def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = U
     return probe_page([*lines, ("filling", mark_safe(body))])
 
 
+@csrf_exempt
 @page
 def plain(request: HttpRequest, name: str) -> HttpResponse:
-    """A page of any name: shows which URLs a cache can store."""
+    """A page of any name: shows which URLs a cache can store. It refuses a form unread, with any token or without."""
     return rendered(request)
 
 

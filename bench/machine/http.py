@@ -28,6 +28,10 @@ def headers(base_url: str, path: str) -> http.client.HTTPMessage:
     return _get(base_url, path)[1].headers
 
 
+# By these statuses of its health check a site serves: there may be no page, and 204.
+HEALTHY = range(200, 300)
+
+
 def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None:
     """The status of GET `path`, or None when there is no answer."""
     try:

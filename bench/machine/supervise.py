@@ -162,7 +162,7 @@ def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout
 
 
 def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
-    """Return once GET `path` answers 200 at `url`; raises DeploymentError with the death or the answer.
+    """Return once GET `path` answers 2xx at `url`; raises DeploymentError with the death or the answer.
 
     An application that answers 500 for some seconds is not starting but broken. A server may let a request wait until
     the application is there, so each one may wait as long as all before it together.
@@ -178,7 +178,7 @@ def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: f
         broken_since = min(broken_since, time.monotonic()) if status == 500 else math.inf
         if time.monotonic() - broken_since > BROKEN_S:
             raise _failed(processes, f"answers 500 to GET {path}")
-        return status == 200
+        return status in http.HEALTHY
 
     _wait(processes, answers, lambda: f"answered {status or 'nothing'} to GET {path}", timeout_s)
 

@@ -10,6 +10,7 @@ import json
 import re
 
 from bench.errors import BenchError
+from bench.machine.http import HEALTHY
 from bench.machine.identity import Identity
 from bench.project import commands
 from bench.project.description import FILE, Description
@@ -70,7 +71,7 @@ def is_refused(facts: Facts, page: Page) -> bool:
 
 def unnamed(said: Description, facts: Facts) -> str:
     """A path for health checks that the project has and that nobody has named; empty without one."""
-    bad = [page.path for page in facts.pages if page.status != 200]
+    bad = [page.path for page in facts.pages if page.status not in HEALTHY]
     urls = (url for url in facts.urls if HEALTH.search(url) and not OF_A_TOOL.search(url) and url not in bad)
     return "" if HEALTH.search(said.health) else next((url for url in urls if PARAMETER not in url), "")
 
@@ -95,7 +96,7 @@ def remedy(said: Description, facts: Facts, page: Page) -> str:
 
 
 def require_page(project: UnderTest, its_rows: bool) -> None:
-    """Raise BenchError when the project's health page, as it was looked at, will not answer 200.
+    """Raise BenchError when the project's health page, as it was looked at, will not answer 2xx.
 
     its_rows  it is served with the rows that it was looked at with, or a copy of them
     """
@@ -103,13 +104,13 @@ def require_page(project: UnderTest, its_rows: bool) -> None:
     page = next((page for page in pages if page.path == project.health), None)
     # What pages need may be there after `build` alone.
     as_served = its_rows and not (page and page.status >= 500 and project.description.build)
-    if page and page.status != 200 and (page.location or as_served):
+    if page and page.status not in HEALTHY and (page.location or as_served):
         raise _refusal(project, page)
 
 
 def require(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
     """Raise BenchError where the project's health page, rendered with the settings and the database that it will be
-    served with, does not answer 200, or one of the pages that it names is an error.
+    served with, does not answer 2xx, or one of the pages that it names is an error.
 
     Each set of settings and database is asked once. Returns a note for each other page that a load may ask for in
     vain: its home page where that is an error or not for everybody, and one that it names as public and does not have.
@@ -131,7 +132,7 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
     notes: list[str] = []
     for path, it in rendered.items():
         page = Page(path, it["status"], it.get("location"), error=it.get("error"))
-        wrong = page.path == project.health and (page.status != 200 or page.error)
+        wrong = page.path == project.health and (page.status not in HEALTHY or page.error)
         if path in named and (page.status >= 500 or wrong):
             raise _refusal(project, page)
         vain = page.status >= 500 or (path in named and page.status == 404)

@@ -27,6 +27,8 @@ OR_ELSE = {
 }
 # What Django calls them where a project sets no other names.
 SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"
+# The name of a cookie: https://www.rfc-editor.org/rfc/rfc9110#name-tokens
+TOKEN = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -170,8 +172,8 @@ class Facts(msgspec.Struct, frozen=True):
         if self.static_url and not FOLDERS.fullmatch(self.static_url):
             found["STATIC_URL"] = f"is {self.static_url!r}: only a path such as /static/ can be served here"
         for setting, name in (("SESSION_COOKIE_NAME", self.session_cookie), ("CSRF_COOKIE_NAME", self.csrf_cookie)):
-            if not re.fullmatch(r"[\w-]+", name):
-                found[setting] = f"is {name!r}: servers know cookies with letters, digits, hyphens and _ only"
+            if not TOKEN.fullmatch(name):
+                found[setting] = f"is {name!r}: no cookie has such a name (RFC 6265, section 4.1.1)"
         return found
 
 

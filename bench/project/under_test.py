@@ -218,6 +218,7 @@ def _names(project: UnderTest) -> dict[str, Any]:
     media_url                the path of uploaded files; empty without them
     protected_url            the path of those that a view has the web server send; empty without them
     session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
+    session_cookie_re        a regular expression (PCRE) of it
     health_paths             the paths of health checks
     health_re                a regular expression (PCRE) of them, without the slash before them
     """
@@ -241,6 +242,7 @@ def _names(project: UnderTest) -> dict[str, Any]:
         "media_url": media_url,
         "protected_url": said.protected,
         "session_cookie": cookies[0],
+        "session_cookie_re": re.sub(r"[^\w-]", lambda found: f"\\x{ord(found[0]):02x}", cookies[0]),
         "csrf_cookie": cookies[1],
         "health_paths": checks,
         "health_re": "|".join(path[1:].replace(".", "[.]") for path in checks),

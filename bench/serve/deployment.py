@@ -109,7 +109,7 @@ class Running:
 
     def answers(self) -> bool:
         """Whether the site gives a healthy answer now."""
-        return http.status(self.url, self.case.project.health) == 200
+        return http.status(self.url, self.case.project.health) in http.HEALTHY
 
     def died(self) -> DeploymentError | None:
         """Which server or service has ended by itself and why, or None while all run."""

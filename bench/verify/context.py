@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,26 @@ LOAD_S = 0.3
 MEMBERS = 2
 # How many pages are fetched at a time before the first check.
 PREFETCHES = 4
+# The listener that a balancer asks.
+BEHIND = "behind"
+
+
+# Addresses of this machine that a client may ask from.
+LOOPBACK = ("127.0.0.1", "127.0.0.9")
+
+
+def target_of(running: Running) -> Target:
+    """Where a deployment is asked: by a client who is no proxy that it trusts, if this machine has such an address."""
+    target, settings = Target.parse(running.url), running.case.settings
+    if settings.get("listener") != BEHIND:
+        return target
+    others = [address for address in LOOPBACK if not is_trusted(address, settings)]
+    return replace(target, source=next(iter(others), ""))
+
+
+def is_trusted(address: str, settings: Mapping[str, Any]) -> bool:
+    """Whether the address is one of the proxies whose word about their client is believed."""
+    return any(ipaddress.ip_address(address) in network for network in settings["proxies"])
 
 
 @dataclass
@@ -186,7 +207,7 @@ class Context:
 
     def beside(self, running: Running) -> Context:
         """A context of another deployment of the same site."""
-        target = Target.parse(running.url)
+        target = target_of(running)
         return replace(self, target=target, running=running, env=running.env, pages={}, seen=set(), members={})
 
     def signed_in(self) -> Visitor:

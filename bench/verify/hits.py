@@ -18,6 +18,7 @@ from typing import Any
 
 from bench.catalog.manifest import Layer
 from bench.project.page_findings import VARY_ALLOWED
+from bench.project.under_test import page_headers
 from bench.verify import page_parser, wire
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
@@ -37,6 +38,11 @@ PAGES, PARTS = "pages", "parts"
 VOLATILE = {"date", "x-render-id", "content-length", "transfer-encoding", "connection", "keep-alive", "age", "via"}
 VOLATILE |= {"accept-ranges", "x-cache"}
 OF_ANSWERS = VOLATILE | {"server", "content-type", "vary"}
+# A layer says of a page in X-Cache that it stores it, or that the headers of the page are not those of all pages.
+STORED, OWN_HEADERS = ("hit", "miss"), "page-headers"
+# Middleware or a server further out may add these to a page; benchapp/caching/cacheability.py.
+SET_FURTHER_OUT = {"x-content-type-options", "referrer-policy", "cross-origin-opener-policy"}
+SET_FURTHER_OUT |= {"strict-transport-security", "x-frame-options"}
 # Each in Cache-Control alone keeps a page out of a shared cache.
 _UNSHARED = re.compile(r"\b(private|no-store|no-cache|max-age=0|s-maxage=0|must-revalidate|proxy-revalidate)\b", re.I)
 _LIFETIMES = (re.compile(r"\bs-maxage=(\d+)", re.I), re.compile(r"\bmax-age=(\d+)", re.I))
@@ -189,7 +195,9 @@ def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
     if cookies := answer.all("Set-Cookie"):
         return f"it sets the cookie {', '.join(line.partition('=')[0] for line in cookies)}"
     # First, for what varies by a language often reads a cookie for it, too, which makes it private.
-    if varies := answer.names("Vary") - VARY_ALLOWED:
+    varies = answer.names("Vary") - VARY_ALLOWED
+    # A layer may store one page for each language.
+    if varies and (varies != {"accept-language"} or answer.header("X-Cache") not in STORED):
         return f"it has Vary: {', '.join(sorted(varies))}"
     if _UNSHARED.search(control):
         # With CACHING_X_CACHE the page names the cookie or header that it reads.
@@ -220,14 +228,39 @@ def _lifetime_s(answer: Answer) -> float:
 def obstacle_here(context: Context, *answers: Answer) -> str | None:
     """What stops caches from storing a page by these answers, the last one rendered, or the layers here: a store of
     bodies has no place for its headers."""
-    why = next(filter(None, (obstacle(answer, context.time_to_live_s) for answer in answers)), None)
+    found = [obstacle(answer, context.time_to_live_s) for answer in answers]
+    answer = answers[-1]
+    why = next(filter(None, [*found, _rendered_as(context, answer)]), None)
     if why or context.strict or not any(layer.bodies for layer in context.layers):
         return why
-    usual, answer = context.get(new_path()), answers[-1]
-    others = {name for name, _ in answer.headers if answer.header(name) != usual.header(name)}
-    own = sorted(name for name in others if name.lower() not in OF_ANSWERS)
-    own += ["Vary: Accept-Encoding"] if "accept-encoding" in answer.names("Vary") else []
+    own = _own_headers(context, answer)
     return f"it has {' and '.join(own)} of its own, and the layer stores bodies alone" if own else None
+
+
+def _rendered_as(context: Context, answer: Answer) -> str | None:
+    """What stops caches from storing a page by the way it is rendered in process, which a server in front may hide."""
+    path = str(answer.sent.path) if answer.sent else ""
+    if path in context.site.description.health_checks:
+        return "it is named as the page of health checks, and not as public"
+    page = context.site.expected(path)
+    if page.streams:
+        return "it is streamed"
+    if page.status == 200 and page.content_type != HTML:
+        return f"its Content-Type is {page.content_type or 'none'}"
+    return None
+
+
+def _own_headers(context: Context, answer: Answer) -> list[str]:
+    """The headers of a page that not all pages have, which a server that stores bodies cannot send."""
+    usual = context.get(new_path())
+    of_all = page_headers(context.running.case.project) if context.running else {}
+    everywhere = {name.lower(): value for name, value in of_all.items()}
+    own = {name for name, _ in answer.headers if answer.header(name) != usual.header(name)}
+    if OWN_HEADERS in (answer.header("X-Cache") or ""):
+        others = [name for name, value in answer.headers if everywhere.get(name.lower()) != value]
+        own |= {name for name in others if name.lower() not in SET_FURTHER_OUT}
+    found = sorted(name for name in own if name.lower() not in OF_ANSWERS)
+    return found + (["Vary: Accept-Encoding"] if "accept-encoding" in answer.names("Vary") else [])
 
 
 def require_visible_hits(context: Context) -> None:

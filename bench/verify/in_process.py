@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property
+from typing import Any
 
-from bench.verify.page_parser import normalised
+from bench.errors import BenchError
+from bench.verify.page_parser import decoded, normalised
 from bench.verify.wire import Target
 
 # The host that pages are rendered for; bench/inside/management/commands/renderpages.py.
 ORIGIN = "http://127.0.0.1"
 SHOWN_BEFORE, SHOWN = 20, 60
+# In place of the words that each rendering has of its own.
+GAP = "\0"
+# The rest of a word, such as of a time of day, changes later than its end.
+_AROUND_GAP = re.compile(r"[\w.:,+-]*\0[\w.:,+-]*")
 _TAGS = re.compile(r"(?<=[>\n])")
 _WORDS = re.compile(r"\w+|\W")
 
@@ -23,15 +29,21 @@ class Expected:
     """An answer rendered in process.
 
     content_type  as in Answer.content_type
-    again         the body of a second rendering; None when it was the same
+    again         the other bodies of further renderings
     location      where a redirect leads
+    varying       the names of headers, in lower case, that differ from one rendering to the next
+    streams       whether it is sent while it is made
+    compared      whether its text is compared: it is not where no rendering tells how the next one differs
     """
 
     status: int
     content_type: str
     body: str
-    again: str | None = None
+    again: tuple[str, ...] = ()
     location: str | None = None
+    varying: frozenset[str] = frozenset()
+    streams: bool = False
+    compared: bool = True
 
     @property
     def is_html(self) -> bool:
@@ -44,45 +56,76 @@ class Expected:
     @cached_property
     def parts(self) -> tuple[str, ...]:
         """What every rendering has, in this order; between two parts each rendering has its own text."""
-        body = normalised(self.body)
-        return (body,) if self.again is None else tuple(_common(body, normalised(self.again)))
+        parts: tuple[str, ...] = tuple(normalised(self.body).split(GAP))
+        for other in map(normalised, self.again):
+            if _difference(parts, other):
+                text = _AROUND_GAP.sub(GAP, GAP.join(_common(GAP.join(parts), other)))
+                parts = tuple(text.split(GAP))
+        return parts
 
     @property
     def varies(self) -> bool:
         """Whether it differs from one rendering to the next, by more than its CSRF tokens."""
-        return len(self.parts) > 1
+        return not self.compared or len(self.parts) > 1
+
+    @property
+    def said(self) -> str:
+        """What is compared of a page that varies, in words."""
+        return "only what stays is compared" if self.compared else "its text is not compared"
 
     @property
     def lasts(self) -> bool:
         """Whether every rendering has the very same bytes: it holds no CSRF token either."""
-        return self.parts == (self.body,)
+        return self.compared and self.parts == (self.body,)
 
     def same(self, other: Expected) -> bool:
-        """Whether another rendering has the same status, type and parts."""
+        """Whether other renderings have the same status, type and parts."""
         alike = (self.status, self.content_type) == (other.status, other.content_type)
-        return alike and self.difference(other.body) is None
+        return alike and all(self.difference(body) is None for body in (other.body, *other.again))
 
     def difference(self, text: str) -> tuple[str, str] | None:
         """The first difference of a rendering, as the right and the wrong words; None when there is none."""
-        text = normalised(text)
-        at, last = 0, len(self.parts) - 1
-        for number, part in enumerate(self.parts):
-            if number == 0 or number == last:
-                # The last part ends the page, the first begins it; the only one does both.
-                start = 0 if number == 0 else max(at, len(text) - len(part))
-                if text[start : start + len(part)] != part or (number == last and start + len(part) != len(text)):
-                    return _shown(part, text[start:], start, len(text))
-            else:
-                start = text.find(part, at)
-                if start < 0:
-                    return _shown(part, text[at:], at, len(text))
-            at = start + len(part)
-        return None
+        return _difference(self.parts, normalised(text)) if self.compared else None
+
+
+def expected_page(path: str, rendered: Mapping[str, Any]) -> Expected:
+    """The page at this path among those that `manage.py renderpages` printed; raises BenchError without one."""
+    try:
+        answer = rendered[path]
+        kind, location = "".join(answer["content_type"].lower().split()), answer.get("location")
+        text, *others = (_text(body, answer["content_type"]) for body in (answer["body"], *answer.get("again", ())))
+        found = Expected(answer["status"], kind, text, tuple(others), location)
+        found = replace(found, varying=frozenset(answer.get("varying", ())), streams=answer.get("streams", False))
+    except (KeyError, TypeError, AttributeError):
+        raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its answer") from None
+    return replace(found, location=location.removeprefix(ORIGIN)) if location else found
+
+
+def _text(body: str, content_type: str) -> str:
+    """The text of a body as a visitor's program reads it; `renderpages` prints it as if it were UTF-8."""
+    return decoded(body.encode("utf-8", "surrogateescape"), content_type)
 
 
 def as_in_process(text: str, target: Target) -> str:
     """A page as it would be under the origin that pages in process are asked under."""
     return text.replace(target.origin, ORIGIN).replace(target.netloc, ORIGIN.partition("//")[2])
+
+
+def _difference(parts: tuple[str, ...], text: str) -> tuple[str, str] | None:
+    """The first part that a text has not in its place, as the right and the wrong words; None when it has all."""
+    at, last = 0, len(parts) - 1
+    for number, part in enumerate(parts):
+        if number == 0 or number == last:
+            # The last part ends the page, the first begins it; the only one does both.
+            start = 0 if number == 0 else max(at, len(text) - len(part))
+            if text[start : start + len(part)] != part or (number == last and start + len(part) != len(text)):
+                return _shown(part, text[start:], start, len(text))
+        else:
+            start = text.find(part, at)
+            if start < 0:
+                return _shown(part, text[at:], at, len(text))
+        at = start + len(part)
+    return None
 
 
 def _shown(right: str, got: str, start: int, length: int) -> tuple[str, str]:

@@ -1,7 +1,8 @@
-"""Parse a page with lxml: its links, its forms, and what differs from one rendering to the next."""
+"""Read a page in its charset, and parse it with lxml: its links, its forms, and what differs between renderings."""
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,33 @@ TOKEN = "csrfmiddlewaretoken"
 NAMES, TEXTS = ("text", "email", "tel"), ("text", "search", "textarea")
 _TOKEN_TAG = re.compile(rf"""<[^<>]*\bname=["']?{TOKEN}["']?[^<>]*>""")
 _VALUE = re.compile(r"""\bvalue=(["']?)([^"'\s>]*)\1""")
+
+
+# Which charset a page has (https://html.spec.whatwg.org/#determining-the-character-encoding): its first bytes, a
+# parameter of Content-Type, or a tag in its first bytes.
+_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+_PARAMETER = re.compile(r"""\bcharset\s*=\s*["']?([^\s"';,]+)""", re.I)
+_META = re.compile(rb"""<meta\b[^<>]*\bcharset\s*=\s*["']?([\w.:-]+)""", re.I)
+_META_BYTES = 1024
+
+
+def decoded(content: bytes, content_type: str) -> str:
+    """The text of a body in its own charset, UTF-8 where it names none that Python knows; other bytes are escaped."""
+    try:
+        return content.decode(_charset(content, content_type), "backslashreplace")
+    except (LookupError, ValueError):
+        return content.decode("utf-8", "backslashreplace")
+
+
+def _charset(content: bytes, content_type: str) -> str:
+    for mark, charset in _MARKS.items():
+        if content.startswith(mark):
+            return charset
+    if named := _PARAMETER.search(content_type):
+        return named[1]
+    if "html" in content_type.lower() and (tag := _META.search(content[:_META_BYTES])):
+        return tag[1].decode("ascii", "replace")
+    return "utf-8"
 
 
 def normalised(text: str) -> str:
@@ -50,7 +78,9 @@ class Page:
         self.base = base
         try:
             # As bytes: lxml refuses a text that declares its encoding.
-            self.root = html.document_fromstring(text.encode(), parser=html.HTMLParser(encoding="utf-8"))
+            self.root = html.document_fromstring(
+                text.encode("utf-8", "replace"), parser=html.HTMLParser(encoding="utf-8")
+            )
         except etree.ParserError:
             self.root = html.fromstring("<html></html>")
 

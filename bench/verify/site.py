@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from bench.errors import BenchError, GlobalFault
@@ -30,14 +30,15 @@ from bench.project.under_test import UnderTest
 from bench.serve import database
 from bench.serve.database import Database
 from bench.verify.finding import NEEDS_DATABASE, NotTried
-from bench.verify.in_process import ORIGIN, Expected
+from bench.verify.in_process import Expected, expected_page
 
 TIMEOUT_S = 180
 # How many of the public pages are asked by several visitors.
 MAX_PAGES = 12
 
-# What a worker says of itself.
+# What a worker says of itself, and a page of the kit's in the project's middleware.
 INSIDE = "/__probe__/inside"
+PROBE_PAGE = "/__probe__/page/rendered-in-process/"
 INTERPRETER = ("python", "django", "prefix", "base_prefix", "django_path")
 REPORTED = ("session_cookie", "token_cookie", "has_sessions", "admin_login")
 # How a project's own probes end the names of kinds: pages beyond the last one, those that lead to another, and the
@@ -81,6 +82,8 @@ class Site:
     media_url    where its uploads are served; admin_login: the path of the admin's login page; each may be empty
     sends_uploads  whether a server of the stack sends them; Django itself sends none
     has_database   whether its commands can reach its database: without it no page is expected, and nothing is written
+    varying        the names of headers that the project gives every page and that differ between renderings
+    rows           a text that is another one once something was written to its database; None where nothing tells
     """
 
     urls: Mapping[str, str]
@@ -100,6 +103,8 @@ class Site:
     media_url: str = ""
     sends_uploads: bool = True
     has_database: bool = True
+    varying: frozenset[str] = frozenset()
+    rows: str | None = None
 
     @property
     def has_rows(self) -> bool:
@@ -132,6 +137,11 @@ class Site:
         paths = dict.fromkeys(self.urls[kind] for kind in kinds)
         return [path for path in paths if path in self.html_paths]
 
+    def expected(self, path: str) -> Expected:
+        """The page as it is rendered in process; of another path only the headers that vary are known."""
+        known = self.has_database and path in self.pages
+        return self.pages[path] if known else Expected(0, "", "", varying=self.varying)
+
     @property
     def public_paths(self) -> list[str]:
         return [path for path in self.description.public if path in self.html_paths]
@@ -145,11 +155,6 @@ class Site:
     def proof_paths(self) -> list[str]:
         """The pages that show the proof of the account."""
         return list(dict.fromkeys([*filter(self.description.shows_account, self.plain_paths), self.url("account")]))
-
-    @property
-    def file_urls(self) -> tuple[str, ...]:
-        """Below what the site serves files: static ones, and uploads."""
-        return tuple(filter(None, (self.static_url, self.media_url)))
 
     @property
     def small_files(self) -> list[str]:
@@ -203,19 +208,19 @@ class Site:
         self.require_writes()
         self._command(words, env, reads=False)
 
-    def rendered_now(self, *paths: str) -> dict[str, Expected]:
-        """These pages as they are now."""
-        rendered = self._command(["renderpages", *paths], None)
-        return {path: _expected(path, rendered) for path in paths}
-
-    def outdated_paths(self) -> list[str]:
-        """The pages that are others now than when the expected pages were rendered."""
-        now = self.rendered_now(*self.pages) if self.has_database else {}
-        return [path for path, page in now.items() if not page.same(self.pages[path])]
+    def rendered_now(self, *paths: str, often: bool = False) -> dict[str, Expected]:
+        """These pages as they are now; rendered `often`, they show how they differ by themselves."""
+        rendered = self._command(["renderpages", *(["--often"] if often else []), *paths], None)
+        return {path: expected_page(path, rendered) for path in paths}
 
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
         self.require_database()
         return _manage(self.runner, {**self.env, **(env or {})}, words, reads)
+
+
+def rows_now(site: Site) -> str | None:
+    """A text that is another one once something was written to the database; None where nothing tells."""
+    return cast(str | None, site._command(["writtenrows"], None)["written"])
 
 
 def _named_accounts(site: Site) -> tuple[str, ...]:
@@ -291,8 +296,11 @@ def prepare(site: Site) -> Site:
     paths = [
         path for path in dict.fromkeys([*site.urls.values(), UNKNOWN_PATH]) if not path.startswith(site.static_url)
     ]
-    rendered = site._command(["renderpages", INSIDE, *paths], None)
-    site = replace(site, pages={path: _expected(path, rendered) for path in paths})
+    rows = rows_now(site)
+    rendered = site._command(["renderpages", INSIDE, PROBE_PAGE, *paths], None)
+    pages = {path: expected_page(path, rendered) for path in paths}
+    site = replace(site, pages=pages, rows=rows, varying=expected_page(PROBE_PAGE, rendered).varying)
+    site = _beginning_elsewhere(site)
     _require_pages(site)
     if (unknown := rendered[UNKNOWN_PATH])["status"] >= 500:
         why = f"status {unknown['status']}: {unknown.get('error', 'no reason')}"
@@ -333,6 +341,16 @@ def static_urls(folder: Path, static_url: str) -> dict[str, str]:
     return {kind: static_url + quote(name) for kind, names in chosen.items() for name in names}
 
 
+def _beginning_elsewhere(site: Site) -> Site:
+    """The same without its home page where it names no public page and has none there: its health page comes first."""
+    home, health = site.urls["home"], site.description.health
+    if site.description.public or site.pages[home].status == 200 or site.pages[health].status != 200:
+        return site
+    urls = {kind: path for kind, path in site.urls.items() if path != home}
+    pages = {path: page for path, page in site.pages.items() if path != home}
+    return replace(site, urls={"home": health} | urls, pages=pages)
+
+
 def _require_pages(site: Site) -> None:
     """Raise BenchError when the home page is no page."""
     home = site.urls["home"]
@@ -357,16 +375,6 @@ def _with_main_pages(site: Site) -> Site:
     pages = [path for path in site.plain_paths if path not in site.description.health_checks]
     html = dict.fromkeys([*site.public_paths, *pages])
     return replace(site, urls={**site.urls, **dict(zip(("home", "list", "detail"), html, strict=False))})
-
-
-def _expected(path: str, rendered: Mapping[str, Any]) -> Expected:
-    try:
-        answer = rendered[path]
-        kind, location = "".join(answer["content_type"].lower().split()), answer.get("location")
-        found = Expected(answer["status"], kind, answer["body"], answer.get("again"), location)
-    except (KeyError, TypeError, AttributeError):
-        raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its answer") from None
-    return replace(found, location=location.removeprefix(ORIGIN)) if location else found
 
 
 def _manage(runner: Interpreter, env: Mapping[str, str], words: list[str], reads: bool) -> Any:

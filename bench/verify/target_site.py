@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
+from bench.machine.http import HEALTHY
 from bench.project.run_command import Interpreter
 from bench.project.under_test import UnderTest
 from bench.verify import page_parser, wire
@@ -43,9 +44,9 @@ def require_answer(target: Target, health: str) -> None:
         raise BenchError(
             f"--target {target.origin}/: no answer ({why}); start the site, or correct the address, then try again"
         ) from None
-    if answer.status != 200:
+    if answer.status not in HEALTHY:
         raise BenchError(
-            f"--target {target.origin}/: GET {health} answers with status {answer.status}, not 200: is it a site of "
+            f"--target {target.origin}/: GET {health} answers with status {answer.status}, not 2xx: is it a site of "
             "this project, and is the host in its ALLOWED_HOSTS?"
         )
 

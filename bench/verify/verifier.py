@@ -13,10 +13,10 @@ from bench.project.under_test import UnderTest
 from bench.records.records import Outcome
 from bench.serve.deployment import Running
 from bench.serve.render import names_used
-from bench.verify.context import Accounts, Context
+from bench.verify.changing import notes
+from bench.verify.context import Accounts, Context, target_of
 from bench.verify.site import DatabaseChanged, Site, command_env, described_accounts, learn, prepare
 from bench.verify.suite import Progress, Selection, run_suite
-from bench.verify.wire import Target
 
 
 class Verifier:
@@ -38,9 +38,7 @@ class Verifier:
     @property
     def notes(self) -> list[str]:
         """What a reader of the outcomes must know of the project's pages."""
-        pages = [pair for site in self._sites.values() for pair in site.pages.items()]
-        varying = dict.fromkeys(path for path, page in pages if page.varies)
-        return [f"{path} differs from one rendering to the next: only what stays is compared" for path in varying]
+        return list(dict.fromkeys(note for site in self._sites.values() for note in notes(site)))
 
     def verify(self, running: Running, progress: Progress | None = None) -> list[Outcome]:
         """One Outcome a check; raises BenchError when the site's own commands fail.
@@ -49,16 +47,23 @@ class Verifier:
         the second time DatabaseChanged is raised.
         """
         try:
-            found = run_suite(self._context(running), self.selection, progress)
-            if running.case.project.description.write:
-                # The described write stays: pages of the next deployment are others.
-                self._sites.clear()
-            return found
+            return self._verified(running, progress)
         except DatabaseChanged as changed:
             print(f"{changed}; it is verified again", file=sys.stderr, flush=True)
         self._sites.clear()
         running.empty_layer()
-        return run_suite(self._context(running), self.selection, progress)
+        return self._verified(running, progress)
+
+    def _verified(self, running: Running, progress: Progress | None) -> list[Outcome]:
+        """What one run of the suite finds; what it learns of pages that change by themselves stays known."""
+        context, project = self._context(running), running.case.project
+        found = run_suite(context, self.selection, progress)
+        if project.description.write:
+            # The described write stays: pages of the next deployment are others.
+            self._sites.clear()
+        else:
+            self._sites[project.python] = replace(self._sites[project.python], pages=context.site.pages)
+        return found
 
     def _context(self, running: Running) -> Context:
         case = running.case
@@ -75,7 +80,7 @@ class Verifier:
         )
         env = project.environment(running.env)
         return Context(
-            Target.parse(running.url),
+            target_of(running),
             site,
             case.layers,
             Accounts(site, env),

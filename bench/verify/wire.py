@@ -51,12 +51,16 @@ class Via:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the site is served: the front port of a deployment, or a site that is already running."""
+    """Where the site is served: the front port of a deployment, or a site that is already running.
+
+    source  the address of this machine that connections come from; empty for any
+    """
 
     scheme: str
     host: str
     port: int
     via: Via | None = None
+    source: str = ""
 
     @classmethod
     def parse(cls, url: str) -> Target:
@@ -159,7 +163,7 @@ class Answer:
 
     @cached_property
     def text(self) -> str:
-        return self.content.decode("utf-8", "replace")
+        return page_parser.decoded(self.content, self.header("Content-Type") or "")
 
     @cached_property
     def paragraphs(self) -> dict[str, str]:
@@ -369,6 +373,8 @@ def connected(target: Target, timeout_s: float, receive_buffer: int | None = Non
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         opened = socket.socket(family, kind, protocol)
         opened.settimeout(timeout_s)
+        if target.source and family == socket.AF_INET:
+            opened.bind((target.source, 0))
         if receive_buffer:
             # It has an effect only before the connection is made.
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

@@ -174,6 +174,6 @@ def next_answer(context: Context, what: str, connection: Connection) -> Iterator
     path = context.site.url("static_small", "health")
     right = context.first(path)
     same = answer.body == right.body or path not in context.site.small_files
-    if answer.status != 200 or answer.content_type != right.content_type or not same:
+    if answer.status != right.status or answer.content_type != right.content_type or not same:
         got = f"status {answer.status}, {len(answer.body)} bytes"
         yield answer.wrong("its own answer", got, f"GET {path} after {what}")

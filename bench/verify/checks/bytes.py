@@ -10,14 +10,13 @@ from itertools import permutations
 
 from bench.verify import hits
 from bench.verify.check import check as any_check
-from bench.verify.checks.pages import different_headers
+from bench.verify.checks.pages import CLOCK_S, different_headers
 from bench.verify.context import Context
 from bench.verify.expect import Expectation, same_header, status, varies_if_coded
 from bench.verify.finding import Figure, Finding, NotTried
 from bench.verify.site import Site
 from bench.verify.wire import Answer, BadAnswer
 
-CLOCK_S = 1.1
 CODINGS = ("identity", "gzip", "br")
 LARGE_BYTES = 1_200_000
 # Range -> the part of a page. Each part has most of the probe's render id or nothing of it; the last is beyond its end.

@@ -84,7 +84,7 @@ def _ends(context: Context, path: str, answer: Answer) -> bool:
     """Whether a page has its end, unless it is a page of the project that has none."""
     site = context.site
     without = site.has_database and path in site.pages and not site.pages[path].body.rstrip().endswith("</html>")
-    return answer.status == 200 and (without or answer.content.rstrip().endswith(b"</html>"))
+    return answer.status == 200 and (without or answer.text.rstrip().endswith("</html>"))
 
 
 @check("other-statuses", hits.require_probes)

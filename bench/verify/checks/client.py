@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from bench.machine.http import HEALTHY
 from bench.project.health import UNKNOWN_PATH
 from bench.verify.check import check
 from bench.verify.checks.pages import leads_to, redirecting
-from bench.verify.context import Context
-from bench.verify.expect import status
+from bench.verify.context import BEHIND, Context, is_trusted
+from bench.verify.expect import status, status_in
 from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import INSIDE
@@ -23,6 +25,9 @@ FOREIGN = "other.example"
 ADDRESSES = ("10.20.30.40", "10.20.30.40:8000")
 SCHEMES = {"http": "https", "https": "http"}
 CLIENT = "127.0.0.1"
+# What a balancer says of its client, who claims to be another one, and what to believe of it.
+BALANCED = {"X-Forwarded-For": "203.0.113.9, 203.0.113.7", "X-Forwarded-Proto": "https"}
+BELIEVED = {"client": "203.0.113.7", "scheme": "https"}
 HERE = ("127.0.0.1", "localhost")
 # A strict site has a middleware that takes the address from a header.
 NO_ADDRESS = (
@@ -88,12 +93,12 @@ def unknown_host(context: Context) -> Iterator[Finding]:
 
 @check("health-by-address")
 def health_by_address(context: Context) -> Iterator[Finding]:
-    """A balancer that asks by address gets its health checks answered with 200."""
+    """A balancer that asks by address gets its health checks answered with a status of success."""
     if not context.site.description.health_checks:
         raise NotTried("the project has no page for health checks alone: name one as health, see `bench doctor`")
     for path in context.site.description.health_checks:
         for host in ADDRESSES:
-            yield from context.ask(path, status(200), host=host)
+            yield from context.ask(path, status_in(HEALTHY, "status 200 to 299"), host=host)
 
 
 @check("no-host")
@@ -105,7 +110,14 @@ def no_host(context: Context) -> Iterator[Finding]:
     yield from context.judge(answer, status(400))
 
 
-@check("forged-headers")
+def require_stranger(context: Context) -> None:
+    """Raise NotTried where every address of this machine is a proxy whose word is believed."""
+    settings = context.running.case.settings if context.running else {}
+    if settings.get("listener") == BEHIND and not context.target.source:
+        raise NotTried("trusted_proxies has all addresses of this machine: each header of the checks is to be believed")
+
+
+@check("forged-headers", require_stranger)
 def forged(context: Context) -> Iterator[Finding]:
     """Forged X-Forwarded-* and similar headers change neither a redirect nor the origin that forms need."""
     login = context.site.urls.get("login")
@@ -121,7 +133,7 @@ def forged(context: Context) -> Iterator[Finding]:
                 yield form.wrong("status 200")
 
 
-@check("forged-names")
+@check("forged-names", require_stranger)
 def forged_names(context: Context) -> Iterator[Finding]:
     """A header name with underscores never overwrites the server's own variable of that name."""
     for claim in with_underscores(context).items():
@@ -146,7 +158,7 @@ def interpreter(context: Context) -> Iterator[Finding]:
             yield answer.wrong("a worker of an ordinary user", "user id 0, root")
 
 
-@check("client")
+@check("client", require_stranger)
 def client(context: Context) -> Iterator[Finding]:
     """The site sees the client's real address, scheme, host and port, whatever the client claims in headers."""
     for claims in ([], *([claim] for claim in forged_headers(context).items())):
@@ -154,9 +166,28 @@ def client(context: Context) -> Iterator[Finding]:
         if answer.status != 200:
             return
         yield from _seen(context, answer)
+    settings = context.running.case.settings if context.running else {}
+    if settings.get("listener") == BEHIND:
+        yield from _balanced(context, settings)
 
 
-@check("underscores")
+def _balanced(context: Context, settings: Mapping[str, Any]) -> Iterator[Finding]:
+    """What is wrong with what the site believes of a balancer: the last address that is no proxy's, and the scheme."""
+    if not is_trusted(CLIENT, settings):
+        yield NotTried("trusted_proxies has no address of this machine: what a balancer says cannot be tried")
+        return
+    balancer = replace(context, target=replace(context.target, source=CLIENT))
+    answer = yield from balancer.ask(INSIDE, status(200), headers=BALANCED)
+    found = json.loads(answer.body) if answer.status == 200 else {}
+    if found and not found["client"] and not context.strict:
+        yield NotTried(NO_ADDRESS)
+        return
+    for name, expected in BELIEVED.items():
+        if found.get(name, expected) != expected:
+            yield answer.wrong(f"{name} {expected} as the site sees it, by a trusted proxy", str(found[name]))
+
+
+@check("underscores", require_stranger)
 def underscores(context: Context) -> Iterator[Finding]:
     """A header name with underscores is refused, dropped, or without effect on the site."""
     for claim in with_underscores(context).items():
@@ -176,7 +207,7 @@ def _seen(context: Context, answer: Answer) -> Iterator[Finding]:
         right["port"] = str(target.port)
     if target.host in HERE:
         # The client's address as seen from elsewhere is not known here.
-        right["client"] = CLIENT
+        right["client"] = target.source or CLIENT
         if not found["client"] and not context.strict:
             del right["client"]
             yield NotTried(NO_ADDRESS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 
 from bench.project.health import UNKNOWN_PATH
@@ -13,7 +14,7 @@ from bench.verify.checks.bodies import following, next_answer
 from bench.verify.context import Context, judge_static
 from bench.verify.expect import Expectation, given, header, lacks, no_header, same_header, status, varies_if_coded
 from bench.verify.finding import Finding, Mismatch, NotTried
-from bench.verify.hits import VOLATILE, caches_pages, require_probes
+from bench.verify.hits import STORED, VOLATILE, caches_pages, require_probes
 from bench.verify.page_parser import TOKEN
 from bench.verify.site import BEYOND, SLASH_REDIRECT
 from bench.verify.wire import Answer, Connection
@@ -28,6 +29,7 @@ FAILURE = "/__probe__/failure"
 OWN_PAGE = "the site's own page"
 # Headers that a cache may add: where an answer came from, and its age.
 ADDED = frozenset(["x-cache", "x-cache-hits", "cache-status", "server"])
+CLOCK_S = 1.1
 CONDITIONS = (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
 
 
@@ -108,29 +110,52 @@ def kept_headers(context: Context) -> Iterator[Finding]:
 def different_headers(context: Context, path: str, stored: Answer, names: Iterable[str] = ()) -> Iterator[Mismatch]:
     """What a stored page has otherwise than a rendered one: of these headers, or of all that say something of it.
 
-    A page with a query string is not cached, and has the same headers, but for those that are new with each rendering,
-    such as a policy with a nonce.
+    A page with a query string is not cached, and has the same headers, except for those that differ from one rendering
+    to the next, such as a policy with a nonce or a time.
 
     Unless the project is the kit's, a stored page may have Cookie in Vary besides, for a server that looks at the
     session cookie first. It never loses a name of Vary: caches behind it would mix visitors.
     """
-    rendered, again = (context.get(f"{path}?rendered={secrets.token_hex(4)}") for _ in range(2))
-    exact = context.site.description.reads_environment
+    rendered = _rendered(context, path)
     if rendered.status != stored.status:
         return
-    for name in names or sorted(
-        {name.lower() for it in (stored, rendered) for name, _ in it.headers} - VOLATILE - ADDED
-    ):
-        if _plain(stored.header(name)) == _plain(rendered.header(name)) or rendered.header(name) != again.header(name):
-            continue
-        if name.lower() == "set-cookie" and stored.header(name) and rendered.header(name):
-            # Each rendering sets its own, which expires at another second.
-            continue
-        if name.lower() == "vary" and not exact and stored.names("Vary") == rendered.names("Vary") | {"cookie"}:
-            continue
+    both = {name.lower() for answer in (stored, rendered) for name, _ in answer.headers}
+    compared = names or sorted(both - VOLATILE - ADDED)
+    others = [name for name in compared if _is_other(context, name, stored, rendered)]
+    others = [name for name in others if name.lower() not in context.site.expected(path).varying]
+    if others:
+        again = _rendered(context, path)
+        others = [name for name in others if rendered.header(name) == again.header(name)]
+    if others:
+        # A header with a clock is another one in another second.
+        time.sleep(CLOCK_S)
+        later = _rendered(context, path)
+        others = [name for name in others if rendered.header(name) == later.header(name)]
+    for name in others:
         yield stored.wrong(
             f"as a rendered one has it, {given(rendered, name)}", given(stored, name), f"{stored.sent}, a hit"
         )
+
+
+def _rendered(context: Context, path: str) -> Answer:
+    """The page with a made-up query string, which no layer stores."""
+    return context.get(f"{path}?rendered={secrets.token_hex(4)}")
+
+
+def _is_other(context: Context, name: str, stored: Answer, rendered: Answer) -> bool:
+    """Whether a stored page has a header otherwise than a rendered one, where that matters."""
+    if _plain(stored.header(name)) == _plain(rendered.header(name)):
+        return False
+    if name.lower() == "set-cookie" and stored.header(name) and rendered.header(name):
+        # Each rendering sets its own, which expires at another second.
+        return False
+    exact = context.site.description.reads_environment
+    by_language = "accept-language" in stored.names("Vary") and stored.header("X-Cache") in STORED
+    if name.lower() == "cache-control" and by_language and not exact:
+        # Stored for each language; a rendering past the layer has read the visitor's own, and is private.
+        return False
+    adds_cookie = stored.names("Vary") == rendered.names("Vary") | {"cookie"}
+    return not (name.lower() == "vary" and adds_cookie and not exact)
 
 
 def _plain(value: str | None) -> str:
@@ -186,11 +211,14 @@ def head(context: Context) -> Iterator[Finding]:
             if answer.status == 405 and not context.strict:
                 yield NotTried(f"{path} refuses HEAD")
                 continue
-            omitted = set()
+            # Whether it has such a header may differ from one rendering to the next.
+            omitted = set(context.site.expected(path).varying)
             if not context.strict and path not in context.site.small_files:
                 # Django's ConditionalGetMiddleware computes an ETag for GET alone (RFC 9110, section 9.3.2, allows
                 # that), and what stores bodies alone adds by which cookie it chose one.
-                omitted = {"etag", *(["vary"] if any(layer.bodies for layer in context.layers) else [])}
+                omitted |= {"etag", *(["vary"] if any(layer.bodies for layer in context.layers) else [])}
+            if context.site.expected(path).varies:
+                omitted.add("content-length")
             yield from context.judge(answer, status(whole.status), *_as_get(whole, omitted))
             if not answer.keeps_open:
                 if extra := connection.rest():
@@ -211,15 +239,19 @@ def _as_get(whole: Answer, omitted: set[str]) -> Iterator[Expectation]:
     yield Expectation("the headers of GET", missing)
     kept = (name for name in ("Content-Type", "Content-Encoding", "Vary") if name.lower() not in omitted)
     yield from (same_header(whole, name) for name in kept)
-    length = str(len(whole.body))
-    yield header("Content-Length", lambda value: value in ("", length), f"Content-Length {length} as GET, or none")
+    if "content-length" not in omitted:
+        length = str(len(whole.body))
+        yield header("Content-Length", lambda value: value in ("", length), f"Content-Length {length} as GET, or none")
 
 
 @check("conditional")
 def conditional(context: Context) -> Iterator[Finding]:
     """A page with an ETag or Last-Modified answers 304 to that validator and 200 to another."""
     for path in context.site.main_paths:
-        yield from revalidation(context, path)
+        if context.site.expected(path).varies:
+            yield NotTried(f"{path} differs from one rendering to the next, and so do its validators")
+        else:
+            yield from revalidation(context, path)
 
 
 def revalidation(context: Context, path: str, *, required: bool = False) -> Iterator[Finding]:

@@ -71,12 +71,14 @@ def is_compressed(site: Site, path: str) -> bool:
 def references(context: Context) -> Iterator[Finding]:
     """The style sheets, scripts, pictures and uploads that pages refer to exist with the right type."""
     kinds: dict[str, tuple[str, ...]] = {}
-    for path in context.site.html_paths:
+    site = context.site
+    served = tuple(filter(None, (site.static_url, site.media_url)))
+    for path in site.html_paths:
         page = page_parser.Page(context.first(path).text, path)
         for kind, urls in ((STYLE, page.styles), (SCRIPT, page.scripts), (PICTURE, page.pictures)):
-            kinds |= {url.partition("#")[0]: kind for url in urls if url.startswith(context.site.file_urls)}
-        kinds |= {url: () for url in page.links if url.startswith(context.site.file_urls)}
-    uploads = "" if context.site.sends_uploads else context.site.media_url
+            kinds |= {url.partition("#")[0]: kind for url in urls if url.startswith(served)}
+        kinds |= {url: () for url in page.links if url.startswith(served)}
+    uploads = "" if site.sends_uploads else site.media_url
     unsent = [url for url in kinds if uploads and url.startswith(uploads)]
     if unsent:
         yield NotTried(f"{len(unsent)} uploads: no server of the stack sends files, see `python -m bench doctor`")

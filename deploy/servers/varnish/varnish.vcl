@@ -118,7 +118,7 @@ sub vcl_recv {
         return (pass);
     }
     # A request with a session cookie bypasses the cache, whatever else the Cookie header holds.
-    if (req.http.Authorization || req.http.Cookie ~ "{{ session_cookie }}") {
+    if (req.http.Authorization || req.http.Cookie ~ "{{ session_cookie_re }}") {
         return (pass);
     }
     # A part of a page (htmx, XMLHttpRequest) is no page for everybody. A GET with a type of a body is none of a browser's.

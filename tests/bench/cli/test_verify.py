@@ -18,8 +18,9 @@ from bench.machine.ports import free_port
 from bench.records.records import Outcome
 from bench.serve import case as cases
 from bench.serve import deployment
-from bench.verify import table, verifier
-from bench.verify.site import Expected
+from bench.verify import suite, table, verifier
+from bench.verify.changing import Changed
+from bench.verify.in_process import Expected
 from bench.verify.suite import Selection, all_checks
 from bench.verify.verifier import Verifier
 from tests.cases import kit, resolved
@@ -328,7 +329,8 @@ OTHER_ROWS = Expected(200, "text/html;charset=utf-8", "<p>800,001 comments</p>")
 def changed_by_another(site, monkeypatch, times):
     """A site whose rows another program changes so often while it is verified."""
     left = [times]
-    monkeypatch.setattr(type(site), "outdated_paths", lambda self: ["/posts/"] * (self.pages["/posts/"] is OTHER_ROWS))
+    others = ("/posts/",)
+    monkeypatch.setattr(suite, "changed", lambda site: Changed({}, others * (site.pages["/posts/"] is OTHER_ROWS)))
 
     def prepare(*words, **more):
         if left[0]:

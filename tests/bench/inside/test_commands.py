@@ -16,8 +16,9 @@ from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.http import StreamingHttpResponse
-from django.test import Client
+from django.test import Client, override_settings
 
+from bench.inside.management.commands import renderpages
 from bench.verify.visitor import MAIL
 from benchapp.models import Author, Comment, Post
 from tests.app.conftest import Rows, account
@@ -96,7 +97,8 @@ def test_pages_are_what_an_anonymous_reader_gets(rows: Rows, client: Client):
 def test_a_second_rendering_is_there_where_it_differs(rows: Rows):
     pages = json.loads(run("renderpages", "/", "/login/"))
     assert "again" not in pages["/"]
-    assert pages["/login/"]["again"] != pages["/login/"]["body"]
+    bodies = [pages["/login/"]["body"], *pages["/login/"]["again"]]
+    assert len(set(bodies)) == len(bodies) > renderpages.LEAST
 
 
 def test_layers_and_https_do_not_matter(rows: Rows, site_with: Site, tmp_path: Path):
@@ -116,6 +118,57 @@ def test_layers_and_https_do_not_matter(rows: Rows, site_with: Site, tmp_path: P
         assert "behind the layers" in pages["/"]["body"]
         assert not cache._cache
     assert not (tmp_path / "pages").exists()
+
+
+def odd(*words: str) -> dict[str, Any]:
+    """A page of tests.bench.inside.odd_pages."""
+    with override_settings(ROOT_URLCONF="tests.bench.inside.odd_pages"):
+        (page,) = json.loads(run("renderpages", *words)).values()
+    return page
+
+
+def test_a_request_in_process_has_what_a_real_one_has():
+    assert odd("/request/")["body"] == "127.0.0.1 verify */* HTTP/1.1 127.0.0.1"
+
+
+def test_what_the_port_changes_differs_from_rendering_to_rendering():
+    page = odd("/port/")
+    assert page["body"] == "http://127.0.0.1/port/ port 80"
+    assert page["again"] == [page["body"].replace("port 80", f"port {renderpages.PORT}")]
+
+
+def test_what_the_project_s_own_cache_changes_differs():
+    page = odd("/seen/")
+    assert (page["body"], page["again"], page["varying"]) == ("seen None", ["seen True"], ["x-first"])
+
+
+@pytest.mark.parametrize(("cheap_s", "times"), [(0, 3), (60, 9)])
+def test_what_is_cheap_is_rendered_more_often(monkeypatch: pytest.MonkeyPatch, cheap_s: float, times: int):
+    monkeypatch.setattr(renderpages, "CHEAP_S", cheap_s)
+    page = odd("/chance/")
+    assert len({page["body"], *page["again"]}) == times
+
+
+def test_rendered_often_a_page_shows_its_clock():
+    assert odd("--often", "/second/")["varying"] == ["x-second"]
+    assert "varying" not in odd("--often", "/stream/")
+
+
+def test_bytes_and_streams_come_as_they_are():
+    assert odd("/latin/")["body"].encode("utf-8", "surrogateescape") == b"K\xf6ln"
+    page = odd("/stream/")
+    assert (page["body"], page["streams"]) == ("ab", True)
+
+
+def test_a_write_to_the_database_is_told(tmp_path: Path):
+    env = {"BENCHAPP_PROBES": "1", "DATABASE_URL": f"sqlite:///{tmp_path / 'new.sqlite3'}"}
+    manage("migrate", "--verbosity", "0", **env)
+    told = []
+    for words in ([], ["createsuperuser", "--noinput", "--username", "ann", "--email", "ann@example.org"], []):
+        if words:
+            assert manage(*words, DJANGO_SUPERUSER_PASSWORD="secret", **env).returncode == 0
+        told.append(json.loads(manage("writtenrows", **env).stdout)["written"])
+    assert told[0] != told[1] == told[2]
 
 
 def test_static_files_are_read_too(db: None):

@@ -65,6 +65,11 @@ def test_it_is_said_in_one_line(monkeypatch, pages, more, said):
         asked(monkeypatch, pages, **more)
 
 
+@pytest.mark.parametrize("status", [200, 204])
+def test_any_status_of_success_is_that_of_a_site_that_serves(monkeypatch, status):
+    assert asked(monkeypatch, {"/up/": {**GOOD, "status": status}}, health="/up/") == ()
+
+
 def test_what_nobody_has_named_is_a_note(monkeypatch):
     (note,) = asked(monkeypatch, {"/": BROKEN}, health="/up/")
     assert note == "GET / is answered with status 500: KeyError: 'x' (shop/views.py:7)"

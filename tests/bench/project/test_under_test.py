@@ -25,7 +25,7 @@ def test_the_kit_s_own_site_needs_nothing_laid_over_it():
 
 def test_another_project_is_described_by_what_is_found_in_it(new_project):
     folder = new_project(
-        "STATIC_URL = 'assets/'\nSESSION_COOKIE_NAME = 'shop_session'",
+        "STATIC_URL = 'assets/'\nSESSION_COOKIE_NAME = 'shop.session|$1'",
         '[tool.benchapp]\npublic = ["/"]\nstale = {"auth.User" = ["/", "/people/{username}/"]}\n',
     )
     found = open_project(folder)
@@ -37,7 +37,8 @@ def test_another_project_is_described_by_what_is_found_in_it(new_project):
     assert found.names["asgi"] == "benchapp_overlay.asgi:application"
     assert found.environment({})["OVERLAID_ASGI"] == "shop.asgi:application"
     assert (found.names["static_url"], found.names["static_path"]) == ("/assets/", "/assets")
-    assert (found.names["session_cookie"], found.names["csrf_cookie"]) == ("shop_session", "csrftoken")
+    assert (found.names["session_cookie"], found.names["csrf_cookie"]) == ("shop.session|$1", "csrftoken")
+    assert found.names["session_cookie_re"] == r"shop\x2esession\x7c\x241"
     assert page_headers(found)["X-Frame-Options"] == "DENY" and "Content-Type" not in page_headers(found)
     # None of its pages has it, but a server that answers with a stored page looks at the cookie.
     assert page_headers(found)["Vary"] == "Cookie" and "Vary" not in found.facts.pages[0].headers

@@ -22,6 +22,7 @@ from bench.machine.ports import free_port
 from bench.project.description import read
 from bench.project.run_command import INHERITED, Interpreter
 from bench.verify import site as sites
+from bench.verify.in_process import Expected
 from bench.verify.site import Account, Site
 from tests.bench.verify.mutant_server import CONTROL
 from tests.waiting import until
@@ -63,9 +64,9 @@ class MutantSite(Site):
     removed: ClassVar[list[list[str]]] = []
     told: Any = field(default=None, compare=False)
 
-    def outdated_paths(self) -> list[str]:
-        """None: nobody else writes, and the command takes seconds."""
-        return []
+    def rendered_now(self, *paths: str, often: bool = False) -> dict[str, Expected]:
+        """As at first: nobody else writes, and the command takes seconds."""
+        return dict(self.pages) if often else super().rendered_now(*paths)
 
     def create_accounts(self, count: int, env: Any = None) -> list[Account]:
         if not self.accounts:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from bench.project.description import Description
+from bench.verify.checks import pages
 from bench.verify.checks.caching import own_cookies
 from bench.verify.checks.pages import different_headers
 from bench.verify.context import judge_static
 from bench.verify.expect import status
-from bench.verify.finding import Mismatch, NotTried
-from bench.verify.hits import VARY_ALLOWED, obstacle
+from bench.verify.finding import Mismatch, NotTried, Sent
+from bench.verify.hits import HTML, VARY_ALLOWED, obstacle, obstacle_here
 from bench.verify.in_process import Expected
 from bench.verify.wire import Answer
 from benchapp.caching import cacheability
 
 LATER = "Sat, 01 Nov 2125 10:00:00 GMT"
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr(pages, "CLOCK_S", 0)
 
 
 def page(body: str = "", **headers: str) -> Answer:
@@ -38,6 +46,10 @@ LATIN = "text/html; charset=iso-8859-1"
         (page(Vary="Cookie, Accept-Encoding", Cache_Control="public, max-age=60"), None),
         (page(Vary="origin, HX-Request"), None),
         (page(Vary="Cookie, Accept-Language"), "it has Vary: accept-language"),
+        (page(Vary="Cookie, Accept-Language", X_Cache="pass; vary"), "it has Vary: accept-language"),
+        # The layer says that it stores one page for each language.
+        (page(Vary="Cookie, Accept-Language", X_Cache="miss"), None),
+        (page(Vary="User-Agent, Accept-Language", X_Cache="miss"), "it has Vary: accept-language, user-agent"),
         (page(Vary="*"), "it has Vary: *"),
         (replace(page(), status=404), "its status is 404"),
         (page(Set_Cookie="csrftoken=x; Path=/"), "it sets the cookie csrftoken"),
@@ -63,6 +75,42 @@ def test_what_stops_a_cache_is_named(given, why):
     assert obstacle(given, 60) == why
 
 
+def answer_at(path: str, **headers: str) -> Answer:
+    return replace(page(**headers), sent=Sent("http://127.0.0.1:1", "GET", path))
+
+
+@pytest.mark.parametrize(
+    ("rendered", "headers", "why"),
+    [
+        (Expected(200, HTML, "", streams=True), {}, "it is streamed"),
+        # A server in front may add the charset.
+        (Expected(200, "text/html", ""), {}, "its Content-Type is text/html"),
+        (Expected(200, HTML, ""), {}, None),
+        # Every page has it, each its own.
+        (
+            Expected(200, HTML, ""),
+            {"Content_Language": "en", "X_Cache": "pass; page-headers"},
+            "it has Content-Language of its own, and the layer stores bodies alone",
+        ),
+        (Expected(200, HTML, ""), {"Content_Language": "en"}, None),
+    ],
+)
+def test_what_stops_a_store_of_bodies_is_named(rendered, headers, why):
+    site = SimpleNamespace(expected=lambda path: rendered, description=Description(health="/up/"))
+    usual = page(**{name: value for name, value in headers.items() if name != "X_Cache"})
+    context = SimpleNamespace(
+        site=site,
+        get=lambda path: usual,
+        strict=False,
+        layers=[SimpleNamespace(bodies=True)],
+        time_to_live_s=60,
+        running=None,
+    )
+    assert obstacle_here(context, answer_at("/", **headers)) == why
+    of_health = "it is named as the page of health checks, and not as public"
+    assert obstacle_here(context, answer_at("/up/", **headers)) == of_health
+
+
 @pytest.mark.parametrize(
     ("stored", "rendered", "exact", "right"),
     [
@@ -78,16 +126,44 @@ def test_what_stops_a_cache_is_named(given, why):
 def test_a_stored_page_loses_no_name_of_vary(stored, rendered, exact, right):
     kept, new = (page(Vary=", ".join(names)) for names in (stored, rendered))
     description = SimpleNamespace(reads_environment=exact)
-    context = SimpleNamespace(get=lambda path: new, site=SimpleNamespace(description=description))
+    site = SimpleNamespace(description=description, expected=lambda path: Expected(200, "", ""))
+    context = SimpleNamespace(get=lambda path: new, site=site)
     assert (list(different_headers(context, "/", kept, ["Vary"])) == []) == right
+
+
+@pytest.mark.parametrize(
+    ("vary", "x_cache", "right"),
+    [("Accept-Language", "hit", True), ("Accept-Language", "pass; vary", False), ("Cookie", "hit", False)],
+)
+def test_a_page_that_is_stored_by_language_is_not_private_as_a_rendered_one_is(vary, x_cache, right):
+    kept, new = page(Vary=vary, X_Cache=x_cache), page(Vary=vary, Cache_Control="private")
+    description = SimpleNamespace(reads_environment=False)
+    site = SimpleNamespace(description=description, expected=lambda path: Expected(200, "", ""))
+    context = SimpleNamespace(get=lambda path: new, site=site)
+    assert (list(different_headers(context, "/", kept)) == []) == right
 
 
 @pytest.mark.parametrize(("rendered", "right"), [({"Set_Cookie": "a=1; Expires=2"}, True), ({}, False)])
 def test_a_stored_page_has_a_cookie_where_a_rendered_one_sets_it_anew(rendered, right):
     kept, new = page(Set_Cookie="a=1; Expires=1"), page(**rendered)
     description = SimpleNamespace(reads_environment=False)
-    context = SimpleNamespace(get=lambda path: new, site=SimpleNamespace(description=description))
+    site = SimpleNamespace(description=description, expected=lambda path: Expected(200, "", ""))
+    context = SimpleNamespace(get=lambda path: new, site=site)
     assert (list(different_headers(context, "/", kept)) == []) == right
+
+
+def test_a_header_with_a_clock_is_no_difference_of_a_stored_page():
+    seconds = itertools.count()
+    site = SimpleNamespace(
+        description=SimpleNamespace(reads_environment=False), expected=lambda path: Expected(200, HTML, "")
+    )
+    context = SimpleNamespace(get=lambda path: page(X_Second=str(next(seconds) // 2)), site=site)
+    # The two renderings are of one second, and the third is of the next.
+    assert list(different_headers(context, "/", page(X_Second="stored"))) == []
+    context.get = lambda path: page(X_Second="always")
+    assert len(list(different_headers(context, "/", page(X_Second="stored")))) == 1
+    site.expected = lambda path: Expected(200, HTML, "", varying=frozenset(["x-second"]))
+    assert list(different_headers(context, "/", page(X_Second="stored"))) == []
 
 
 def test_a_page_varies_by_the_same_headers_here_and_in_the_layers():

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from bench.verify.in_process import Expected, as_in_process
-from bench.verify.wire import Target
+from bench.verify.in_process import Expected, as_in_process, expected_page
+from bench.verify.page_parser import decoded
+from bench.verify.wire import Answer, Target
 
 HTML = "text/html;charset=utf-8"
 PAGE = '<script nonce="{nonce}">f()</script><ul><li>{one}</li><li>three</li></ul><p>words that stay</p>{end}'
 ONE, TWO = PAGE.format(nonce="a1b2", one="x1", end="<b>7</b>"), PAGE.format(nonce="zz9", one="y22", end="<b>8</b>")
 
 
-def expected(body=ONE, again=TWO):
-    return Expected(200, HTML, body, again)
+def expected(body=ONE, *again):
+    return Expected(200, HTML, body, again or (TWO,))
 
 
 def test_a_rendering_with_its_own_nonce_is_the_same_page():
@@ -46,6 +49,48 @@ def test_tokens_are_masked_even_in_a_single_rendering():
     page = Expected(200, HTML, token.format("one"))
     assert page.difference(token.format("two")) is None
     assert not page.lasts and Expected(200, HTML, "<p>one</p>").lasts
+
+
+CLOCK = "<p>17:28:{} words</p>"
+
+
+def test_a_time_of_day_is_another_one_an_hour_later():
+    page = expected(CLOCK.format("55"), CLOCK.format("56"))
+    assert page.difference("<p>18:30:01 words</p>") is None
+    assert page.difference("<p>18:30:01 others</p>") is not None
+
+
+def test_what_any_of_several_renderings_has_otherwise_is_masked():
+    page = expected("<b>1</b><i>1</i><u>1</u>", "<b>2</b><i>1</i><u>1</u>", "<b>1</b><i>2</i><u>1</u>")
+    assert page.difference("<b>3</b><i>4</i><u>1</u>") is None
+    assert page.difference("<b>3</b><i>4</i><u>2</u>") is not None
+
+
+def test_a_page_that_is_not_compared_differs_in_nothing():
+    page = replace(expected(), compared=False)
+    assert page.difference("anything") is None
+    assert (page.varies, page.lasts) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("content", "content_type", "text"),
+    [
+        (b"K\xf6ln", "text/html; charset=ISO-8859-1", "K\xf6ln"),
+        (b"\x80", 'text/html; charset="windows-1252"', "\u20ac"),
+        ("K\xf6ln".encode("utf-16"), "text/html", "K\xf6ln"),
+        ("K\xf6ln".encode("utf-16-le"), "text/html; charset=utf-16le", "K\xf6ln"),
+        (b'<meta charset="latin-1">\xf6', "text/html", '<meta charset="latin-1">\xf6'),
+        (b'<meta charset="latin-1">\xf6', "text/plain", '<meta charset="latin-1">\\xf6'),
+        ("K\xf6ln".encode(), "text/html", "K\xf6ln"),
+        ("K\xf6ln".encode(), "text/html; charset=utf-8", "K\xf6ln"),
+        *((b"K\xf6ln", f"text/html; charset={name}", "K\\xf6ln") for name in ("no-such", "hex", "undefined")),
+    ],
+)
+def test_a_page_is_read_in_its_charset(content, content_type, text):
+    assert decoded(content, content_type) == text
+    assert Answer(200, "HTTP/1.1", (("Content-Type", content_type),), content).text == text
+    printed = {"status": 200, "content_type": content_type, "body": content.decode("utf-8", "surrogateescape")}
+    assert expected_page("/", {"/": printed}).body == text
 
 
 def test_another_status_or_type_is_another_page():

@@ -16,7 +16,7 @@ from bench.project.run_command import Interpreter
 from bench.verify import site as sites
 from bench.verify import wire
 from bench.verify.finding import NotTried
-from bench.verify.site import INSIDE, Site
+from bench.verify.site import INSIDE, PROBE_PAGE, Site
 from bench.verify.target_site import target_site
 
 # Answers as the site's commands do; `broken` names what it does wrong.
@@ -32,6 +32,8 @@ if broken == f"{words[0]} prints":
     print("Loading...")
 elif words[0] == "siteurls":
     print(json.dumps({"home": "/", "section": "/posts/", "css": "/static/site.css"}))
+elif words[0] == "writtenrows":
+    print(json.dumps({"written": "as at first"}))
 elif words[0] == "renderpages":
     status = 500 if broken == "home" else 200
     page = {"status": status, "content_type": "Text/HTML; charset=utf-8", "body": "a page"}
@@ -73,7 +75,7 @@ def asked(manage_py: Path, command: str) -> tuple[list[str], dict[str, str]]:
 def test_two_commands_render_pages_of_every_kind(manage_py):
     site = prepare(manage_py, {"LAYER": "no"})
     words, environment = asked(manage_py, "renderpages")
-    assert words == ["renderpages", INSIDE, "/", "/posts/", UNKNOWN_PATH]
+    assert words == ["renderpages", INSIDE, PROBE_PAGE, "/", "/posts/", UNKNOWN_PATH]
     assert environment["LAYER"] == "no"
     assert site.pages["/"].body == "a page"
     assert site.pages["/"].content_type == "text/html;charset=utf-8"

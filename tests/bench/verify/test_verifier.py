@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +15,14 @@ from bench.catalog import catalog
 from bench.project import commands
 from bench.project.description import Write
 from bench.serve.database import Database
-from bench.verify import verifier
-from bench.verify.context import Context
+from bench.verify import verifier, wire
+from bench.verify.checks.client import require_stranger
+from bench.verify.context import Context, target_of
+from bench.verify.finding import NotTried
 from bench.verify.site import Site
 from bench.verify.suite import Selection
 from bench.verify.target_site import NO_COMMANDS
+from bench.verify.wire import Target
 from tests.cases import bare, kit
 
 
@@ -54,3 +59,35 @@ def test_commands_ask_the_database_where_the_deployment_has_it(verified):
     urls = ["postgresql:///site?host=/a", "postgresql:///site?host=/b"]
     contexts = verified(None, *urls)[1]
     assert [context.site.env["DATABASE_URL"] for context in contexts] == urls
+
+
+@pytest.mark.parametrize(
+    ("listener", "proxies", "source"),
+    [
+        ("plain", ["127.0.0.1/32"], ""),
+        ("behind", ["10.0.0.0/8"], "127.0.0.1"),
+        ("behind", ["127.0.0.1/32", "::1/128"], "127.0.0.9"),
+        # Nobody on this machine is a stranger.
+        ("behind", ["127.0.0.0/8"], ""),
+    ],
+)
+def test_a_listener_behind_a_balancer_is_asked_by_a_client_whom_it_does_not_trust(listener, proxies, source):
+    settings = {"listener": listener, "proxies": [ipaddress.ip_network(network) for network in proxies]}
+    running = SimpleNamespace(url="http://127.0.0.1:8000/", case=SimpleNamespace(settings=settings))
+    target = target_of(running)
+    assert target.source == source
+    context = SimpleNamespace(running=running, target=target)
+    if listener == "behind" and not source:
+        with pytest.raises(NotTried):
+            require_stranger(context)
+    else:
+        require_stranger(context)
+
+
+def test_a_client_asks_from_the_address_that_it_is_to_have():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        target = Target("http", "127.0.0.1", server.getsockname()[1], source="127.0.0.9")
+        with wire.connected(target, 5):
+            peer, (address, _) = server.accept()
+            peer.close()
+    assert address == "127.0.0.9"

@@ -1,0 +1,98 @@
+"""Middleware of a project's own, such as one that asks every visitor to log in, does not keep them from the probes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction
+from django.core.exceptions import PermissionDenied
+from django.core.handlers import base
+from django.http import HttpRequest, HttpResponse
+
+Factory = Callable[..., Any]
+
+PROBES = "/__probe__/"
+# Middleware that refuses nobody, or whose refusals are what a check asks for.
+OF_OTHERS = ("django.", "benchapp.", "benchapp_overlay.", "bench.")
+REFUSALS = (301, 302, 303, 307, 308, 401, 403)
+HOOKS = ("process_view", "process_exception", "process_template_response")
+_import_string = base.import_string
+
+
+def begin() -> None:
+    """From now on, Django builds the middleware of the project so that it lets visitors through to the probes."""
+    base.import_string = imported
+
+
+def imported(name: str) -> Any:
+    """What MIDDLEWARE names."""
+    found = _import_string(name)
+    return found if name.startswith(OF_OTHERS) else letting_in(found)
+
+
+def letting_in(factory: Factory) -> Factory:
+    """The middleware, which still does all that it does of a probe, and refuses none."""
+
+    @wraps(factory, updated=())
+    def made(get_response: Callable[..., Any]) -> Any:
+        middleware = factory(get_response)
+        if middleware is None:
+            return None
+        if iscoroutinefunction(middleware):
+            passing = _asynchronous(middleware, get_response)
+        else:
+            passing = _synchronous(middleware, get_response)
+        for hook in HOOKS:
+            if hasattr(middleware, hook):
+                setattr(passing, hook, getattr(middleware, hook))
+        if hasattr(middleware, "process_view") and not iscoroutinefunction(middleware.process_view):
+            passing.process_view = partial(_view, middleware.process_view)
+        return passing
+
+    for mode in ("sync_capable", "async_capable"):
+        if hasattr(factory, mode):
+            setattr(made, mode, getattr(factory, mode))
+    return made
+
+
+def _synchronous(middleware: Factory, get_response: Callable[..., Any]) -> Any:
+    def passing(request: HttpRequest) -> HttpResponse:
+        try:
+            response = middleware(request)
+        except PermissionDenied:
+            if not _is_probe(request):
+                raise
+            return get_response(request)
+        return get_response(request) if _is_refusal(request, response) else response
+
+    return passing
+
+
+def _asynchronous(middleware: Factory, get_response: Callable[..., Any]) -> Any:
+    async def passing(request: HttpRequest) -> HttpResponse:
+        try:
+            response = await middleware(request)
+        except PermissionDenied:
+            if not _is_probe(request):
+                raise
+            return await get_response(request)
+        return await get_response(request) if _is_refusal(request, response) else response
+
+    return passing
+
+
+def _view(process_view: Factory, request: HttpRequest, *words: Any) -> HttpResponse | None:
+    response = process_view(request, *words)
+    return None if response is not None and _is_refusal(request, response) else response
+
+
+def _is_probe(request: HttpRequest) -> bool:
+    return request.path_info.startswith(PROBES)
+
+
+def _is_refusal(request: HttpRequest, response: HttpResponse) -> bool:
+    """Whether a probe was refused further out: its own answer, whatever it says, has the name of its rendering."""
+    refused = _is_probe(request) and response.status_code in REFUSALS
+    return refused and not response.has_header("X-Render-Id")
