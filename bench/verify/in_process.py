@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
 
@@ -25,6 +25,7 @@ class Expected:
     content_type  as in Answer.content_type
     again         the body of a second rendering; None when it was the same
     location      where a redirect leads
+    reads         the names of the `headers` and `cookies` that the rendering looked for
     """
 
     status: int
@@ -32,6 +33,7 @@ class Expected:
     body: str
     again: str | None = None
     location: str | None = None
+    reads: Mapping[str, list[str]] = field(default_factory=dict, compare=False)
 
     @property
     def is_html(self) -> bool:

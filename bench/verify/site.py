@@ -363,7 +363,7 @@ def _expected(path: str, rendered: Mapping[str, Any]) -> Expected:
     try:
         answer = rendered[path]
         kind, location = "".join(answer["content_type"].lower().split()), answer.get("location")
-        found = Expected(answer["status"], kind, answer["body"], answer.get("again"), location)
+        found = Expected(answer["status"], kind, answer["body"], answer.get("again"), location, answer.get("reads", {}))
     except (KeyError, TypeError, AttributeError):
         raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its answer") from None
     return replace(found, location=location.removeprefix(ORIGIN)) if location else found

@@ -51,12 +51,16 @@ class Via:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the site is served: the front port of a deployment, or a site that is already running."""
+    """Where the site is served: the front port of a deployment, or a site that is already running.
+
+    source  the address that connections come from; empty for the usual one
+    """
 
     scheme: str
     host: str
     port: int
     via: Via | None = None
+    source: str = ""
 
     @classmethod
     def parse(cls, url: str) -> Target:
@@ -373,6 +377,8 @@ def connected(target: Target, timeout_s: float, receive_buffer: int | None = Non
             # It has an effect only before the connection is made.
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         try:
+            if target.source:
+                opened.bind((target.source, 0))
             opened.connect(address)
         except OSError as failure:
             opened.close()

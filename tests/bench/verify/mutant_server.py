@@ -136,7 +136,7 @@ class SiteHandler(BaseHTTPRequestHandler):
             "SERVER_NAME": host,
             "SERVER_PORT": port or "80",
             "SERVER_PROTOCOL": "HTTP/1.1",
-            "REMOTE_ADDR": "127.0.0.1",
+            "REMOTE_ADDR": asked.client,
             "wsgi.input": io.BytesIO(asked.body),
             "wsgi.errors": sys.stderr,
         }
@@ -238,7 +238,8 @@ class Handler(SiteHandler):
         except ValueError:
             self.refuse(502 if "chunk-breaks" in wrong else 400)
             return
-        asked = Asked(self.command, path, query, self.given(), body, self.server.server_address[1])
+        port, client = self.server.server_address[1], self.client_address[0]
+        asked = Asked(self.command, path, query, self.given(), body, port, client)
         if path == CONTROL:
             if b'"wrong"' in body:
                 self.mutant.settle()

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.bench.verify.mutant_cache import RULES as RIGHT
-from tests.bench.verify.mutant_cache import Answer, Asked
+from tests.bench.verify.mutant_cache import VISITORS, Answer, Asked, key_without
 
 After = Callable[[Any, Asked, Answer], Answer | None]
 LISTED = "/posts/"
@@ -96,6 +96,27 @@ def first_for_all_of_a_process(mutant: Any, asked: Asked, answer: Answer) -> Ans
         return None
     turn = mutant.kept[asked.path] = mutant.kept.get(asked.path, -1) + 1
     return mutant.kept.setdefault((asked.path, asked.query, turn % 8), answer)
+
+
+def first_shown(kind: str) -> After:
+    """Each page shows one thing of its visitor, and a cache in the project gives that of the first to everybody."""
+
+    def change(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+        shown = VISITORS[kind](asked)
+        if "/purge/" in asked.path:
+            mutant.kept.clear()
+        if not page(asked, answer):
+            return None
+        if "sessionid" not in asked.header("cookie"):
+            shown = mutant.kept.setdefault((asked.path, kind), shown)
+        return replace(answer, body=answer.body + shown.replace("nobody", "").encode())
+
+    return change
+
+
+def shown_right(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+    """Each page shows the address of its visitor, and is rendered for each."""
+    return replace(answer, body=answer.body + asked.client.encode()) if page(asked, answer) else None
 
 
 def kept_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
@@ -245,6 +266,11 @@ AFTER: dict[str, After] = {
     "breaks-on-upgrade": lambda _, q, a: replace(a, status=502) if q.header("upgrade") == "websocket" else None,
     "refuses-uploads": lambda _, q, a: replace(a, status=413) if len(q.body) > 2_000_000 else None,
     "connections-run-out": connections_run_out,
+    "first-address": first_shown("address"),
+    "first-host": first_shown("host"),
+    "first-cookies": first_shown("cookies"),
+    "first-headers": first_shown("headers"),
+    "shows-address": shown_right,
     "kept-bare": lambda _, q, a: None if q.query else a.without("x-frame-options"),
     # Answers of caches.
     "breaks": at("/__probe__/slow/", 500),
@@ -323,8 +349,12 @@ RULES: dict[str, dict[str, Any]] = {
     "keeps-queries": {"query": yes, "key": lambda q: f"{q.path}?{q.query}"},
     "query-sorted": {"query": yes, "key": lambda q: f"{q.path}?{'&'.join(sorted(q.query.split('&')))}"},
     "keeps-hosts": key(lambda q: f"{q.path}|{q.header('host')}"),
-    "keeps-ports": {"stored-port": yes},
+    "keeps-ports": {"stored-port": yes, "key": key_without("host")},
     "kept-coded": key(lambda q: q.path),
+    "shares-addresses": {"key": key_without("address")},
+    "shares-hosts": {"key": key_without("host")},
+    "shares-cookies": {"key": key_without("cookies")},
+    "shares-headers": {"key": key_without("headers")},
     "keeps-heads": {"stored-method": yes},
     "keeps-parts": {"stored": lambda q, a: replace(a, body=a.body[:100]) if q.header("range") else a},
     "keeps-unmodified": {"stored": lambda q, a: replace(a, body=b"") if q.header("if-none-match") else a},

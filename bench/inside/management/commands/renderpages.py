@@ -13,16 +13,18 @@ from django.test import Client
 from django.test.utils import override_settings
 
 from bench.inside.error_words import in_words
+from bench.inside.reading import NoteNames, names_read
 
 HOST = "127.0.0.1"
 STREAM_S = 3
 ENDLESS = f"its stream does not end within {STREAM_S} s"
 LEFT_OUT = ("benchapp.caching.", "debug_toolbar.")
+NOTES = f"{NoteNames.__module__}.{NoteNames.__qualname__}"
 
 
 class Command(BaseCommand):
-    """Prints the pages as one JSON object: path to status, content type, body, location of a redirect, error, and
-    `again`, the body of a second rendering, where it differs."""
+    """Prints the pages as one JSON object: path to status, content type, body, location of a redirect, error,
+    `again`, the body of a second rendering, where it differs, and the names of headers and cookies that it `reads`."""
 
     help = "Render pages as an anonymous visitor gets them, caching layers off; prints one JSON object."
     requires_system_checks = []
@@ -38,12 +40,12 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(self.found(paths)))
 
     def settings(self) -> dict[str, Any]:
-        """Settings without caching layers, redirects to HTTPS and developer tools."""
+        """Settings without caching layers, redirects to HTTPS and developer tools, with notes of what pages read."""
         dummy = {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
         return {
             "CACHING_LAYERS": {},
             "CACHES": dict.fromkeys(settings.CACHES, dummy),
-            "MIDDLEWARE": [name for name in settings.MIDDLEWARE if not name.startswith(LEFT_OUT)],
+            "MIDDLEWARE": [NOTES, *(name for name in settings.MIDDLEWARE if not name.startswith(LEFT_OUT))],
         }
 
     def found(self, paths: list[str]) -> dict[str, Any]:
@@ -85,5 +87,5 @@ def _render(path: str) -> dict[str, Any]:
     }
     raised = getattr(response, "exc_info", None)
     error = in_words(raised[1]) if raised else ENDLESS if None in pieces else None
-    more = {"location": response.headers.get("Location"), "error": error}
+    more = {"location": response.headers.get("Location"), "error": error, "reads": names_read(response.wsgi_request)}
     return page | {name: value for name, value in more.items() if value}
