@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from benchapp.caching.harmless import PAUSE, RESUME
 from benchapp.caching.registry import LAYERS
 
 SWITCHES = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
@@ -154,6 +155,19 @@ class Env(environ.Env):
             if not missing if layer.options else self.flag(prefix):
                 active[layer_name] = options
         return active
+
+
+def scheme(env: Env, is_https: bool, trusted_proxies: Collection[object]) -> str:
+    """The scheme that all visitors use; empty where a balancer in front may take both."""
+    return "https" if is_https else env.text("BENCHAPP_SCHEME", "" if trusted_proxies else "http")
+
+
+def with_pauses(middleware: Sequence[str], harmless: Collection[str]) -> list[str]:
+    """MIDDLEWARE, in which nothing is watched that harmless middleware reads."""
+    found = []
+    for name in middleware:
+        found += [PAUSE, name, RESUME] if name in harmless else [name]
+    return found
 
 
 def needs_package(name: str, package: str | None, value: str) -> str:

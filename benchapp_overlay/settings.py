@@ -33,7 +33,7 @@ _apps = list(_said.get("INSTALLED_APPS", ()))
 # A project may have the caching app itself.
 _caching_app = "benchapp.caching"
 _has_caching = any(_name == _caching_app or _name.startswith(f"{_caching_app}.apps.") for _name in _apps)
-_middleware = [_name for _name in _middleware if not _name.startswith(f"{_caching_app}.middleware.")]
+_middleware = [_name for _name in _middleware if not _name.startswith(f"{_caching_app}.")]
 
 # --- Serving ------------------------------------------------------------------------------------
 
@@ -114,9 +114,13 @@ CACHING_VIEW_CACHE = _env.flag("CACHING_VIEW_CACHE")
 CACHING_SITE_MIDDLEWARE = _env.flag("CACHING_SITE_MIDDLEWARE")
 # The port that visitors ask for, where it is not the usual one.
 CACHING_PORT = _env.text("BENCHAPP_PORT")
+# The scheme that visitors use: a page may have it in its addresses. Of a balancer's plain HTTP nothing is known.
+CACHING_SCHEME = environment.scheme(_env, _env.flag("BENCHAPP_HTTPS"), BENCHAPP_TRUSTED_PROXIES)
 # What the project says of itself: the pages that may be cached, and those that a write of each model makes stale.
 CACHING_PUBLIC = _env.json("BENCHAPP_PUBLIC", _said.get("CACHING_PUBLIC", []))
 CACHING_STALE = _env.json("BENCHAPP_STALE", _said.get("CACHING_STALE", {}))
+# Headers, cookies and middleware that read something of a visitor although no page depends on it.
+CACHING_HARMLESS = _env.json("BENCHAPP_HARMLESS", _said.get("CACHING_HARMLESS", []))
 # The headers that all its pages have, percent-encoded: a server that stores bodies alone sends them, too.
 CACHING_PAGE_HEADERS = json.loads(unquote(os.environ.get("BENCHAPP_PAGE_HEADERS", "{}")))
 _cookie_messages = ("storage.fallback.FallbackStorage", "storage.cookie.CookieStorage")
@@ -186,7 +190,7 @@ MIDDLEWARE = [
     "benchapp.caching.middleware.CachingMiddleware",
     *([_update] if _adds_cache else []),
     "benchapp.serving.sessions.private",
-    *_middleware[_outer:],
+    *environment.with_pauses(_middleware[_outer:], CACHING_HARMLESS),
     *([_fetch] if _adds_cache else []),
     "benchapp.caching.middleware.WatchMiddleware",
 ]

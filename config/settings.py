@@ -58,6 +58,10 @@ CACHING_VIEW_CACHE = env.flag("CACHING_VIEW_CACHE")
 CACHING_SITE_MIDDLEWARE = env.flag("CACHING_SITE_MIDDLEWARE")
 # The port that visitors ask for, where it is not the usual one: no page is stored with the addresses of another.
 CACHING_PORT = env.text("BENCHAPP_PORT")
+# The scheme that visitors use: a page may have it in its addresses. Of a balancer's plain HTTP nothing is known.
+CACHING_SCHEME = environment.scheme(env, BENCHAPP_HTTPS, BENCHAPP_TRUSTED_PROXIES)
+# Headers, cookies and middleware that read something of a visitor although no page depends on it.
+CACHING_HARMLESS = env.json("BENCHAPP_HARMLESS", [])
 # How many requests an ASGI process handles at a time, each in a thread of its own.
 BENCHAPP_ASGI_THREADS = env.whole_number("BENCHAPP_ASGI_THREADS", 16, minimum=1, maximum=1000)
 # Seconds for which a database connection persists between requests. 0 where threads do not persist either: a connection
@@ -158,6 +162,8 @@ MIDDLEWARE += [
     # The last: it watches what a page reads of its visitor.
     "benchapp.caching.middleware.WatchMiddleware",
 ]
+
+MIDDLEWARE = environment.with_pauses(MIDDLEWARE, CACHING_HARMLESS)
 
 if DEBUG:
     INSTALLED_APPS.append("debug_toolbar")

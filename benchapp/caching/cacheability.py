@@ -10,12 +10,13 @@ import zlib
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
-from django.http.request import split_domain_port
 from django.utils.http import parse_http_date_safe
 
 from benchapp.caching.conf import app_settings
+from benchapp.caching.hosts import is_other_scheme, reason_of_spelling
 from benchapp.caching.private_apis import sets_csrf_cookie
-from benchapp.caching.reads import BYPASSING, HTMX, MESSAGES_COOKIE, names_of, read_cookie, read_header, varies_by
+from benchapp.caching.reads import BYPASSING, HTMX, names_of, read_cookie, read_header, varies_by
+from benchapp.caching.watched import MESSAGES_COOKIE
 
 FORBIDDEN_DIRECTIVES = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}
 FORBIDDEN_DIRECTIVES |= {"must-revalidate", "proxy-revalidate"}
@@ -23,7 +24,6 @@ VARY_ALLOWED = BYPASSING | {"cookie", "accept-encoding"}
 BYPASSING_META, HTMX_META = (
     tuple(f"HTTP_{name.replace('-', '_')}".upper() for name in names) for names in (BYPASSING, HTMX)
 )
-PLAIN_PORTS = ("", "80", "443")
 # The attribute of a script, a policy in a <meta>, whose quotes may be escaped, and what libraries of scripts look for.
 NONCE = re.compile(rb"<[a-z]+\s[^>]*(?:\bnonce\s*=|(?:'|&#39;|&#x27;)nonce-|\bcsp-nonce\b)", re.IGNORECASE)
 HSTS = "strict-transport-security"
@@ -67,17 +67,22 @@ def reason_to_pass(request: HttpRequest) -> str:
     for name in BYPASSING_META:
         if name in request.META:
             return "request-header"
+    if _has_type(request):
+        return "request-header"
     if settings.SESSION_COOKIE_NAME in request.COOKIES:
         return "session"
     if MESSAGES_COOKIE in request.COOKIES:
         return "messages"
-    return "" if _is_our_host(request) else "host"
+    if not _is_our_host(request):
+        return "host"
+    return "scheme" if is_other_scheme(request) else ""
 
 
 def reason_to_render(request: HttpRequest) -> str:
     """The reason why the response to a request that a cached page may answer cannot be stored; empty if it can.
 
-    A made-up port in Host may stand in the addresses of a page, and a view may read a body or a made-up header of htmx.
+    The spelling of a host or a made-up port may stand in the addresses of a page, and a view may read a body or a
+    made-up header of htmx.
     """
     if request.method != "GET":
         return "method"
@@ -86,7 +91,7 @@ def reason_to_render(request: HttpRequest) -> str:
     for name in HTMX_META:
         if name in request.META:
             return "request-header"
-    return "" if _has_our_port(request) else "port"
+    return reason_of_spelling(request)
 
 
 def reason_not_to_store(
@@ -207,14 +212,12 @@ def _is_our_host(request: HttpRequest) -> bool:
     return True
 
 
-def _has_our_port(request: HttpRequest) -> bool:
-    """Whether Host has no port, the usual one, or that of the site: CACHING_PORT, else the server's own port."""
-    port = split_domain_port(request.get_host())[1]
-    own = app_settings.CACHING_PORT
-    # Behind a reverse proxy the server's port is taken from Host, and by mod_wsgi always.
-    if not own and not getattr(settings, "BENCHAPP_BEHIND_PROXY", False):
-        own = request.META.get("SERVER_PORT", "")
-    return port in (*PLAIN_PORTS, str(own))
+def _has_type(request: HttpRequest) -> bool:
+    """Whether the request has a Content-Type, which `request.content_type` and `request.encoding` show."""
+    said = request.META.get("CONTENT_TYPE", "")
+    # Django's development server names a type for a request without one.
+    made_up = request.META.get("SERVER_SOFTWARE", "").startswith("WSGIServer/")
+    return bool(said) and not (made_up and said == "text/plain")
 
 
 def _sets_cookie_later(request: HttpRequest) -> bool:

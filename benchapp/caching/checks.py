@@ -13,7 +13,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from benchapp.caching import registry, stale
+from benchapp.caching import harmless, registry, stale
 from benchapp.caching.conf import app_settings
 from benchapp.caching.middleware import INNER, OUTER
 
@@ -25,6 +25,8 @@ INSIDE = (
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
 )
+# These may stand outside of the layers: they choose no page by what they read.
+SEEN_NOWHERE = ("django.middleware.", "whitenoise.", "benchapp.", "config.static_files.", "debug_toolbar.")
 MAX_SECONDS = 31_536_000
 
 
@@ -37,6 +39,10 @@ def _is_seconds(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_SECONDS
 
 
+def _is_harmless(value: object) -> bool:
+    return _is_list(value) and all(map(harmless.is_entry, value))
+
+
 # Of each setting: whether its value can be used, and the words for one that can.
 TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "CACHING_LAYERS": (lambda value: isinstance(value, Mapping), "a dictionary of layers with their options"),
@@ -47,6 +53,8 @@ TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "CACHING_QUERY_IGNORED": (_is_list, "a list of names of parameters"),
     "CACHING_X_CACHE": (lambda value: isinstance(value, bool), "True or False"),
     "CACHING_PORT": (lambda value: isinstance(value, (str, int)), "a port"),
+    "CACHING_SCHEME": (lambda value: value in ("", "http", "https"), '"http", "https" or ""'),
+    "CACHING_HARMLESS": (_is_harmless, 'a list such as ["User-Agent", "cookie:theme", "mysite.middleware.Log"]'),
     "CACHING_PAGE_HEADERS": (lambda value: isinstance(value, Mapping), "a dictionary of headers"),
 }
 OPTIONS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
@@ -60,16 +68,33 @@ OPTIONS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 
 @register
 def check_settings(**kwargs: object) -> list[CheckMessage]:
-    """caching.E001: a value of a wrong type; caching.E002: a model or a field in CACHING_STALE that there is not."""
+    """caching.E001: a value of a wrong type; caching.E002: a model or a field in CACHING_STALE that there is not.
+
+    caching.E008: harmless middleware that is not in MIDDLEWARE, or that nothing stands around.
+    """
     found = [
         Error(f"{name} is {getattr(app_settings, name)!r}: use {expected}.", id="caching.E001")
         for name, (is_good, expected) in TYPES.items()
         if not is_good(getattr(app_settings, name))
     ]
+    if _is_harmless(app_settings.CACHING_HARMLESS):
+        found += _misplaced_harmless()
     for label, pages in stale.rules().items():
         if said := stale.problem(label, pages):
             found.append(Error(f"CACHING_STALE: {said}.", id="caching.E002"))
     return found
+
+
+def _misplaced_harmless() -> Iterator[Error]:
+    names = list(settings.MIDDLEWARE)
+    inside = names[names.index(OUTER) :] if OUTER in names else names
+    for name in harmless.harmless_middleware():
+        if name not in names:
+            yield Error(f"CACHING_HARMLESS: {name} is not in MIDDLEWARE.", id="caching.E008")
+        elif not harmless.is_between(name, inside):
+            hint = f"Put {harmless.PAUSE} before it, and {harmless.RESUME} behind it."
+            said = f"CACHING_HARMLESS: what {name} reads is watched."
+            yield Error(said, hint=hint, id="caching.E008")
 
 
 @register
@@ -107,7 +132,8 @@ def _wrong_options(layer: registry.Layer, options: Mapping[str, Any]) -> Iterato
 def check_middleware(**kwargs: object) -> list[CheckMessage]:
     """caching.E005: the outer middleware is too far in; caching.E006: the inner one is missing.
 
-    caching.W001: no layer can work, for the outer one is missing; caching.W002: the inner one is not the last.
+    caching.W001: no layer can work, for the outer one is missing; caching.W002: the inner one is not the last;
+    caching.W004: middleware that no layer sees.
     """
     if not _layers():
         return []
@@ -120,6 +146,10 @@ def check_middleware(**kwargs: object) -> list[CheckMessage]:
         if _is_inside(name):
             hint = f"Put {OUTER} before it."
             found.append(Error(f"MIDDLEWARE: no caching layer sees what {name} does.", hint=hint, id="caching.E005"))
+        elif not name.startswith(SEEN_NOWHERE) and name not in app_settings.CACHING_HARMLESS:
+            said = f"MIDDLEWARE: {name} stands outside of {OUTER}: no layer sees what it reads of a visitor."
+            hint = "Put it further in, or name it in CACHING_HARMLESS if no page depends on it."
+            found.append(Warning(said, hint=hint, id="caching.W004"))
     if INNER not in names:
         said = "MIDDLEWARE: pages would be cached that depend on their visitor."
         found.append(Error(said, hint=f"Add {INNER} as the last entry.", id="caching.E006"))

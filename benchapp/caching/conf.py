@@ -51,6 +51,10 @@ DEFAULTS: dict[str, Any] = {
     "CACHING_X_CACHE": False,
     # The port that visitors ask for, if it is not the usual one.
     "CACHING_PORT": "",
+    # The scheme that visitors use, if it is always the same: a page may depend on it.
+    "CACHING_SCHEME": "",
+    # Headers, cookies and middleware that read something, although no page depends on it.
+    "CACHING_HARMLESS": [],
     # Headers of all pages, which a server that stores bodies sends.
     "CACHING_PAGE_HEADERS": {},
 }

@@ -1,56 +1,82 @@
-"""The host of a request, on a site with several names: a page that depends on it is no page for everybody.
+"""The site's own address: under which host, port and scheme a rendering may show them, and still be everybody's page.
 
-No layer's key holds the host. CommonMiddleware asks for it only to check it, so whoever asks more often may show it.
-An absolute URL by `build_absolute_uri` may have an exact name of the site; of a wildcard, a client could choose any.
+No layer's key holds them. A site with one name has one spelling of it, without capitals and a final dot, with the port
+that visitors use: a page may show that one. A rendering for another spelling is not stored. A rendering under a host
+or scheme of which nothing is known is stored only if it did not read them. Over another scheme than the site's no page
+is stored or given.
 """
 
 from __future__ import annotations
 
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest
+from django.http.request import split_domain_port
 
-LOCAL = {"localhost", "127.0.0.1", "[::1]"}
+from benchapp.caching.conf import app_settings
 
-
-def has_several_hosts() -> bool:
-    """Whether the site has more than one name, so that a page may depend on which of them was asked for."""
-    names = set(settings.ALLOWED_HOSTS) - LOCAL
-    return len(names) > 1 or any(name.startswith((".", "*")) for name in names)
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
+USUAL_PORTS = ("", "80", "443")
 
 
-class HostWatch:
-    """Counts how often a request is asked for its host.
+def reason_of_spelling(request: HttpRequest) -> str:
+    """The reason why a rendering for this spelling of an allowed host is not stored; empty if it may be."""
+    host = request.get_host()
+    name, port = split_domain_port(host)
+    if host != (f"{name}:{port}" if port else name):
+        return "host"
+    # Without a port, a page that does not show its address is the same.
+    return "" if port in ("", _port(request)) else "port"
 
-    allowed  how often Django's own middleware asks
-    """
 
-    def __init__(self, request: HttpRequest, allowed: int) -> None:
-        self.request, self.allowed, self.reads = request, allowed, 0
-        self._get_host, self._build_absolute_uri = request.get_host, request.build_absolute_uri
-        request.get_host, request.build_absolute_uri = self.get_host, self.build_absolute_uri
+def is_own_host(request: HttpRequest) -> bool:
+    """Whether the host of a request is the only one of the site, with its port, so that every page may show it."""
+    try:
+        host = request.get_host()
+    except DisallowedHost:
+        return False
+    port = _port(request)
+    return host == (f"{_name()}:{port}" if port else _name())
 
-    def get_host(self) -> str:
-        """The host, counted."""
-        self.reads += 1
-        return self._get_host()
 
-    def build_absolute_uri(self, location: str | None = None) -> str:
-        """The absolute URL; counted for a host that is none of the exact names."""
-        reads, headers = self.reads, getattr(self.request, "headers_read", set())
-        had_host = "host" in headers
-        found = self._build_absolute_uri(location)
-        if self._get_host().partition(":")[0] in settings.ALLOWED_HOSTS:
-            self.reads = reads
-        else:
-            self.reads += 1
-            had_host = True
-        if not had_host:
-            headers.discard("host")
-        return found
+def is_own_scheme(request: HttpRequest) -> bool:
+    """Whether the scheme of a request is the only one of the site."""
+    return request.scheme == _scheme()
 
-    @property
-    def is_read(self) -> bool:
-        """Whether the page may depend on the host. Django's middleware has asked if the view was reached."""
-        if not hasattr(self.request, "headers_read"):
-            return self.reads > 0
-        return self.reads > self.allowed or "host" in self.request.headers_read
+
+def is_other_scheme(request: HttpRequest) -> bool:
+    """Whether a request has not the scheme of the site, where that is known."""
+    return bool(own := _scheme()) and request.scheme != own
+
+
+def _scheme() -> str:
+    """The scheme of all visitors; empty if it is unknown."""
+    return app_settings.CACHING_SCHEME or ("https" if settings.SECURE_SSL_REDIRECT else "")
+
+
+def _name() -> str:
+    """The name of the site; empty if it has several. The names of this machine stand beside it for health checks."""
+    names = [name.lower() for name in settings.ALLOWED_HOSTS]
+    public = {name for name in names if name not in LOCAL}
+    if len(public) > 1 or any(name.startswith((".", "*")) for name in public):
+        return ""
+    return next(iter(public or names), LOCAL[0])
+
+
+def _port(request: HttpRequest) -> str:
+    """The port that belongs into the addresses of pages; empty for the usual one of the scheme."""
+    own = str(app_settings.CACHING_PORT)
+    if not own and not _is_behind_proxy(request):
+        own = str(request.META.get("SERVER_PORT", ""))
+    return "" if own in (*USUAL_PORTS, "0") else own
+
+
+def _is_behind_proxy(request: HttpRequest) -> bool:
+    """Whether the port of the server is no visitor's: that of a reverse proxy is. mod_wsgi takes it from Host."""
+    return bool(
+        getattr(settings, "BENCHAPP_BEHIND_PROXY", False)
+        or getattr(settings, "BENCHAPP_TRUSTED_PROXIES", ())
+        or settings.SECURE_PROXY_SSL_HEADER
+        or settings.USE_X_FORWARDED_HOST
+        or "mod_wsgi.version" in request.META
+    )

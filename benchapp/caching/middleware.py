@@ -18,7 +18,7 @@ from benchapp.caching.conf import app_settings
 from benchapp.caching.outcome import NO_OUTCOME, X_CACHE
 from benchapp.caching.outside.marks import MARK
 from benchapp.caching.pages import GetResponse
-from benchapp.caching.reads import watch_headers
+from benchapp.caching.reads import watch_view
 
 OUTER = f"{__name__}.CachingMiddleware"
 INNER = f"{__name__}.WatchMiddleware"
@@ -40,7 +40,7 @@ class CachingMiddleware:
         from benchapp.caching import checks
 
         for message in [*checks.check_settings(), *checks.check_layers()]:
-            raise ImproperlyConfigured(message.msg)
+            raise ImproperlyConfigured(f"{message.msg} {message.hint or ''}".rstrip())
         for name in reversed(registry.outer_middleware(app_settings.CACHING_LAYERS)):
             with contextlib.suppress(MiddlewareNotUsed):
                 get_response = import_string(name)(get_response)
@@ -55,7 +55,7 @@ class CachingMiddleware:
 
 
 class WatchMiddleware:
-    """Watch which headers the view and its templates read."""
+    """Say that the view is reached, with all that the middleware has read."""
 
     def __init__(self, get_response: GetResponse) -> None:
         if not app_settings.CACHING_LAYERS:
@@ -63,4 +63,4 @@ class WatchMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return watch_headers(request, self.get_response)
+        return watch_view(request, self.get_response)

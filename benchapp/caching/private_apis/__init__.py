@@ -6,16 +6,14 @@ of them to repair a fault that they link to.
 
 from __future__ import annotations
 
+from types import CodeType
 from typing import Any
 
 from django.conf import settings
 from django.conf.urls.i18n import is_language_prefix_patterns_used
 from django.http import HttpRequest
 from django.middleware.common import CommonMiddleware
-from django.utils.module_loading import import_string
-
-# How often CommonMiddleware asks a request for its host, to check it.
-HOST_READS = 1
+from django.middleware.csrf import CsrfViewMiddleware
 
 
 def commits_later(connection: Any) -> bool:
@@ -33,11 +31,13 @@ def sets_csrf_cookie(request: HttpRequest) -> bool:
     return bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE"))
 
 
-def host_reads_of_django() -> int:
-    """How often Django's own middleware asks each request for its host."""
-    reads = 0
-    for name in settings.MIDDLEWARE:
-        found = import_string(name)
-        if getattr(found, "process_request", None) is CommonMiddleware.process_request:
-            reads += HOST_READS
-    return reads
+def reads_of_django() -> dict[str, CodeType]:
+    """Names that Django's own middleware looks for in every request, without a page that depends on them.
+
+    Each with its code that does: who else looks for it may show it.
+    """
+    # It checks the host, and refuses the browsers of DISALLOWED_USER_AGENTS.
+    common = CommonMiddleware.process_request.__code__
+    # It keeps the secret for a token that the view may use.
+    csrf = CsrfViewMiddleware._get_secret.__code__
+    return {"host": common, "user-agent": common, f"cookie:{settings.CSRF_COOKIE_NAME}": csrf}

@@ -18,8 +18,8 @@ local file_name = path:sub(-1) == "/" and "index.html" or "/.page"
 
 local cookie = header["Cookie"]
 if cookie and cookie:find("{{ session_cookie }}", 1, true) then return 0 end
--- A request with Authorization or of a script (htmx, XMLHttpRequest, CORS) gets no stored page.
-for _, name in ipairs({ "Authorization", "HX-Request", "X-Requested-With", "Origin" }) do
+-- A request with Authorization, with a type of a body, or of a script (htmx, XMLHttpRequest, CORS) gets no stored page.
+for _, name in ipairs({ "Authorization", "HX-Request", "X-Requested-With", "Origin", "Content-Type" }) do
     if header[name] then return 0 end
 end
 

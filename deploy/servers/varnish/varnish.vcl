@@ -108,8 +108,8 @@ sub vcl_recv {
     if (req.http.Authorization || req.http.Cookie ~ "{{ session_cookie }}") {
         return (pass);
     }
-    # A part of a page (htmx, XMLHttpRequest) is no page for everybody.
-    if (req.http.HX-Request || req.http.X-Requested-With || req.http.Origin) {
+    # A part of a page (htmx, XMLHttpRequest) is no page for everybody. A GET with a type of a body is none of a browser's.
+    if (req.http.HX-Request || req.http.X-Requested-With || req.http.Origin || req.http.Content-Type) {
         return (pass);
     }
     # Other cookies are no part of the key. The application gets them all, and does not mark a page that reads one.

@@ -108,7 +108,9 @@ def test_a_nonce_in_the_page_or_one_that_cannot_be_read_forbids_storing(body: by
         ({"cookie": "a=b; sessionid=x"}, False, False),
         ({"host": "foreign.test"}, False, False),
         # A made-up port would stand in the addresses of the page.
-        *(({"host": f"testserver:{port}"}, True, stored) for port, stored in ((80, True), (8123, True), (1, False))),
+        *(({"host": f"testserver:{port}"}, True, stored) for port, stored in ((80, False), (8123, True), (1, False))),
+        *(({"host": host}, True, False) for host in ("TestServer:8123", "testserver.:8123")),
+        ({"content-type": "text/html"}, False, False),
         ({"content-length": "1"}, True, False),
         ({"transfer-encoding": "chunked"}, True, False),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.core.checks import run_checks
 
+from benchapp.caching.harmless import PAUSE, RESUME
 from benchapp.caching.middleware import INNER, OUTER
 
 SESSIONS = "django.contrib.sessions.middleware.SessionMiddleware"
@@ -77,7 +78,14 @@ def layers(**options: object) -> dict[str, Any]:
         ({"MIDDLEWARE": [SESSIONS]}, ["W001"]),
         ({"MIDDLEWARE": [SESSIONS], "CACHING_LAYERS": {}}, []),
         ({"MIDDLEWARE": [OUTER, SESSIONS, INNER, GZIP]}, ["W002"]),
-        ({"MIDDLEWARE": [*OWN, OUTER, INNER]}, []),
+        ({"MIDDLEWARE": [*OWN, OUTER, INNER]}, ["W004", "W004", "W004"]),
+        ({"MIDDLEWARE": [OWN[0], OUTER, INNER], "CACHING_HARMLESS": [OWN[0]]}, []),
+        ({"MIDDLEWARE": [OUTER, PAUSE, OWN[0], RESUME, INNER], "CACHING_HARMLESS": [OWN[0], "DNT", "cookie:a"]}, []),
+        ({"MIDDLEWARE": [OUTER, OWN[0], INNER], "CACHING_HARMLESS": [OWN[0]]}, ["E008"]),
+        ({"MIDDLEWARE": [OUTER, PAUSE, OWN[0], INNER], "CACHING_HARMLESS": [OWN[0]]}, ["E008"]),
+        ({"CACHING_HARMLESS": [OWN[0]]}, ["E008"]),
+        *(({"CACHING_HARMLESS": value}, ["E001"]) for value in ("DNT", ["cookie:"], ["a b"], [""], [1], ["cookie=a"])),
+        *(({"CACHING_SCHEME": value}, ["E001"]) for value in ("ftp", "HTTPS", None, True)),
     ],
 )
 def test_a_mistake_has_its_id(settings, changes: dict[str, Any], ids: list[str]):

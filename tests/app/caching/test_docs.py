@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import paths
-from benchapp.caching import cacheability, checks, pages, registry
+from benchapp.caching import cacheability, checks, hosts, pages, registry
 from benchapp.caching.conf import DEFAULTS
 
 TEXT = (paths.PROJECT / "docs" / "caching.md").read_text("utf-8")
@@ -46,7 +46,7 @@ def test_each_id_of_a_check():
 
 def reasons() -> Iterator[str]:
     """The reasons in the functions that give one."""
-    for module, prefix in ((cacheability, "reason"), (pages, "_")):
+    for module, prefix in ((cacheability, "reason"), (hosts, "reason"), (pages, "_")):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.name.startswith(prefix):
                 returned = (part for part in ast.walk(node) if isinstance(part, ast.Return))

@@ -154,7 +154,10 @@ def test_a_page_with_its_language_in_the_url_is_that_of_the_url(project: FreshPr
 def test_the_language_of_the_url_is_enough_for_a_layer_that_a_server_reads(project: FreshProject):
     with (project.folder / "fresh/urls.py").open("a") as urls:
         urls.write("urlpatterns = i18n_patterns(*pages)\n")
-    files = "CACHING_LAYERS = {'staticgenerator': {'root': BASE_DIR / 'pages'}}\n"
+    # This layer has no language in its names.
+    files = (
+        "MIDDLEWARE.remove('fresh.urls.regional')\nCACHING_LAYERS = {'staticgenerator': {'root': BASE_DIR / 'pages'}}\n"
+    )
     files += "CACHING_PAGE_HEADERS = {'Content-Language': 'de', 'X-Content-Type-Options': 'nosniff'}\n"
     files += "CACHING_PAGE_HEADERS |= {'Referrer-Policy': 'same-origin', 'Cross-Origin-Opener-Policy': 'same-origin'}\n"
     assert [outcome for _, outcome, _ in said(project, ["'/de/'"], files)] == ["miss"]

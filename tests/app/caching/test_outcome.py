@@ -19,6 +19,7 @@ REASONS = {
     "session": (rendering(), {"headers": {"cookie": "sessionid=x"}}),
     "messages": (rendering(), {"headers": {"cookie": "messages=x"}}),
     "host": (rendering(), {"headers": {"host": "foreign.test"}}),
+    "scheme": (rendering(), {"secure": True}),
     "query": (rendering(), {"QUERY_STRING": "a=1"}),
     "body": (rendering(), {"headers": {"content-length": "1"}}),
     "port": (rendering(), {"headers": {"host": "testserver:1"}}),

@@ -5,20 +5,37 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.cache.backends.db import DatabaseCache
 from django.core.cache.backends.filebased import FileBasedCache
 from django.core.cache.backends.memcached import PyMemcacheCache
 from django.core.cache.backends.redis import RedisCache
 from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse
+from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware, get_token
+from django.middleware.gzip import GZipMiddleware
+from django.middleware.http import ConditionalGetMiddleware
 from django.test import RequestFactory
-from django.test.utils import override_settings
 from pymemcache.client.hash import HashClient
 
 from benchapp.caching import private_apis
 from benchapp.caching.private_apis.django_backends import SharedMemcachedCache
+from benchapp.caching.watched import Reads, Watch
+
+OF_EACH_REQUEST = [
+    SessionMiddleware,
+    CommonMiddleware,
+    CsrfViewMiddleware,
+    AuthenticationMiddleware,
+    MessageMiddleware,
+    XFrameOptionsMiddleware,
+    ConditionalGetMiddleware,
+    GZipMiddleware,
+]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -48,32 +65,30 @@ def test_a_token_that_a_view_uses_is_known_before_its_cookie_is_set(uses: bool):
 
 
 @pytest.mark.parametrize("prepend_www", [False, True])
-def test_common_middleware_asks_for_the_host_once(prepend_www: bool, settings):
-    settings.PREPEND_WWW, settings.ALLOWED_HOSTS = prepend_www, ["www.a.test"]
-    request, asked = RequestFactory().get("/", headers={"host": "www.a.test"}), []
-    get_host = request.get_host
-    request.get_host = lambda: asked.append(1) or get_host()
-    for status in (200, 404):
-        asked.clear()
-        CommonMiddleware(lambda _, status=status: HttpResponse(status=status))(request)
-        assert len(asked) == private_apis.HOST_READS
+@pytest.mark.parametrize("cookie", ["", "csrftoken=" + "a" * 32])
+def test_the_middleware_of_django_reads_what_is_known_and_no_more(prepend_www: bool, cookie: str, settings):
+    settings.PREPEND_WWW, settings.ALLOWED_HOSTS, settings.CACHING_SCHEME = prepend_www, ["www.a.test"], ""
+    headers = {"host": "www.a.test", "cookie": cookie}
+    for of_django, read in ((private_apis.reads_of_django(), set()), ({}, {*private_apis.reads_of_django()})):
+        request = RequestFactory().get("/", headers=headers)
+        reads = Reads(of_django, frozenset())
+        watch = Watch(request, reads, "")
+        laid = lambda _: HttpResponse()  # noqa: E731
+        for middleware in reversed(OF_EACH_REQUEST):
+            laid = middleware(laid)
+        laid(request)
+        watch.end()
+        assert reads.names == read
 
 
-class Own(CommonMiddleware):
-    """It asks as often."""
-
-
-class Other(CommonMiddleware):
-    """It may never ask."""
-
-    def process_request(self, request: object) -> None:
-        """Do nothing."""
-
-
-@pytest.mark.parametrize(("names", "reads"), [([], 0), (["Own"], 1), (["Other"], 0)])
-def test_the_reads_of_django_are_those_of_its_own_code(names: list[str], reads: int):
-    with override_settings(MIDDLEWARE=[f"{__name__}.{name}" for name in names]):
-        assert private_apis.host_reads_of_django() == reads * private_apis.HOST_READS
+def test_others_that_read_what_django_reads_are_noted(settings):
+    settings.ALLOWED_HOSTS = ["a.test"]
+    request = RequestFactory().get("/", headers={"host": "a.test", "cookie": f"csrftoken={'a' * 32}"})
+    reads = Reads(private_apis.reads_of_django(), frozenset())
+    Watch(request, reads, "")
+    CommonMiddleware(lambda _: HttpResponse())(request)
+    request.get_host(), request.META.get("HTTP_USER_AGENT"), request.COOKIES["csrftoken"]
+    assert reads.names == {"host", "user-agent", "cookie:csrftoken"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,297 @@
+"""A watched request: its cookies, META, headers and scope note each name that is looked for in them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections import UserDict
+from collections.abc import Iterator, Mapping
+from types import CodeType
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.http.request import HttpHeaders
+from django.utils import functional
+from django.utils.encoding import escape_uri_path
+
+ALL = "any"
+WORD = re.compile(r"[\w.-]+", re.ASCII)
+MESSAGES_COOKIE = "messages"
+# Named by the page, written by Django itself, or the same for all visitors. A request with a body or a type of one is
+# stored nowhere.
+HARMLESS_META = frozenset({"REQUEST_METHOD", "PATH_INFO", "SCRIPT_NAME", "QUERY_STRING", "CONTENT_LENGTH"})
+HARMLESS_META |= {"CONTENT_TYPE", "HTTP_TRANSFER_ENCODING", "CSRF_COOKIE_NEEDS_UPDATE"}
+HARMLESS_META |= {"SERVER_SOFTWARE", "GATEWAY_INTERFACE"}
+# A layer takes these away, or has them in the page's name.
+HARMLESS_META |= {"HTTP_ACCEPT_ENCODING"}
+HARMLESS_SCOPE = frozenset({"type", "asgi", "method", "path", "root_path", "query_string", "state"})
+# Names in the scope of ASGI that META has, too.
+SCOPE_NAMES = {"client": "remote-addr", "server": "server-name", "http_version": "server-protocol", "headers": ALL}
+# The address as the client wrote it.
+WRITTEN = frozenset({"REQUEST_URI", "RAW_URI"})
+# Whoever has them in META shows no page that a request without them would not get: such a page is not stored.
+CONDITIONS = frozenset({"HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_MATCH", "HTTP_IF_UNMODIFIED_SINCE"})
+CONDITIONS |= {"HTTP_RANGE", "HTTP_IF_RANGE"}
+# Of one visitor, also if middleware wrote them.
+OF_VISITOR = ("HTTP_", "REMOTE_", "SERVER_", "CSRF_COOKIE")
+# Cached properties of requests that hold no more than the page's name has, or are watched themselves.
+NAMED = frozenset({"GET", "POST", "FILES", "COOKIES", "headers"})
+
+
+class Reads:
+    """The names that were looked for: `cookie:theme`, `user-agent`, `remote-addr`, `host`, `scheme`."""
+
+    def __init__(self, of_django: Mapping[str, CodeType], absent: frozenset[str]) -> None:
+        """Begin with none.
+
+        of_django  names that Django's own middleware looks for in every request, with its code that does
+        absent     headers of which no stored page's request has one
+        """
+        self.of_django, self.absent = of_django, absent
+        self.names: set[str] = set()
+        self.is_paused = False
+        self.is_language_named = False
+
+    def note(self, name: str) -> None:
+        """Remember a name."""
+        if self.is_paused or (self.is_language_named and name == "accept-language"):
+            return
+        if name not in self.of_django or _reader() is not self.of_django[name]:
+            self.names.add(name)
+
+
+def _reader() -> CodeType:
+    """The code that has looked for something in a watched request."""
+    frame = sys._getframe(1)
+    while frame.f_globals["__name__"] == __name__:
+        frame = frame.f_back
+    return frame.f_code
+
+
+class _Watched(UserDict, dict):
+    """A dictionary that notes what is looked for in it; writes reach the original.
+
+    It is a `dict` for what takes no other, such as `json.dumps`. That holds one entry, which nobody is shown: of an
+    empty one C code would ask nothing.
+    """
+
+    def __init__(self, original: dict[str, Any], reads: Reads) -> None:
+        dict.__setitem__(self, ALL, ALL)
+        self.data, self.reads = original, reads
+
+    def note(self, name: object = ALL) -> None:
+        """Remember that the value of a name, or of all, was looked for."""
+        raise NotImplementedError
+
+    def __getitem__(self, name: str) -> Any:
+        self.note(name)
+        return self.data[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a name."""
+        self.note(name)
+        return self.data.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        self.note(name)
+        return name in self.data
+
+    def __iter__(self) -> Iterator[str]:
+        self.note()
+        return iter(self.data)
+
+    def __reversed__(self) -> Iterator[str]:
+        self.note()
+        return reversed(self.data)
+
+    def __len__(self) -> int:
+        self.note()
+        return len(self.data)
+
+    def __repr__(self) -> str:
+        self.note()
+        return repr(self.data)
+
+    def __or__(self, other: Any) -> dict[str, Any]:
+        return dict(self) | dict(other)
+
+    def __ror__(self, other: Any) -> dict[str, Any]:
+        return dict(other) | dict(self)
+
+    def copy(self) -> dict[str, Any]:
+        """A copy that is not watched."""
+        return dict(self)
+
+
+class WatchedCookies(_Watched):
+    """The cookies of a request."""
+
+    def __init__(self, original: dict[str, Any], reads: Reads, named: str = "") -> None:
+        """`named`: a cookie whose value is part of the page's name."""
+        super().__init__(original, reads)
+        # With one of the others no request is answered by a cache.
+        self.known = {settings.SESSION_COOKIE_NAME, MESSAGES_COOKIE, named}
+
+    def note(self, name: object = ALL) -> None:
+        """Remember a cookie, unless no stored page depends on it."""
+        if name not in self.known:
+            self.reads.note(f"cookie:{name if _is_word(name) else ALL}")
+
+
+class WatchedMeta(_Watched):
+    """`request.META`, and `environ` of WSGI."""
+
+    def __init__(self, original: dict[str, Any], reads: Reads) -> None:
+        super().__init__(original, reads)
+        self.written: set[str] = set()
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if not name.startswith(OF_VISITOR):
+            self.written.add(name)
+        self.data[name] = value
+
+    def note(self, name: object = ALL) -> None:
+        """Remember a name that may be one visitor's."""
+        if name in HARMLESS_META or name in self.written:
+            return
+        if not _is_word(name):
+            self.reads.note(ALL)
+        elif found := self._name(name):
+            self.reads.note(found)
+
+    def _name(self, name: str) -> str:
+        """The name as it is noted; empty for one that is no visitor's."""
+        value = self.data.get(name)
+        if name.startswith("HTTP_"):
+            return self._name_of_header(name, value)
+        if name.startswith("wsgi."):
+            return "scheme" if name == "wsgi.url_scheme" else ""
+        if name in WRITTEN and value == _address(self.data):
+            return ""
+        # Some servers hand the variables of their process on.
+        if value is not None and os.environ.get(name) == value:
+            return ""
+        return name.lower().replace("_", "-")
+
+    def _name_of_header(self, name: str, value: Any) -> str:
+        said = name.removeprefix("HTTP_").lower().replace("_", "-")
+        if value is None and (said in self.reads.absent or name in CONDITIONS):
+            return ""
+        if settings.SECURE_PROXY_SSL_HEADER and name == settings.SECURE_PROXY_SSL_HEADER[0]:
+            return "scheme" if value in (None, "http", "https") else said
+        if settings.USE_X_FORWARDED_HOST and said in ("host", "x-forwarded-host"):
+            used = "HTTP_X_FORWARDED_HOST" if "HTTP_X_FORWARDED_HOST" in self.data else "HTTP_HOST"
+            return "host" if name == used else "x-forwarded-host"
+        return said
+
+
+class WatchedHeaders(HttpHeaders):
+    """The headers of a request, as `request.headers` has them."""
+
+    def __init__(self, meta: WatchedMeta) -> None:
+        self._meta = meta
+
+    @functools.cached_property
+    def _store(self) -> dict[str, tuple[str, str]]:
+        # Few pages read headers.
+        return HttpHeaders(self._meta.data)._store
+
+    def __getitem__(self, name: str) -> str:
+        self._meta.note(self.to_wsgi_name(name))
+        return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self._meta.note(ALL)
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self._meta.note(ALL)
+        return super().__len__()
+
+    def __repr__(self) -> str:
+        self._meta.note(ALL)
+        return super().__repr__()
+
+
+class WatchedScope(_Watched):
+    """`request.scope` of ASGI."""
+
+    def note(self, name: object = ALL) -> None:
+        """Remember a name that may be one visitor's."""
+        if name in HARMLESS_SCOPE:
+            return
+        if name == "raw_path" and self.data.get("raw_path") == escape_uri_path(self.data["path"]).encode("ascii"):
+            return
+        self.reads.note(SCOPE_NAMES.get(name, name) if _is_word(name) else ALL)
+
+
+class Watch:
+    """A request that is watched, and what it was before."""
+
+    def __init__(self, request: HttpRequest, reads: Reads, named_cookie: str) -> None:
+        self.request, self.reads = request, reads
+        forget_computed(request)
+        before = vars(request)
+        self.before = {name: before[name] for name in ("META", "environ", "scope", "get_host") if name in before}
+        self.before["COOKIES"] = request.COOKIES
+        self._get_host = request.get_host
+        request.COOKIES = WatchedCookies(request.COOKIES, reads, named_cookie)
+        meta = request.META = WatchedMeta(request.META, reads)
+        request.headers = WatchedHeaders(meta)
+        if "environ" in self.before:
+            # The name of META that WSGI has.
+            request.environ = meta
+        if "scope" in self.before:
+            request.scope = WatchedScope(request.scope, reads)
+        request.get_host = self.get_host
+
+    def get_host(self) -> str:
+        """The host, noted once, whatever is looked for to find it."""
+        reads, was_paused = self.reads, self.reads.is_paused
+        reads.note("host")
+        reads.is_paused = True
+        try:
+            return self._get_host()
+        finally:
+            reads.is_paused = was_paused
+
+    def end(self) -> None:
+        """Let the request be as it was."""
+        forget_computed(self.request)
+        for name in ("headers", "get_host"):
+            vars(self.request).pop(name, None)
+        vars(self.request).update(self.before)
+
+
+def forget_computed(request: HttpRequest) -> None:
+    """Drop the values of cached properties, so that they are computed from what is watched when they are read again."""
+    found = vars(request)
+    for name in _cached_properties(type(request)):
+        found.pop(name, None)
+    if not isinstance(found.get("headers"), WatchedHeaders):
+        found.pop("headers", None)
+
+
+@functools.cache
+def _cached_properties(kind: type) -> frozenset[str]:
+    """The names of the cached properties of a class that may hold what is one visitor's."""
+    found = set()
+    for base in kind.__mro__:
+        for name, value in vars(base).items():
+            if isinstance(value, (functools.cached_property, functional.cached_property)):
+                found.add(name)
+    return frozenset(found - NAMED)
+
+
+def _is_word(name: object) -> bool:
+    """Whether a name can stand in a header of ours."""
+    return isinstance(name, str) and WORD.fullmatch(name) is not None
+
+
+def _address(meta: dict[str, Any]) -> str:
+    """The address of the page, as a browser writes it."""
+    path = escape_uri_path(f"{meta.get('SCRIPT_NAME', '').rstrip('/')}{meta.get('PATH_INFO', '')}")
+    return f"{path}?{query}" if (query := meta.get("QUERY_STRING")) else path
