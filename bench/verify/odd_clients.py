@@ -70,6 +70,7 @@ class OddClient:
     source   the address that it connects from; empty for the usual one
     version  of HTTP
     like     clients of the same kind, that are tried only on a page that is another one for this client
+    alias    whether its host is another spelling of the site's own, so that it may get the page of the usual client
     """
 
     name: str
@@ -79,6 +80,7 @@ class OddClient:
     source: str = ""
     version: str = "1.1"
     like: tuple[OddClient, ...] = ()
+    alias: bool = False
 
     def get(self, context: Context, path: str, session: str = "") -> Answer:
         """The response to this client; with a `session` of nobody the request goes past every cache."""
@@ -111,13 +113,16 @@ def by_host(context: Context) -> Iterator[OddClient]:
     target = context.target
     for name in server_names(context):
         if name != target.host:
-            yield _of_host(f"{name}:{target.port}", f"{name.title()}:{target.port}", f"{name}.:{target.port}")
+            spelt = f"{name.title()}:{target.port}", f"{name}.:{target.port}"
+            yield _of_host(f"{name}:{target.port}", *spelt, alias=name in LOOPBACK)
     dotted = f"{target.host}.:{target.port}"
-    yield _of_host(f"{target.host}:1", f"{target.host}:80", f"{target.host}:443", dotted)
+    yield _of_host(f"{target.host}:1", f"{target.host}:80", f"{target.host}:443", dotted, alias=True)
 
 
-def _of_host(host: str, *like: str) -> OddClient:
-    return OddClient(f"Host: {host}", host=host, like=tuple(_of_host(other) for other in like))
+def _of_host(host: str, *like: str, alias: bool) -> OddClient:
+    return OddClient(
+        f"Host: {host}", host=host, like=tuple(_of_host(other, alias=alias) for other in like), alias=alias
+    )
 
 
 def server_names(context: Context) -> list[str]:

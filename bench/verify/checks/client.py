@@ -24,6 +24,8 @@ ADDRESSES = ("10.20.30.40", "10.20.30.40:8000")
 SCHEMES = {"http": "https", "https": "http"}
 CLIENT = "127.0.0.1"
 HERE = ("127.0.0.1", "localhost")
+# Addresses that a client may write before those that balancers add.
+CLAIMED = ("203.0.113.7", "2001:db8::7")
 # A strict site has a middleware that takes the address from a header.
 NO_ADDRESS = (
     "the site sees no address of a client: a Unix socket has none, and the project reads no header of the proxy"
@@ -154,6 +156,16 @@ def client(context: Context) -> Iterator[Finding]:
         if answer.status != 200:
             return
         yield from _seen(context, answer)
+
+
+@check("forwarded-for")
+def forwarded_for(context: Context) -> Iterator[Finding]:
+    """A client that writes addresses into X-Forwarded-For is never taken for the first of them, whoever is trusted."""
+    for claimed in CLAIMED:
+        for then in ("198.51.100.7", "198.51.100.7, 127.0.0.1"):
+            answer = context.get(INSIDE, {"X-Forwarded-For": f"{claimed}, {then}"})
+            if (seen := said_inside(context, answer).get("client")) == claimed:
+                yield answer.wrong("another client than the first of X-Forwarded-For", f"client {seen}")
 
 
 @check("underscores")

@@ -186,6 +186,8 @@ class FakeRunning:
     def again(self, changes: dict[str, Any]) -> Iterator[FakeRunning]:
         if "cache_seconds" in changes:
             self.mutant.say(ttl_s=changes["cache_seconds"])
+        if "listener" in changes:
+            self.mutant.say(behind=True)
         yield self
 
     @contextlib.contextmanager

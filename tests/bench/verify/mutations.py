@@ -181,6 +181,12 @@ def full_brings_back(mutant: Any, asked: Asked, answer: Answer) -> None:
         mutant.cache.pages = dict(mutant.cache.purged)
 
 
+def purges(mutant: Any, asked: Asked, answer: Answer) -> None:
+    """Whoever says PURGE empties the cache."""
+    if asked.method == "PURGE":
+        mutant.cache.purge()
+
+
 # As a worker of an ordinary user, whoever runs the tests.
 ALWAYS = ("ordinary-user",)
 AFTER: dict[str, After] = {
@@ -227,6 +233,7 @@ AFTER: dict[str, After] = {
     "wrong-total": lambda _, q, a: a.having(Content_Range="bytes 0-98/7") if a.status == 206 else None,
     "odd-range-fails": lambda _, q, a: replace(a, status=503) if "9-1" in q.header("range") else None,
     "escapes": lambda _, q, a: replace(a, body=b"root:x:0:0") if "passwd" in q.path else None,
+    "serves-beside": lambda _, q, a: replace(a, status=200) if q.path.startswith("/static..") else None,
     "odd-breaks": lambda _, q, a: replace(a, status=500) if "%00" in q.path else None,
     "odd-injects": lambda _, q, a: a.having(X_Injected="yes") if "X-Injected" in q.path else None,
     "percent-dropped": lambda _, q, a: replace(a, status=200) if q.path == "/%" else None,
@@ -238,6 +245,8 @@ AFTER: dict[str, After] = {
     "no-probe": at("/__probe__/inside", 404),
     "probe-garbled": body(b"{", b"<", "/__probe__/inside"),
     "believes-address": inside(client=lambda q: q.header("x-forwarded-for") or "127.0.0.1"),
+    "believes-first": inside(client=lambda q: q.header("x-forwarded-for").partition(",")[0] or q.client),
+    "names-public": inside(public=["/"]),
     "believes-proto": inside(scheme=lambda q: q.header("x-forwarded-proto") or "http"),
     "odd-session-breaks": lambda _, q, a: replace(a, status=500) if "000" in q.header("cookie") else None,
     "shared-token": body(b'name="csrfmiddlewaretoken" value="', b'name="csrfmiddlewaretoken" value="same" title="'),
@@ -259,6 +268,12 @@ AFTER: dict[str, After] = {
     "logins-unlimited": statuses(429, 200),
     "login-unlimited": statuses(429, 200, "/login/"),
     "admin-unlimited": statuses(429, 200, "/admin/login/"),
+    "spaces-unlimited": lambda _, q, a: replace(a, status=200) if a.status == 429 and b"username=+" in q.body else None,
+    "miscounts": lambda _, q, a: (
+        replace(a, body=a.body.replace(b" authors, ", b"1 authors, ")) if q.path == "/" else None
+    ),
+    "counts-what-moved": body(b"1 comment<", b"2 comments<", LISTED),
+    "purges-for-all": purges,
     "limit-without-time": headers(drop=("retry-after",)),
     "limits-the-form": lambda _, q, a: replace(a, status=429) if (q.method, q.path) == ("GET", "/login/") else None,
     "limits-the-admin": at("/admin/login/", 429),
@@ -355,6 +370,10 @@ RULES: dict[str, dict[str, Any]] = {
     "shares-hosts": {"key": key_without("host")},
     "shares-cookies": {"key": key_without("cookies")},
     "shares-headers": {"key": key_without("headers")},
+    "renders-reloads": {"origin": lambda q: not q.header("cache-control")},
+    "keeps-no-coded": {"kind": lambda q, a: RIGHT["kind"](q, a) and not a.header("content-encoding")},
+    "lasts-double": {"fresh": lambda age_s, ttl_s: age_s <= 2 * ttl_s},
+    "lasts-half": {"fresh": lambda age_s, ttl_s: age_s <= ttl_s / 2},
     "keeps-heads": {"stored-method": yes},
     "keeps-parts": {"stored": lambda q, a: replace(a, body=a.body[:100]) if q.header("range") else a},
     "keeps-unmodified": {"stored": lambda q, a: replace(a, body=b"") if q.header("if-none-match") else a},
