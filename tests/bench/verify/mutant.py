@@ -173,7 +173,7 @@ class FakeRunning:
             servers=(SimpleNamespace(name="app"),),
             services=tuple(SimpleNamespace(name=name) for name in services),
             threads=threads,
-            settings={"cache_seconds": 60},
+            settings={"cache_seconds": 60, "server_names": "127.0.0.1 localhost"},
         )
 
     def log_bytes(self) -> int:

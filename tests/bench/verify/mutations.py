@@ -181,12 +181,6 @@ def full_brings_back(mutant: Any, asked: Asked, answer: Answer) -> None:
         mutant.cache.pages = dict(mutant.cache.purged)
 
 
-def purges(mutant: Any, asked: Asked, answer: Answer) -> None:
-    """Whoever says PURGE empties the cache."""
-    if asked.method == "PURGE":
-        mutant.cache.purge()
-
-
 # As a worker of an ordinary user, whoever runs the tests.
 ALWAYS = ("ordinary-user",)
 AFTER: dict[str, After] = {
@@ -273,7 +267,7 @@ AFTER: dict[str, After] = {
         replace(a, body=a.body.replace(b" authors, ", b"1 authors, ")) if q.path == "/" else None
     ),
     "counts-what-moved": body(b"1 comment<", b"2 comments<", LISTED),
-    "purges-for-all": purges,
+    "purges-for-all": lambda m, q, _: m.cache.purge() if q.method == "PURGE" else None,
     "limit-without-time": headers(drop=("retry-after",)),
     "limits-the-form": lambda _, q, a: replace(a, status=429) if (q.method, q.path) == ("GET", "/login/") else None,
     "limits-the-admin": at("/admin/login/", 429),
