@@ -1,8 +1,12 @@
-"""What an anonymous visitor gets at a path, asked in process, and which line makes the page vary with cookies, reads
-or sets one; a part of inspect_project."""
+"""What an anonymous visitor gets at a path, asked in process, and which line makes the page vary with cookies, sets
+one, or reads what keeps it out of caches; a part of inspect_project."""
 
 import contextlib
+import functools
+import importlib.util
+import itertools
 import sys
+from pathlib import Path
 
 from error_words import in_words, line_of
 
@@ -13,6 +17,14 @@ LOCAL = (HERE, "localhost", "[::1]", "*")
 FOR_OTHERS = ("django.http", "django.utils", "django.contrib.sessions", "django.middleware.csrf", "django.template")
 # What calls a middleware or a view: the frames outside of it are of others.
 CALLERS = ("django.core.handlers", "django.test")
+# Of Django and Python: the code that calls them is the cause.
+PLUMBING = ("django", "contextlib", "asgiref", "functools", "collections", "_collections_abc", "copy", "json")
+# The rule of the layers, for requests that are watched here.
+CACHING = Path(__file__).parents[2] / "benchapp" / "caching"
+# No layer sees what these read, where they come first.
+OUTSIDE = ("django.middleware.security.SecurityMiddleware", "whitenoise.middleware.WhiteNoiseMiddleware")
+OF_CACHING = "benchapp_of_caching_"
+TOOLBAR = "debug_toolbar."
 
 
 def usable_databases():
@@ -27,19 +39,19 @@ def usable_databases():
     return found
 
 
-def page(path, settings, aliases):
+def page(path, settings, aliases, harmless):
     """What an anonymous visitor gets at a path of the site's own host, and what the page did to the session, all of it
     rolled back in these databases; `here` is the status where 127.0.0.1 is asked for it."""
     host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name not in LOCAL), HERE)
-    found = _asked(path, host, settings, aliases)
+    found = _asked(path, host, settings, aliases, harmless)
     return (
         found
         if host == HERE or found["status"] != 200
-        else {**found, "here": _asked(path, HERE, settings, aliases)["status"]}
+        else {**found, "here": _asked(path, HERE, settings, aliases, harmless)["status"]}
     )
 
 
-def _asked(path, host, settings, aliases):
+def _asked(path, host, settings, aliases, harmless):
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
@@ -50,6 +62,7 @@ def _asked(path, host, settings, aliases):
             stack.enter_context(rolled_back(transaction, alias))
         queries = stack.enter_context(CaptureQueriesContext(connections["default"])) if aliases else ()
         found = stack.enter_context(causes())
+        readers = stack.enter_context(readers_of(settings, harmless, found))
         answer = _answer(client, path, bool(settings.SECURE_SSL_REDIRECT))
         if getattr(answer, "streaming", False):
             # It may never end.
@@ -67,6 +80,7 @@ def _asked(path, host, settings, aliases):
         "session_written": bool(getattr(session, "modified", False)),
         "queries": len(queries),
         "causes": {name: cause for name, cause in found.items() if cause},
+        "readers": readers,
         "shared": "shared" in found,
         "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
     }
@@ -95,12 +109,11 @@ def rolled_back(transaction, alias):
 @contextlib.contextmanager
 def causes():
     """Yields a dictionary that gets the first cause of each: `session` (it was read), `vary`, the name of a cookie that
-    is set, `reads NAME` of one that is read, or `shared`: Django's own cache stores for everybody what was read of one.
+    is set, or `shared`: Django's own cache stores for everybody what was read of one.
     A cause is a line of a template or of the project, `base.html:12`, or the name of a package's module.
     """
     from django.conf import settings
     from django.contrib.sessions.backends.base import SessionBase
-    from django.core.handlers.wsgi import WSGIRequest
     from django.http.response import HttpResponseBase, ResponseHeaders
     from django.middleware import csrf
 
@@ -123,7 +136,6 @@ def causes():
     with contextlib.ExitStack() as undo:
         for owner, name, replacement in (
             (SessionBase, "_session", read),
-            (WSGIRequest, "COOKIES", _watched_cookies(WSGIRequest, watched)),
             (ResponseHeaders, "__setitem__", watched(ResponseHeaders.__setitem__, varies)),
             (HttpResponseBase, "set_cookie", watched(HttpResponseBase.set_cookie, lambda _, key, *more, **named: key)),
             *_watched_cache(found, watched),
@@ -150,40 +162,133 @@ def _watched_cache(found, watched):
     yield cache, "learn_cache_key", watched(cache.learn_cache_key, learned)
 
 
-def _watched_cookies(request_class, watched):
-    """What takes the place of a request's attribute COOKIES."""
-    from django.conf import settings
-    from django.utils.functional import cached_property
+@contextlib.contextmanager
+def readers_of(settings, harmless, found):
+    """Yields a dictionary that gets what is read of the visitor so that no layer stores the page, by the names that
+    layers have for it (`cookie:theme`, `user-agent`), each with who reads it, `site1.country.Country`.
 
-    known = (settings.SESSION_COOKIE_NAME, settings.CSRF_COOKIE_NAME, "messages")
+    `found` gets the line of each as `reads NAME` of a cookie, `header NAME` of another. The request is watched where
+    CachingMiddleware would stand.
+    """
+    from django.test import override_settings
 
-    def reads(_, name, *default):
-        # Those of analytics change no page.
-        return None if name in known or name.startswith(("_", "utm_")) else f"reads {name}"
+    middleware = [name for name in settings.MIDDLEWARE if not name.startswith(TOOLBAR)]
+    first = list(itertools.takewhile(OUTSIDE.__contains__, middleware))
+    ours = f"{__name__}.{watch_reads.__name__}"
+    names = [name.lstrip(".") for name in settings.ALLOWED_HOSTS]
+    several = len({name for name in names if name not in LOCAL}) > 1 or any(
+        name.startswith((".", "*")) for name in settings.ALLOWED_HOSTS
+    )
+    left_out = {entry if entry.startswith("cookie:") else entry.lower() for entry in harmless}
+    left_out |= {"scheme"} if several else {"scheme", "host"}
+    readers = {}
 
-    class Cookies(dict):
-        """The cookies of a request, with the ways in which views read one."""
+    def note(name):
+        frames = list(_own_frames(sys._getframe(2)))
+        if name not in left_out and name not in readers and not _is_harmless(frames, harmless):
+            readers[name] = _reader(frames)
+            key = name.replace("cookie:", "reads ") if name.startswith("cookie:") else f"header {name}"
+            found.setdefault(key, _cause(sys._getframe(2)))
 
-        __getitem__ = watched(dict.__getitem__, reads)
-        __contains__ = watched(dict.__contains__, reads)
-        get = watched(dict.get, reads)
+    _NOTES.append(note)
+    try:
+        with override_settings(MIDDLEWARE=[*first, ours, *middleware[len(first) :]]):
+            yield readers
+    finally:
+        _NOTES.remove(note)
 
-    parsed = vars(request_class)["COOKIES"].func
-    cookies = cached_property(lambda request: Cookies(parsed(request)))
-    cookies.__set_name__(request_class, "COOKIES")
-    return cookies
+
+# Who is told of a read; the last one.
+_NOTES = []
+
+
+def watch_reads(get_response):
+    """Middleware that watches what is read of a request, by the rule of the layers."""
+    watched, apis = _of_caching("watched.py"), _of_caching("private_apis/__init__.py")
+
+    class Names(set):
+        """The names that were read, which tells of each at once."""
+
+        def add(self, name):
+            # Whatever goes wrong here is not the project's fault.
+            with contextlib.suppress(Exception):
+                _NOTES[-1](name)
+
+    def middleware(request):
+        absent = frozenset({"authorization", "hx-request", "origin", "x-requested-with"})
+        reads = watched.Reads(apis.reads_of_django(), absent)
+        reads.names = Names()
+        watch = watched.Watch(request, reads, "")
+        try:
+            return get_response(request)
+        finally:
+            watch.end()
+
+    return middleware
+
+
+@functools.lru_cache
+def _of_caching(name):
+    """A module of the caching app by its path: the project need not have the app."""
+    spec = importlib.util.spec_from_file_location(OF_CACHING + name.replace("/", "_"), CACHING / name)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _own_frames(frame):
+    """The frames from here to what Django called: a middleware, or a view."""
+    while frame is not None and not _module(frame).startswith(CALLERS):
+        if not _is_ours(frame):
+            yield frame
+        frame = frame.f_back
+
+
+def _is_harmless(frames, harmless):
+    """Whether one of the frames is of middleware that the project calls harmless."""
+    for frame in frames:
+        for entry in harmless:
+            module, _, name = entry.rpartition(".")
+            owner = type(frame.f_locals.get("self", frame))
+            if module and module == _module(frame) and owner.__name__ in (name, "frame"):
+                return True
+    return False
+
+
+def _reader(frames):
+    """The middleware, or the view, that reads: `site1.country.Country`; empty where it is only Django."""
+    for frame in reversed(frames):
+        module = _module(frame)
+        if module.partition(".")[0] in PLUMBING:
+            continue
+        owner = frame.f_locals.get("self")
+        name = frame.f_code.co_name if owner is None else type(owner).__qualname__
+        return f"{module}.{name}"
+    return ""
+
+
+def _module(frame):
+    return frame.f_globals.get("__name__") or ""
+
+
+def _is_ours(frame):
+    """Whether a frame is of what watches."""
+    return _module(frame) == __name__ or _module(frame).startswith(OF_CACHING)
 
 
 def _cause(frame):
     """The innermost line of a template, of the project or of a package; else of Django, or empty."""
     django = ""
     while frame is not None:
-        module = frame.f_globals.get("__name__") or ""
+        module = _module(frame)
         if module.startswith(CALLERS):
             break
+        if _is_ours(frame):
+            frame = frame.f_back
+            continue
         if line := line_of(frame, frame.f_lineno):
             return line
-        if module.partition(".")[0] not in ("django", "contextlib", "asgiref"):
+        if module.partition(".")[0] not in PLUMBING:
             return module
         if not module.startswith(FOR_OTHERS):
             django = django or module

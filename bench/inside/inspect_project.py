@@ -109,7 +109,7 @@ def pages(question, found, settings, aliases):
     most = len(paths) + redirects
     # It grows meanwhile.
     for path in paths:
-        made.append(page(path, settings, aliases))
+        made.append(page(path, settings, aliases, question["harmless"]))
         location = made[-1]["location"] or "none"
         if PLAIN.fullmatch(location) and location not in paths and len(paths) < most:
             paths.append(location)

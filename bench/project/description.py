@@ -104,6 +104,8 @@ _STALE = re.compile(r"(/|\{[\w.]+\})([^*?#{}\s\"\\$]|\{[\w.]+\})*\*?")
 # A path as a request has it, which every server can have in its configuration, quoted.
 NO_ESCAPES = re.compile(r"[!#%-\[\]-~]+")
 _MODEL = re.compile(r"\w+\.\w+")
+# A header, a cookie, or the path of a middleware.
+_HARMLESS = re.compile(r"[A-Za-z0-9-]+|cookie:[\w.-]+|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,6 +124,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     generated           `setup` makes all rows: an SQLite file or private cluster of the kit's is filled by it
     rows                a command of manage.py that prints how many rows each table has, and their `seed`, as JSON
     public              paths of pages that anonymous visitors share: with those below them, all that may be cached
+    harmless            headers, cookies (`cookie:NAME`) and middleware (by their path) that read something of a visitor
+                        although no page depends on it
     stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.stale)
     reads_environment   its settings read the variables of `benchapp_overlay.settings` themselves, which is not laid
                         over them, and its code has the invalidation of the layers
@@ -150,6 +154,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     generated: bool = False
     rows: str | None = None
     public: tuple[str, ...] = ()
+    harmless: tuple[str, ...] = ()
     stale: dict[str, tuple[str, ...]] = {}
     reads_environment: bool = False
     strict: bool = False
@@ -203,6 +208,11 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{path!r} is no path: it begins with /")
             if not NO_ESCAPES.fullmatch(path):
                 raise ValueError(f'{path!r} is no path: percent-encode letters beyond ASCII, spaces, ", \\ and $')
+        for entry in self.harmless:
+            if not _HARMLESS.fullmatch(entry):
+                raise ValueError(
+                    f'harmless names {entry!r}: write a header, "cookie:NAME", or a middleware as MIDDLEWARE has it'
+                )
         for model, pages in self.stale.items():
             if not _MODEL.fullmatch(model):
                 raise ValueError(f'stale names {model!r}: write a model as "app.Model"')

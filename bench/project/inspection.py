@@ -42,7 +42,9 @@ class Page(msgspec.Struct, frozen=True):
     error            the exception that it raised, in a line, or None
     here             the status where 127.0.0.1 is asked for it; None where that is the site's own host
     headers          all that it has, by name
-    causes           `vary`, `session` (that it was read), a cookie's name, `reads NAME`, `shared` -> the line or module
+    causes           `vary`, `session` (that it was read), a cookie's name, `reads NAME` of a cookie, `header NAME` of a
+                     header or address that it reads, `shared` -> the line or module
+    readers          what keeps it out of the layers, as X-Cache names it -> the middleware or view that reads it
     """
 
     path: str
@@ -57,6 +59,7 @@ class Page(msgspec.Struct, frozen=True):
     queries: int = 0
     headers: dict[str, str] = {}
     causes: dict[str, str] = {}
+    readers: dict[str, str] = {}
     error: str | None = None
     here: int | None = None
 
@@ -186,6 +189,7 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
         "wsgi": said.wsgi,
         "asgi": said.asgi,
         "stale": said.stale,
+        "harmless": said.harmless,
         "closely": closely,
         "database": _settings_of(database) if database else None,
     }

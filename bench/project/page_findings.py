@@ -16,6 +16,9 @@ from bench.words import plural
 VARY_ALLOWED = {"cookie", "accept-encoding", "authorization", "hx-request", "origin", "x-requested-with"}
 REFUSES = re.compile(r"\b(private|no-store|no-cache)\b", re.I)
 NONCE = "'nonce-"
+ANY = "any"
+# In words, where the name is none of a header.
+OF_ALL = {ANY: "all headers", "remote-addr": "the client's address", "host": "the host"}
 # Pages of which no cache can be shared, why, with `{}` for them, what to do, and names of its causes.
 Reason = tuple[list[Page], str, str, tuple[str, ...]]
 
@@ -37,6 +40,7 @@ def of_pages(project: Project, facts: Facts) -> Iterator[Finding]:
             yield _no_health_check(page, unnamed(said, facts))
     yield from _shown(project, facts)
     yield from _given_to_others(facts.pages)
+    yield from _reads([page for page in facts.pages if page.status < 500])
     yield from _cacheability([page for page in facts.pages if page.status == 200])
 
 
@@ -108,6 +112,32 @@ def _cacheability(pages: list[Page]) -> Iterator[Finding]:
         )
 
 
+def _reads(pages: Iterable[Page]) -> Iterator[Finding]:
+    """What is read, other than cookies, so that no layer stores a page; once for all pages of one reader."""
+    html = [page for page in pages if page.is_html]
+    found: dict[tuple[str, str], list[Page]] = {}
+    for page in html:
+        # The others are stored nowhere, whatever they read.
+        if page.cookies or REFUSES.search(page.cache_control or ""):
+            continue
+        for name, reader in page.readers.items():
+            if name not in _varies_by(page) and not name.startswith("cookie:"):
+                found.setdefault((name, reader), []).append(page)
+    for (name, reader), alike in found.items():
+        cause = _line(alike, f"header {name}")
+        where = f" ({cause})" if cause else ""
+        yield hurts(
+            "cacheability",
+            f"{len(alike)} of {plural(len(html), 'page is', 'pages are')} not cached, such as {alike[0].path}: "
+            f"{reader or 'Django'} reads {OF_ALL.get(name, name.title())}{where}",
+            "let it read what it needs by name"
+            if name == ANY
+            else f'if no page depends on it: harmless = ["{name.title()}"] in [tool.benchapp] of {FILE}',
+            f"{DOCS}/topics/cache/#using-vary-headers",
+            cause,
+        )
+
+
 def _by_cookies(pages: list[Page]) -> Iterator[Reason]:
     """What pages set and read."""
     for cookies in dict.fromkeys(page.cookies for page in pages if page.cookies):
@@ -120,11 +150,12 @@ def _by_cookies(pages: list[Page]) -> Iterator[Reason]:
     for cause in sorted(
         {name for page in pages if not page.cookies for name in page.causes if name.startswith("reads ")}
     ):
+        cookie = cause.removeprefix("reads ")
         yield (
             [page for page in pages if cause in page.causes and not page.cookies],
-            f"the cookie {cause.removeprefix('reads ')} is read by {{}}: no layer stores what reads one, for none has "
-            "cookies in its keys",
-            "let a script in the browser read it on pages for everybody",
+            f"the cookie {cookie} is read by {{}}: no layer stores what reads one, for none has cookies in its keys",
+            "let a script in the browser read it on pages for everybody; if no page depends on it: "
+            f'harmless = ["cookie:{cookie}"] in [tool.benchapp] of {FILE}',
             (cause,),
         )
 

@@ -293,7 +293,12 @@ def page_headers(project: UnderTest) -> dict[str, str]:
 
 def page_environment(project: UnderTest) -> dict[str, str]:
     """What the settings laid over a project read of its pages."""
-    said = {"BENCHAPP_PUBLIC": project.description.public, "BENCHAPP_STALE": project.description.stale}
+    description = project.description
+    said = {
+        "BENCHAPP_PUBLIC": description.public,
+        "BENCHAPP_STALE": description.stale,
+        "BENCHAPP_HARMLESS": description.harmless,
+    }
     found = {"BENCHAPP_HEALTH_PATHS": health_paths(project)} | {name: value for name, value in said.items() if value}
     # Compact JSON, without spaces: it stands in files of production, too.
     texts = {name: msgspec.json.encode(value).decode() for name, value in found.items()}
@@ -362,6 +367,9 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
         raise BenchError(f"{project.folder / FILE}: layers names {unknown[0]}; use {', '.join(in_sites)}")
     if found.facts.stale_problem:
         raise BenchError(f"{project.folder / FILE}: [tool.benchapp.stale] {found.facts.stale_problem}; correct it")
+    for entry in project.description.harmless:
+        if "." in entry and not entry.startswith("cookie:") and entry not in found.facts.middleware:
+            raise BenchError(f"{project.folder / FILE}: harmless names {entry}, which is not in MIDDLEWARE; correct it")
     return found
 
 

@@ -142,9 +142,22 @@ def reason_of_headers(response: HttpResponse, own_lifetime: bool, may_vary_by_la
     allowed = VARY_ALLOWED | {"accept-language"} if may_vary_by_language else VARY_ALLOWED
     if not varies_by(response) <= allowed:
         return "vary"
-    if _directives(response) & FORBIDDEN_DIRECTIVES:
+    if _forbids_storing(response):
         return "cache-control"
     return "lifetime" if lifetime(response) < (1 if own_lifetime else app_settings.CACHING_SECONDS) else ""
+
+
+def _forbids_storing(response: HttpResponse) -> bool:
+    """Whether a header says that no cache, or none of a certain kind, may store the page."""
+    for name, value in response.items():
+        # Cache-Control, and those of one kind of cache: Surrogate-Control, CDN-Cache-Control and the like.
+        if name.lower().endswith(("cache-control", "surrogate-control")) and _directives(value) & FORBIDDEN_DIRECTIVES:
+            return True
+    return (
+        response.has_header("Clear-Site-Data")
+        or response.get("X-Accel-Expires") == "0"
+        or ("no-cache" in response.get("Pragma", "").lower() and not response.has_header("Cache-Control"))
+    )
 
 
 def has_nonce(response: HttpResponse) -> bool:
@@ -176,7 +189,7 @@ def lifetime(response: HttpResponse) -> int:
     """
     if response.has_header("Age"):
         return 0
-    named = dict(item.split("=", 1) for item in _directives(response) if "=" in item)
+    named = dict(item.split("=", 1) for item in _directives(response.get("Cache-Control", "")) if "=" in item)
     said = named.get("s-maxage", named.get("max-age"))
     if said is not None:
         return min(int(said), app_settings.CACHING_SECONDS) if said.isdecimal() else 0
@@ -226,10 +239,10 @@ def _sets_cookie_later(request: HttpRequest) -> bool:
     return sets_csrf_cookie(request) or (session is not None and session.modified)
 
 
-def _directives(response: HttpResponse) -> frozenset[str]:
+def _directives(control: str) -> frozenset[str]:
     """The directives of Cache-Control, lower case; one with a field list (`private="Set-Cookie"`) by its name."""
     found = set()
-    for part in response.get("Cache-Control", "").lower().split(","):
+    for part in control.lower().split(","):
         directive = part.strip().replace(" ", "")
         name, _, value = directive.partition("=")
         found.add(f"{name}={value.strip(chr(34))}" if name in ("max-age", "s-maxage") else name)

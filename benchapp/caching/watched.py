@@ -177,7 +177,7 @@ class WatchedMeta(_Watched):
         return name.lower().replace("_", "-")
 
     def _name_of_header(self, name: str, value: Any) -> str:
-        said = name.removeprefix("HTTP_").lower().replace("_", "-")
+        said = name[5:].lower().replace("_", "-")
         if value is None and (said in self.reads.absent or name in CONDITIONS):
             return ""
         if settings.SECURE_PROXY_SSL_HEADER and name == settings.SECURE_PROXY_SSL_HEADER[0]:
@@ -275,7 +275,7 @@ def forget_computed(request: HttpRequest) -> None:
         found.pop("headers", None)
 
 
-@functools.cache
+@functools.lru_cache
 def _cached_properties(kind: type) -> frozenset[str]:
     """The names of the cached properties of a class that may hold what is one visitor's."""
     found = set()

@@ -1,4 +1,4 @@
-"""Pages of a session are its visitor's alone, and say so."""
+"""Pages of a session, and those that set a cookie, are for their visitor only, and say so."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from django.utils.cache import patch_cache_control
 
 
 def private(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware outside of sessions: `Cache-Control: private, no-cache` where a session was read that is not empty.
+    """Middleware outside of sessions: `private, no-cache, no-store` where a session was read that is not empty.
 
     Django says `Vary: Cookie` alone, by which a cache may still store the page of a signed-in visitor, and show it once
-    that has signed out.
+    that has signed out; a browser goes back to every page that does not say `no-store`. A response that sets a cookie,
+    as each page with a CSRF token does, is `private`: caches elsewhere may look at the URL alone.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
         session = getattr(request, "session", None)
         if session is not None and getattr(session, "accessed", False) and not session.is_empty():
-            patch_cache_control(response, private=True, no_cache=True)
+            patch_cache_control(response, private=True, no_cache=True, no_store=True)
+        elif response.cookies:
+            patch_cache_control(response, private=True)
         return response
 
     return middleware

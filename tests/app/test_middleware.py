@@ -10,11 +10,13 @@ from contextlib import AbstractContextManager
 
 import pytest
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.middleware.csrf import CsrfViewMiddleware, get_token
 from django.test import Client, RequestFactory
 
 from benchapp.middleware import Compression
 from benchapp.serving.client_address import any_host_for_health, real_address
 from benchapp.serving.head import without_body
+from benchapp.serving.sessions import private
 from benchapp.serving.streaming import at_once
 
 Site = Callable[..., AbstractContextManager[None]]
@@ -190,3 +192,16 @@ def test_the_port_is_the_one_the_client_used(host: str, proto: str, port: str):
     request = RequestFactory().get("/", headers=headers, SERVER_PORT="")
     real_address(reached)(request)
     assert request.get_port() == port
+
+
+@pytest.mark.parametrize("control", ["", "public, max-age=600"])
+def test_a_response_that_sets_a_cookie_is_private_to_caches_that_look_at_the_url_alone(control: str):
+    def view(request: HttpRequest) -> HttpResponse:
+        if request.path == "/form/":
+            get_token(request)
+        return HttpResponse("x", headers={"Cache-Control": control} if control else {})
+
+    laid = private(CsrfViewMiddleware(view))
+    said = laid(RequestFactory().get("/form/"))["Cache-Control"]
+    assert "private" in said and "public" not in said
+    assert laid(RequestFactory().get("/page/")).get("Cache-Control", "") == control

@@ -12,6 +12,7 @@ import pytest
 
 from bench import paths
 from bench.inside.serving.media import CopiedWhenWritten
+from benchapp.caching.harmless import PAUSE, RESUME
 from benchapp.caching.middleware import INNER, OUTER
 from benchapp_overlay import elsewhere
 
@@ -79,6 +80,23 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
         INNER,
     ]
     assert found["DATABASES"]["default"]["NAME"] == "theirs"
+
+
+def test_nothing_is_watched_in_harmless_middleware_and_the_scheme_is_known(laid_over):
+    common = "django.middleware.common.CommonMiddleware"
+    found = laid_over(BENCHAPP_HARMLESS=json.dumps(["DNT", common]))
+    assert found["CACHING_HARMLESS"] == ["DNT", common]
+    place = found["MIDDLEWARE"].index(common)
+    assert found["MIDDLEWARE"][place - 1 : place + 2] == [PAUSE, common, RESUME]
+    assert laid_over(more=f"CACHING_HARMLESS = ['{common}']")["MIDDLEWARE"].count(PAUSE) == 1
+    for variables, scheme in (
+        ({}, "http"),
+        ({"BENCHAPP_HTTPS": "1"}, "https"),
+        ({"BENCHAPP_SCHEME": "https"}, "https"),
+        ({"BENCHAPP_TRUSTED_PROXIES": "10.0.0.0/8"}, ""),
+        ({"BENCHAPP_TRUSTED_PROXIES": "10.0.0.0/8", "BENCHAPP_HTTPS": "1"}, "https"),
+    ):
+        assert laid_over(**variables)["CACHING_SCHEME"] == scheme
 
 
 def test_databases_and_hosts_are_those_of_the_environment(laid_over):

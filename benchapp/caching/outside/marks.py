@@ -64,6 +64,9 @@ class MarkCacheable:
         response = self.get_response(request)
         if reason := reason_not_to_store(request, response):
             report(request, passed(reason))
+        elif self.directory and "max-age" in response.get("Cache-Control", "").lower().replace("s-maxage", ""):
+            # Nginx sends no Age with a hit: a browser would keep the page for its whole lifetime once more.
+            report(request, passed("lifetime"))
         elif not self._has_room() or self._generations() != before:
             report(request, passed("store"))
         else:

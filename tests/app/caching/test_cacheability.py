@@ -49,6 +49,16 @@ LATER = http_date(4_000_000_000)
         *(({"Content-Type": said}, False) for said in ("text/html;charset=UTF-8", "Text/HTML; charset=utf-8")),
         *(({"Content-Type": f"text/{said}"}, True) for said in ("plain; charset=utf-8", "html; charset=latin-1")),
         *(({f"Content-Security-Policy{kind}": "script-src 'Nonce-abc'"}, True) for kind in ("", "-Report-Only")),
+        *(
+            ({name: "no-store"}, True)
+            for name in ("Surrogate-Control", "CDN-Cache-Control", "cloudflare-cdn-cache-control")
+        ),
+        *(({name: "max-age=600"}, False) for name in ("Surrogate-Control", "CDN-Cache-Control")),
+        ({"CDN-Cache-Control": "Private", "Cache-Control": "public"}, True),
+        ({"Pragma": "no-cache"}, True),
+        ({"Pragma": "no-cache", "Cache-Control": "max-age=600"}, False),
+        ({"Clear-Site-Data": '"cache"'}, True),
+        ({"X-Accel-Expires": "0"}, True),
         ({"Content-Encoding": "gzip"}, True),
         ({"Set-Cookie": "a=b"}, True),
     ],

@@ -15,7 +15,7 @@ from django.test import Client
 
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.outside import http, marks
-from tests.app.caching.layers import OUTSIDE, Laid
+from tests.app.caching.layers import OUTSIDE, Laid, rendering
 from tests.app.conftest import Rows
 
 Layers = Callable[[str], AbstractContextManager[Laid]]
@@ -70,6 +70,16 @@ def test_on_a_full_disk_nginx_gets_nothing_to_cache(rows: Rows, laid: Callable, 
         # A file system without a limit of files counts none.
         monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**free | {"f_files": 0, "f_favail": 0}))
         assert Client().get("/").headers["Cache-Control"] == NGINX
+
+
+@pytest.mark.parametrize(
+    ("control", "stored"), [("max-age=600", False), ("public, Max-Age=600", False), ("s-maxage=600", True)]
+)
+def test_nginx_gets_no_page_whose_age_a_browser_would_have_to_know(laid: Layers, control: str, stored: bool):
+    with laid("nginx-microcache") as layer:
+        assert layer.stores(rendering({"Cache-Control": control})) is stored
+    with laid("varnish") as layer:
+        assert layer.stores(rendering({"Cache-Control": control}))
 
 
 def test_each_purge_is_sent_twice(

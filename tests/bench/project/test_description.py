@@ -93,6 +93,10 @@ def test_the_environment_file_is_read_as_its_project_reads_it(folder, text, vari
             ["stale.'blog.Post' = ['/blog*']"],
             "stale: '/blog*' is no page: it begins with /, or ends with /*; correct it",
         ),
+        *(
+            ([f"harmless = ['{entry}']"], f"[tool.benchapp] harmless names '{entry}': write a header, ")
+            for entry in ("", "User Agent", "cookie:", "cookie=theme", "shop.", "shop/log")
+        ),
         (['health = "up"'], "[tool.benchapp] 'up' is no path: it begins with /; correct it"),
         (['health = "/système/"'], "[tool.benchapp] '/système/' is no path: percent-encode letters beyond ASCII, "),
         (

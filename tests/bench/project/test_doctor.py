@@ -13,6 +13,7 @@ from bench.project.health import CORRECT, LET_IN
 from bench.project.inspection import DeploymentCheck, Facts, Page
 
 HEALTH = Page("/up/", 200, None, None, None, (), False, False, 0)
+HTML = {"Content-Type": "text/html; charset=utf-8"}
 HOME = msgspec.structs.replace(HEALTH, path="/")
 GOOD = Facts(
     python="3.12.1",
@@ -116,6 +117,8 @@ def of(page, **changes):
         ({"lint": (("shop/migrations/0002_more.py", "NOT NULL constraint on columns"),)}, ("hurts", "migration")),
         ({"application_problem": "shop.asgi: ImportError: channels"}, ("hurts", "application")),
         (of(HOME, vary="User-Agent"), ("hurts", "cacheability")),
+        (of(HOME, vary="User-Agent", headers=HTML, readers={"user-agent": "shop.home"}), ("hurts", "cacheability")),
+        (of(HOME, headers=HTML, readers={"remote-addr": "shop.home"}), ("hurts", "cacheability")),
         (of(HOME, headers={"Content-Security-Policy": "script-src 'nonce-x'"}), ("hurts", "cacheability")),
     ],
     ids=lambda value: value[1] if isinstance(value, tuple) else next(iter(value)),
@@ -209,6 +212,23 @@ def test_what_keeps_pages_out_of_caches_is_named_with_its_cause():
     assert advice.where == "base.html:2"
     (advice,) = found(of(HOME, causes={"reads theme": "base.html:3"}))
     assert advice.what.startswith("the cookie theme is read by / (base.html:3): no layer stores ")
+
+
+def test_what_keeps_pages_out_of_layers_is_said_once_with_its_reader_and_what_to_write():
+    causes, readers = {"header cf-ipcountry": "shop/country.py:6"}, {"cf-ipcountry": "shop.country.Country"}
+    read = msgspec.structs.replace(HOME, causes=causes, readers=readers, headers=HTML)
+    pages = (
+        read,
+        msgspec.structs.replace(read, path="/a/"),
+        msgspec.structs.replace(read, path="/b/", readers={}, causes={}),
+        # These are stored nowhere anyway.
+        msgspec.structs.replace(read, path="/c/", cookies=("csrftoken",), causes={}),
+    )
+    country, _ = found({"pages": pages})
+    assert country.what == (
+        "2 of 4 pages are not cached, such as /: shop.country.Country reads Cf-Ipcountry (shop/country.py:6)"
+    )
+    assert country.remedy.startswith('if no page depends on it: harmless = ["Cf-Ipcountry"] ')
 
 
 def test_a_cache_whose_table_is_missing_has_a_command_that_makes_it():

@@ -117,6 +117,15 @@ def test_what_a_write_makes_stale_is_of_its_models(new_project, stale, said):
         open_project(folder)
 
 
+def test_what_is_harmless_reaches_the_settings_and_its_middleware_is_one_of_the_project(new_project):
+    folder = new_project(said='[tool.benchapp]\nharmless = ["DNT", "django.middleware.common.CommonMiddleware"]\n')
+    harmless = ["DNT", "django.middleware.common.CommonMiddleware"]
+    assert json.loads(open_project(folder).environment({})["BENCHAPP_HARMLESS"]) == harmless
+    folder = new_project(said='[tool.benchapp]\nharmless = ["shop.middleware.Log"]\n')
+    with pytest.raises(BenchError, match=r"pyproject\.toml: harmless names shop\.middleware\.Log, which is not in "):
+        open_project(folder)
+
+
 def test_static_files_that_no_server_can_have_are_one_line(new_project):
     with pytest.raises(BenchError, match=r"STATIC_URL is 'https://cdn\.example/': only a path such as "):
         _ = open_project(new_project("STATIC_URL = 'https://cdn.example/'")).names
