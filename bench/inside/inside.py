@@ -12,6 +12,8 @@ from django.urls import NoReverseMatch, get_script_prefix, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from benchapp.caching.private_apis import has_language_in_urls
+
 
 @never_cache
 @require_safe
@@ -25,6 +27,13 @@ def _token_cookie() -> str:
     if not any("csrf" in name.lower() for name in settings.MIDDLEWARE):
         return ""
     return settings.SESSION_COOKIE_NAME if settings.CSRF_USE_SESSIONS else settings.CSRF_COOKIE_NAME
+
+
+def _languages() -> list[str]:
+    """The languages with which addresses of the site begin; empty where they begin with none."""
+    if not settings.USE_I18N or not has_language_in_urls(settings.ROOT_URLCONF):
+        return []
+    return [code for code, _ in settings.LANGUAGES]
 
 
 def _admin_login() -> str:
@@ -58,6 +67,8 @@ def inside(request: HttpRequest) -> JsonResponse:
             "has_sessions": hasattr(request, "session"),
             "admin_login": _admin_login(),
             "allowed_hosts": settings.ALLOWED_HOSTS,
+            "languages": _languages(),
+            "public": getattr(settings, "CACHING_PUBLIC", []),
             "headers": sorted(name.lower() for name in request.headers),
         }
     )

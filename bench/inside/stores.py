@@ -1,4 +1,4 @@
-"""The caches that the site reaches: how many entries they have, and filled as by a busy site or a crawler."""
+"""The caches that the site reaches: how many entries they have, filled as by a busy site or a crawler, and empty."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from django.core.cache.backends.memcached import PyMemcacheCache
 from django.core.cache.backends.redis import RedisCache
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from benchapp.caching import registry
+from benchapp.caching.invalidation import all_pages, invalidate
 from benchapp.caching.stores import uwsgi
 
 # Sixteen times as many are more than a cache of 8 MB holds: large entries take its memory, small ones evict small ones.
@@ -52,6 +54,15 @@ def fill(request: HttpRequest) -> JsonResponse:
         for _ in range(SMALL // BATCH):
             caches[alias].set_many({_name(): secrets.token_hex(8) for _ in range(BATCH)})
     return JsonResponse({"caches": len(aliases)})
+
+
+@csrf_exempt
+@never_cache
+@require_POST
+def purge(request: HttpRequest) -> JsonResponse:
+    """Invalidate every cached page, in each layer that writes invalidate."""
+    invalidate(all_pages())
+    return JsonResponse({"purged": True})
 
 
 def _name() -> str:

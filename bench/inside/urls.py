@@ -17,6 +17,7 @@ urlpatterns = [
     path("form/<slug:name>/", pages.form),
     path("answer/<slug:spelt>/<slug:name>/", answers.answer),
     path("fill/", stores.fill),
+    path("purge/", stores.purge),
     path("memory/<int:megabytes>/", costs.allocate),
     path("download/<int:megabytes>/", costs.download),
     path("slow/<int:milliseconds>/<slug:name>/", costs.slow),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,7 @@ class Expected:
     varying       the names of headers, in lower case, that differ from one rendering to the next
     streams       whether it is sent while it is made
     compared      whether its text is compared: it is not where no rendering tells how the next one differs
+    reads         the names of the `headers` and `cookies` that the rendering looked for
     """
 
     status: int
@@ -44,6 +45,7 @@ class Expected:
     varying: frozenset[str] = frozenset()
     streams: bool = False
     compared: bool = True
+    reads: Mapping[str, list[str]] = field(default_factory=dict, compare=False)
 
     @property
     def is_html(self) -> bool:
@@ -95,7 +97,12 @@ def expected_page(path: str, rendered: Mapping[str, Any]) -> Expected:
         kind, location = "".join(answer["content_type"].lower().split()), answer.get("location")
         text, *others = (_text(body, answer["content_type"]) for body in (answer["body"], *answer.get("again", ())))
         found = Expected(answer["status"], kind, text, tuple(others), location)
-        found = replace(found, varying=frozenset(answer.get("varying", ())), streams=answer.get("streams", False))
+        found = replace(
+            found,
+            varying=frozenset(answer.get("varying", ())),
+            streams=answer.get("streams", False),
+            reads=answer.get("reads", {}),
+        )
     except (KeyError, TypeError, AttributeError):
         raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its answer") from None
     return replace(found, location=location.removeprefix(ORIGIN)) if location else found

@@ -379,6 +379,8 @@ def connected(target: Target, timeout_s: float, receive_buffer: int | None = Non
             # It has an effect only before the connection is made.
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         try:
+            if target.source:
+                opened.bind((target.source, 0))
             opened.connect(address)
         except OSError as failure:
             opened.close()

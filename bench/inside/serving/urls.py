@@ -12,7 +12,11 @@ from bench.inside.rendering import naming
 _below = import_module(settings.OVERLAID_URLCONF)
 
 # The probes first: a project may have a pattern that takes every path.
-urlpatterns = [path("__probe__/", include("bench.inside.urls")), *_below.urlpatterns]
+urlpatterns = [
+    path("__probe__/", include("bench.inside.urls")),
+    path("__probe__aside/", include("bench.inside.aside")),
+    *_below.urlpatterns,
+]
 
 for _name in ("handler400", "handler403", "handler404", "handler500"):
     globals()[_name] = naming(getattr(_below, _name, getattr(urls, _name)))

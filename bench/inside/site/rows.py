@@ -83,7 +83,8 @@ def written(pk: int, what: str) -> dict[str, Any]:
     """Do one of WRITES to a probe's author; what pages show now, and the texts that they `never` show."""
     author = made_by_probe(pk)
     never = list(WRITES[what](author) or ())
-    return _state_of(author) | {"never": never}
+    state = _state_of(author) | {"never": never}
+    return state | _counted(author) if what == "count" else state
 
 
 def made_by_probe(pk: int) -> Author:
@@ -187,6 +188,16 @@ def _commit_late(author: Author) -> None:
         render_gate.wait_at(author.pk)
 
 
+def _move(author: Author) -> None:
+    """Give the newest comment of the author's post to another post of the author: Django sends no signal for it."""
+    post = author.posts.get()
+    with transaction.atomic():
+        other = Post.objects.create(author=author, title=_random_text(), body=_random_text())
+        newest = post.comments.order_by("-id").values_list("pk", flat=True)[:1]
+        Comment.objects.filter(pk=newest.get()).update(post=other)
+        invalidate(stale_after_write(post, CHANGED) | pages_of(author.pk))
+
+
 def _delete(author: Author) -> None:
     with transaction.atomic():
         author.posts.get().delete()
@@ -202,6 +213,7 @@ def _remove(author: Author) -> None:
 # Each returns the texts that no page may ever show, if there are any.
 WRITES: dict[str, Callable[[Author], list[str] | None]] = {
     "look": lambda author: None,
+    "count": lambda author: None,
     "rename": _rename,
     "edit": _edit,
     "update": _update,
@@ -209,6 +221,7 @@ WRITES: dict[str, Callable[[Author], list[str] | None]] = {
     "delete-silently": _delete_silently,
     "remove-silently": _remove_silently,
     "comment": _comment,
+    "move": _move,
     "roll-back": _roll_back,
     "commit-late": _commit_late,
     "delete": _delete,
@@ -234,6 +247,12 @@ def _state_of(author: Author) -> dict[str, Any]:
         "post_page": post and reverse("post", args=[post.pk]),
         "probe_page": reverse("probe_author", args=[author.pk]),
     }
+
+
+def _counted(author: Author) -> dict[str, str]:
+    """The totals as the database counts all rows, without the page index."""
+    authors, posts, comments = (intcomma(model._base_manager.count()) for model in (Author, Post, Comment))
+    return {"totals": f"{authors} authors, {posts} posts and {comments} comments"}
 
 
 def _count_of(number: int, what: str) -> str:

@@ -8,7 +8,19 @@ from bench.verify.check import Check
 
 MODULES = (
     *("pages", "static", "client", "connections", "accounts", "bodies", "resources"),
-    *("freshness", "stampede", "files", "services", "caching", "privacy", "web", "bytes", "names"),
+    *(
+        "freshness",
+        "stampede",
+        "files",
+        "services",
+        "caching",
+        "depends",
+        "lasting",
+        "privacy",
+        "web",
+        "bytes",
+        "names",
+    ),
     "advisories",
 )
 FOUND = [vars(import_module(f"{__name__}.{name}")).values() for name in MODULES]

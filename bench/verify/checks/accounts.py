@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from bench.verify import page_parser
 from bench.verify.check import ACCOUNT, AFTER, check
@@ -14,10 +16,15 @@ from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.page_parser import TOKEN, Form
 from bench.verify.site import MAX_PAGES, Account
 from bench.verify.visitor import Visitor, require_password
-from bench.verify.wire import Answer
+from bench.verify.wire import Answer, Via
 
 MAX_ATTEMPTS = 20
 TOO_MANY = 429
+# Passwords are slow to look at.
+AT_ONCE = 4
+# More accounts than an address may try, and two addresses.
+MANY_ACCOUNTS = 60
+ATTACKER, BYSTANDER = "203.0.113.20", "198.51.100.20"
 FOREIGN_ORIGIN = {"Origin": "http://other.example"}
 
 
@@ -196,6 +203,48 @@ def login_limit(context: Context) -> Iterator[Finding]:
     yield Figure("login_failures_allowed", max(failures for failures, _ in tried.values()))
 
 
+@check("login-spellings", stage=AFTER, thorough=True)
+def login_spellings(context: Context) -> Iterator[Finding]:
+    """An account that is refused after wrong passwords is refused however its name is spelt: with spaces around it, in
+    capitals, with wide letters."""
+    context.site.require_writes()
+    path, name = _login_pages(context)[0], f"nobody-{secrets.token_hex(8)}"
+    if _fail_often(context, path, name)[1].status == 200 and not context.strict:
+        raise NotTried(f"the project looks at {MAX_ATTEMPTS} wrong passwords for an account: it has no limit")
+    wide = name.replace("n", "\uff4e", 1)
+    for spelt in (f" {name}", f"{name} ", f"\t{name}", wide, f"{name}\u3000", name.upper()):
+        answer = Visitor(context.target).log_in(path, Account(spelt, "wrong"))
+        if answer.status == 200 and (context.strict or spelt != name.upper()):
+            yield answer.wrong(f"status {TOO_MANY} for {spelt!r}, as for {name!r}")
+
+
+@check("login-addresses", stage=AFTER, thorough=True)
+def login_addresses(context: Context) -> Iterator[Finding]:
+    """Wrong passwords of one address for many accounts are refused with 429 in the end; other addresses still get in.
+
+    It asks a clone of the deployment behind a load balancer, which names the address.
+    """
+    context.site.require_writes()
+    if not context.strict:
+        raise NotTried("how many accounts an address may try is up to the project")
+    path = _login_pages(context)[0]
+    clone = context.clone({"listener": "behind"})
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        tried = list(pool.map(lambda _: _fail_from(clone, path, ATTACKER), range(MANY_ACCOUNTS)))
+    if tried[-1].status != TOO_MANY:
+        yield tried[-1].wrong(f"status 429 after wrong passwords for {MANY_ACCOUNTS} accounts from one address")
+    other = _fail_from(clone, path, BYSTANDER)
+    if other.status != 200:
+        yield other.wrong("status 200 for a wrong password from another address after that")
+
+
+def _fail_from(context: Context, path: str, address: str) -> Answer:
+    """The response to a wrong password for a new account, from an address that a load balancer names."""
+    via = Via(context.target.host, context.target.port, context.target.tls, (("X-Forwarded-For", address),))
+    visitor = Visitor(replace(context.target, via=via))
+    return visitor.log_in(path, Account(f"nobody-{secrets.token_hex(8)}", "wrong"))
+
+
 def _login_pages(context: Context) -> list[str]:
     """The login page and the admin's; raises NotTried without any. A project's admin may have no form of its own."""
     site = context.site
@@ -206,9 +255,9 @@ def _login_pages(context: Context) -> list[str]:
     return list(dict.fromkeys(pages)) or [site.url("login")]
 
 
-def _fail_often(context: Context, path: str) -> tuple[int, Answer]:
-    """How many wrong passwords for an account the page looked at, and its last response."""
-    visitor, nobody = Visitor(context.target), Account(f"nobody-{secrets.token_hex(8)}", "wrong")
+def _fail_often(context: Context, path: str, name: str = "") -> tuple[int, Answer]:
+    """How many wrong passwords for an account, new without a name, the page looked at, and its last response."""
+    visitor, nobody = Visitor(context.target), Account(name or f"nobody-{secrets.token_hex(8)}", "wrong")
     for failures in range(MAX_ATTEMPTS):
         answer = visitor.log_in(path, nobody)
         if answer.status != 200:

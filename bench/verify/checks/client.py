@@ -29,6 +29,8 @@ CLIENT = "127.0.0.1"
 BALANCED = {"X-Forwarded-For": "203.0.113.9, 203.0.113.7", "X-Forwarded-Proto": "https"}
 BELIEVED = {"client": "203.0.113.7", "scheme": "https"}
 HERE = ("127.0.0.1", "localhost")
+# Addresses that a client may write before those that balancers add.
+CLAIMED = ("203.0.113.7", "2001:db8::7")
 # A strict site has a middleware that takes the address from a header.
 NO_ADDRESS = (
     "the site sees no address of a client: a Unix socket has none, and the project reads no header of the proxy"
@@ -185,6 +187,16 @@ def _balanced(context: Context, settings: Mapping[str, Any]) -> Iterator[Finding
     for name, expected in BELIEVED.items():
         if found.get(name, expected) != expected:
             yield answer.wrong(f"{name} {expected} as the site sees it, by a trusted proxy", str(found[name]))
+
+
+@check("forwarded-for")
+def forwarded_for(context: Context) -> Iterator[Finding]:
+    """A client that writes addresses into X-Forwarded-For is never taken for the first of them, whoever is trusted."""
+    for claimed in CLAIMED:
+        for then in ("198.51.100.7", "198.51.100.7, 127.0.0.1"):
+            answer = context.get(INSIDE, {"X-Forwarded-For": f"{claimed}, {then}"})
+            if (seen := said_inside(context, answer).get("client")) == claimed:
+                yield answer.wrong("another client than the first of X-Forwarded-For", f"client {seen}")
 
 
 @check("underscores", require_stranger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import statistics
 import time
@@ -12,12 +13,15 @@ from functools import partial
 
 from bench.project.description import FILE
 from bench.verify import hits, page_parser, rows
+from bench.verify.check import AFTER
 from bench.verify.check import check as any_check
 from bench.verify.context import Context
 from bench.verify.crowd import GATE_S, NO_RACE, Clients, after_race, race
+from bench.verify.expect import has
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.in_process import as_in_process
+from bench.verify.in_process import Expected, as_in_process
 from bench.verify.rows import Row, Waiting, Writer
+from bench.verify.site import INSIDE, MAX_PAGES
 from bench.verify.wire import Answer
 
 # The time to live of the clone, where nothing else ends a stale page.
@@ -26,6 +30,7 @@ SHORT_TTL_S = 2
 OLD_TTL_S = 8
 # Visitors who ask while a command writes.
 READERS = 2
+ONE_LEFT = "1 comment<"
 # How many writes a visitor asks after, and how often.
 OWN_WRITES, READS = 8, 3
 # Requests before the described write, so that a layer caches the page as it is.
@@ -141,6 +146,21 @@ def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]
             waited += rows.settle(context, rows.waiting(context, new, row, rows.INVALIDATED_S, what))
             row = new
         yield from _found(waited)
+
+
+@any_check("rows-counted", rows.require_rows, stage=AFTER, alone=True, thorough=True)
+def rows_counted(context: Context) -> Iterator[Finding]:
+    """Pages count rows as the database does: after a new row, a moved one and a deleted one."""
+    home = context.site.url("home")
+    with rows.new_rows(context, 2) as (writer, (row, other)):
+        for what in ("comment", "move", "remove"):
+            post = row.post_page or home
+            row = writer.write(row, what)
+            totals = writer.write(other, "count").totals
+            yield from context.ask(home, has(totals), headers=context.bypass, when=f"after {what}")
+            if what == "move":
+                # Of two comments one is left.
+                yield from context.ask(post, has(ONE_LEFT), headers=context.bypass, when=f"after {what}")
 
 
 @check("told-of-old-pages", require_invalidation, thorough=True)
@@ -273,21 +293,56 @@ def becomes_fresh(context: Context, bound_s: float) -> Iterator[Finding]:
     if write is None:
         raise NotTried(f"the project describes no write: [tool.benchapp.write] in its {FILE}")
     site.require_writes()
-    before = site.rendered_now(write.page)[write.page]
-    for _ in range(WARM):
-        context.get(write.page)
+    versions = _versions(context, write.page)
+    before = site.rendered_now(*dict.fromkeys([*versions, *_linked(context, write.page)]))
+    for path in before:
+        hits.repeat(context, path, WARM)
     site.run_write(shlex.split(write.command), context.env)
     written = time.monotonic()
-    while before.difference(as_in_process(context.get(write.page).text, context.target)) is None:
+    while before[write.page].difference(as_in_process(context.get(write.page).text, context.target)) is None:
         if time.monotonic() - written > bound_s:
             break
         time.sleep(rows.PAUSE_S)
     fresh_s = time.monotonic() - written
-    after = site.rendered_now(write.page)[write.page]
-    if after.same(before):
+    after = site.rendered_now(*before)
+    if after[write.page].same(before[write.page]):
         raise NotTried(f"`manage.py {write.command}` changes nothing on {write.page}: correct write in its {FILE}")
-    answer = context.get(write.page)
-    if wrong := after.difference(as_in_process(answer.text, context.target)):
-        yield answer.wrong(wrong[0], wrong[1], f"GET {write.page} {bound_s:g} s after the described write")
-    else:
+    stale: list[Finding] = []
+    for path, page in after.items():
+        # Of pages that it links to only one that is gone: the old address of a renamed row.
+        if not page.same(before[path]) and (path in versions or page.status != before[path].status):
+            stale += _stale(context, path, page, written + bound_s)
+    yield from stale
+    if not stale:
         yield Figure("fresh_after_write_ms", round(fresh_s * 1000))
+
+
+def _versions(context: Context, page: str) -> list[str]:
+    """A page in each language of the site, if its addresses begin with one."""
+    inside = context.first(INSIDE)
+    languages = json.loads(inside.body).get("languages", []) if inside.status == 200 else []
+    first, _, rest = page.lstrip("/").partition("/")
+    others = [f"/{code}/{rest}" for code in languages] if first in languages else []
+    return list(dict.fromkeys([page, *others]))
+
+
+def _linked(context: Context, page: str) -> list[str]:
+    """The pages of the site that this one links to."""
+    links = page_parser.Page(context.get(page, context.bypass).text, page).links
+    near = [link for link in links if link.startswith("/") and not link.startswith(context.site.file_urls)]
+    return near[:MAX_PAGES]
+
+
+def _stale(context: Context, path: str, right: Expected, until: float) -> Iterator[Finding]:
+    """What is wrong with a page unless it becomes the one that is rendered in process, in time."""
+    while True:
+        answer = context.get(path)
+        wrong = right.difference(as_in_process(answer.text, context.target)) if right.status == 200 else None
+        if answer.status == right.status and wrong is None:
+            return
+        if time.monotonic() > until:
+            break
+        time.sleep(rows.PAUSE_S)
+    expected, got = wrong or ("another status", "the text from before")
+    words = f"GET {path} after the described write"
+    yield answer.wrong(f"status {right.status}, {expected}", f"status {answer.status}, {got}", words)

@@ -45,6 +45,24 @@ FILES = (
     "/{settings}",
     "/.git/config",
 )
+# Each names a static file, which is there, by way of the folders around the static root: no server may take it.
+BESIDE = (
+    "{bare}../{root}/{file}",
+    "{bare}..//{root}/{file}",
+    "{bare}..%2f{root}%2f{file}",
+    "{bare}.%2e/{root}/{file}",
+    "{bare}%2e%2e/{root}/{file}",
+    "{bare}%2e%2e%2f{root}%2f{file}",
+    "{bare}..%5c{root}%5c{file}",
+    "{bare}..;/{root}/{file}",
+    "{static}../../{above}/{root}/{file}",
+    "{static}..%2f..%2f{above}%2f{root}%2f{file}",
+    "{static}%2e%2e%2f%2e%2e%2f{above}%2f{root}%2f{file}",
+    "{static}%2e%2e/%2e%2e/{above}/{root}/{file}",
+    "{static}..%5c..%5c{above}%5c{root}%5c{file}",
+    "{static}..;/..;/{above}/{root}/{file}",
+    "{static}%252e%252e/%252e%252e/{above}/{root}/{file}",
+)
 # Text of the files named above.
 SECRETS = (b"execute_from_command_line", b"INSTALLED_APPS", b"root:x:0:0", b"[core]")
 
@@ -125,6 +143,11 @@ def path_escapes(context: Context) -> Iterator[Finding]:
     """Dot segments and encoded slashes never lead out of the static root, nor to a file of the project."""
     for path in FILES:
         yield from _refused(context, (yield from context.ask(located(context, path), no_file)))
+    for small in context.site.small_files:
+        root, file = context.site.static, small.removeprefix(context.site.static_url)
+        for path in BESIDE:
+            named = path.replace("{above}", root.parent.name).replace("{root}", root.name).replace("{file}", file)
+            yield from _refused(context, context.get(located(context, named)), may_lead=False)
 
 
 @check("odd-paths")

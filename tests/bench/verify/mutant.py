@@ -174,7 +174,7 @@ class FakeRunning:
             servers=(SimpleNamespace(name="app"),),
             services=tuple(SimpleNamespace(name=name) for name in services),
             threads=threads,
-            settings={"cache_seconds": 60},
+            settings={"cache_seconds": 60, "server_names": "127.0.0.1 localhost"},
         )
 
     def log_bytes(self) -> int:
@@ -187,6 +187,8 @@ class FakeRunning:
     def again(self, changes: dict[str, Any]) -> Iterator[FakeRunning]:
         if "cache_seconds" in changes:
             self.mutant.say(ttl_s=changes["cache_seconds"])
+        if "listener" in changes:
+            self.mutant.say(behind=True)
         yield self
 
     @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import secrets
 import shutil
 import threading
@@ -14,14 +16,15 @@ from typing import Any
 
 FORBIDDEN = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0", "must-revalidate", "max-age=1", "max-age=-5"}
 NEVER_CACHED = ("/static/", "/login/", "/healthz", "/__probe__/inside", "/__probe__/entries", "/__probe__/connections")
-WRITES = ("/__probe__/rows/", "/posts/")
+WRITES = ("/__probe__/rows/", "/__probe__/purge/", "/posts/")
+ANSWER = "/__probe__/answer/"
 SILENT = ("/look/", "/roll-back/", "-silently/")
 HTML = "text/html"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, its path as it was sent, and the port that it came to."""
+    """A request, its path as it was sent, the port that it came to, and the address of its client."""
 
     method: str
     path: str
@@ -29,6 +32,7 @@ class Asked:
     headers: dict[str, str]
     body: bytes = b""
     port: int = 80
+    client: str = "127.0.0.1"
 
     def header(self, name: str) -> str:
         return self.headers.get(name.lower(), "")
@@ -59,11 +63,37 @@ class Answer:
         return replace(bare, headers=(*bare.headers, *given.items()))
 
 
-def _path(asked: Asked) -> str:
-    """The path, and what pages may read of a visitor."""
-    coding = asked.header("accept-encoding") if "/coded/" in asked.path else ""
-    theme = asked.header("x-theme") + asked.header("cookie").partition("theme=")[2]
-    return f"{asked.path}|{coding}|{theme}" if coding or theme else asked.path
+OTHER_KINDS = ("host", "cookie", "x-forwarded-for")
+# What a page may depend on, by the kind of a check.
+VISITORS: dict[str, Callable[[Asked], str]] = {
+    "address": lambda asked: asked.client + asked.header("x-forwarded-for"),
+    "host": lambda asked: asked.header("host"),
+    "cookies": lambda asked: asked.header("cookie"),
+    "headers": lambda asked: str([pair for pair in sorted(asked.headers.items()) if pair[0] not in OTHER_KINDS]),
+}
+
+
+def key_without(*kinds: str) -> Callable[[Asked], str]:
+    """The path, and what pages may read of a visitor, without these kinds."""
+
+    def key(asked: Asked) -> str:
+        coding = asked.header("accept-encoding") if "/coded/" in asked.path else ""
+        parts = [read(asked) for kind, read in VISITORS.items() if kind not in kinds] if _shows(asked) else []
+        return "|".join([asked.path, coding, *parts]) if coding or parts else asked.path
+
+    return key
+
+
+def _shows(asked: Asked) -> bool:
+    """Whether a probe page shows something of its visitor."""
+    if not asked.path.startswith(ANSWER):
+        return False
+    spelt = asked.path.removeprefix(ANSWER).partition("/")[0]
+    try:
+        said = json.loads(base64.urlsafe_b64decode(spelt + "=" * (-len(spelt) % 4)))
+    except ValueError:
+        return False
+    return bool(said.get("shows"))
 
 
 Rule = Callable[..., Any]
@@ -101,7 +131,7 @@ STORED: dict[str, Rule] = {
 RULES: dict[str, Rule] = {
     **ANSWERED,
     **STORED,
-    "key": _path,
+    "key": key_without(),
     "stored": lambda asked, answer: answer,
     "hit": lambda answer: answer,
     "late": lambda before, now: before == now,

@@ -46,7 +46,7 @@ class Mutant:
         self.folder, self.state_file = folder, folder / "state.json"
         self.said: dict[str, Any] = {}
         self.wrong: set[str] = set()
-        self.caches = self.hangs = self.is_later = False
+        self.caches = self.hangs = self.is_later = self.behind = False
         self.kept: dict[str, Any] = {}
         self.requests = 0
         self.one = threading.Lock()
@@ -63,11 +63,13 @@ class Mutant:
         cache = self.cache
         if "wrong" in said:
             self.wrong, self.kept, self.requests, self.hangs, self.is_later = set(said["wrong"]), {}, 0, False, False
-            self.caches = said.get("caches", False)
+            self.caches, self.behind = said.get("caches", False), False
             cache = self.cache = Cache(self.folder / "store")
             cache.rules = RULES | {
                 name: rule for wrong in self.wrong for name, rule in mutations.RULES.get(wrong, {}).items()
             }
+        # A load balancer names the clients.
+        self.behind = said.get("behind", self.behind)
         if "ttl_s" in said or "wrong" in said:
             cache.empty()
         cache.ttl_s = said.get("ttl_s", cache.ttl_s)
@@ -136,7 +138,7 @@ class SiteHandler(BaseHTTPRequestHandler):
             "SERVER_NAME": host,
             "SERVER_PORT": port or "80",
             "SERVER_PROTOCOL": "HTTP/1.1",
-            "REMOTE_ADDR": "127.0.0.1",
+            "REMOTE_ADDR": (self.mutant.behind and asked.header("x-forwarded-for")) or asked.client,
             "wsgi.input": io.BytesIO(asked.body),
             "wsgi.errors": sys.stderr,
         }
@@ -238,7 +240,8 @@ class Handler(SiteHandler):
         except ValueError:
             self.refuse(502 if "chunk-breaks" in wrong else 400)
             return
-        asked = Asked(self.command, path, query, self.given(), body, self.server.server_address[1])
+        port, client = self.server.server_address[1], self.client_address[0]
+        asked = Asked(self.command, path, query, self.given(), body, port, client)
         if path == CONTROL:
             if b'"wrong"' in body:
                 self.mutant.settle()

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.bench.verify.mutant_cache import RULES as RIGHT
-from tests.bench.verify.mutant_cache import Answer, Asked
+from tests.bench.verify.mutant_cache import VISITORS, Answer, Asked, key_without
 
 After = Callable[[Any, Asked, Answer], Answer | None]
 LISTED = "/posts/"
@@ -96,6 +96,27 @@ def first_for_all_of_a_process(mutant: Any, asked: Asked, answer: Answer) -> Ans
         return None
     turn = mutant.kept[asked.path] = mutant.kept.get(asked.path, -1) + 1
     return mutant.kept.setdefault((asked.path, asked.query, turn % 8), answer)
+
+
+def first_shown(kind: str) -> After:
+    """Each page shows one thing of its visitor, and a cache in the project gives that of the first to everybody."""
+
+    def change(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+        shown = VISITORS[kind](asked)
+        if "/purge/" in asked.path:
+            mutant.kept.clear()
+        if not page(asked, answer):
+            return None
+        if "sessionid" not in asked.header("cookie"):
+            shown = mutant.kept.setdefault((asked.path, kind), shown)
+        return replace(answer, body=answer.body + shown.replace("nobody", "").encode())
+
+    return change
+
+
+def shown_right(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+    """Each page shows the address of its visitor, and is rendered for each."""
+    return replace(answer, body=answer.body + asked.client.encode()) if page(asked, answer) else None
 
 
 def kept_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
@@ -206,6 +227,7 @@ AFTER: dict[str, After] = {
     "wrong-total": lambda _, q, a: a.having(Content_Range="bytes 0-98/7") if a.status == 206 else None,
     "odd-range-fails": lambda _, q, a: replace(a, status=503) if "9-1" in q.header("range") else None,
     "escapes": lambda _, q, a: replace(a, body=b"root:x:0:0") if "passwd" in q.path else None,
+    "serves-beside": lambda _, q, a: replace(a, status=200) if q.path.startswith("/static..") else None,
     "odd-breaks": lambda _, q, a: replace(a, status=500) if "%00" in q.path else None,
     "odd-injects": lambda _, q, a: a.having(X_Injected="yes") if "X-Injected" in q.path else None,
     "percent-dropped": lambda _, q, a: replace(a, status=200) if q.path == "/%" else None,
@@ -217,6 +239,8 @@ AFTER: dict[str, After] = {
     "no-probe": at("/__probe__/inside", 404),
     "probe-garbled": body(b"{", b"<", "/__probe__/inside"),
     "believes-address": inside(client=lambda q: q.header("x-forwarded-for") or "127.0.0.1"),
+    "believes-first": inside(client=lambda q: q.header("x-forwarded-for").partition(",")[0] or q.client),
+    "names-public": inside(public=["/"]),
     "believes-proto": inside(scheme=lambda q: q.header("x-forwarded-proto") or "http"),
     "odd-session-breaks": lambda _, q, a: replace(a, status=500) if "000" in q.header("cookie") else None,
     "shared-token": body(b'name="csrfmiddlewaretoken" value="', b'name="csrfmiddlewaretoken" value="same" title="'),
@@ -238,6 +262,12 @@ AFTER: dict[str, After] = {
     "logins-unlimited": statuses(429, 200),
     "login-unlimited": statuses(429, 200, "/login/"),
     "admin-unlimited": statuses(429, 200, "/admin/login/"),
+    "spaces-unlimited": lambda _, q, a: replace(a, status=200) if a.status == 429 and b"username=+" in q.body else None,
+    "miscounts": lambda _, q, a: (
+        replace(a, body=a.body.replace(b" authors, ", b"1 authors, ")) if q.path == "/" else None
+    ),
+    "counts-what-moved": body(b"1 comment<", b"2 comments<", LISTED),
+    "purges-for-all": lambda m, q, _: m.cache.purge() if q.method == "PURGE" else None,
     "limit-without-time": headers(drop=("retry-after",)),
     "limits-the-form": lambda _, q, a: replace(a, status=429) if (q.method, q.path) == ("GET", "/login/") else None,
     "limits-the-admin": at("/admin/login/", 429),
@@ -247,6 +277,11 @@ AFTER: dict[str, After] = {
     "connections-run-out": connections_run_out,
     # As of a server that computes Expires: within the second of its rendering a stored page has the right one.
     "says-its-second": lambda _, q, a: None if a.header("x-made") else a.having(X_Made=f"{time.time():.0f}"),
+    "first-address": first_shown("address"),
+    "first-host": first_shown("host"),
+    "first-cookies": first_shown("cookies"),
+    "first-headers": first_shown("headers"),
+    "shows-address": shown_right,
     "kept-bare": lambda _, q, a: None if q.query else a.without("x-frame-options"),
     # Answers of caches.
     "breaks": at("/__probe__/slow/", 500),
@@ -325,8 +360,16 @@ RULES: dict[str, dict[str, Any]] = {
     "keeps-queries": {"query": yes, "key": lambda q: f"{q.path}?{q.query}"},
     "query-sorted": {"query": yes, "key": lambda q: f"{q.path}?{'&'.join(sorted(q.query.split('&')))}"},
     "keeps-hosts": key(lambda q: f"{q.path}|{q.header('host')}"),
-    "keeps-ports": {"stored-port": yes},
+    "keeps-ports": {"stored-port": yes, "key": key_without("host")},
     "kept-coded": key(lambda q: q.path),
+    "shares-addresses": {"key": key_without("address")},
+    "shares-hosts": {"key": key_without("host")},
+    "shares-cookies": {"key": key_without("cookies")},
+    "shares-headers": {"key": key_without("headers")},
+    "renders-reloads": {"origin": lambda q: not q.header("cache-control")},
+    "keeps-no-coded": {"kind": lambda q, a: RIGHT["kind"](q, a) and not a.header("content-encoding")},
+    "lasts-double": {"fresh": lambda age_s, ttl_s: age_s <= 2 * ttl_s},
+    "lasts-half": {"fresh": lambda age_s, ttl_s: age_s <= ttl_s / 2},
     "keeps-heads": {"stored-method": yes},
     "keeps-parts": {"stored": lambda q, a: replace(a, body=a.body[:100]) if q.header("range") else a},
     "keeps-unmodified": {"stored": lambda q, a: replace(a, body=b"") if q.header("if-none-match") else a},

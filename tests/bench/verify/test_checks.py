@@ -9,7 +9,7 @@ import pytest
 from bench.serve import connections
 from bench.verify import rows, suite, wire
 from bench.verify.check import ACCOUNT, BEHAVIOUR
-from bench.verify.checks import files, freshness, privacy, resources, services, stampede, web
+from bench.verify.checks import files, freshness, lasting, privacy, resources, services, stampede, web
 from bench.verify.suite import all_checks
 from tests.bench.verify import mutations
 from tests.bench.verify.conftest import KEPT, verified
@@ -42,7 +42,7 @@ NOTICED = {
     "static-conditional": "no-validator never-304",
     "static-manifest": "serves-manifest",
     "static-range": "no-ranges wrong-total odd-range-fails",
-    "path-escapes": "escapes soft-404",
+    "path-escapes": "escapes soft-404 serves-beside",
     "odd-paths": "odd-breaks odd-injects",
     "broken-escapes": "percent-dropped",
     "unknown-host": "error-for-hosts",
@@ -52,6 +52,7 @@ NOTICED = {
     "forged-names": "passes-underscores+believes-host",
     "interpreter": "other-python as-root",
     "client": "believes-address no-probe probe-garbled",
+    "forwarded-for": "believes-first",
     "odd-cookies": "odd-session-breaks",
     "odd-bytes": "bytes-kill",
     "underscores": "passes-underscores+believes-proto",
@@ -78,6 +79,8 @@ NOTICED = {
     "login-limit": (
         "logins-unlimited login-unlimited admin-unlimited limit-without-time limits-the-form limits-the-admin"
     ),
+    "login-spellings": "spaces-unlimited",
+    "login-addresses": "logins-unlimited",
     "length-body": "body-left",
     "chunked-body": "chunks-ignored chunks-dropped",
     "chunked-in-pieces": "chunks-dropped",
@@ -93,6 +96,7 @@ NOTICED = {
         "second-not-told told-before-commit forgets-home forgets-later-pages updates-not-told "
         "shows-rolled-back rows-unanswered"
     ),
+    "rows-counted": "miscounts counts-what-moved",
     "told-of-old-pages": "old-not-told",
     "told-of-authors": "forgets-posts",
     "told-of-commands": "commands-not-told",
@@ -122,6 +126,16 @@ NOTICED = {
     "nonce": "keeps-nonces keeps-nonces-in-tags",
     "partial-requests": "keeps-pieces keeps-made-up keeps-origins",
     "read-cookies": "kept-coded",
+    "depends-address": "shares-addresses first-address",
+    "depends-host": "shares-hosts first-host",
+    "depends-token": "shares-cookies first-cookies",
+    "depends-cookies": "shares-cookies first-cookies",
+    "depends-headers": "shares-headers first-headers",
+    "time-kept": "lasts-double lasts-half",
+    "purge-door": "purges-for-all",
+    "reloads": "renders-reloads",
+    "coded-hits": "keeps-no-coded",
+    "not-public": "names-public",
     "other-methods": "keeps-posts keeps-bodies",
     "streaming": "keeps-streams",
     "broken-off": "keeps-broken",
@@ -156,11 +170,14 @@ NOTICED = {
 PAIRS = [(name, wrong) for name, every in NOTICED.items() for wrong in every.split()]
 # Ways in which servers differ and are all right; without any, the right layer's site below is asked for the same.
 RIGHT = ("closes-silently", "closes+refuses-chunks+absolute")
+# Each client gets a page of its own, from no cache.
+OF_EACH = "shows-address"
 # How much is asked, and how long a check waits whatever it finds.
 SMALLER = (
     (resources, {"CLIENTS": 8}),
     (connections, {"LEFT_S": 0.1}),
     (freshness, {"OWN_WRITES": 2, "SHORT_TTL_S": 0.4, "OLD_TTL_S": 1.2}),
+    (lasting, {"TTL_S": 2.0, "EARLIER_S": 0.6}),
     (stampede, {"VERY_SLOW_MS": 300, "MANY_CLIENTS": 12, "UNCACHEABLE_CLIENTS": 6}),
     (files, {"CLIENTS": 16, "WRITING_S": 0.4, "BETWEEN_S": 0.3, "KILLS": 1, "SHORT_TTL_S": 0.4, "WAITING": 6}),
     (files, {"LARGE_PAGES": 1, "SMALL_PAGES": 2, "FILLS": 1, "NEW_PAGES": 1}),
@@ -215,6 +232,12 @@ def test_a_right_layer_passes_every_check_and_no_row_is_left(mutant, site):
     assert mutant.rows_left == 0
 
 
+def test_a_page_that_each_client_has_of_its_own_passes(mutant, site):
+    mutant.reset(OF_EACH, caches=True)
+    item = found(mutant, site, ["depends-address"])["depends-address"]
+    assert (item.ok, item.not_tried) == (True, None)
+
+
 @pytest.mark.parametrize(("name", "wrong"), PAIRS)
 def test_a_mutation_is_noticed_by_its_check(mutant, site, monkeypatch, name, wrong):
     values(monkeypatch, SHORTER)
@@ -235,5 +258,5 @@ def test_every_check_has_a_mutation_that_it_notices():
 
 def test_every_mutation_is_noticed_by_a_check():
     used = {part for wrong in (*RIGHT, *(wrong for _, wrong in PAIRS)) for part in wrong.split("+")}
-    used.update(mutations.ALWAYS)
+    used.update(mutations.ALWAYS, [OF_EACH])
     assert (mutations.AFTER.keys() | mutations.RULES.keys()) <= used

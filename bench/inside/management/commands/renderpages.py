@@ -13,6 +13,7 @@ from django.test import Client
 from django.test.utils import override_settings
 
 from bench.inside.error_words import in_words
+from bench.inside.reading import NoteNames, names_read
 
 HOST = "127.0.0.1"
 # A port at which some pages are rendered, as a deployment has any; no page names it by itself.
@@ -33,10 +34,13 @@ PAUSE_S = 1.1
 NEW_EACH_TIME = {"x-render-id", "date", "content-length"}
 
 
+NOTES = f"{NoteNames.__module__}.{NoteNames.__qualname__}"
+
+
 class Command(BaseCommand):
-    """Prints the pages as one JSON object: path to status, content type, body, location of a redirect, error, and
-    whether it `streams`; where renderings differ, `again`, the other bodies, and `varying`, the names of headers. Bytes
-    that are no UTF-8 are lone surrogates."""
+    """Prints the pages as one JSON object: path to status, content type, body, location of a redirect, error, whether it
+    `streams`, and the names of headers and cookies that it `reads`. If renderings differ: `again`, the other bodies, and
+    `varying`, the names of headers. Bytes that are no UTF-8 are lone surrogates."""
 
     help = "Render pages as an anonymous visitor gets them, caching layers off; prints one JSON object."
     requires_system_checks = []
@@ -53,11 +57,11 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(self.found(paths, often)))
 
     def settings(self) -> dict[str, Any]:
-        """Settings without caching layers, redirects to HTTPS and developer tools."""
+        """Settings without caching layers, redirects to HTTPS and developer tools, with notes of what pages read."""
         return {
             "CACHING_LAYERS": {},
             "CACHES": caches_of(DUMMY),
-            "MIDDLEWARE": [name for name in settings.MIDDLEWARE if not name.startswith(LEFT_OUT)],
+            "MIDDLEWARE": [NOTES, *(name for name in settings.MIDDLEWARE if not name.startswith(LEFT_OUT))],
         }
 
     def found(self, paths: list[str], often: bool) -> dict[str, Any]:
@@ -115,7 +119,12 @@ def _render(path: str, port: str = "") -> dict[str, Any]:
         "body": _without_port(body),
         "headers": headers,
     }
-    more = {"location": headers.get("location"), "error": error, "streams": response.streaming}
+    more = {
+        "location": headers.get("location"),
+        "error": error,
+        "streams": response.streaming,
+        "reads": names_read(response.wsgi_request),
+    }
     return page | {name: value for name, value in more.items() if value}
 
 

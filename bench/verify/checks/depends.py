@@ -1,0 +1,189 @@
+"""No layer gives one client's page to another: two clients that differ in one thing, on probe pages and on the
+project's own.
+
+The right page of each client is rendered for it past every layer, by the same servers. A page on which both get the
+same needs no more. Of any other, each client is once the first to request it cold.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from bench.verify import hits
+from bench.verify.check import check
+from bench.verify.context import Context
+from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
+from bench.verify.in_process import Expected, as_in_process
+from bench.verify.odd_clients import (
+    USUAL,
+    OddClient,
+    by_address,
+    by_cookies,
+    by_headers,
+    by_host,
+    by_token,
+)
+from bench.verify.site import MAX_PAGES
+from bench.verify.wire import Answer
+
+PURGE = "/__probe__/purge/"
+# A server that keeps pages as files may look only once a second whether its open file still is the page.
+COLD_S = 2.5
+# How often each client asks: a layer may store a page at its second request.
+TIMES = 2
+
+Clients = Callable[[Context], Iterable[OddClient]]
+
+
+@check("depends-address", hits.require_probes, group="caching", alone=True, leak=True)
+def depends_address(context: Context) -> Iterator[Finding]:
+    """A page that depends on the client's address is given to clients of that address only."""
+    yield from _apart(context, by_address, ["meta REMOTE_ADDR", "X-Forwarded-For"])
+
+
+@check("depends-host", hits.require_probes, group="caching", alone=True, leak=True)
+def depends_host(context: Context) -> Iterator[Finding]:
+    """A page that depends on the host, however it is read and written, is given to those who asked that host only."""
+    yield from _apart(context, by_host, ["meta HTTP_HOST", "Host", "absolute", "meta SERVER_PORT"])
+
+
+@check("depends-token", hits.require_probes, group="caching", alone=True, leak=True)
+def depends_token(context: Context) -> Iterator[Finding]:
+    """A page that shows the CSRF cookie of a visitor is given to nobody else."""
+    yield from _apart(context, by_token, [f"cookie {context.site.token_cookie}", "meta CSRF_COOKIE"])
+
+
+@check("depends-cookies", hits.require_probes, group="caching", alone=True, leak=True)
+def depends_cookies(context: Context) -> Iterator[Finding]:
+    """A page that depends on a cookie, such as of a theme, country or campaign, is given to clients with it only."""
+    yield from _apart(context, by_cookies, ["cookie theme", "cookie utm_campaign"])
+
+
+@check("depends-headers", hits.require_probes, group="caching", alone=True, leak=True)
+def depends_headers(context: Context) -> Iterator[Finding]:
+    """A page that depends on a header, read in middleware or a view, is given to clients that send the same only."""
+    shows = ["User-Agent", "CF-IPCountry", "Accept", "meta CONTENT_TYPE", "Sec-CH-UA-Mobile", "X-Forwarded-Host"]
+    yield from _apart(context, by_headers, [*shows, "meta SERVER_PROTOCOL"])
+
+
+def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator[Finding]:
+    """Whatever is wrong with the pages of these clients."""
+    for path in _pages(context):
+        for client in clients(context):
+            yield from _of_project(context, path, client)
+    for client in clients(context):
+        for each in (client, *client.like):
+            for show in shows:
+                yield from _probed(context, each, show)
+
+
+def _probed(context: Context, client: OddClient, show: str) -> Iterator[Finding]:
+    """The same on new probe pages that show one thing of the request."""
+    path = hits.answering(shows=[show])
+    right = _shown(context, client, path, show), _shown(context, USUAL, path, show)
+    if None in right or right[0] == right[1]:
+        return
+    for odd_first in (True, False):
+        path = hits.answering(shows=[show])
+        order = [(client, right if client.alias else right[:1]), (USUAL, right[1:])]
+        for asking, allowed in order if odd_first else reversed(order):
+            for _ in range(TIMES):
+                answer = asking.get(context, path)
+                if (got := answer.paragraphs.get(show)) not in allowed:
+                    what = _words(f"a page that shows {show}", client, odd_first)
+                    yield answer.wrong(str(allowed[0]), str(got), what)
+                    return
+
+
+def _shown(context: Context, client: OddClient, path: str, show: str) -> str | None:
+    """The text of a page that is rendered for this client; None where it gets no page."""
+    return client.get(context, path, _nobody()).paragraphs.get(show)
+
+
+def _pages(context: Context) -> list[str]:
+    """The public pages of the project, those that refuse the usual client, too."""
+    site = context.site
+    paths = list(site.description.public)
+    if site.has_database:
+        paths += site.plain_paths
+    return [path for path in dict.fromkeys(paths) if path not in site.description.health_checks][:MAX_PAGES]
+
+
+def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Finding]:
+    """The same on a page of the project, for each header and cookie that changes it."""
+    if not (right := _differing(context, path, client)):
+        return
+    singles = [(single, _differing(context, path, single)) for single in client.singles()]
+    found = [(single, rendered) for single, rendered in singles if rendered] or [(client, right)]
+    for single, rendered in found:
+        yield from _both_orders(context, path, single, *rendered)
+
+
+def _differing(context: Context, path: str, client: OddClient) -> tuple[Expected, Expected] | None:
+    """The pages as they are rendered for this client and for the usual one; None where they are the same."""
+    odd = _rendered(context, path, client)
+    if odd.status == 400:
+        # A host that the site does not serve.
+        return None
+    known = context.site.pages.get(path) if context.site.has_database else None
+    if known is not None and known.same(odd):
+        return None
+    usual = _rendered(context, path, USUAL)
+    if usual.same(odd):
+        return None
+    # What is another at each rendering is no difference.
+    again = _rendered(context, path, USUAL)
+    usual = Expected(usual.status, usual.content_type, usual.body, again.body, usual.location)
+    odd_again = _rendered(context, path, client)
+    odd = Expected(odd.status, odd.content_type, odd.body, odd_again.body, odd.location)
+    return None if usual.same(odd) or usual.same(odd_again) else (odd, usual)
+
+
+def _rendered(context: Context, path: str, client: OddClient) -> Expected:
+    """The page as it is rendered for this client past every layer."""
+    return _expected(context, client.get(context, path, _nobody()))
+
+
+def _expected(context: Context, answer: Answer) -> Expected:
+    text = as_in_process(answer.text, context.target)
+    return Expected(answer.status, answer.content_type, text, location=answer.header("Location"))
+
+
+def _nobody() -> str:
+    """A session of nobody that no other request has."""
+    return f"nobody{secrets.token_hex(8)}"
+
+
+def _both_orders(context: Context, path: str, client: OddClient, odd: Expected, usual: Expected) -> Iterator[Finding]:
+    for odd_first in (True, False):
+        _make_cold(context)
+        order = [(client, [odd, usual] if client.alias else [odd]), (USUAL, [usual])]
+        for asking, allowed in order if odd_first else reversed(order):
+            for _ in range(TIMES):
+                answer = asking.get(context, path)
+                got = _expected(context, answer)
+                if not any(right.same(got) and right.location == got.location for right in allowed):
+                    wanted, found = allowed[0].difference(got.body) or ("another response", "the same text")
+                    words = f"status {allowed[0].status}, {wanted}"
+                    yield answer.wrong(words, f"status {got.status}, {found}", _words(path, client, odd_first))
+                    return
+
+
+def _words(page: str, client: OddClient, odd_first: bool) -> str:
+    """Which page it was, and whose requests came first."""
+    order = "after a client" if odd_first else "after the usual client, by one"
+    return f"GET {page}, {order} with {client.name}"
+
+
+def _make_cold(context: Context) -> None:
+    """Take all pages out of the layers."""
+    if hits.without_invalidation(context):
+        context.own.empty_layer()
+        return
+    answer = context.get(PURGE, method="POST", body=b"")
+    if answer.status != 200:
+        raise NotTried(NEEDS_PROBES)
+    if any(layer.bodies for layer in context.layers):
+        time.sleep(COLD_S)

@@ -1,0 +1,133 @@
+"""How long pages last: not longer than the time to live, not much shorter, and no client can end them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from bench.verify import hits
+from bench.verify.check import check as any_check
+from bench.verify.context import Context
+from bench.verify.finding import Figure, Finding, NotTried
+from bench.verify.odd_clients import LOOPBACK, SOURCE
+from bench.verify.site import INSIDE
+from bench.verify.wire import Answer, BadAnswer, fetch
+
+# The time to live of the clone, and how much older a page may be: servers count in whole seconds.
+TTL_S, OLDER_S = 6, 1.5
+# How much earlier the last hit of a page may be.
+EARLIER_S = 2.0
+PAUSE_S = 0.2
+# Requests before a page is left alone, so that a layer stores it.
+WARM = 3
+# Methods by which caches are told to forget pages, and hosts that a server may take for its own.
+PURGING = ("PURGE", "BAN", "REFRESH", "PURGEALL", "DELETE")
+INSIDERS = ("", "localhost", "127.0.0.1")
+RELOADS = ({"Cache-Control": "no-cache", "Pragma": "no-cache"}, {"Cache-Control": "max-age=0"})
+
+check = partial(any_check, group="caching")
+
+
+@check("time-kept", hits.require_visible_hits, hits.require_cacheable, thorough=True)
+def time_kept(context: Context) -> Iterator[Finding]:
+    """A page is a hit for nearly its time to live, and no visitor, the first for long or one of many, gets it older.
+
+    It asks a clone of the deployment with a time to live of 6 s.
+    """
+    clone = context.clone({"cache_seconds": TTL_S})
+    bound_s = TTL_S * max(1, len(context.layers)) + OLDER_S
+    busy, *left = (hits.new_path() for _ in range(3))
+    known = {path: _Ages(clone, path) for path in (busy, *left)}
+    for ages in known.values():
+        for _ in range(WARM):
+            ages.ask()
+    begun = time.monotonic()
+    # Each page that nobody asks for meanwhile, and when it is requested again.
+    due = {path: begun + bound_s + number * TTL_S / 4 for number, path in enumerate(left)}
+    while due or time.monotonic() < begun + bound_s:
+        known[busy].ask()
+        for path in [path for path, at in due.items() if time.monotonic() > at]:
+            del due[path]
+            known[path].ask()
+        time.sleep(PAUSE_S)
+    for ages in known.values():
+        if ages.oldest_s > bound_s:
+            got = f"one of {ages.oldest_s:.1f} s"
+            yield ages.last.wrong(f"no page older than {bound_s:g} s, with a time to live of {TTL_S} s", got)
+    renews = any(layer.renews for layer in context.layers)
+    least_s = TTL_S / 2 - EARLIER_S / 2 if renews else TTL_S - EARLIER_S
+    if (kept_s := known[busy].oldest_s) < least_s:
+        yield known[busy].last.wrong(f"hits of a page for {least_s:g} s at least", f"for {kept_s:.1f} s")
+    yield Figure("oldest_hit_s", round(known[busy].oldest_s, 1))
+
+
+class _Ages:
+    """The renderings of a page, each with the time when it was seen first."""
+
+    def __init__(self, context: Context, path: str) -> None:
+        self.context, self.path = context, path
+        self.first: dict[str | None, float] = {}
+        self.oldest_s = 0.0
+        self.last: Answer
+
+    def ask(self) -> None:
+        """Request the page, and note how old it is."""
+        begun = time.monotonic()
+        self.last = self.context.get(self.path)
+        seen = self.first.setdefault(hits.render_id(self.last), time.monotonic())
+        self.oldest_s = max(self.oldest_s, begun - seen)
+
+
+@check("purge-door", hits.require_visible_hits, hits.require_cacheable, leak=True)
+def purge_door(context: Context) -> Iterator[Finding]:
+    """No client can take a page out of a cache: PURGE, BAN and the like, by any address and Host, change nothing."""
+    path = hits.new_path()
+    warm = hits.repeat(context, path, hits.MAX_TRIES)
+    local = context.target.host in LOOPBACK and context.target.via is None
+    outside = replace(context.target, source=SOURCE if local else "")
+    for method in PURGING:
+        for host in INSIDERS:
+            for purged in (path, "/", "/.*"):
+                try:
+                    fetch(outside, purged, {"X-Purge-Regex": ".*", "X-Ban-Url": ".*"}, method=method, host=host)
+                except (BadAnswer, OSError):
+                    # A server may close the connection of a method that it does not know.
+                    continue
+        if not hits.is_hit(answer := context.get(path), warm):
+            yield answer.wrong("still a hit", "a new rendering", f"GET {path} after {method} by a client")
+            return
+
+
+@check("reloads", hits.require_visible_hits, hits.require_cacheable)
+def reloads(context: Context) -> Iterator[Finding]:
+    """A visitor who reloads (Cache-Control: no-cache or max-age=0) gets the cached page, and causes no rendering."""
+    path = hits.new_path()
+    warm = hits.repeat(context, path, hits.MAX_TRIES)
+    for headers in RELOADS:
+        for _ in range(hits.TIMES):
+            if not hits.is_hit(answer := context.get(path, headers), warm):
+                yield answer.wrong("a hit", "a rendering")
+                return
+
+
+@check("coded-hits", hits.require_visible_hits, hits.require_cacheable)
+def coded_hits(context: Context) -> Iterator[Finding]:
+    """A page that the application compresses is a hit in the end for visitors who all take gzip."""
+    if any(layer.bodies for layer in context.layers):
+        raise NotTried("a layer here stores bodies alone, and a compressed page has a header of its own")
+    path = hits.new_path("coded")
+    if hits.until_hit(context, path, {"Accept-Encoding": "gzip"}) is None:
+        yield context.get(path).wrong("a hit for visitors with gzip", f"{hits.MAX_TRIES} renderings")
+
+
+@check("not-public", hits.require_probes, leak=True)
+def not_public(context: Context) -> Iterator[Finding]:
+    """A page whose path only begins like that of a public page is cached for nobody, where public pages are named."""
+    if not json.loads(context.first(INSIDE).body).get("public"):
+        raise NotTried("the project names no public pages in CACHING_PUBLIC: each of its pages may be cached")
+    path = f"/__probe__aside/{secrets.token_hex(8)}/"
+    yield from hits.rendered_each_time(context, path)

@@ -1,0 +1,176 @@
+"""Clients that differ from the usual one in one thing that a response may depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from bench.verify import wire
+from bench.verify.context import Context
+from bench.verify.wire import Answer
+
+# Another address of this machine, and one that nobody has.
+SOURCE = "127.0.0.9"
+ELSEWHERE = "203.0.113.9"
+LOOPBACK = ("127.0.0.1", "localhost")
+# A value of the shape that Django takes for a token (32 letters).
+TOKEN_VALUE = "VerifyVerifyVerifyVerifyVerifyVe"
+PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
+
+# Names by which projects choose a page, with a value that they may look for.
+HEADERS = {
+    "User-Agent": PHONE,
+    "Accept": "application/json",
+    "Accept-Language": "de",
+    "CF-IPCountry": "DE",
+    "CloudFront-Viewer-Country": "DE",
+    "X-Country-Code": "DE",
+    "Sec-CH-UA-Mobile": "?1",
+    "Sec-GPC": "1",
+    "Save-Data": "on",
+    "DNT": "1",
+    "Referer": "http://other.example/",
+    "Content-Type": "application/json",
+    "X-Forwarded-Proto": "https",
+    "X-Forwarded-Host": "other.example",
+    "X-Forwarded-Port": "1",
+    "X-Forwarded-Prefix": "/forged",
+    "Forwarded": f"for={ELSEWHERE};host=other.example;proto=https",
+}
+COOKIES = {
+    "theme": "dark",
+    "country": "DE",
+    "currency": "EUR",
+    "region": "DE",
+    "consent": "1",
+    "utm_source": "verify",
+    "utm_campaign": "verify",
+    "django_language": "de",
+}
+ADDRESSES = ("X-Forwarded-For", "X-Real-IP", "CF-Connecting-IP", "True-Client-IP")
+# What a project may look for under a name that is not in these tables.
+VALUES = ("verify", "1", "DE", "dark")
+# With these a request goes past every cache, or is none for a page: each has a check of its own.
+BYPASSING = {"authorization", "hx-request", "origin", "x-requested-with", "accept-encoding", "cookie", "range"}
+BYPASSING |= {"if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "content-length", "host"}
+# What Django and WSGI have in META beside headers.
+BYPASSING |= {"server-name", "server-port", "server-protocol", "request-method", "path-info", "query-string"}
+BYPASSING |= {"script-name", "remote-addr", "csrf-cookie", "csrf-cookie-needs-update"}
+BYPASSING |= {"connection", "transfer-encoding", "expect", "upgrade", "te", "trailer", "x-http-method-override"}
+
+
+@dataclass(frozen=True)
+class OddClient:
+    """One client.
+
+    name     what is odd, in words
+    headers  that only this client sends
+    cookies  the same
+    host     the Host header; empty for the usual one
+    source   the address that it connects from; empty for the usual one
+    version  of HTTP
+    like     clients of the same kind, that are tried only on a page that is another one for this client
+    alias    whether its host is another spelling of the site's own, so that it may get the page of the usual client
+    """
+
+    name: str
+    headers: tuple[tuple[str, str], ...] = ()
+    cookies: tuple[tuple[str, str], ...] = ()
+    host: str = ""
+    source: str = ""
+    version: str = "1.1"
+    like: tuple[OddClient, ...] = ()
+    alias: bool = False
+
+    def get(self, context: Context, path: str, session: str = "") -> Answer:
+        """The response to this client; with a `session` of nobody the request goes past every cache."""
+        target = replace(context.target, source=self.source)
+        cookies = [*self.cookies, (context.site.session_cookie, session)] if session else list(self.cookies)
+        headers = list(self.headers)
+        if cookies:
+            headers.append(("Cookie", "; ".join(f"{name}={value}" for name, value in cookies)))
+        return wire.fetch(target, path, headers, host=self.host, version=self.version)
+
+    def singles(self) -> list[OddClient]:
+        """Clients that each have one of its headers or cookies, and those like it; itself where it has only one."""
+        found = [OddClient(f"{name}: {value}", headers=((name, value),)) for name, value in self.headers]
+        found += [OddClient(f"the cookie {name}={value}", cookies=((name, value),)) for name, value in self.cookies]
+        return [*(found if len(found) > 1 else [self]), *self.like]
+
+
+USUAL = OddClient("nothing")
+
+
+def by_address(context: Context) -> Iterator[OddClient]:
+    """Clients of another address, by their connection and by what a balancer says."""
+    if context.target.host in LOOPBACK and context.target.via is None:
+        yield OddClient(f"the address {SOURCE}", source=SOURCE)
+    yield OddClient("the address in headers", headers=tuple((name, ELSEWHERE) for name in ADDRESSES))
+
+
+def by_host(context: Context) -> Iterator[OddClient]:
+    """Clients of the site's other names, and those that write its host in another way."""
+    target = context.target
+    for name in server_names(context):
+        if name != target.host:
+            spelt = f"{name.title()}:{target.port}", f"{name}.:{target.port}"
+            yield _of_host(f"{name}:{target.port}", *spelt, alias=name in LOOPBACK)
+    dotted = f"{target.host}.:{target.port}"
+    yield _of_host(f"{target.host}:1", f"{target.host}:80", f"{target.host}:443", dotted, alias=True)
+
+
+def _of_host(host: str, *like: str, alias: bool) -> OddClient:
+    return OddClient(
+        f"Host: {host}", host=host, like=tuple(_of_host(other, alias=alias) for other in like), alias=alias
+    )
+
+
+def server_names(context: Context) -> list[str]:
+    """The names that the deployment serves, one below each wildcard; none where a --target does not say them."""
+    settings = context.running.case.settings if context.running else {}
+    names = str(settings.get("server_names", "")).split()
+    return [name.replace("*", "verify") for name in names if not name.startswith("~")]
+
+
+def by_token(context: Context) -> Iterator[OddClient]:
+    """A client with the CSRF cookie of its own."""
+    if name := context.site.token_cookie:
+        yield OddClient("the CSRF cookie", cookies=((name, TOKEN_VALUE),))
+
+
+def by_cookies(context: Context) -> Iterator[OddClient]:
+    """Clients with cookies: those that projects often have, and those that this one looks for."""
+    own = {context.site.session_cookie, context.site.token_cookie, "messages", "sessionid"}
+    yield OddClient("cookies", cookies=tuple(COOKIES.items()))
+    for value in VALUES:
+        yield from _with(value, cookies=_names(context, "cookies") - own - COOKIES.keys())
+
+
+def by_headers(context: Context) -> Iterator[OddClient]:
+    """Clients with headers: those that projects often look for, and those that this one looks for."""
+    known = {name.lower() for name in (*HEADERS, *ADDRESSES)} | BYPASSING
+    yield OddClient("headers", headers=tuple(HEADERS.items()))
+    for value in VALUES:
+        yield from _with(value, headers=_names(context, "headers") - known)
+    yield OddClient("HTTP/1.0", version="1.0")
+
+
+def _names(context: Context, kind: str) -> set[str]:
+    """The names that renderings of the project's pages look for, as far as it has pages that can be rendered."""
+    if not context.site.has_database:
+        return set()
+    names: set[str] = set()
+    for page in context.site.pages.values():
+        names.update(page.reads.get(kind, []))
+    return names
+
+
+def _with(value: str, headers: Iterable[str] = (), cookies: Iterable[str] = ()) -> Iterator[OddClient]:
+    """A client that sends this value under each of these names, if there are any."""
+    client = OddClient(
+        f"the value {value}",
+        tuple((name, value) for name in sorted(headers)),
+        tuple((name, value) for name in sorted(cookies)),
+    )
+    if client.headers or client.cookies:
+        yield client
