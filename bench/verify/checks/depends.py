@@ -135,9 +135,9 @@ def _differing(context: Context, path: str, client: OddClient) -> tuple[Expected
         return None
     # What is another at each rendering is no difference.
     again = _rendered(context, path, USUAL)
-    usual = Expected(usual.status, usual.content_type, usual.body, again.body, usual.location)
+    usual = Expected(usual.status, usual.content_type, usual.body, (again.body,), usual.location)
     odd_again = _rendered(context, path, client)
-    odd = Expected(odd.status, odd.content_type, odd.body, odd_again.body, odd.location)
+    odd = Expected(odd.status, odd.content_type, odd.body, (odd_again.body,), odd.location)
     return None if usual.same(odd) or usual.same(odd_again) else (odd, usual)
 
 

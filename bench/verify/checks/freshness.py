@@ -329,7 +329,8 @@ def _versions(context: Context, page: str) -> list[str]:
 def _linked(context: Context, page: str) -> list[str]:
     """The pages of the site that this one links to."""
     links = page_parser.Page(context.get(page, context.bypass).text, page).links
-    near = [link for link in links if link.startswith("/") and not link.startswith(context.site.file_urls)]
+    files = tuple(filter(None, (context.site.static_url, context.site.media_url)))
+    near = [link for link in links if link.startswith("/") and not link.startswith(files)]
     return near[:MAX_PAGES]
 
 

@@ -38,9 +38,12 @@ NOTES = f"{NoteNames.__module__}.{NoteNames.__qualname__}"
 
 
 class Command(BaseCommand):
-    """Prints the pages as one JSON object: path to status, content type, body, location of a redirect, error, whether it
-    `streams`, and the names of headers and cookies that it `reads`. If renderings differ: `again`, the other bodies, and
-    `varying`, the names of headers. Bytes that are no UTF-8 are lone surrogates."""
+    """Prints the pages as one JSON object.
+
+    For each path: status, content type, body, location of a redirect, error, whether it `streams`, and the names of
+    headers and cookies that it `reads`. If renderings differ: `again`, the other bodies, and `varying`, the names of
+    headers. Bytes that are no UTF-8 are lone surrogates.
+    """
 
     help = "Render pages as an anonymous visitor gets them, caching layers off; prints one JSON object."
     requires_system_checks = []
