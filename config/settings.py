@@ -111,7 +111,7 @@ INSTALLED_APPS = [
 proxied = BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES
 
 # From the outside to the inside.
-MIDDLEWARE = []
+MIDDLEWARE = ["benchapp.serving.loaded.noted"]
 if BENCHAPP_SERVER == "asgi":
     MIDDLEWARE += ["benchapp.middleware.limit_requests"]
 MIDDLEWARE += ["benchapp.serving.head.without_body"]

@@ -93,6 +93,26 @@ def release(machine: Machine, version: str) -> str:
     return commit(machine, f"version-{version}")
 
 
+# A page that sleeps for as many seconds as its path says.
+SLOW = """
+import time
+from django.http import HttpResponse
+from django.urls import path
+
+def slow(request, seconds):
+    time.sleep(seconds)
+    return HttpResponse("slept")
+
+urlpatterns += [path("slow/<int:seconds>/", slow)]
+"""
+
+
+def add_slow_page(machine: Machine) -> None:
+    """Add the page `/slow/SECONDS/` to the site in the repository."""
+    urls = machine.root / SOURCE[1:] / "config/urls.py"
+    urls.write_text(urls.read_text() + SLOW)
+
+
 def version(machine: Machine) -> str:
     """The version of the site that serves."""
     return ask(machine, "/authors/")[1].partition("version:")[2][:1]
@@ -104,7 +124,7 @@ def impatient_deploy(machine: Machine) -> str:
     sooner = '$([ "$1" = "$before" ] \\&\\& echo 30 || echo 10)'
     machine.run(f"sed 's/timeout 30 sh/timeout {sooner} sh/' /usr/local/sbin/benchapp-deploy > /srv/sooner")
     assert machine.try_run("cmp /usr/local/sbin/benchapp-deploy /srv/sooner").returncode == 1
-    return f"sh /srv/sooner {SOURCE}"
+    return f"bash /srv/sooner {SOURCE}"
 
 
 def commit(machine: Machine, message: str) -> str:
@@ -159,9 +179,9 @@ def uninstall(machine: Machine) -> None:
 
 
 @contextlib.contextmanager
-def visited(machine: Machine) -> Iterator[dict[str, Any]]:
-    """The site while visitors ask; afterwards what they noticed: see tests.deploy.visitors."""
-    argv = ["nsenter", "-t", str(machine.leader), "-n", sys.executable, "-m", "tests.deploy.visitors"]
+def visited(machine: Machine, *words: str) -> Iterator[dict[str, Any]]:
+    """The site while visitors ask; afterwards what they noticed: see tests.deploy.visitors, and `words` there."""
+    argv = ["nsenter", "-t", str(machine.leader), "-n", sys.executable, "-m", "tests.deploy.visitors", *words]
     noticed: dict[str, Any] = {}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=paths.PROJECT) as visitors:
         try:

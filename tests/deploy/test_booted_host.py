@@ -13,6 +13,7 @@ from tests.deploy.installing import (
     NAME,
     RENEWED,
     SOURCE,
+    add_slow_page,
     ask,
     blocks,
     boots,
@@ -41,6 +42,8 @@ SITE = "/var/lib/benchapp/site.sqlite3"
 def host(tmp_path_factory):
     with booted(tmp_path_factory.mktemp("machine")) as machine:
         prepare(machine)
+        add_slow_page(machine)
+        commit(machine, "slow-page")
         install(machine, "nginx-gunicorn")
         yield machine
 
@@ -71,7 +74,6 @@ def test_a_changed_configuration_and_a_renewal_lose_no_request(host):
         host.run("benchapp-certificate /srv/certificate")
     assert noticed["failed"] == []
     assert noticed["answers"] > 12
-    # The socket is systemd's: connections wait in it until the new processes take them.
     assert host.main_process("benchapp-gunicorn") != before
     assert hsts(host) == "max-age=600"
 
@@ -201,13 +203,24 @@ def test_stopping_the_target_waits_until_all_has_stopped_and_after_a_boot_it_ser
     assert ask(host, "/healthz")[0] == 200
 
 
+# Seconds for which one request is under way at any time. Nobody else may wait for half of them.
+SLOW_S = 12
+
+
+def no_one_waits(host: Machine, command: str) -> dict:
+    """Run a command under load while there is a slow request, too; returns what visitors noticed."""
+    with visited(host, "--pairs", "4", "--slow", f"/slow/{SLOW_S}/") as noticed:
+        assert host.run(command).endswith(" serves\n")
+    assert noticed["failed"] == []
+    assert set(noticed["slow"]) == {200}
+    assert noticed["longest_s"] < SLOW_S / 2
+    return noticed
+
+
 def deploys(host: Machine, new: str) -> dict:
     """Deploy a version under load; returns what visitors noticed."""
     release(host, new)
-    with visited(host) as noticed:
-        said = host.run(f"benchapp-deploy {SOURCE}")
-    assert said.endswith(" serves\n")
-    return noticed
+    return no_one_waits(host, f"benchapp-deploy {SOURCE}")
 
 
 def hashed_style(host: Machine) -> str:
@@ -220,14 +233,14 @@ def test_a_deploy_and_a_rollback_lose_no_request(host):
     style.write_text(style.read_text() + "/* new */\n")
     noticed = deploys(host, "2")
     new = hashed_style(host)
-    assert (noticed["failed"], set(noticed["versions"])) == ([], {"1", "2"})
+    assert set(noticed["versions"]) == {"1", "2"}
+    # The one that stood in has ended.
+    assert host.try_run("systemctl is-active benchapp-gunicorn-standin").stdout == "inactive\n"
     # Both releases have the same packages.
     assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
     assert old != new
     assert [ask(host, path)[0] for path in (old, new)] == [200, 200]
-    with visited(host) as noticed:
-        host.run("benchapp-rollback")
-    assert (noticed["failed"], set(noticed["versions"])) == ([], {"1", "2"})
+    assert set(no_one_waits(host, "benchapp-rollback")["versions"]) == {"1", "2"}
     assert hashed_style(host) == old
     assert [ask(host, path)[0] for path in (old, new)] == [200, 200]
 
@@ -241,8 +254,9 @@ def refused(host: Machine, command: str) -> str:
     assert done.returncode == 1
     assert (noticed["failed"], noticed["versions"]) == ([], [served])
     assert host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases") == before
-    (line,) = done.stdout.splitlines()
-    return line
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1, done.stdout
+    return lines[0]
 
 
 def test_a_release_that_does_not_import_changes_nothing(host):
@@ -254,6 +268,51 @@ def test_a_release_that_does_not_import_changes_nothing(host):
     views.write_text(right)
     commit(host, "repaired")
     assert line == "benchapp-deploy: check: ModuleNotFoundError: No module named 'nosuch'"
+
+
+def test_a_release_whose_pages_fail_changes_nothing(host):
+    """Its health page does not: it has no template."""
+    base = host.root / SOURCE[1:] / "templates/base.html"
+    right = base.read_text()
+    base.write_text("{% nosuchtag %}" + right)
+    commit(host, "no-pages")
+    line = refused(host, f"benchapp-deploy {SOURCE}")
+    base.write_text(right)
+    commit(host, "pages")
+    assert line.startswith("benchapp-deploy: its pages: GET /: TemplateSyntaxError: Invalid block tag")
+
+
+# Starts a deploy, and sends a signal while it imports the application, which hangs.
+HANGING = """
+benchapp-deploy {source} > /tmp/said 2>&1 & deploy=$!
+until systemctl show 'benchapp-step-*' -P ExecStart | grep -q 'import config.wsgi'; do sleep 0.1; done
+kill -{signal} $deploy
+wait $deploy || echo "status $?"
+"""
+
+
+@pytest.mark.parametrize(("signal", "status"), [("TERM", 1), ("KILL", 137)])
+def test_a_deploy_that_hangs_can_be_stopped(host, signal, status):
+    """Nothing of it stays; of one that is killed the next command removes what does."""
+    wsgi = host.root / SOURCE[1:] / "config/wsgi.py"
+    right = wsgi.read_text()
+    wsgi.write_text(f"{right}\nimport time\ntime.sleep(600)\n")
+    commit(host, f"hangs-{signal}")
+    served, before = version(host), host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
+    done = host.run(HANGING.format(source=SOURCE, signal=signal))
+    wsgi.write_text(right)
+    commit(host, f"goes-on-{signal}")
+    assert done.splitlines()[-1] == f"status {status}"
+    if signal == "KILL":
+        # No half release is one to go back to.
+        assert "there is no such release any more" in host.try_run("benchapp-rollback .new").stdout
+    assert host.run("flock -n /run/benchapp-deploy.lock echo free") == "free\n"
+    assert (
+        host.run("systemctl list-units --no-legend 'benchapp-step-*'; ls -A /srv/benchapp/releases | grep '^[.]' || :")
+        == ""
+    )
+    assert host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases") == before
+    assert version(host) == served
 
 
 def test_a_full_disk_changes_nothing(host):
@@ -285,7 +344,7 @@ def test_a_release_that_does_not_get_ready_is_taken_back(host):
     ("command", "says"),
     [
         ("flock /run/benchapp-deploy.lock benchapp-deploy x", "another deploy is running"),
-        ("benchapp-deploy", "name a git repository, or --back"),
+        ("benchapp-deploy", "name a git repository, --back or --again"),
         ("benchapp-deploy /srv/nosuch", "the repository: fatal: repository '/srv/nosuch' does not exist"),
         (
             f"benchapp-deploy {SOURCE} nosuch",
@@ -312,11 +371,8 @@ def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
     with visited(host) as noticed:
         host.run("systemctl restart benchapp-uwsgi")
     assert (noticed["failed"], host.main_process("benchapp-uwsgi") != before) == ([], True)
-    noticed = deploys(host, "4")
-    assert (noticed["failed"], set(noticed["versions"])) == ([], {old, "4"})
-    with visited(host) as noticed:
-        host.run("benchapp-rollback")
-    assert (noticed["failed"], set(noticed["versions"])) == ([], {old, "4"})
+    assert set(deploys(host, "4")["versions"]) == {old, "4"}
+    assert set(no_one_waits(host, "benchapp-rollback")["versions"]) == {old, "4"}
 
 
 @pytest.mark.hosts
