@@ -49,6 +49,7 @@ NOTE = "INSTALL.md"
 SCRIPTS = ("benchapp-check", "benchapp-deploy", "benchapp-loaded", "benchapp-manage", "benchapp-rollback")
 RESTORE = "benchapp-restore"
 PAGES = "pages.py"
+ALERT = "benchapp-alert@.service"
 SETTINGS = ("site.env", "sysusers.conf", "tmpfiles.conf")
 
 
@@ -174,7 +175,7 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     names += ["logrotate.conf"] if context["rotated"] else []
     names += ["sysctl.conf"] if context["sysctls"] else []
     yield from ((name, name, context) for name in names)
-    yield from ((name, f"systemd/{name}", context) for name in ("benchapp.target", "benchapp.slice"))
+    yield from ((name, f"systemd/{name}", context) for name in ("benchapp.target", "benchapp.slice", ALERT))
     for unit in context["units"]:
         for kind in ("service", "socket") if unit.socket else ("service",):
             yield f"server.{kind}", f"systemd/{unit.name}.{kind}", {**context, "unit": unit}

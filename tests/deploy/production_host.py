@@ -117,9 +117,9 @@ class Host:
         }
 
     def units(self) -> list[Path]:
-        """Those that are started; a deploy starts what stands in for another."""
+        """Those that are started; a deploy starts what stands in for another, and a failure what tells the operator."""
         found = (Path(self.places.conf) / "systemd").iterdir()
-        return sorted(path for path in found if not path.stem.endswith("-standin"))
+        return sorted(path for path in found if not path.stem.endswith(("-standin", "@")))
 
     def services(self) -> list[str]:
         """The names of the services, the inner before the outer."""

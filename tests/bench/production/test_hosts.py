@@ -104,7 +104,7 @@ def test_the_files_are_those_of_one_host_but_for_addresses(tmp_path, stack, laye
 def test_each_host_has_what_it_runs(tmp_path):
     several = rendered(tmp_path / "out", "nginx-uwsgi", "nginx-memcached") / "hosts"
     units = {
-        name: sorted(path.stem for path in (several / name).glob("etc/systemd/system/benchapp-*.service"))
+        name: sorted(path.stem for path in (several / name).glob("etc/systemd/system/benchapp-*[!@].service"))
         for name in GROUPS
     }
     uwsgi = ["benchapp-uwsgi", "benchapp-uwsgi-standin"]
