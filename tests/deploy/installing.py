@@ -113,6 +113,20 @@ def add_slow_page(machine: Machine) -> None:
     urls.write_text(urls.read_text() + SLOW)
 
 
+# One request that takes so many seconds is under way at any time. Nobody else may wait for half of them.
+SLOW_S = 12
+
+
+def no_one_waits(machine: Machine, command: str, *words: str) -> dict[str, Any]:
+    """Run a command under load while there is a slow request, too; returns what visitors noticed."""
+    with visited(machine, "--pairs", "4", "--slow", f"/slow/{SLOW_S}/", *words) as noticed:
+        assert machine.run(command).endswith(" serves\n")
+    assert noticed["failed"] == []
+    assert set(noticed["slow"]) == {200}
+    assert noticed["longest_s"] < SLOW_S / 2
+    return noticed
+
+
 def version(machine: Machine) -> str:
     """The version of the site that serves."""
     return ask(machine, "/authors/")[1].partition("version:")[2][:1]

@@ -249,7 +249,10 @@ def test_the_note_restarts_what_loses_nothing_by_it(rendered, stack, command, sa
 
 @pytest.mark.parametrize(
     ("size", "limits"),
-    [("unlimited", ["MemoryHigh=80%", "MemoryMax=90%"]), ("silver", ["MemoryLow=384M", "MemoryMax=512M", "MemorySwapMax=0", "CPUQuota=100%"])],
+    [
+        ("unlimited", ["MemoryHigh=80%", "MemoryMax=90%"]),
+        ("silver", ["MemoryLow=384M", "MemoryMax=512M", "MemorySwapMax=0", "CPUQuota=100%"]),
+    ],
 )
 def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
     done = bench("render", "nginx-uwsgi", "--values", "production", "--size", size, "--to", tmp_path / "out")
