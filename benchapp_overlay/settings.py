@@ -181,6 +181,7 @@ _update, _fetch = (f"django.middleware.cache.{_name}CacheMiddleware" for _name i
 _adds_cache = CACHING_SITE_MIDDLEWARE and _update not in _middleware
 _serves_static = _env.flag("BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
+    "benchapp.serving.loaded.noted",
     "benchapp.serving.streaming.at_once",
     "benchapp.serving.client_address.any_host_for_health",
     # Over a Unix socket a project would see no client's address, and refuse what it limits by address.

@@ -115,7 +115,7 @@ INSTALLED_APPS = [
 proxied = BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES
 
 # From the outside to the inside.
-MIDDLEWARE = []
+MIDDLEWARE = ["benchapp.serving.loaded.noted"]
 if BENCHAPP_SERVER == "asgi":
     MIDDLEWARE += ["benchapp.middleware.limit_requests"]
 if BENCHAPP_BEHIND_PROXY:

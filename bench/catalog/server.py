@@ -96,8 +96,9 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     env          environment of this server alone
     reload       how it takes over a changed configuration or a new version of the site without a restart
     graceful     the signal on which it finishes the requests under way and ends; production's units send it
-    inherits     true where it takes its socket from systemd, or the words added to `start` so that it does: a restart
-                 then loses no request
+    inherits     true where it takes its socket from systemd, or the words added to `start` so that it does
+    shares       true where a second one of the same user can listen on its ports beside it (SO_REUSEPORT), or the words
+                 added to `start` of the second one
     notify       it tells systemd when it serves (Type=notify)
     reopen       the signal on which it opens its access log anew; empty: the log is copied and emptied
     rotates      it rotates its access log itself
@@ -155,6 +156,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     sysctls: dict[str, int] = {}
     graceful: str = "TERM"
     inherits: bool | tuple[str, ...] = False
+    shares: bool | tuple[str, ...] = False
     notify: bool = False
     entries: tuple[str, ...] = ()
     reopen: str = ""

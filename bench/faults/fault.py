@@ -25,11 +25,13 @@ class Expected:
     lost        requests without a right answer
     recovery_s  seconds from the end of the cause to right answers only
     stale       stale pages
+    slowest_s   seconds that a request may take
     """
 
     lost: int | None = 0
     recovery_s: float | None = 3.0
     stale: int | None = 0
+    slowest_s: float | None = None
 
 
 ANY = Expected(lost=None)

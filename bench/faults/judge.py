@@ -30,6 +30,8 @@ def unexpected(seen: FaultOutcome, expected: Expected) -> Iterator[str]:
         yield f"{seen.wrong} wrong answers, the first: {seen.example}"
     if expected.stale is not None and (seen.stale or 0) > expected.stale:
         yield f"{seen.stale} stale pages, such as {seen.example}"
+    if expected.slowest_s is not None and (seen.slowest_s or 0.0) > expected.slowest_s:
+        yield f"a request took {seen.slowest_s:.1f} s, {expected.slowest_s:g} s expected"
     if seen.missing_static:
         yield f"{seen.missing_static} static files that pages name are not there"
 

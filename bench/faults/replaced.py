@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import ssl
 import time
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from bench.errors import BenchError, DeploymentError
 from bench.faults.fault import NO_CACHED_PAGES, NO_RECYCLING, NO_TLS, Expected, fault
-from bench.faults.scene import CannotFault, Scene, Workers, application, front
+from bench.faults.scene import CannotFault, Scene, Workers, application, front, got
 from bench.project import commands
 from bench.serve import render
 from bench.serve.tls import make_certificate
@@ -20,6 +22,11 @@ from bench.serve.tls import make_certificate
 BROKEN_S = 3.0
 # A server that a broken release ends may end as it is rolled back: a second until it is started again, and its start.
 ROLLED_BACK = Expected(lost=None, recovery_s=5.0, stale=None)
+# How long the slow request takes that is under way during a deploy, how long before the deploy it begins, and what it
+# gets beyond its time. No other request may wait for it; each version's pages come meanwhile.
+SLOW_S, BEGUN_S, SLACK_S = 10, 0.5, 20
+SLOW_PAGE = f"/__probe__/slow/{SLOW_S * 1000}/{{}}/"
+NO_WAIT = Expected(stale=None, slowest_s=2.0)
 # Workers that are recycled, and how long the visitors' requests may take for that.
 RECYCLED, RECYCLED_S, POLL_S = 2, 30.0, 0.2
 
@@ -57,6 +64,22 @@ cache_after_deploy = replace(
     title="A new version is deployed under a warm cache: how long old pages come, and whether static files fit them.",
     misfit=NO_CACHED_PAGES,
 )
+
+
+@fault("deploy-under-slow-requests", "replaced", NO_WAIT, stop_timeout_s=30)
+def deploy_under_slow_requests(scene: Scene) -> Generator[None]:
+    """A new version is deployed while a request takes 10 s: it is answered, and no other waits for it."""
+    release, path = scene.versions.new(), SLOW_PAGE.format(secrets.token_hex(4))
+    yield
+    with ThreadPoolExecutor(1, "slow") as pool:
+        slow = pool.submit(got, scene.target, path, SLOW_S + SLACK_S)
+        scene.wait(BEGUN_S)
+        with scene.cause():
+            scene.versions.switch(release)
+            scene.reload((), only=application(scene.running.case))
+        scene.wait(SLOW_S + SLACK_S, slow.done)
+    if slow.result() != "200":
+        scene.wrong.append(f"the slow request: {slow.result()}")
 
 
 @fault("broken-application", "replaced", ROLLED_BACK)
@@ -108,4 +131,12 @@ def recycled_workers(scene: Scene) -> Generator[None]:
         raise CannotFault(f"no worker was replaced in {RECYCLED_S:g} s of visits")
 
 
-FAULTS = (configuration, deploy, broken_application, certificate, cache_after_deploy, recycled_workers)
+FAULTS = (
+    configuration,
+    deploy,
+    deploy_under_slow_requests,
+    broken_application,
+    certificate,
+    cache_after_deploy,
+    recycled_workers,
+)

@@ -148,7 +148,7 @@ def judged(
     """The outcome with its status; its figures are known."""
     restarted = "restarted" in scene.servers.values()
     # What cannot reload is restarted, and refuses requests meanwhile: that is its nature, and said.
-    expected = replace(fault.expected, lost=None) if restarted else fault.expected
+    expected = replace(fault.expected, lost=None, slowest_s=None) if restarted else fault.expected
     outcome = replace(
         outcome,
         operator=f"restart, {outcome.failed} requests refused" if restarted else scene.operator,

@@ -4,6 +4,7 @@ note that says how to install them. Nothing is started."""
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,11 +37,19 @@ INNER_PORTS = range(8001, 8999)
 # How the web server is asked. Not over HTTP/2, where curl 7.88 may fail at a good answer.
 # https://github.com/curl/curl/issues/10634
 CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-time 10"
+# As a server in front would that ends TLS.
+PAGE_STATUS = "curl --http1.1 --silent --output /dev/null --max-time 60 --write-out '%{http_code}'"
+PAGE_STATUS += " --header 'X-Forwarded-Proto: https'"
+
+# How a command of a server begins that installs packages of a release.
+PIP = "$venv/bin/pip "
 
 # Below deploy/production/host and below the rendered directory.
 NOTE = "INSTALL.md"
-SCRIPTS = ("benchapp-check", "benchapp-deploy", "benchapp-manage", "benchapp-rollback")
+SCRIPTS = ("benchapp-check", "benchapp-deploy", "benchapp-loaded", "benchapp-manage", "benchapp-rollback")
 RESTORE = "benchapp-restore"
+PAGES = "pages.py"
+ALERT = "benchapp-alert@.service"
 SETTINGS = ("site.env", "sysusers.conf", "tmpfiles.conf")
 
 
@@ -160,16 +169,18 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
     context  by host_context
     """
-    names = [NOTE, *SCRIPTS, *SETTINGS]
+    names = [NOTE, *SCRIPTS, PAGES, *SETTINGS]
     names += ["benchapp-certificate"] if context["ends_tls"] else []
     names += [overlaid.BACKUPS, RESTORE] if context["backed_up"] else []
     names += ["logrotate.conf"] if context["rotated"] else []
     names += ["sysctl.conf"] if context["sysctls"] else []
     yield from ((name, name, context) for name in names)
-    yield from ((name, f"systemd/{name}", context) for name in ("benchapp.target", "benchapp.slice"))
+    yield from ((name, f"systemd/{name}", context) for name in ("benchapp.target", "benchapp.slice", ALERT))
     for unit in context["units"]:
         for kind in ("service", "socket") if unit.socket else ("service",):
             yield f"server.{kind}", f"systemd/{unit.name}.{kind}", {**context, "unit": unit}
+        if unit.has_stand_in:
+            yield "server.service", f"systemd/{unit.stand_in.name}.service", {**context, "unit": unit.stand_in}
     for job in context["jobs"]:
         for kind in ("service", "timer"):
             yield f"job.{kind}", f"timers/{job['unit']}.{kind}", {**context, "job": job}
@@ -178,7 +189,8 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def host_context(case: Case, places: Places, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
     """The names that the host's files can use."""
     front, data = case.servers[-1], Path(places.data)
-    ready = f"{CURL} {asked(case, places)}"
+    pages = list(dict.fromkeys(["/", *case.project.description.public]))
+    ready = f"{CURL} {asked(case, places, case.project.ready)}"
     return {
         **case.settings,
         **places.names,
@@ -198,6 +210,10 @@ def host_context(case: Case, places: Places, wiring: Wiring, found: list[Unit]) 
         "services": [f"benchapp-{service.name}" for service in case.services],
         "chosen_cache": any(fit.CHOSEN_CACHE in layer.services for layer in case.layers),
         "ready_now": ready,
+        "pages": pages,
+        "page_words": shlex.join(pages),
+        "page_status": f"{PAGE_STATUS} {asked(case, places, '')}",
+        "build_user": f"{places.group}-build",
         # Not curl's own `--retry`: a 502 with Retry-After, as the web server answers, ends it or has it wait as long.
         "ready_soon": f'timeout 30 sh -c "until {ready}; do sleep 1; done"',
         "https": case.values.env.get("BENCHAPP_HTTPS") == "1",
@@ -241,14 +257,17 @@ def _of_users(case: Case, places: Places, found: list[Unit]) -> dict[str, Any]:
 
 
 def _of_packages(case: Case, places: Places, wiring: Wiring) -> dict[str, Any]:
-    """What is installed for the servers, and the commands that they need once."""
+    """What is installed for the servers, and the commands that they need once: of those of a release `build_commands`
+    install packages."""
+    of_release = _host_commands(case, replace(places, project="$release", venv="$venv"), wiring)
     return {
         "packages": packages(case.servers, case.services, case.layers),
         "build_packages": [package for server in case.servers for package in server.build_packages],
         "distribution_services": [server.packages[0] for server in case.servers if server.packages],
         "sysctls": {name: value for server in case.servers for name, value in server.sysctls.items()},
         "host_commands": _host_commands(case, places, wiring),
-        "release_commands": _host_commands(case, replace(places, project="$release", venv="$venv"), wiring),
+        "build_commands": [words for words in of_release if words.startswith(PIP)],
+        "release_commands": [words for words in of_release if not words.startswith(PIP)],
     }
 
 
@@ -268,9 +287,9 @@ def _of_front(case: Case, places: Places) -> dict[str, Any]:
     }
 
 
-def asked(case: Case, places: Places) -> str:
-    """The words with which curl asks the host's own web server whether the site is ready."""
-    name, path = case.settings["server_name"], case.project.ready
+def asked(case: Case, places: Places, path: str) -> str:
+    """The words with which curl requests a page of the host's own web server."""
+    name = case.settings["server_name"]
     if render.ends_tls(case):
         # No certificate authority is asked: this is the host itself.
         return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}{path}"

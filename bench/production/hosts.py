@@ -31,7 +31,7 @@ FIREWALL = ("firewall.nft", "benchapp-firewall.service")
 DATABASE = ("benchapp-database", *(f"database/{name}.conf" for name in ("pg_hba", "postgresql", "postgresql.service")))
 READY = "benchapp-ready"
 # Files of a production host that only some hosts have; INSTALL.md is what the playbook does instead.
-OF_APPLICATION = ("benchapp-deploy", "benchapp-manage", "benchapp-rollback", "site.env")
+OF_APPLICATION = ("benchapp-deploy", "benchapp-loaded", "benchapp-manage", "benchapp-rollback", "pages.py", "site.env")
 UNITS, SCRIPTS = "/etc/systemd/system", "/usr/local/sbin"
 # What was rendered for a host.
 RENDERED = "rendered"
@@ -157,9 +157,9 @@ class _Writing:
             # Its own servers answer for it, not the front.
             inner = self.split.inner[-1]
             context |= {"ready_at": wiring.listens[inner.name], "speaks": inner.speaks}
-            context |= {"ready_now": "benchapp-ready 0", "ready_soon": "benchapp-ready"}
+            context |= {"ready_now": "benchapp-ready 0", "ready_soon": "benchapp-ready", "page_status": ""}
         if not share.application:
-            context["release_commands"] = []
+            context |= {"release_commands": [], "build_commands": []}
         if not share.first:
             # What only one host may do each day.
             context |= {"jobs": [], "backed_up": []}

@@ -7,7 +7,7 @@ import re
 import shlex
 import signal
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +50,14 @@ class Unit:
     capability    what root can and it needs, too, or empty
     type          when systemd takes it as started: `notify`, when it says so, or `exec`
     socket        where systemd listens for it, as ListenStream= says it, or empty
-    inherits      words added to `start` so that it takes that socket
     instance      the words with which curl asks it, where it is one of several that listen by themselves
     socket_file   the socket file that it makes itself and leaves behind when it is killed, or empty
+    command       what systemd starts: `start`, so that it takes its socket from systemd or makes one of its own name
+    own_socket    the socket file that `command` makes, to which `socket_file` is a link, or empty
+    loaded        how many of its processes load the application
+    added         words added to `command` where it stands in for another
+    has_stand_in  a second unit of the same command can serve beside it, so that a restart makes no request wait
+    stands_in     the unit beside which this one serves while that restarts, or empty
     """
 
     name: str
@@ -75,14 +80,25 @@ class Unit:
     capability: str = ""
     type: str = "exec"
     socket: str = ""
-    inherits: tuple[str, ...] = ()
     instance: str = ""
     socket_file: str = ""
+    command: str = ""
+    own_socket: str = ""
+    loaded: int = 0
+    added: tuple[str, ...] = ()
+    has_stand_in: bool = False
+    stands_in: str = ""
 
     @property
-    def command(self) -> str:
-        """What systemd starts."""
-        return " ".join((self.start, *self.inherits))
+    def stand_in(self) -> Unit:
+        """The unit that serves beside this one while it restarts."""
+        name = f"{self.name}-standin"
+        command = " ".join([self.command, *self.added])
+        found = replace(self, name=name, stands_in=self.name, has_stand_in=False, command=command)
+        if not self.own_socket:
+            return found
+        own = self.own_socket.replace(self.name, name)
+        return replace(found, command=self.command.replace(self.own_socket, own), own_socket=own)
 
     @property
     def stopped_by(self) -> str:
@@ -169,17 +185,20 @@ def _of_server(server: Server, case: Case, places: Places, wiring: Wiring) -> It
     listens = wiring.listens[server.name]
     for number, address in enumerate(listens, 1):
         name = f"benchapp-{instance_name(server.name, number)}"
+        listening = _listening(server, context, address, f"{places.run}/{name}.sock" if application else "")
+        doubled = application and bool(server.inherits or server.shares or listening["own_socket"])
         yield Unit(
             name,
             server.about,
-            " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start")),
+            _start(server, context, address),
             user=server_user(server, case, places),
             site=application,
             type="notify" if server.notify else "exec",
-            socket=address.endpoint if server.inherits else "",
-            inherits=server.inherits if isinstance(server.inherits, tuple) else (),
             instance=_asked(address) if len(listens) > 1 and not server.inherits else "",
-            socket_file=address.path if address.path and not server.inherits else "",
+            **listening,
+            loaded=_loaded(server, case) if application else 0,
+            added=server.shares if isinstance(server.shares, tuple) else (),
+            has_stand_in=doubled,
             capability=LOW_PORTS if server is case.servers[-1] and _binds_low_port(case, places) else "",
             check=_check(server, context),
             good_status=server.good_status,
@@ -189,11 +208,35 @@ def _of_server(server: Server, case: Case, places: Places, wiring: Wiring) -> It
             reload=tuple(_reload(server, application, context)),
             reconfigures=bool(server.reload.configuration),
             loses=server.reload.loses,
-            renew=_renew(server, name, context) if application and not server.inherits else "",
+            renew=_renew(server, name, context) if application and not doubled else "",
             replaced=str(case.settings[server.reload.replaces]) if server.reload.replaces else "",
             stop_signal=f"SIG{server.graceful}",
             env=overlaid.with_path(case, env, places) if application else env,
         )
+
+
+def _listening(server: Server, context: dict[str, Any], address: Address, own: str) -> dict[str, str]:
+    """Where an instance takes connections, as fields of its unit.
+
+    own  the socket file that it makes beside its stand-in, where it makes one itself
+    """
+    if server.inherits:
+        words = server.inherits if isinstance(server.inherits, tuple) else ()
+        command = " ".join([_start(server, context, address), *words])
+        return {"socket": address.endpoint, "command": command, "own_socket": ""}
+    if not address.path or not own:
+        return {"socket_file": address.path, "command": _start(server, context, address), "own_socket": ""}
+    command = _start(server, context, Address(path=own))
+    return {"socket_file": address.path, "command": command, "own_socket": own}
+
+
+def _start(server: Server, context: dict[str, Any], address: Address) -> str:
+    return " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start"))
+
+
+def _loaded(server: Server, case: Case) -> int:
+    """How many processes of an instance load the application."""
+    return 1 if server.instances else int(case.settings["processes"])
 
 
 def _binds_low_port(case: Case, places: Places) -> bool:

@@ -93,6 +93,40 @@ def release(machine: Machine, version: str) -> str:
     return commit(machine, f"version-{version}")
 
 
+# A page that sleeps for as many seconds as its path says.
+SLOW = """
+import time
+from django.http import HttpResponse
+from django.urls import path
+
+def slow(request, seconds):
+    time.sleep(seconds)
+    return HttpResponse("slept")
+
+urlpatterns += [path("slow/<int:seconds>/", slow)]
+"""
+
+
+def add_slow_page(machine: Machine) -> None:
+    """Add the page `/slow/SECONDS/` to the site in the repository."""
+    urls = machine.root / SOURCE[1:] / "config/urls.py"
+    urls.write_text(urls.read_text() + SLOW)
+
+
+# One request that takes so many seconds is under way at any time. Nobody else may wait for half of them.
+SLOW_S = 12
+
+
+def no_one_waits(machine: Machine, command: str, *words: str) -> dict[str, Any]:
+    """Run a command under load while there is a slow request, too; returns what visitors noticed."""
+    with visited(machine, "--pairs", "4", "--slow", f"/slow/{SLOW_S}/", *words) as noticed:
+        assert machine.run(command).endswith(" serves\n")
+    assert noticed["failed"] == []
+    assert set(noticed["slow"]) == {200}
+    assert noticed["longest_s"] < SLOW_S / 2
+    return noticed
+
+
 def version(machine: Machine) -> str:
     """The version of the site that serves."""
     return ask(machine, "/authors/")[1].partition("version:")[2][:1]
@@ -104,7 +138,7 @@ def impatient_deploy(machine: Machine) -> str:
     sooner = '$([ "$1" = "$before" ] \\&\\& echo 30 || echo 10)'
     machine.run(f"sed 's/timeout 30 sh/timeout {sooner} sh/' /usr/local/sbin/benchapp-deploy > /srv/sooner")
     assert machine.try_run("cmp /usr/local/sbin/benchapp-deploy /srv/sooner").returncode == 1
-    return f"sh /srv/sooner {SOURCE}"
+    return f"bash /srv/sooner {SOURCE}"
 
 
 def commit(machine: Machine, message: str) -> str:
@@ -159,9 +193,9 @@ def uninstall(machine: Machine) -> None:
 
 
 @contextlib.contextmanager
-def visited(machine: Machine) -> Iterator[dict[str, Any]]:
-    """The site while visitors ask; afterwards what they noticed: see tests.deploy.visitors."""
-    argv = ["nsenter", "-t", str(machine.leader), "-n", sys.executable, "-m", "tests.deploy.visitors"]
+def visited(machine: Machine, *words: str) -> Iterator[dict[str, Any]]:
+    """The site while visitors ask; afterwards what they noticed: see tests.deploy.visitors, and `words` there."""
+    argv = ["nsenter", "-t", str(machine.leader), "-n", sys.executable, "-m", "tests.deploy.visitors", *words]
     noticed: dict[str, Any] = {}
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=paths.PROJECT) as visitors:
         try:

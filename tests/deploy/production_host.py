@@ -117,7 +117,9 @@ class Host:
         }
 
     def units(self) -> list[Path]:
-        return sorted((Path(self.places.conf) / "systemd").iterdir())
+        """Those that are started; a deploy starts what stands in for another, and a failure what tells the operator."""
+        found = (Path(self.places.conf) / "systemd").iterdir()
+        return sorted(path for path in found if not path.stem.endswith(("-standin", "@")))
 
     def services(self) -> list[str]:
         """The names of the services, the inner before the outer."""
@@ -184,7 +186,12 @@ def refused_by_systemd(made: Host) -> list[str]:
 
 
 def start(made: Host, unit: str, env: dict[str, str]) -> supervise.Process:
-    """A unit's program, started as systemd would."""
+    """A unit's program, started as systemd would, with the link to the socket that it makes."""
+    for line in made.lines(unit, "ExecStartPost"):
+        own, *link = [*line.split()[3:], ""][:2]
+        if own:
+            Path(*link).unlink(missing_ok=True)
+            Path(*link).symlink_to(own)
     return supervise.start(
         unit,
         made.command(unit),

@@ -13,12 +13,14 @@ from tests.deploy.installing import (
     NAME,
     RENEWED,
     SOURCE,
+    add_slow_page,
     ask,
     blocks,
     boots,
     commit,
     impatient_deploy,
     install,
+    no_one_waits,
     prepare,
     release,
     render,
@@ -41,6 +43,8 @@ SITE = "/var/lib/benchapp/site.sqlite3"
 def host(tmp_path_factory):
     with booted(tmp_path_factory.mktemp("machine")) as machine:
         prepare(machine)
+        add_slow_page(machine)
+        commit(machine, "slow-page")
         install(machine, "nginx-gunicorn")
         yield machine
 
@@ -71,7 +75,6 @@ def test_a_changed_configuration_and_a_renewal_lose_no_request(host):
         host.run("benchapp-certificate /srv/certificate")
     assert noticed["failed"] == []
     assert noticed["answers"] > 12
-    # The socket is systemd's: connections wait in it until the new processes take them.
     assert host.main_process("benchapp-gunicorn") != before
     assert hsts(host) == "max-age=600"
 
@@ -204,10 +207,7 @@ def test_stopping_the_target_waits_until_all_has_stopped_and_after_a_boot_it_ser
 def deploys(host: Machine, new: str) -> dict:
     """Deploy a version under load; returns what visitors noticed."""
     release(host, new)
-    with visited(host) as noticed:
-        said = host.run(f"benchapp-deploy {SOURCE}")
-    assert said.endswith(" serves\n")
-    return noticed
+    return no_one_waits(host, f"benchapp-deploy {SOURCE}")
 
 
 def hashed_style(host: Machine) -> str:
@@ -220,14 +220,14 @@ def test_a_deploy_and_a_rollback_lose_no_request(host):
     style.write_text(style.read_text() + "/* new */\n")
     noticed = deploys(host, "2")
     new = hashed_style(host)
-    assert (noticed["failed"], set(noticed["versions"])) == ([], {"1", "2"})
+    assert set(noticed["versions"]) == {"1", "2"}
+    # The one that stood in has ended.
+    assert host.try_run("systemctl is-active benchapp-gunicorn-standin").stdout == "inactive\n"
     # Both releases have the same packages.
     assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
     assert old != new
     assert [ask(host, path)[0] for path in (old, new)] == [200, 200]
-    with visited(host) as noticed:
-        host.run("benchapp-rollback")
-    assert (noticed["failed"], set(noticed["versions"])) == ([], {"1", "2"})
+    assert set(no_one_waits(host, "benchapp-rollback")["versions"]) == {"1", "2"}
     assert hashed_style(host) == old
     assert [ask(host, path)[0] for path in (old, new)] == [200, 200]
 
@@ -241,8 +241,9 @@ def refused(host: Machine, command: str) -> str:
     assert done.returncode == 1
     assert (noticed["failed"], noticed["versions"]) == ([], [served])
     assert host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases") == before
-    (line,) = done.stdout.splitlines()
-    return line
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1, done.stdout
+    return lines[0]
 
 
 def test_a_release_that_does_not_import_changes_nothing(host):
@@ -254,6 +255,51 @@ def test_a_release_that_does_not_import_changes_nothing(host):
     views.write_text(right)
     commit(host, "repaired")
     assert line == "benchapp-deploy: check: ModuleNotFoundError: No module named 'nosuch'"
+
+
+def test_a_release_whose_pages_fail_changes_nothing(host):
+    """Its health page does not: it has no template."""
+    base = host.root / SOURCE[1:] / "templates/base.html"
+    right = base.read_text()
+    base.write_text("{% nosuchtag %}" + right)
+    commit(host, "no-pages")
+    line = refused(host, f"benchapp-deploy {SOURCE}")
+    base.write_text(right)
+    commit(host, "pages")
+    assert line.startswith("benchapp-deploy: its pages: GET /: TemplateSyntaxError: Invalid block tag")
+
+
+# Starts a deploy, and sends a signal while it imports the application, which hangs.
+HANGING = """
+benchapp-deploy {source} > /tmp/said 2>&1 & deploy=$!
+until systemctl show 'benchapp-step-*' -P ExecStart | grep -q 'import config.wsgi'; do sleep 0.1; done
+kill -{signal} $deploy
+wait $deploy || echo "status $?"
+"""
+
+
+@pytest.mark.parametrize(("signal", "status"), [("TERM", 1), ("KILL", 137)])
+def test_a_deploy_that_hangs_can_be_stopped(host, signal, status):
+    """Nothing of it stays; of one that is killed the next command removes what does."""
+    wsgi = host.root / SOURCE[1:] / "config/wsgi.py"
+    right = wsgi.read_text()
+    wsgi.write_text(f"{right}\nimport time\ntime.sleep(600)\n")
+    commit(host, f"hangs-{signal}")
+    served, before = version(host), host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
+    done = host.run(HANGING.format(source=SOURCE, signal=signal))
+    wsgi.write_text(right)
+    commit(host, f"goes-on-{signal}")
+    assert done.splitlines()[-1] == f"status {status}"
+    if signal == "KILL":
+        # No half release is one to go back to.
+        assert "there is no such release any more" in host.try_run("benchapp-rollback .new").stdout
+    assert host.run("flock -n /run/benchapp-deploy.lock echo free") == "free\n"
+    assert (
+        host.run("systemctl list-units --no-legend 'benchapp-step-*'; ls -A /srv/benchapp/releases | grep '^[.]' || :")
+        == ""
+    )
+    assert host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases") == before
+    assert version(host) == served
 
 
 def test_a_full_disk_changes_nothing(host):
@@ -285,7 +331,7 @@ def test_a_release_that_does_not_get_ready_is_taken_back(host):
     ("command", "says"),
     [
         ("flock /run/benchapp-deploy.lock benchapp-deploy x", "another deploy is running"),
-        ("benchapp-deploy", "name a git repository, or --back"),
+        ("benchapp-deploy", "name a git repository, --back or --again"),
         ("benchapp-deploy /srv/nosuch", "the repository: fatal: repository '/srv/nosuch' does not exist"),
         (
             f"benchapp-deploy {SOURCE} nosuch",
@@ -312,11 +358,78 @@ def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
     with visited(host) as noticed:
         host.run("systemctl restart benchapp-uwsgi")
     assert (noticed["failed"], host.main_process("benchapp-uwsgi") != before) == ([], True)
-    noticed = deploys(host, "4")
-    assert (noticed["failed"], set(noticed["versions"])) == ([], {old, "4"})
-    with visited(host) as noticed:
-        host.run("benchapp-rollback")
-    assert (noticed["failed"], set(noticed["versions"])) == ([], {old, "4"})
+    assert set(deploys(host, "4")["versions"]) == {old, "4"}
+    assert set(no_one_waits(host, "benchapp-rollback")["versions"]) == {old, "4"}
+
+
+# A package without a wheel: who builds it writes down who that is, and tries to write elsewhere.
+BACKEND = """
+import os, zipfile
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    try:
+        open("/srv/evil", "w").close()
+    except OSError:
+        pass
+    name = "builder-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+        wheel.writestr("builder.py", f"UID = {os.getuid()}\\n")
+        info = "builder-1.0.dist-info"
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: builder\\nVersion: 1.0\\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return name
+"""
+PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+
+
+def with_package(host: Machine, *lines: str) -> None:
+    """Put a package without a wheel where packages come from, and lines into the list of the site's."""
+    host.write("/srv/builder/builder-1.0/backend.py", BACKEND)
+    host.write("/srv/builder/builder-1.0/pyproject.toml", PYPROJECT)
+    host.write("/srv/builder/builder-1.0/PKG-INFO", "Metadata-Version: 2.1\nName: builder\nVersion: 1.0\n")
+    host.run(
+        "[ -e /srv/wheels/builder-1.0.tar.gz ] || tar -C /srv/builder -czf /srv/wheels/builder-1.0.tar.gz builder-1.0"
+    )
+    digest = host.run("sha256sum /srv/wheels/builder-1.0.tar.gz").split()[0]
+    named = [line.format(digest=digest) for line in lines]
+    host.write(
+        f"{SOURCE}/requirements.lock", (host.root / SOURCE[1:] / "requirements.lock").read_text() + "\n".join(named)
+    )
+
+
+@pytest.mark.hosts
+def test_packages_are_wheels_and_nothing_that_builds_one_is_root(host):
+    right = (host.root / SOURCE[1:] / "requirements.lock").read_text()
+    with_package(host, "builder==1.0 --hash=sha256:{digest}\n")
+    commit(host, "no-wheel")
+    assert "No matching distribution found for builder" in refused(host, f"benchapp-deploy {SOURCE}")
+    with_package(host, "--no-binary builder\n")
+    commit(host, "named")
+    assert host.run(f"benchapp-deploy {SOURCE}").endswith(" serves\n")
+    (builder,) = host.run("ls /srv/benchapp/current/.venv/lib/python3*/site-packages/builder.py").split()
+    assert host.run(f"cat {builder}").strip() == f"UID = {host.run('id -u benchapp-build').strip()}"
+    assert host.try_run("ls /srv/evil").returncode != 0
+    # None of the site's users can change what runs.
+    assert host.run("find -L /srv/benchapp/current/.venv/ -maxdepth 4 ! -user root") == ""
+    host.write(f"{SOURCE}/requirements.lock", right)
+    commit(host, "all-wheels")
+
+
+@pytest.mark.hosts
+@pytest.mark.usefixtures("own_var")
+def test_a_deploy_during_maintenance_needs_no_health_page(host, new_project):
+    folder = new_project(said='[project]\nname = "shop"\ndependencies = ["Django"]\n')
+    uninstall(host)
+    replace(host, folder)
+    install(host, "nginx-gunicorn", project=open_project(folder))
+    host.run("touch /etc/benchapp/maintenance")
+    assert ask(host, "/")[0] == 503
+    before = host.main_process("benchapp-gunicorn")
+    assert host.run(f"benchapp-deploy {SOURCE}").endswith(" serves\n")
+    assert host.main_process("benchapp-gunicorn") != before
+    host.run("rm /etc/benchapp/maintenance")
+    assert ask(host, "/")[0] != 503
 
 
 @pytest.mark.hosts

@@ -1,10 +1,14 @@
 """Visitors of a site over HTTPS, on new and on keep-alive connections, as a program: `python -m tests.deploy.visitors`.
 
-It says `begun`, asks until SIGTERM, and then prints what they noticed, as JSON.
+    python -m tests.deploy.visitors [--pairs N] [--slow PATH] [--plain PORT]
+
+So many pairs of them request pages until SIGTERM, and another one a slow page; over HTTP as a server in front that
+ends TLS. It says `begun`, and at the end prints what they noticed, as JSON.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import http.client
 import json
@@ -26,22 +30,24 @@ ENOUGH = 12
 class Visitors:
     """What a visitor on new connections and one on a keep-alive connection noticed so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, plain: int | None) -> None:
+        self.plain = plain
         self.over = threading.Event()
         self.answers: Counter[str] = Counter()
         self.failed: list[str] = []
         self.versions: list[str] = []
         self.longest_s = 0.0
+        self.slow: list[int | str] = []
 
     def visit(self, keep: bool) -> None:
-        connection = _connect()
+        connection = self._connect()
         while not self.over.wait(PAUSE_S):
             for path in PATHS:
                 begun = time.monotonic()
                 try:
                     self._note(path, *_ask(connection, path))
                 except (OSError, http.client.HTTPException) as error:
-                    connection = _connect()
+                    connection = self._connect()
                     # A server may close a keep-alive connection; a browser then asks on another.
                     if keep:
                         with contextlib.suppress(OSError, http.client.HTTPException):
@@ -51,7 +57,20 @@ class Visitors:
                 self.longest_s = max(self.longest_s, time.monotonic() - begun)
                 if not keep:
                     connection.close()
-                    connection = _connect()
+                    connection = self._connect()
+
+    def _connect(self, timeout_s: float = 30) -> http.client.HTTPConnection:
+        if self.plain:
+            return http.client.HTTPConnection("127.0.0.1", self.plain, timeout=timeout_s)
+        return Connection(NAME, timeout=timeout_s)
+
+    def wait_for(self, path: str) -> None:
+        """Request the slow page again and again, so that one such request is under way at any time."""
+        while not self.over.is_set():
+            try:
+                self.slow.append(_ask(self._connect(60), path)[0])
+            except (OSError, http.client.HTTPException) as error:
+                self.slow.append(repr(error))
 
     def _note(self, path: str, status: int, version: str) -> None:
         self.answers[path] += 1
@@ -69,21 +88,26 @@ class Connection(http.client.HTTPSConnection):
         self.sock = ssl._create_unverified_context().wrap_socket(opened, server_hostname=NAME)
 
 
-def _connect() -> Connection:
-    return Connection(NAME, timeout=30)
+HEADERS = {"Host": NAME, "X-Forwarded-Proto": "https"}
 
 
-def _ask(connection: Connection, path: str) -> tuple[int, str]:
-    connection.request("GET", path)
+def _ask(connection: http.client.HTTPConnection, path: str) -> tuple[int, str]:
+    connection.request("GET", path, headers=HEADERS)
     answer = connection.getresponse()
     body = answer.read().decode()
     return answer.status, body.partition("version:")[2].partition(":")[0]
 
 
 def main() -> int:
-    visitors = Visitors()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs", type=int, default=1)
+    parser.add_argument("--slow", action="append", default=[])
+    parser.add_argument("--plain", type=int)
+    asked = parser.parse_args()
+    visitors = Visitors(asked.plain)
     signal.signal(signal.SIGTERM, lambda *_: visitors.over.set())
-    threads = [threading.Thread(target=visitors.visit, args=(keep,)) for keep in (False, True)]
+    threads = [threading.Thread(target=visitors.visit, args=(keep,)) for keep in (False, True) * asked.pairs]
+    threads += [threading.Thread(target=visitors.wait_for, args=(path,)) for path in asked.slow]
     for thread in threads:
         thread.start()
     while sum(visitors.answers.values()) < ENOUGH and not visitors.failed:
@@ -92,7 +116,7 @@ def main() -> int:
     for thread in threads:
         thread.join()
     found = {"answers": sum(visitors.answers.values()), "failed": visitors.failed, "versions": visitors.versions}
-    print(json.dumps({**found, "longest_s": round(visitors.longest_s, 2)}))
+    print(json.dumps({**found, "longest_s": round(visitors.longest_s, 2), "slow": visitors.slow}))
     return 0
 
 

@@ -11,8 +11,9 @@ backend chain {
     .host = "{{ upstream.host }}";
     .port = "{{ upstream.port }}";
     .connect_timeout = 5s;
-    .first_byte_timeout = {{ request_timeout_s }}s;
-    .between_bytes_timeout = {{ request_timeout_s }}s;
+    # The servers inside give up first.
+    .first_byte_timeout = {{ request_timeout_s + 10 }}s;
+    .between_bytes_timeout = {{ request_timeout_s + 10 }}s;
 }
 
 {% if listener == "behind" %}

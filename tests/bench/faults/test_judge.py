@@ -39,6 +39,11 @@ def test_what_is_not_expected_is_said(found, says):
     assert unexpected(found, Expected(lost=None, recovery_s=None, stale=None)) == []
 
 
+def test_a_request_may_take_as_long_as_is_expected():
+    assert unexpected(seen(slowest_s=2.5), Expected(slowest_s=2.0)) == ["a request took 2.5 s, 2 s expected"]
+    assert unexpected(seen(slowest_s=2.0), Expected(slowest_s=2.0)) == unexpected(seen(slowest_s=2.5)) == []
+
+
 def test_a_limit_may_be_reached():
     assert unexpected(seen(failed_kept=1, requests_kept=9, failures={"read": 1}), Expected(lost=1)) == []
     assert unexpected(seen(recovery_s=3.0)) == []

@@ -80,6 +80,15 @@ def test_a_deploy_invalidates_cached_pages(made, commands):
     assert commands == ["invalidatepages"]
 
 
+@pytest.mark.parametrize(("answer", "wrong"), [("200", []), ("502", ["the slow request: 502"])])
+def test_a_slow_request_that_a_deploy_breaks_off_is_wrong(made, monkeypatch, answer, wrong):
+    asked = []
+    monkeypatch.setattr(replaced, "got", lambda target, path, limit_s: asked.append(path) or answer)
+    done = run("deploy-under-slow-requests", made)
+    assert [word for word in done if word != "wait"] == ["new", "|", "switch to 2", "reload app"]
+    assert (made.wrong, len(asked)) == (wrong, 1) and asked[0].startswith("/__probe__/slow/10000/")
+
+
 def test_a_broken_version_is_rolled_back_by_restarts_where_nothing_reloads(made):
     made.running.chain.reloads = False
     assert run("broken-application", made).count("restart app") == 2

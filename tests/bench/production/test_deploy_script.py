@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import http.server
 import re
+import signal
 import subprocess
 import threading
 
+import psutil
 import pytest
 
 from bench.production import host as one_host
 from tests.cases import production
+from tests.waiting import until
 
 # The processes below the main one, as often as they are asked for: before the reload, and then each second.
 PGREP = '#!/bin/sh\nhead -n 1 seen | tr " " "\\n"\nsed -i 1d seen\n'
 SYSTEMCTL = '#!/bin/sh\necho "$*" >> said\n'
-PKILL = '#!/bin/sh\n[ "$*" = "-f ^benchapp-wsgi.*/etc/benchapp/httpd.conf" ] && touch killed\n'
 
 
 @pytest.fixture
@@ -29,30 +31,39 @@ def script(tmp_path):
     return render
 
 
-@pytest.mark.parametrize(
-    ("stack", "seen", "left"),
-    [
-        # One of multiprocessing's own, 9, stays.
-        ("granian", ["1 2 3 4 9", "1 2 3 4 9 5", "3 4 5 6 9", "5 6 7 8 9", "never"], ["never"]),
-        # Two routers.
-        ("uwsgi", ["1 2 3 4 8 9", "4 5 6 7 8 9", "5 6 7 8 9 10", "never"], ["never"]),
-        # Two that serve clients.
-        ("apache-modwsgi", ["1 2 3 4 8 9", "4 8 9 5", "8 9 5 6", "never"], ["never"]),
-    ],
-)
-def test_a_release_is_asked_when_the_processes_before_it_have_ended(script, tmp_path, stack, seen, left):
-    text = script(stack)
-    for name, body in (("pgrep", PGREP), ("systemctl", SYSTEMCTL), ("pkill", PKILL), ("sleep", "#!/bin/sh\n")):
+def test_where_no_unit_stands_in_a_release_is_asked_when_the_processes_before_it_have_ended(script, tmp_path):
+    """uWSGI's routers, 8 and 9, stay."""
+    text = script("uwsgi")
+    for name, body in (("pgrep", PGREP), ("systemctl", SYSTEMCTL), ("sleep", "#!/bin/sh\n")):
         (tmp_path / name).write_text(body)
         (tmp_path / name).chmod(0o755)
-    (tmp_path / "seen").write_text("\n".join(seen) + "\n")
+    (tmp_path / "seen").write_text("1 2 3 4 8 9\n4 5 6 7 8 9\n5 6 7 8 9 10\nnever\n")
     (call,) = re.findall(r"^    (take_over .*) \|\| return$", text, re.MULTILINE)
     path = "export PATH=$PWD:$PATH; packages=same"
-    done = subprocess.run(["sh", "-uc", f"{text}\n{path}\n{call}"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(["bash", "-uc", f"{text}\n{path}\n{call}"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("", 0)
-    assert ("reload" in (tmp_path / "said").read_text()) == (stack != "apache-modwsgi")
-    assert (tmp_path / "killed").exists() == (stack == "apache-modwsgi")
-    assert (tmp_path / "seen").read_text().split() == left
+    assert "reload" in (tmp_path / "said").read_text()
+    assert (tmp_path / "seen").read_text().split() == ["never"]
+
+
+@pytest.mark.parametrize(
+    ("fails", "said"),
+    [
+        ("", ["restart u-standin", "restart u", "stop u-standin"]),
+        # The old processes go on.
+        ("u-standin", ["restart u-standin"]),
+        # So does the other unit, until the release before serves again.
+        ("u", ["restart u-standin", "restart u"]),
+    ],
+)
+def test_the_old_processes_end_when_others_serve(script, tmp_path, fails, said):
+    fails = f'[ "$*" != "restart {fails}" ]\n'
+    (tmp_path / "systemctl").write_text('#!/bin/sh\n[ "$1" = is-active ] || echo "$*" >> said\n' + fails)
+    (tmp_path / "systemctl").chmod(0o755)
+    call = f"export PATH=$PWD:$PATH; {script('nginx-gunicorn')}\nPATH=$PWD:$PATH; take_over u"
+    done = subprocess.run(["bash", "-uc", call], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode == 0) == (fails == '[ "$*" != "restart " ]\n'), done.stderr
+    assert (tmp_path / "said").read_text().splitlines() == said
 
 
 @pytest.mark.parametrize(
@@ -66,8 +77,32 @@ def test_a_warning_of_djangos_check_for_production_is_seen(script, changes, stop
 def test_the_line_of_a_failed_check_is_what_it_found(script):
     found = r"?: (security.W004) no HSTS\n\nSystem check identified 1 issue (0 silenced).\n"
     call = f"step check sh -c 'printf \"{found}\"; exit 1'"
-    done = subprocess.run(["sh", "-uc", f"{script('gunicorn')}\n{call}"], capture_output=True, text=True)
+    done = subprocess.run(["bash", "-uc", f"{script('gunicorn')}\n{call}"], capture_output=True, text=True)
     assert (done.stderr, done.returncode) == ("benchapp-deploy: check: ?: (security.W004) no HSTS\n", 1)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_step_and_all_that_it_has_started(script, tmp_path, sent):
+    """Also a step that hangs in a child's child, and at once."""
+    text = f"{script('gunicorn')}\nhome=$PWD new=$PWD/new current=$PWD/current\nsystemctl() {{ :; }}"
+    hangs = "hangs() { sh -c 'echo $$ > child; sleep 600; true'; }"
+    call = f"{text}\n{hangs}\ntrap undo EXIT\ntrap 'exit 1' INT TERM\nmkdir $new\nstep it hangs"
+    with subprocess.Popen(["bash", "-uc", call], cwd=tmp_path) as deploy:
+        until((tmp_path / "child").exists, "the step has begun")
+        deploy.send_signal(sent)
+        assert deploy.wait(10) == 1
+    child = int((tmp_path / "child").read_text())
+    until(lambda: not psutil.pid_exists(child), "nothing of the step is left")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_step_has_a_limit(script):
+    call = "limit_s=1\nstep 'its pages' sleep 600"
+    done = subprocess.run(["bash", "-uc", f"{script('gunicorn')}\n{call}"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "benchapp-deploy: its pages: not done after 1 s (BENCHAPP_STEP_LIMIT)\n",
+    )
 
 
 @pytest.fixture

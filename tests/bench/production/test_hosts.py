@@ -104,20 +104,21 @@ def test_the_files_are_those_of_one_host_but_for_addresses(tmp_path, stack, laye
 def test_each_host_has_what_it_runs(tmp_path):
     several = rendered(tmp_path / "out", "nginx-uwsgi", "nginx-memcached") / "hosts"
     units = {
-        name: sorted(path.stem for path in (several / name).glob("etc/systemd/system/benchapp-*.service"))
+        name: sorted(path.stem for path in (several / name).glob("etc/systemd/system/benchapp-*[!@].service"))
         for name in GROUPS
     }
+    uwsgi = ["benchapp-uwsgi", "benchapp-uwsgi-standin"]
     assert units == {
         "front1": ["benchapp-nginx"],
-        "web1": ["benchapp-backup", "benchapp-clearsessions", "benchapp-firewall", "benchapp-uwsgi"],
-        "web2": ["benchapp-firewall", "benchapp-uwsgi"],
+        "web1": ["benchapp-backup", "benchapp-clearsessions", "benchapp-firewall", *uwsgi],
+        "web2": ["benchapp-firewall", *uwsgi],
         "db1": ["benchapp-firewall", "benchapp-memcached"],
     }
     assert [name for name in GROUPS if (several / name / "etc/benchapp/site.env").exists()] == ["web1", "web2"]
     scripts = {name: sorted(path.name for path in (several / name).glob("usr/local/sbin/*")) for name in GROUPS}
     assert scripts["front1"] == ["benchapp-certificate", "benchapp-check"]
     assert scripts["web1"] == [
-        f"benchapp-{name}" for name in ("check", "deploy", "manage", "ready", "restore", "rollback")
+        f"benchapp-{name}" for name in ("check", "deploy", "loaded", "manage", "ready", "restore", "rollback")
     ]
     assert scripts["db1"] == ["benchapp-check", "benchapp-database"]
     assert all(path.stat().st_mode & 0o777 == 0o755 for path in several.glob("*/usr/local/sbin/*"))

@@ -1,0 +1,26 @@
+"""A sign of life of each process of a server: middleware for any project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.core.exceptions import MiddlewareNotUsed
+from django.utils.decorators import sync_and_async_middleware
+
+# The directory of a server's unit, if it has one.
+VARIABLE = "BENCHAPP_LOADED"
+
+
+@sync_and_async_middleware
+def noted(get_response: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a file that is called as this process, once the application is loaded, for whoever starts the server.
+
+    No server says so itself: gunicorn and uWSGI tell systemd that they have started before a worker has loaded
+    anything. It takes no part in a request. As the first of all middleware it is the last that Django loads.
+    """
+    if folder := os.environ.get(VARIABLE):
+        Path(folder, str(os.getpid())).touch()
+    raise MiddlewareNotUsed
