@@ -135,7 +135,7 @@ class WatchedCookies(_Watched):
     def __init__(self, original: dict[str, Any], reads: Reads, named: str = "") -> None:
         """`named`: a cookie whose value is part of the page's name."""
         super().__init__(original, reads)
-        # With one of the others no request is answered by a cache.
+        # A request with one of the others gets no stored page.
         self.known = {settings.SESSION_COOKIE_NAME, MESSAGES_COOKIE, named}
 
     def note(self, name: object = ALL) -> None:

@@ -155,7 +155,7 @@ def test_a_page_that_read_something_of_its_visitor_is_private(laid: Callable, se
         assert is_private(view, kind, *django), "in a view"
         assert is_private(page, kind, before, *django), "in middleware"
         assert is_private(page, kind, *django, behind), "on the way out"
-        assert is_private(page, kind, Pause, before, Resume, before, *django), "not in harmless middleware alone"
+        assert is_private(page, kind, Pause, before, Resume, before, *django), "in harmless middleware and in others"
         assert not is_private(page, kind, Pause, before, behind, Resume, *django), "in harmless middleware"
         settings.ALLOWED_HOSTS = [".test", "testserver"]
         assert is_private(view, kind, *django), "in a view of a site with several names"
