@@ -159,8 +159,13 @@ class Env(environ.Env):
 
 
 def scheme(env: Env, is_https: bool, trusted_proxies: Collection[object]) -> str:
-    """The scheme that all visitors use; empty where a balancer in front may take both."""
-    return "https" if is_https else env.text("BENCHAPP_SCHEME", "" if trusted_proxies else "http")
+    """The scheme that all visitors use; empty where a balancer in front may take both, as an empty variable says."""
+    if is_https:
+        return "https"
+    value = env.str("BENCHAPP_SCHEME", default="" if trusted_proxies else "http")
+    if value not in ("", "http", "https"):
+        raise _refused("BENCHAPP_SCHEME", value, "http, https, or nothing where both are used")
+    return value
 
 
 def with_pauses(middleware: Sequence[str], harmless: Collection[str]) -> list[str]:

@@ -18,9 +18,12 @@ from bench.words import plural
 VARY_ALLOWED = {"cookie", "accept-encoding", "authorization", "hx-request", "origin", "x-requested-with"}
 REFUSES = re.compile(r"\b(private|no-store|no-cache)\b", re.I)
 NONCE = "'nonce-"
-ANY = "any"
 # In words, where the name is none of a header.
-OF_ALL = {ANY: "all headers", "remote-addr": "the client's address", "host": "the host"}
+OF_ALL = {"any": "all headers", "remote-addr": "the client's address", "host": "the host"}
+REMEDIES = {
+    "any": "let it read what it needs by name",
+    "host": "name the site's one host in ALLOWED_HOSTS, and have the others redirected to it",
+}
 # Parameters that the page cache ignores where the settings do not say which.
 CAMPAIGNS = ("utm_*", "fbclid", "gclid")
 # Pages of which no cache can be shared, why, with `{}` for them, what to do, and names of its causes.
@@ -135,9 +138,8 @@ def _reads(pages: Iterable[Page]) -> Iterator[Finding]:
             "cacheability",
             f"{len(alike)} of {plural(len(html), 'page is', 'pages are')} not cached, such as {alike[0].path}: "
             f"{reader or 'Django'} reads {OF_ALL.get(name, name.title())}{where}",
-            "let it read what it needs by name"
-            if name == ANY
-            else f'if no page depends on it: harmless = ["{name.title()}"] in [tool.benchapp] of {FILE}',
+            REMEDIES.get(name)
+            or f'if no page depends on it: harmless = ["{name.title()}"] in [tool.benchapp] of {FILE}',
             f"{DOCS}/topics/cache/#using-vary-headers",
             cause,
         )

@@ -10,7 +10,9 @@ registry      every layer: its options, its middleware, and what it does when pa
 invalidation  which pages are stale, sent to the active layers after the commit
 watch         writes to models, each of which invalidates the pages of its row; `stale` has the rules of settings
 cacheability  which requests and responses a shared cache may serve and store
-reads         what a page read of its visitor; `hosts`: of the site's names
+reads         the rule: what a page may not read of its visitor; `watched`: how that is noted
+hosts         the site's own host, port and scheme
+harmless      what a site reads although no page depends on it
 outcome       hit, miss, or the reason why a page passes the cache
 variants      pages by query string and language
 names         the name of a page, for all that stores, serves and invalidates it

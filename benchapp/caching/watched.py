@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.http.request import HttpHeaders
+from django.http.request import HttpHeaders, split_domain_port
 from django.utils import functional
 from django.utils.encoding import escape_uri_path
 
@@ -135,7 +135,7 @@ class WatchedCookies(_Watched):
     def __init__(self, original: dict[str, Any], reads: Reads, named: str = "") -> None:
         """`named`: a cookie whose value is part of the page's name."""
         super().__init__(original, reads)
-        # With one of the others no request is answered by a cache.
+        # A request with one of the others gets no stored page.
         self.known = {settings.SESSION_COOKIE_NAME, MESSAGES_COOKIE, named}
 
     def note(self, name: object = ALL) -> None:
@@ -162,8 +162,23 @@ class WatchedMeta(_Watched):
             return
         if not _is_word(name):
             self.reads.note(ALL)
+        elif name == "SERVER_PORT" and self._has_port_of_host():
+            # It shows no more than they do.
+            self.reads.note("host")
+            self.reads.note("scheme")
         elif found := self._name(name):
             self.reads.note(found)
+
+    def _has_port_of_host(self) -> bool:
+        """Whether SERVER_PORT is the port in Host, or the usual one where that has none."""
+        own = str(self.data.get("SERVER_PORT"))
+        if "HTTP_X_FORWARDED_HOST" in self.data and settings.USE_X_FORWARDED_HOST:
+            return False
+        if "HTTP_HOST" not in self.data:
+            # The host is made of it.
+            return True
+        port = split_domain_port(self.data["HTTP_HOST"])[1]
+        return own == port or (not port and own in ("80", "443"))
 
     def _name(self, name: str) -> str:
         """The name as it is noted; empty for one that is no visitor's."""

@@ -13,7 +13,7 @@ def private(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[Ht
 
     Django says `Vary: Cookie` alone, by which a cache may still store the page of a signed-in visitor, and show it once
     that has signed out; a browser goes back to every page that does not say `no-store`. A response that sets a cookie,
-    as each page with a CSRF token does, is `private`: caches elsewhere may look at the URL alone.
+    as each page with a CSRF token does, is `private`: caches elsewhere may look at nothing but the URL.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:

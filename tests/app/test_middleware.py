@@ -183,7 +183,7 @@ def test_the_port_is_the_one_the_client_used(host: str, proto: str, port: str):
 
 
 @pytest.mark.parametrize("control", ["", "public, max-age=600"])
-def test_a_response_that_sets_a_cookie_is_private_to_caches_that_look_at_the_url_alone(control: str):
+def test_a_response_that_sets_a_cookie_is_private_to_caches_that_only_look_at_the_url(control: str):
     def view(request: HttpRequest) -> HttpResponse:
         if request.path == "/form/":
             get_token(request)

@@ -92,6 +92,7 @@ def test_nothing_is_watched_in_harmless_middleware_and_the_scheme_is_known(laid_
         ({}, "http"),
         ({"BENCHAPP_HTTPS": "1"}, "https"),
         ({"BENCHAPP_SCHEME": "https"}, "https"),
+        ({"BENCHAPP_SCHEME": ""}, ""),
         ({"BENCHAPP_TRUSTED_PROXIES": "10.0.0.0/8"}, ""),
         ({"BENCHAPP_TRUSTED_PROXIES": "10.0.0.0/8", "BENCHAPP_HTTPS": "1"}, "https"),
     ):

@@ -71,8 +71,6 @@ READS: dict[str, Callable[[HttpRequest], object]] = {
     "META.pop": lambda request: request.META.pop("REMOTE_HOST", None),
     "META port": lambda request: request.META.get("REMOTE_PORT"),
     "META server": lambda request: request.META["SERVER_NAME"],
-    "META server port": lambda request: request.META["SERVER_PORT"],
-    "get_port": lambda request: request.get_port(),
     "META protocol": lambda request: request.META.get("SERVER_PROTOCOL"),
     "META certificate": lambda request: request.META.get("SSL_CLIENT_S_DN"),
     "META made by a server": lambda request: request.META.get("GEOIP_COUNTRY_CODE"),
@@ -157,7 +155,7 @@ def test_a_page_that_read_something_of_its_visitor_is_private(laid: Callable, se
         assert is_private(view, kind, *django), "in a view"
         assert is_private(page, kind, before, *django), "in middleware"
         assert is_private(page, kind, *django, behind), "on the way out"
-        assert is_private(page, kind, Pause, before, Resume, before, *django), "not in harmless middleware alone"
+        assert is_private(page, kind, Pause, before, Resume, before, *django), "in harmless middleware and in others"
         assert not is_private(page, kind, Pause, before, behind, Resume, *django), "in harmless middleware"
         settings.ALLOWED_HOSTS = [".test", "testserver"]
         assert is_private(view, kind, *django), "in a view of a site with several names"
@@ -170,6 +168,8 @@ OF_HOST: dict[str, Callable[[HttpRequest], object]] = {
     "build_absolute_uri": lambda request: request.build_absolute_uri(),
     "build_absolute_uri of a path": lambda request: request.build_absolute_uri("/a/"),
     "site": lambda request: RequestSite(request).domain,
+    "get_port": lambda request: request.get_port(),
+    "META port": lambda request: request.META["SERVER_PORT"],
 }
 
 
@@ -186,8 +186,22 @@ def test_the_host_is_private_on_a_site_with_several_names(laid: Callable, settin
             assert not is_private(page, kind, CommonMiddleware)
 
 
+@pytest.mark.parametrize(("host", "port", "private"), [("testserver", "8000", True), ("testserver", "80", False)])
+def test_a_port_of_the_server_that_is_not_that_of_the_host_is_private(
+    laid: Callable, settings, host: str, port: str, private: bool
+):
+    settings.ALLOWED_HOSTS = ["testserver"]
+    with laid("page-cache"):
+        settings.CACHING_PORT, settings.SECURE_PROXY_SSL_HEADER = "", ("HTTP_X_FORWARDED_PROTO", "https")
+        view = reading(lambda request: request.get_port())[0]
+        request = RequestFactory().get(f"/{next(NUMBERS)}/", headers={"host": host}, SERVER_PORT=port)
+        response = CachingMiddleware(WatchMiddleware(view))(request)
+        assert ("private" in response.get("Cache-Control", "")) is private
+
+
 OF_SCHEME: dict[str, Callable[[HttpRequest], object]] = {
     "is_secure": lambda request: request.is_secure(),
+    "get_port": lambda request: request.get_port(),
     "scheme": lambda request: request.scheme,
     "build_absolute_uri": lambda request: request.build_absolute_uri(),
 }
@@ -244,7 +258,7 @@ def test_middleware_may_read_what_it_wrote_itself_and_no_visitor_has(laid: Calla
         return middleware
 
     with laid("page-cache"):
-        for name, private in (("MYSITE_FLAG", False), ("REMOTE_ADDR", True), ("HTTP_X_A", True), ("SERVER_PORT", True)):
+        for name, private in (("MYSITE_FLAG", False), ("REMOTE_ADDR", True), ("HTTP_X_A", True), ("SERVER_NAME", True)):
             view = reading(lambda request, name=name: request.META[name])[0]
             assert is_private(view, "wsgi", write(name)) is private, name
         assert is_private(reading(lambda request: request.META.get("MYSITE_FLAG"))[0], "wsgi")

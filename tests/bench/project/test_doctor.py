@@ -231,6 +231,9 @@ def test_what_keeps_pages_out_of_layers_is_said_once_with_its_reader_and_what_to
         "2 of 4 pages are not cached, such as /: shop.country.Country reads Cf-Ipcountry (shop/country.py:6)"
     )
     assert country.remedy.startswith('if no page depends on it: harmless = ["Cf-Ipcountry"] ')
+    # A host of the client's choice is never harmless.
+    (host,) = found(of(HOME, headers=HTML, readers={"host": "shop.home"}))
+    assert "harmless" not in host.remedy and "ALLOWED_HOSTS" in host.remedy
 
 
 def test_a_cache_whose_table_is_missing_has_a_command_that_makes_it():
