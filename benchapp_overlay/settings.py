@@ -176,6 +176,7 @@ _adds_cache = CACHING_SITE_MIDDLEWARE and _update not in _middleware
 _serves_static = _env.flag("BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
     "benchapp.serving.head.without_body",
+    "benchapp.serving.header_lines.sound",
     "benchapp.serving.streaming.at_once",
     "benchapp.serving.client_address.any_host_for_health",
     # Over a Unix socket a project would see no client's address, and refuse what it limits by address.

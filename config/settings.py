@@ -114,7 +114,7 @@ proxied = BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES
 MIDDLEWARE = []
 if BENCHAPP_SERVER == "asgi":
     MIDDLEWARE += ["benchapp.middleware.limit_requests"]
-MIDDLEWARE += ["benchapp.serving.head.without_body"]
+MIDDLEWARE += ["benchapp.serving.head.without_body", "benchapp.serving.header_lines.sound"]
 if BENCHAPP_BEHIND_PROXY:
     MIDDLEWARE += ["benchapp.serving.client_address.real_address"]
 if BENCHAPP_TRUSTED_PROXIES:
