@@ -68,6 +68,9 @@ SECURE_PROXY_SSL_HEADER = _scheme if _proxied else None
 # All servers hand Host on, and most of them take these away.
 USE_X_FORWARDED_HOST = USE_X_FORWARDED_PORT = False
 
+# The largest body of a request over ASGI, whose servers have no limit; 0: none.
+BENCHAPP_MAX_BODY_MB = _env.whole_number("BENCHAPP_MAX_BODY_MB", 0, minimum=0, maximum=1_000_000)
+
 # Kinds of static files that WhiteNoise's table lacks; under `nosniff` a browser uses no file of another type.
 WHITENOISE_MIMETYPES = {
     ".mjs": "text/javascript",

@@ -60,6 +60,8 @@ CACHING_SITE_MIDDLEWARE = env.flag("CACHING_SITE_MIDDLEWARE")
 CACHING_PORT = env.text("BENCHAPP_PORT")
 # How many requests an ASGI process handles at a time, each in a thread of its own.
 BENCHAPP_ASGI_THREADS = env.whole_number("BENCHAPP_ASGI_THREADS", 16, minimum=1, maximum=1000)
+# The largest body of a request over ASGI, whose servers have no limit; 0: none.
+BENCHAPP_MAX_BODY_MB = env.whole_number("BENCHAPP_MAX_BODY_MB", 0, minimum=0, maximum=1_000_000)
 # Seconds for which a database connection persists between requests. 0 where threads do not persist either: a connection
 # belongs to a thread, and those of ended threads would stay open. https://docs.djangoproject.com/en/5.2/ref/databases/#caveats
 BENCHAPP_CONN_MAX_AGE = env.whole_number(
