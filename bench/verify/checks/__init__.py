@@ -8,7 +8,7 @@ from bench.verify.check import Check
 
 MODULES = (
     *("pages", "static", "client", "connections", "accounts", "bodies", "resources"),
-    *("freshness", "stampede", "files", "services", "caching", "privacy", "web", "bytes", "names"),
+    *("freshness", "stampede", "files", "services", "caching", "privacy", "web", "bytes", "names", "published"),
     "advisories",
 )
 FOUND = [vars(import_module(f"{__name__}.{name}")).values() for name in MODULES]
