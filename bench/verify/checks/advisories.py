@@ -128,19 +128,19 @@ def absent_and_empty(context: Context) -> Iterator[Finding]:
 
 absolute_form = proved(
     "2026-34475",
-    "Varnish took a target with a host and no path as it came (VSV00018): it changes no page of others.",
+    "A cache took a target with a host and no path as it came (VSV00018): it changes no page of others.",
     "absolute-target",
     thorough=True,
 )
 many_names = proved(
     "2026-27588",
-    "Caddy told capitals apart where it had more than 100 names of hosts: each spelling is answered or refused.",
+    "Capitals counted where a server had more than 100 names of hosts: each spelling is answered or refused.",
     "server-names",
     thorough=True,
 )
 header_lines = proved(
     "2026-42545",
-    "A header of the application's that cannot be sent ended a worker of granian: it is an error, and no more.",
+    "A header of the application's that cannot be sent ended a worker: it is an error, and no more.",
     "odd-lines",
     thorough=True,
 )
@@ -163,7 +163,7 @@ def server_advisory(number: str) -> Callable[[CheckFunction], Check]:
 
 @server_advisory("2026-42544")
 def handshake_bytes(context: Context) -> Iterator[Finding]:
-    """A byte above 0x7f in Sec-WebSocket-Protocol ended a worker of granian: pages are answered after it."""
+    """A byte above 0x7f in Sec-WebSocket-Protocol ended a worker: pages are answered after it."""
     home = context.site.url("home")
     for _ in range(HANDSHAKES):
         with suppress(BadAnswer, ConnectionError):
@@ -173,7 +173,7 @@ def handshake_bytes(context: Context) -> Iterator[Finding]:
 
 @server_advisory("2026-134820")
 def padded_framing(context: Context) -> Iterator[Finding]:
-    """Whitespace and signs in Content-Length or Transfer-Encoding hid a request from gunicorn's front: none is read."""
+    """Whitespace and signs in Content-Length or Transfer-Encoding hid a request from a front: none is read."""
     yield from framed(context, MISSPELT)
 
 

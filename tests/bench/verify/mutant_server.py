@@ -25,7 +25,7 @@ from urllib.parse import unquote_to_bytes
 from wsgiref.util import setup_testing_defaults
 
 from tests.bench.verify import mutations
-from tests.bench.verify.mutant_cache import RULES, Answer, Asked, Cache
+from tests.bench.verify.mutant_cache import RULES, Answer, Asked, Cache, rows_left
 
 CONTROL = "/__mutant__/"
 # How long an answer is late, where it is.
@@ -358,17 +358,6 @@ class Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
-
-
-def rows_left(remove: bool = False) -> int:
-    """How many rows of probes there are; `remove` removes them, and the comments of the accounts of checks."""
-    from benchapp.models import Author, Comment
-
-    rows = Author.objects.filter(name__startswith="probe-")
-    if remove:
-        rows.delete()
-        Comment.objects.filter(name__startswith="verify-").delete()
-    return rows.count()
 
 
 def serve(listener: socket.socket, folder: Path) -> None:
