@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from benchapp_overlay import websockets
+from django.conf import settings
+
+from benchapp_overlay import bodies, websockets
 
 _module, _, _name = os.environ["OVERLAID_ASGI"].partition(":")
-application = websockets.refusing(getattr(import_module(_module), _name))
+_project = websockets.refusing(getattr(import_module(_module), _name))
+application = bodies.limited(_project, settings.BENCHAPP_MAX_BODY_MB)

@@ -68,6 +68,9 @@ SECURE_PROXY_SSL_HEADER = _scheme if _proxied else None
 # All servers hand Host on, and most of them take these away.
 USE_X_FORWARDED_HOST = USE_X_FORWARDED_PORT = False
 
+# The largest body of a request over ASGI, whose servers have no limit; 0: none.
+BENCHAPP_MAX_BODY_MB = _env.whole_number("BENCHAPP_MAX_BODY_MB", 0, minimum=0, maximum=1_000_000)
+
 # Kinds of static files that WhiteNoise's table lacks; under `nosniff` a browser uses no file of another type.
 WHITENOISE_MIMETYPES = {
     ".mjs": "text/javascript",
@@ -182,6 +185,7 @@ _adds_cache = CACHING_SITE_MIDDLEWARE and _update not in _middleware
 _serves_static = _env.flag("BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
     "benchapp.serving.loaded.noted",
+    "benchapp.serving.header_lines.sound",
     "benchapp.serving.streaming.at_once",
     "benchapp.serving.client_address.any_host_for_health",
     # Over a Unix socket a project would see no client's address, and refuse what it limits by address.

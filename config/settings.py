@@ -64,6 +64,8 @@ CACHING_SCHEME = environment.scheme(env, BENCHAPP_HTTPS, BENCHAPP_TRUSTED_PROXIE
 CACHING_HARMLESS = env.json("BENCHAPP_HARMLESS", [])
 # How many requests an ASGI process handles at a time, each in a thread of its own.
 BENCHAPP_ASGI_THREADS = env.whole_number("BENCHAPP_ASGI_THREADS", 16, minimum=1, maximum=1000)
+# The largest body of a request over ASGI, whose servers have no limit; 0: none.
+BENCHAPP_MAX_BODY_MB = env.whole_number("BENCHAPP_MAX_BODY_MB", 0, minimum=0, maximum=1_000_000)
 # Seconds for which a database connection persists between requests. 0 where threads do not persist either: a connection
 # belongs to a thread, and those of ended threads would stay open. https://docs.djangoproject.com/en/5.2/ref/databases/#caveats
 BENCHAPP_CONN_MAX_AGE = env.whole_number(
@@ -118,6 +120,7 @@ proxied = BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES
 MIDDLEWARE = ["benchapp.serving.loaded.noted"]
 if BENCHAPP_SERVER == "asgi":
     MIDDLEWARE += ["benchapp.middleware.limit_requests"]
+MIDDLEWARE += ["benchapp.serving.header_lines.sound"]
 if BENCHAPP_BEHIND_PROXY:
     MIDDLEWARE += ["benchapp.serving.client_address.real_address"]
 if BENCHAPP_TRUSTED_PROXIES:

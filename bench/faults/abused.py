@@ -10,13 +10,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 
 from bench.faults.fault import Expected, Fault, fault
 from bench.faults.malformed import CLOSED, FORM, SILENT, UNOPENED, requests, send_all
 from bench.faults.scene import Scene, Workers, application, got
 from bench.faults.visitors import PAGE
 from bench.machine import processes
+from bench.verify import wire
 from bench.verify.wire import BadAnswer, Connection, Target, build
 
 # So many slow clients at a time: fewer than most stacks have threads, then more.
@@ -44,6 +45,13 @@ MALFORMED = 10_000
 MIN_PER_SECOND, MALFORMED_S = 20, 60
 # Refusals in words of their own: the method or the coding, and the version, are not known.
 REFUSALS = (501, 505)
+
+
+# 200 MB of a body, 64 KB at a time, and lines of headers.
+CHUNK, CHUNKS = wire.chunked(b"a" * 65536, 65536).removesuffix(b"0\r\n\r\n"), 3200
+COPIED = (b"X-Copied: 1\r\n", b"Cookie: a=1\r\n")
+# How long they may take, after how many pieces the servers are looked at, and by how much those may grow.
+FLOOD_S, LOOK_EVERY, MAX_GROWN_MB = 20.0, 100, 64
 
 
 @dataclass(frozen=True)
@@ -224,9 +232,63 @@ def malformed(scene: Scene) -> Generator[None]:
         scene.wrong.append(f"{without[UNOPENED]} connections were refused")
 
 
+@fault("endless-body", "abused")
+def endless_body(scene: Scene) -> Generator[None]:
+    """200 MB in chunks from one client are refused or cut off: the servers grow by 64 MB at most, others are served."""
+    yield
+    head = wire.build(scene.target, "POST", FORM, {"Transfer-Encoding": "chunked"}, b"")
+    with scene.cause():
+        _flooded(scene, "200 MB in chunks", [head, *repeat(CHUNK, CHUNKS), b"0\r\n\r\n"])
+
+
+@fault("copied-headers", "abused")
+def copied_headers(scene: Scene) -> Generator[None]:
+    """100,000 copies of a header are refused or cut off: the servers grow by 64 MB at most, and others are served."""
+    yield
+    with scene.cause():
+        for line in COPIED:
+            head = wire.build(scene.target, "GET", ASKED).removesuffix(b"\r\n")
+            _flooded(scene, f"100,000 times {line.decode().strip()}", [head, *repeat(line * 1000, 100), b"\r\n"])
+
+
+def _flooded(scene: Scene, what: str, pieces: list[bytes]) -> None:
+    """Send a request of many pieces, as far as the server takes them; note what is wrong with how that ends."""
+    workers, before = Workers(scene.running), _memory_mb(scene)
+    most, begun, got_status = before, time.monotonic(), "no answer"
+    try:
+        with Connection(scene.target, timeout_s=FLOOD_S) as connection:
+            for number, piece in enumerate(pieces):
+                if time.monotonic() - begun > FLOOD_S or not connection.send_anyway(piece):
+                    break
+                if number % LOOK_EVERY == 0:
+                    scene.supervisor.step()
+                    workers.look()
+                    most = max(most, _memory_mb(scene))
+            got_status = str(connection.read().status)
+    except TimeoutError:
+        got_status = "no answer in time"
+    except (BadAnswer, OSError) as error:
+        got_status = "no answer in time" if isinstance(error, wire.TooLate) else CLOSED
+    most = max(most, _memory_mb(scene))
+    scene.figures |= {"grown_mb": round(max(most - before, scene.figures.get("grown_mb") or 0), 1)}
+    if got_status != CLOSED and not got_status.startswith("4"):
+        scene.wrong.append(f"{what}: {got_status}")
+    if most - before > MAX_GROWN_MB:
+        scene.wrong.append(f"{what}: the servers grew by {most - before:.0f} MB")
+    if workers.look():
+        scene.wrong.append(f"{what}: {workers.ended} worker processes ended")
+
+
+def _memory_mb(scene: Scene) -> float:
+    """The memory of the servers and services, as far as it can be read."""
+    return sum(processes.memory_bytes(pid) or 0 for pid in scene.running.pids.values()) / 1e6
+
+
 FAULTS = (
     _slow("slow-headers", "never end their header block", HEADERS),
     _slow("slow-bodies", "send 1 byte of 1,000, then all but 1 of 9 MB", BODIES, _large_bodies),
     _slow("slow-readers", "read nothing of 6 MB", READERS),
     malformed,
+    endless_body,
+    copied_headers,
 )

@@ -4,6 +4,7 @@ The address has the description, JSON in base64 (RFC 4648, section 5), and a nam
 
     status   of the answer
     headers  [name, value] pairs, written as they are: Django's helpers would tidy them
+    lines    [name, value] pairs written past Django, which refuses some: a second one of a name, a line break
     does     names of ACTS
     shows    what the page shows besides of its request (bench.inside.pages.rendered)
     bare     true leaves out `Vary: Cookie`, which pages have else
@@ -14,7 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, StreamingHttpResponse
@@ -52,7 +53,7 @@ def _described(request: HttpRequest, said: dict[str, Any]) -> HttpResponse:
         response.headers[header] = value
     if not said.get("bare"):
         patch_vary_headers(response, ["Cookie"])
-    return response
+    return WithLines(response, said["lines"]) if "lines" in said else response
 
 
 def _streaming(request: HttpRequest, response: HttpResponse) -> StreamingHttpResponse:
@@ -114,15 +115,20 @@ def _plain(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     return HttpResponse(response.content, "text/plain; charset=utf-8", headers=_id(response))
 
 
-class TwoVaryLines(HttpResponse):
-    """A response with a second Vary line, which no header of Django's can have."""
+class WithLines(HttpResponse):
+    """A response with further header lines, exactly as given: no header of Django's can have them."""
+
+    def __init__(self, response: HttpResponse, lines: Iterable[tuple[str, str]]):
+        super().__init__(response.content, status=response.status_code, headers=response.headers)
+        self._lines = [(name, value) for name, value in lines]
 
     def items(self) -> list[tuple[str, str]]:
-        return [*super().items(), ("Vary", "*")]
+        return [*super().items(), *self._lines]
 
 
 def _two_vary_lines(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    return TwoVaryLines(response.content, HTML, headers=_id(response))
+    bare = HttpResponse(response.content, HTML, headers=_id(response))
+    return WithLines(bare, [("Vary", "*")])
 
 
 def _id(response: HttpResponse) -> dict[str, str]:

@@ -96,7 +96,7 @@ def account_name(request: HttpRequest) -> str:
 
 def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = USUAL) -> HttpResponse:
     """A page that shows its request: the method, path and query, and of `user`, `session`, `body`, `absolute`,
-    `cookie NAME`, `meta NAME` and names of headers those that it is to show."""
+    `cookie NAME`, `meta NAME`, `parameter NAME` and names of headers those that it is to show."""
     # As the client asked for it.
     path = request.path.removeprefix((settings.FORCE_SCRIPT_NAME or "").rstrip("/"))
     lines = [("method", request.method), ("path", path), ("query", request.META.get("QUERY_STRING", ""))]
@@ -113,6 +113,8 @@ def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = U
             value = request.COOKIES.get(name.removeprefix("cookie "), "none")
         elif name.startswith("meta "):
             value = request.META.get(name.removeprefix("meta "), "none")
+        elif name.startswith("parameter "):
+            value = request.GET.get(name.removeprefix("parameter "), "none")
         else:
             # An empty header is not an absent one.
             value = f"[{request.headers[name]}]" if name in request.headers else "absent"

@@ -1,1 +1,1 @@
-"""Middleware for any Django project behind the kit's servers: addresses, sessions, streams, static files."""
+"""Middleware for any Django project behind the kit's servers: addresses, headers, sessions, streams, static files."""

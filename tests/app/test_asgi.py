@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 
+import pytest
+
 from bench import paths
+from benchapp_overlay.bodies import limited
 
 # Eight requests at once through the ASGI application; it prints their statuses, and how many were inside of the view.
 AT_ONCE = """
@@ -56,3 +60,36 @@ def test_so_many_requests_at_a_time_and_no_persistent_connection():
 
 def test_a_single_thread_is_enough():
     assert run(BENCHAPP_ASGI_THREADS="1", BENCHAPP_CONN_MAX_AGE="60").endswith("1, 60]")
+
+
+async def reading(scope, receive, send):
+    """An application that reads a body to its end, as Django does."""
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return
+        size += len(message["body"])
+        if not message.get("more_body"):
+            break
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": str(size).encode()})
+
+
+@pytest.mark.parametrize(
+    ("max_mb", "sizes", "status"), [(1, [1048576], 200), (1, [1048576, 1], 413), (0, [9999999], 200)]
+)
+def test_a_body_without_a_length_has_a_limit(max_mb, sizes, status):
+    pieces = [{"type": "http.request", "body": b"a" * size, "more_body": True} for size in sizes]
+    pieces.append({"type": "http.request", "body": b"", "more_body": False})
+    sent, taken = [], iter(pieces)
+
+    async def receive():
+        return next(taken)
+
+    async def send(message):
+        sent.append(message)
+
+    asyncio.run(limited(reading, max_mb)({"type": "http"}, receive, send))
+    assert [message.get("status", status) for message in sent] == [status, status]
+    assert len(list(taken)) == (1 if status == 413 else 0), "nothing is read after the limit"

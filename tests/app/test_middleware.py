@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import BadHeaderError, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.middleware.csrf import CsrfViewMiddleware, get_token
 from django.test import Client, RequestFactory
 
 from benchapp.middleware import Compression
 from benchapp.serving.client_address import any_host_for_health, real_address
+from benchapp.serving.header_lines import sound
 from benchapp.serving.sessions import private
 from benchapp.serving.streaming import at_once
 
@@ -193,3 +194,52 @@ def test_a_response_that_sets_a_cookie_is_private_to_caches_that_only_look_at_th
     said = laid(RequestFactory().get("/form/"))["Cache-Control"]
     assert "private" in said and "public" not in said
     assert laid(RequestFactory().get("/page/")).get("Cache-Control", "") == control
+
+
+class WithLine(HttpResponse):
+    """A response that brings a line past Django."""
+
+    def __init__(self, name: str, value: str):
+        super().__init__("page")
+        self.line = (name, value)
+
+    def items(self) -> list[tuple[str, str]]:
+        return [*super().items(), self.line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            ("X-A", f"a{odd}b")
+            for odd in ("\0", "\1", "\r", "\n", "\r\nX-B: b", "\r\n b", "\x1b", "\x7f", "\u4f60", "\udc80")
+        ),
+        *((name, "a") for name in ("", "X A", "X\nA", "X:A", "X\0", "X\xe9")),
+    ],
+)
+def test_a_header_that_no_server_may_send_is_an_error(line: tuple[str, str]):
+    async def page(request: HttpRequest) -> HttpResponse:
+        return WithLine(*line)
+
+    with pytest.raises(BadHeaderError):
+        sound(lambda _: WithLine(*line))(RequestFactory().get("/"))
+    with pytest.raises(BadHeaderError):
+        asyncio.run(sound(page)(RequestFactory().get("/")))
+
+
+def test_neither_is_a_reason_or_a_cookie_that_no_server_may_send():
+    split = HttpResponse(reason="OK\r\nX-B: b")
+    baked = HttpResponse()
+    baked.cookies["a"] = "b"
+    baked.cookies["a"]["path"] = "/\r\nX-B: b"
+    for response in (split, baked):
+        with pytest.raises(BadHeaderError):
+            sound(lambda _, response=response: response)(RequestFactory().get("/"))
+
+
+def test_unusual_headers_pass():
+    page = HttpResponse("page", headers={"X-A": "a\tb", "X-B": "caf\xe9", "X-C": "", "X-Empty": " "})
+    bare = HttpResponse(status=204)
+    del bare["Content-Type"]
+    for response in (page, bare):
+        assert sound(lambda _, response=response: response)(RequestFactory().get("/")) is response

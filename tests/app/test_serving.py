@@ -44,6 +44,7 @@ ASKED = (
 
 
 ALWAYS = [
+    "benchapp.serving.header_lines.sound",
     "benchapp.serving.streaming.at_once",
     "benchapp.serving.client_address.any_host_for_health",
 ]

@@ -20,6 +20,7 @@ MODULES = (
         "web",
         "bytes",
         "names",
+        "published",
     ),
     "advisories",
 )

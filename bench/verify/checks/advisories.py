@@ -1,7 +1,7 @@
-"""Django's security advisories since 2014 on its cache middleware, Vary and cache backends.
+"""Django's security advisories since 2014 on its caches and Vary, and those of 2026 on servers that a request shows.
 
-Any layer can make the same mistake, so the deployment's own layer is asked; most of them are rows of other checks.
-docs/cache-safety.md links each advisory.
+Any layer and any server can make the same mistake, so the deployment's own is asked; most of them are rows of other
+checks. docs/cache-safety.md links each advisory.
 """
 
 from __future__ import annotations
@@ -11,17 +11,24 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from bench.verify import hits
 from bench.verify.check import LAYER, Check, CheckFunction, check
+from bench.verify.checks.bodies import MARK
+from bench.verify.checks.connections import HANDSHAKE
+from bench.verify.checks.published import MISSPELT, above_limit, framed
 from bench.verify.context import Context
-from bench.verify.expect import names
+from bench.verify.expect import names, refused, status
 from bench.verify.finding import Finding, Mismatch, NotTried
+from bench.verify.wire import BadAnswer
 
 GROUP = "advisories"
 OLD_BROWSER = {"User-Agent": "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)"}
 AT_ONCE = 16
+# More than any stack has workers.
+HANDSHAKES = 8
 # How long a server may take to store a file once the client has its answer.
 STORE_S = 0.3
 
@@ -30,9 +37,9 @@ def advisory(number: str) -> Callable[[CheckFunction], Check]:
     return check(f"cve-{number}", hits.require_probes, group=GROUP)
 
 
-def proved(number: str, title: str, *proved_by: str) -> Check:
-    """An advisory that other checks prove."""
-    return Check(f"cve-{number}", lambda context: (), title, GROUP, LAYER, proved_by=proved_by)
+def proved(number: str, title: str, *proved_by: str, thorough: bool = False) -> Check:
+    """An advisory that other checks prove; `thorough` as they are."""
+    return Check(f"cve-{number}", lambda context: (), title, GROUP, LAYER, thorough=thorough, proved_by=proved_by)
 
 
 own_token = proved(
@@ -114,6 +121,69 @@ def absent_and_empty(context: Context) -> Iterator[Finding]:
         # Servers differ in how they pass an empty header on; with a query string every cache is bypassed.
         right = hits.shown(context.get(f"{path}?{secrets.token_hex(4)}", headers), "X-Probe")
         yield from context.ask(path, hits.shows("X-Probe", right), headers=headers)
+
+
+# --------------------------------------------------------------------------------------------- servers
+
+
+absolute_form = proved(
+    "2026-34475",
+    "A cache took a target with a host and no path as it came (VSV00018): it changes no page of others.",
+    "absolute-target",
+    thorough=True,
+)
+many_names = proved(
+    "2026-27588",
+    "Capitals counted where a server had more than 100 names of hosts: each spelling is answered or refused.",
+    "server-names",
+    thorough=True,
+)
+header_lines = proved(
+    "2026-42545",
+    "A header of the application's that cannot be sent ended a worker: it is an error, and no more.",
+    "odd-lines",
+    thorough=True,
+)
+copies = proved(
+    "2025-14550",
+    "Copies of a header took Django time by their square: thousands are refused, or answered as one is.",
+    "copied-header",
+    thorough=True,
+)
+underscored = proved(
+    "2026-3902",
+    "Over ASGI a header name with underscores stood for one with dashes: it has no effect on the site.",
+    "underscores",
+)
+
+
+def server_advisory(number: str) -> Callable[[CheckFunction], Check]:
+    return check(f"cve-{number}", hits.require_probes, group=GROUP, thorough=True)
+
+
+@server_advisory("2026-42544")
+def handshake_bytes(context: Context) -> Iterator[Finding]:
+    """A byte above 0x7f in Sec-WebSocket-Protocol ended a worker: pages are answered after it."""
+    home = context.site.url("home")
+    for _ in range(HANDSHAKES):
+        with suppress(BadAnswer, ConnectionError):
+            context.get(home, {**HANDSHAKE, "Sec-WebSocket-Protocol": "\udcff"})
+        yield from context.ask(home, status(200), when="after such a handshake")
+
+
+@server_advisory("2026-134820")
+def padded_framing(context: Context) -> Iterator[Finding]:
+    """Whitespace and signs in Content-Length or Transfer-Encoding hid a request from a front: none is read."""
+    yield from framed(context, MISSPELT)
+
+
+@server_advisory("2026-33034")
+def unlimited_bodies(context: Context) -> Iterator[Finding]:
+    """A body without a length passed Django's limits over ASGI, as in CVE-2026-5766: it has the servers' limit."""
+    for answer in above_limit(context):
+        if answer.status == 200 and MARK not in answer.text:
+            raise NotTried("the application is given nothing of a chunked body here")
+        yield from context.judge(answer, refused, when="POST of a chunked body above the limit")
 
 
 def _modes(context: Context, kind: Callable[[Path], bool], count: int) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import subprocess
 import sys
@@ -140,3 +141,28 @@ def test_the_rounds_share_the_malformed_requests_and_failures_are_said(monkeypat
     every = list(abused.requests(abused.SEED, 20, "127.0.0.1:1"))
     assert shares == [every[0::3], every[1::3], every[2::3]]
     assert len(made.wrong) == 2 and made.figures["server_errors"] == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "grown_mb", "wrong"),
+    [("431", 1, 0), ("close", 1, 0), ("200", 1, 2), ("wait", 1, 2), ("502", 1, 2), ("431", 100, 2)],
+)
+def test_copies_of_a_header_are_refused_and_leave_the_servers_as_they_were(monkeypatch, word, grown_mb, wrong):
+    sizes = itertools.count(100, grown_mb)
+    monkeypatch.setattr(abused, "_memory_mb", lambda scene: next(sizes))
+    monkeypatch.setattr(abused, "ASKED", f"/{word}")
+    monkeypatch.setattr(abused, "FLOOD_S", 1.0)
+    with slow_server() as target:
+        made = scene(url=target.origin, chain=SimpleNamespace(servers=[]))
+        run("copied-headers", made)
+    assert len(made.wrong) == wrong and made.figures["grown_mb"] >= grown_mb
+
+
+def test_a_body_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr(abused, "CHUNKS", 3)
+    monkeypatch.setattr(abused, "FLOOD_S", 0.5)
+    with slow_server() as target:
+        made = scene(url=target.origin, chain=SimpleNamespace(servers=[]), pids={})
+        run("endless-body", made)
+    # It reads on, and never answers.
+    assert made.wrong == ["200 MB in chunks: no answer in time"]

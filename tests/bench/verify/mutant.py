@@ -102,7 +102,7 @@ class Mutant:
 
     def __init__(self, url: str, folder: Path, made: Path, process: subprocess.Popen):
         self.url, self.folder, self.made, self.process = url, folder, made, process
-        self.log = folder / "site.log"
+        self.log = folder / "logs" / "site.log"
 
     def say(self, **said: Any) -> dict[str, Any]:
         """Change what the server does; asked again where its mutation is to be impatient, or its worker was killed."""
@@ -153,6 +153,7 @@ def serving(made: Path, folder: Path) -> Iterator[Mutant]:
     made = Path(shutil.copytree(made, folder / "site"))
     (folder / "store").mkdir()
     (folder / "conf").mkdir()
+    (folder / "logs").mkdir()
     (folder / "conf" / "server.conf").write_text("set req.http.X-Token-Cookie = req.http.Cookie;")
     port = free_port()
     argv = [sys.executable, "-m", "tests.bench.verify.mutant_server", str(port), str(folder)]
@@ -169,12 +170,13 @@ class FakeRunning:
     def __init__(self, mutant: Mutant, services: tuple[str, ...] = ("memory",), threads: int = 8):
         self.mutant, self.url, self.env = mutant, mutant.url, {}
         self.store, self.ready_s, self.pids = mutant.folder / "store", 0.0, {"app": mutant.process.pid}
+        self.logs = mutant.folder / "logs"
         self.layout = SimpleNamespace(conf=mutant.folder / "conf")
         self.case = SimpleNamespace(
             servers=(SimpleNamespace(name="app"),),
             services=tuple(SimpleNamespace(name=name) for name in services),
             threads=threads,
-            settings={"cache_seconds": 60, "server_names": "127.0.0.1 localhost"},
+            settings={"cache_seconds": 60, "max_body_mb": 1, "server_names": "127.0.0.1 localhost"},
         )
 
     def log_bytes(self) -> int:

@@ -25,11 +25,13 @@ from urllib.parse import unquote_to_bytes
 from wsgiref.util import setup_testing_defaults
 
 from tests.bench.verify import mutations
-from tests.bench.verify.mutant_cache import RULES, Answer, Asked, Cache
+from tests.bench.verify.mutant_cache import RULES, Answer, Asked, Cache, rows_left
 
 CONTROL = "/__mutant__/"
 # How long an answer is late, where it is.
 OPEN_S = 3.5
+# The largest chunked body.
+CHUNKED_BYTES = 1_500_000
 # The longest wait for a request that nobody waits for any more.
 SETTLED_S = 10.0
 
@@ -172,18 +174,31 @@ class SiteHandler(BaseHTTPRequestHandler):
             pairs = [(name.replace("_", "-"), value) for name, value in pairs]
         return {name: value for name, value in pairs if "_" not in name}
 
+    @staticmethod
+    def length(said: str, wrong: set[str]) -> int:
+        """What Content-Length says; raises ValueError where it is no number."""
+        if said.isascii() and said.isdigit():
+            return int(said)
+        if "loose-lengths" in wrong:
+            return 0
+        raise ValueError(said)
+
     def read_body(self, wrong: set[str]) -> bytes:
         """The body; raises ValueError when it is none."""
-        length = self.headers.get("Content-Length")
-        coded = "chunked" in self.headers.get("Transfer-Encoding", "")
+        length, coding = self.headers.get("Content-Length"), self.headers.get("Transfer-Encoding", "")
+        coded = "chunked" in coding
+        if coding and not coded:
+            raise ValueError("a coding that is not known")
         if ("body-left" in wrong and not coded) or (coded and "chunks-ignored" in wrong):
             return b""
         if not coded or (length and "length-wins" in wrong):
-            return self.rfile.read(int(length or 0))
+            return self.rfile.read(self.length(length or "0", wrong))
         body = b""
         while size := int(self.rfile.readline().split(b";")[0], 16):
             body += self.rfile.read(size)
             self.rfile.readline()
+            if len(body) > CHUNKED_BYTES and "endless-chunks" not in wrong:
+                raise ValueError("a body that is too large")
         self.rfile.readline()
         return b"" if "chunks-dropped" in wrong else body
 
@@ -204,7 +219,7 @@ class Handler(SiteHandler):
         pass
 
     def log(self, line: str) -> None:
-        with (self.mutant.folder / "site.log").open("a") as log:
+        with (self.mutant.folder / "logs" / "site.log").open("a") as log:
             log.write(line + "\n")
 
     def __getattr__(self, name: str) -> Any:
@@ -269,6 +284,8 @@ class Handler(SiteHandler):
     def refused(self, asked: Asked) -> int | None:
         """The status with which a request is refused, 0 for a closed connection; None when it is answered."""
         wrong = self.mutant.wrong
+        if "traces-handshakes" in wrong and not asked.header("sec-websocket-protocol").isascii():
+            self.log("Traceback (most recent call last):")
         if "logs-paths" in wrong and asked.path.startswith("/%"):
             self.log(f"Not Found: {asked.path}")
         if "logs-hosts" in wrong and "other.example" in asked.header("host"):
@@ -344,17 +361,6 @@ class Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
-
-
-def rows_left(remove: bool = False) -> int:
-    """How many rows of probes there are; `remove` removes them, and the comments of the accounts of checks."""
-    from benchapp.models import Author, Comment
-
-    rows = Author.objects.filter(name__startswith="probe-")
-    if remove:
-        rows.delete()
-        Comment.objects.filter(name__startswith="verify-").delete()
-    return rows.count()
 
 
 def serve(listener: socket.socket, folder: Path) -> None:

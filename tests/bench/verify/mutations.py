@@ -181,6 +181,30 @@ def full_brings_back(mutant: Any, asked: Asked, answer: Answer) -> None:
         mutant.cache.pages = dict(mutant.cache.purged)
 
 
+def once(mark: Callable[[Asked], object], then: Callable[[Answer], Answer]) -> After:
+    """After a request that has the mark, other answers with a page are changed."""
+
+    def change(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+        if mark(asked):
+            mutant.kept["marked"] = True
+            return None
+        return then(answer) if mutant.kept.get("marked") and html(answer) else None
+
+    return change
+
+
+def stores_errors(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
+    """An error that a header provokes is for all who ask for that page."""
+    if asked.header("x-http-method-override"):
+        mutant.kept[asked.path] = replace(answer, status=405, body=b"")
+    return mutant.kept.get(asked.path)
+
+
+def disguised(asked: Asked) -> bool:
+    """Whether it looks like a static file."""
+    return asked.path.rstrip("/").endswith(".css")
+
+
 # As a worker of an ordinary user, whoever runs the tests.
 ALWAYS = ("ordinary-user",)
 AFTER: dict[str, After] = {
@@ -283,6 +307,17 @@ AFTER: dict[str, After] = {
     "first-headers": first_shown("headers"),
     "shows-address": shown_right,
     "kept-bare": lambda _, q, a: None if q.query else a.without("x-frame-options"),
+    "follows-target": lambda _, q, a: (
+        replace(a, status=200, body=b"http://other.example/") if q.path.startswith("http") else None
+    ),
+    "target-poisons": once(
+        lambda q: q.path.startswith("https"), lambda a: replace(a, body=a.body.replace(b"</html>", b"poison</html>"))
+    ),
+    "handshake-kills": once(lambda q: q.header("upgrade"), lambda a: replace(a, status=500)),
+    "splits-lines": headers("/__probe__/answer/", X_Split="1"),
+    "sends-controls": lambda _, q, a: a.having(X_Odd="a\1b") if "/answer/" in q.path else None,
+    "tells-capitals": lambda _, q, a: replace(a, status=400) if "LocalHost" in q.header("host") else None,
+    "stores-errors": stores_errors,
     # Answers of caches.
     "breaks": at("/__probe__/slow/", 500),
     "rows-unanswered": unanswered,
@@ -358,6 +393,15 @@ RULES: dict[str, dict[str, Any]] = {
         )
     ),
     "keeps-queries": {"query": yes, "key": lambda q: f"{q.path}?{q.query}"},
+    "reads-semicolons": {
+        "query": yes,
+        "key": lambda q: f"{q.path}|{'&'.join(word for word in re.split('[;&]', q.query) if 'utm_' not in word)}",
+    },
+    "keeps-disguised": {
+        "session": lambda q: disguised(q) or RIGHT["session"](q),
+        "stored-session": lambda q, a: disguised(q) or RIGHT["stored-session"](q, a),
+        "control": lambda q, a: disguised(q) or RIGHT["control"](q, a),
+    },
     "query-sorted": {"query": yes, "key": lambda q: f"{q.path}?{'&'.join(sorted(q.query.split('&')))}"},
     "keeps-hosts": key(lambda q: f"{q.path}|{q.header('host')}"),
     "keeps-ports": {"stored-port": yes, "key": key_without("host")},

@@ -162,10 +162,23 @@ NOTICED = {
     "long-names": "short-keys",
     "raw-names": "cuts-raw raw-names-break",
     "other-files": "serves-own-files serves-own-keys",
+    "absolute-target": "follows-target target-poisons",
+    "odd-websockets": "breaks-on-upgrade traces-handshakes handshake-kills",
+    "odd-lines": "splits-lines sends-controls",
+    "odd-framing": "loose-lengths",
+    "copied-header": "many-headers-break",
+    "chunked-limit": "endless-chunks",
+    "server-names": "tells-capitals any-host",
+    "cache-deception": "keeps-disguised",
+    "stored-errors": "stores-errors",
+    "parameter-cloaking": "reads-semicolons",
     "cve-2014-1418": "strips-for-old",
     "cve-2020-24584": "open-folders",
     "cve-2026-25674": "open-files",
     "cve-2026-113593": "keeps-variants",
+    "cve-2026-42544": "handshake-kills",
+    "cve-2026-134820": "loose-lengths",
+    "cve-2026-33034": "endless-chunks",
 }
 PAIRS = [(name, wrong) for name, every in NOTICED.items() for wrong in every.split()]
 # Ways in which servers differ and are all right; without any, the right layer's site below is asked for the same.
