@@ -253,7 +253,7 @@ def copied_headers(scene: Scene) -> Generator[None]:
 
 def _flooded(scene: Scene, what: str, pieces: list[bytes]) -> None:
     """Send a request of many pieces, as far as the server takes them; note what is wrong with how that ends."""
-    workers, before = Workers(scene.running), _memory_mb(scene)
+    workers, before = Workers(scene.running), _known_memory_mb(scene)
     most, begun, got_status = before, time.monotonic(), "no answer"
     try:
         with Connection(scene.target, timeout_s=FLOOD_S) as connection:
@@ -263,14 +263,14 @@ def _flooded(scene: Scene, what: str, pieces: list[bytes]) -> None:
                 if number % LOOK_EVERY == 0:
                     scene.supervisor.step()
                     workers.look()
-                    most = max(most, _memory_mb(scene))
+                    most = max(most, _known_memory_mb(scene))
             got_status = str(connection.read().status)
     except TimeoutError:
         got_status = "no answer in time"
     except (BadAnswer, OSError) as error:
         got_status = "no answer in time" if isinstance(error, wire.TooLate) else CLOSED
-    most = max(most, _memory_mb(scene))
-    scene.figures |= {"grown_mb": round(max(most - before, scene.figures.get("grown_mb") or 0), 1)}
+    most = max(most, _known_memory_mb(scene))
+    scene.figures |= {"memory_growth_mb": round(max(most - before, scene.figures.get("memory_growth_mb") or 0), 1)}
     if got_status != CLOSED and not got_status.startswith("4"):
         scene.wrong.append(f"{what}: {got_status}")
     if most - before > MAX_GROWN_MB:
@@ -279,7 +279,7 @@ def _flooded(scene: Scene, what: str, pieces: list[bytes]) -> None:
         scene.wrong.append(f"{what}: {workers.ended} worker processes ended")
 
 
-def _memory_mb(scene: Scene) -> float:
+def _known_memory_mb(scene: Scene) -> float:
     """The memory of the servers and services, as far as it can be read."""
     return sum(processes.memory_bytes(pid) or 0 for pid in scene.running.pids.values()) / 1e6
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
