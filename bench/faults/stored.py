@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -11,14 +12,14 @@ from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
 
-from bench.faults.fault import NO_CACHED_PAGES, NO_SIDECAR, fault
-from bench.faults.scene import CannotFault, Scene, got
+from bench.faults.fault import NO_CACHED_PAGES, NO_SIDECAR, Expected, fault
+from bench.faults.scene import CannotFault, Scene, application, got
 from bench.faults.visitors import PAGE
 from bench.machine import http
 
 # A time to live that ends several times during a fault.
-TTL_S = 5
-LIVES = 3
+TTL_S = 8
+LIVES = 2
 # A clock that is set back by so much.
 BACK_S = 3600
 # The room of a layer, and how many pages are made up to fill it three times, within so many seconds.
@@ -33,7 +34,7 @@ NOT_PAGES = ("purged",)
 
 @fault("sidecar-stopped", "hung", misfit=NO_SIDECAR, cache_seconds=TTL_S)
 def sidecar_stopped(scene: Scene) -> Generator[None]:
-    """The program that removes old pages beside the servers does nothing for 15 s, at a time to live of 5 s."""
+    """The program that removes old pages beside the servers does nothing for 16 s, at a time to live of 8 s."""
     yield
     with scene.cause(), ExitStack() as hanging:
         for name in scene.running.case.sidecars:
@@ -43,7 +44,7 @@ def sidecar_stopped(scene: Scene) -> Generator[None]:
 
 @fault("clock-set-back", "hung", misfit=NO_CACHED_PAGES, cache_seconds=TTL_S)
 def clock_set_back(scene: Scene) -> Generator[None]:
-    """All stored pages are an hour ahead, as those from before the clock was set back, at a time to live of 5 s."""
+    """All stored pages are an hour ahead, as those from before the clock was set back, at a time to live of 8 s."""
     _require_files(scene)
     yield
     with scene.cause():
@@ -51,6 +52,18 @@ def clock_set_back(scene: Scene) -> Generator[None]:
             with suppress(FileNotFoundError):
                 changed = file.stat().st_mtime
                 os.utime(file, (changed + BACK_S, changed + BACK_S))
+        scene.wait(LIVES * TTL_S)
+
+
+@fault("application-away", "hung", Expected(lost=None, recovery_s=None), NO_CACHED_PAGES, cache_seconds=TTL_S)
+def application_away(scene: Scene) -> Generator[None]:
+    """The application server answers nothing for 16 s: stored pages are served for their time to live of 8 s."""
+    yield
+    instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
+    with scene.cause(), ExitStack() as hanging:
+        for name in scene.running.servers:
+            if instances.fullmatch(name):
+                hanging.enter_context(scene.running.hung(name))
         scene.wait(LIVES * TTL_S)
 
 
@@ -75,6 +88,7 @@ def made_up_pages(scene: Scene) -> Generator[None]:
                 most_mb = max(most_mb, disk_bytes(scene.running.store) / 2**20)
         finally:
             over.set()
+    most_mb = max(most_mb, disk_bytes(scene.running.store) / 2**20)
     scene.figures |= {"made_up_pages": min(next(numbers), MADE_UP), "store_mb": round(most_mb, 1)}
     if most_mb > ALLOWED_MB:
         scene.wrong.append(f"stored pages took {most_mb:.1f} MB on the disk, {ROOM_MB} MB are allowed")
@@ -103,4 +117,4 @@ def _require_files(scene: Scene) -> None:
         raise CannotFault("no server here stores pages in files")
 
 
-FAULTS = (sidecar_stopped, clock_set_back, made_up_pages)
+FAULTS = (sidecar_stopped, clock_set_back, application_away, made_up_pages)

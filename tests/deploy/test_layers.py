@@ -20,6 +20,7 @@ from bench.serve import case as cases
 from bench.serve import deployment, render
 from bench.serve.case import CannotRun, Case
 from bench.serve.database import NO_DATABASE
+from bench.verify.hits import answering
 from tests.cases import kit, resolved
 from tests.deploy.running import ONE, client_of, get, runnable
 from tests.skips import needs
@@ -171,6 +172,17 @@ def test_names_below_a_domain_share_cached_pages(stack, layer, site_url):
         names_share_a_page(client)
 
 
+@pytest.mark.servers
+def test_nginx_stores_no_page_that_names_a_max_age_since_it_sends_no_age(site_url):
+    runnable("nginx-gunicorn", "nginx-microcache")
+    case = resolved("nginx-gunicorn", "nginx-microcache", database_url=site_url, changes=ONE)
+    aged = answering(headers=[["Cache-Control", "max-age=600"]])
+    with deployment.deployed(case) as running:
+        for path, is_stored in (("/authors/", True), (aged, False)):
+            first, second = (get(running.url.rstrip("/") + path) for _ in range(2))
+            assert (first.headers["X-Render-Id"] == second.headers["X-Render-Id"]) == is_stored
+
+
 def names_share_a_page(client: httpx2.Client) -> None:
     """Every name that the site has gets the cached page, and no other name gets any."""
 
@@ -228,6 +240,10 @@ def test_behind_varnish_the_site_sees_the_client_and_only_it_purges(stack, liste
             assert (seen["client"], seen["scheme"]) == ("127.0.0.2", running.url.partition(":")[0])
             assert client.request("PURGE", "/").status_code == 403
             assert client.request("BAN", "/").status_code == 403
+            # A page without Last-Modified may have been edited within the second of its Date.
+            page = client.get("/authors/")
+            again = client.get("/authors/", headers={"If-Modified-Since": page.headers["Date"]})
+            assert (again.status_code, again.content) == (200, page.content)
             # Larger than what Varnish takes whole.
             for megabytes in (1, 10):
                 sent = client.get(f"/__probe__/download/{megabytes}/")

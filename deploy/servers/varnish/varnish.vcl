@@ -243,6 +243,10 @@ sub vcl_deliver {
         set resp.http.Vary = resp.http.X-Vary;
         unset resp.http.X-Vary;
     }
+    # Without Last-Modified Varnish would compare its own Date, and not send a page that was edited within that second.
+    if (!resp.http.Last-Modified) {
+        unset req.http.If-Modified-Since;
+    }
     unset resp.http.X-Path;
     unset resp.http.X-Cacheable;
     unset resp.http.X-Varnish;
