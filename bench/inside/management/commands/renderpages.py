@@ -87,5 +87,5 @@ def _render(path: str) -> dict[str, Any]:
     }
     raised = getattr(response, "exc_info", None)
     error = in_words(raised[1]) if raised else ENDLESS if None in pieces else None
-    more = {"location": response.headers.get("Location"), "error": error, "reads": names_read(response.wsgi_request)}
+    more = {"location": response.headers.get("Location"), "error": error, "reads": names_read(response)}
     return page | {name: value for name, value in more.items() if value}
