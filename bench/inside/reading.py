@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.http.request import HttpHeaders
 
 
@@ -56,8 +56,10 @@ class NoteNames:
         return self.get_response(request)
 
 
-def names_read(request: HttpRequest) -> dict[str, list[str]]:
-    """The headers, as clients write them, and the cookies that the rendering looked for."""
-    names = request.names_read
+def names_read(response: HttpResponseBase) -> dict[str, list[str]]:
+    """The headers, as clients write them, and the cookies that a rendering looked for; empty if nobody noted them."""
+    names = getattr(getattr(response, "wsgi_request", None), "names_read", None)
+    if names is None:
+        return {}
     headers = {name.removeprefix("HTTP_").replace("_", "-").lower() for name in names["headers"]}
     return {"headers": sorted(headers), "cookies": sorted(names["cookies"])}

@@ -149,10 +149,10 @@ def by_cookies(context: Context) -> Iterator[OddClient]:
 def by_headers(context: Context) -> Iterator[OddClient]:
     """Clients with headers: those that projects often look for, and those that this one looks for."""
     known = {name.lower() for name in (*HEADERS, *ADDRESSES)} | BYPASSING
-    yield OddClient("headers", headers=tuple(HEADERS.items()))
+    old = OddClient("HTTP/1.0", version="1.0")
+    yield OddClient("headers", headers=tuple(HEADERS.items()), version="1.0", like=(old,))
     for value in VALUES:
         yield from _with(value, headers=_names(context, "headers") - known)
-    yield OddClient("HTTP/1.0", version="1.0")
 
 
 def _names(context: Context, kind: str) -> set[str]:

@@ -46,7 +46,7 @@ def depends_address(context: Context) -> Iterator[Finding]:
 @check("depends-host", hits.require_probes, group="caching", alone=True, leak=True)
 def depends_host(context: Context) -> Iterator[Finding]:
     """A page that depends on the host, however it is read and written, is given to those who asked that host only."""
-    yield from _apart(context, by_host, ["meta HTTP_HOST", "Host", "absolute", "meta SERVER_PORT"])
+    yield from _apart(context, by_host, ["absolute", "meta HTTP_HOST", "Host", "meta SERVER_PORT"])
 
 
 @check("depends-token", hits.require_probes, group="caching", alone=True, leak=True)
@@ -65,7 +65,7 @@ def depends_cookies(context: Context) -> Iterator[Finding]:
 def depends_headers(context: Context) -> Iterator[Finding]:
     """A page that depends on a header, read in middleware or a view, is given to clients that send the same only."""
     shows = ["User-Agent", "CF-IPCountry", "Accept", "meta CONTENT_TYPE", "Sec-CH-UA-Mobile", "X-Forwarded-Host"]
-    yield from _apart(context, by_headers, [*shows, "meta SERVER_PROTOCOL"])
+    yield from _apart(context, by_headers, ["meta SERVER_PROTOCOL", *shows])
 
 
 def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator[Finding]:
@@ -74,9 +74,10 @@ def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator
         for client in clients(context):
             yield from _of_project(context, path, client)
     for client in clients(context):
-        for each in (client, *client.like):
-            for show in shows:
-                yield from _probed(context, each, show)
+        for show in shows:
+            yield from _probed(context, client, show)
+        for other in client.like:
+            yield from _probed(context, other, shows[0])
 
 
 def _probed(context: Context, client: OddClient, show: str) -> Iterator[Finding]:

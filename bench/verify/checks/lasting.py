@@ -26,7 +26,7 @@ PAUSE_S = 0.2
 WARM = 3
 # Methods by which caches are told to forget pages, and hosts that a server may take for its own.
 PURGING = ("PURGE", "BAN", "REFRESH", "PURGEALL", "DELETE")
-INSIDERS = ("", "localhost", "127.0.0.1")
+INSIDERS = ("", "localhost")
 RELOADS = ({"Cache-Control": "no-cache", "Pragma": "no-cache"}, {"Cache-Control": "max-age=0"})
 
 check = partial(any_check, group="caching")
@@ -86,32 +86,32 @@ class _Ages:
 def purge_door(context: Context) -> Iterator[Finding]:
     """No client can take a page out of a cache: PURGE, BAN and the like, by any address and Host, change nothing."""
     path = hits.new_path()
-    warm = hits.repeat(context, path, hits.MAX_TRIES)
+    warm = hits.repeat(context, path, WARM)
     local = context.target.host in LOOPBACK and context.target.via is None
     outside = replace(context.target, source=SOURCE if local else "")
     for method in PURGING:
         for host in INSIDERS:
-            for purged in (path, "/", "/.*"):
+            for purged in (path, "/.*"):
                 try:
                     fetch(outside, purged, {"X-Purge-Regex": ".*", "X-Ban-Url": ".*"}, method=method, host=host)
                 except (BadAnswer, OSError):
                     # A server may close the connection of a method that it does not know.
                     continue
-        if not hits.is_hit(answer := context.get(path), warm):
-            yield answer.wrong("still a hit", "a new rendering", f"GET {path} after {method} by a client")
+        # Each process may have a cache: one of them has a page from before.
+        answers = (context.get(path) for _ in range(hits.MAX_TRIES))
+        if not any(hits.is_hit(answer, warm) for answer in answers):
+            yield context.get(path).wrong("still a hit", "a new rendering", f"GET {path} after {method} by a client")
             return
 
 
 @check("reloads", hits.require_visible_hits, hits.require_cacheable)
 def reloads(context: Context) -> Iterator[Finding]:
     """A visitor who reloads (Cache-Control: no-cache or max-age=0) gets the cached page, and causes no rendering."""
-    path = hits.new_path()
-    warm = hits.repeat(context, path, hits.MAX_TRIES)
     for headers in RELOADS:
-        for _ in range(hits.TIMES):
-            if not hits.is_hit(answer := context.get(path, headers), warm):
-                yield answer.wrong("a hit", "a rendering")
-                return
+        path = hits.new_path()
+        hits.repeat(context, path, WARM)
+        if hits.until_hit(context, path, headers) is None:
+            yield context.get(path, headers).wrong("a hit in the end", f"{hits.MAX_TRIES} renderings")
 
 
 @check("coded-hits", hits.require_visible_hits, hits.require_cacheable)

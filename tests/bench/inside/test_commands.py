@@ -15,7 +15,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
-from django.http import StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.test import Client, override_settings
 
 from bench.inside.management.commands import renderpages
@@ -86,12 +86,34 @@ def test_pages_are_what_an_anonymous_reader_gets(rows: Rows, client: Client):
     assert list(pages) == paths
     for path in paths:
         response = client.get(path)
+        assert "host" in pages[path].pop("reads")["headers"]
         assert pages[path] == {
             "status": response.status_code,
             "content_type": response["Content-Type"],
             "body": response.content.decode(),
             **({"location": response["Location"]} if response.has_header("Location") else {}),
         }
+
+
+def test_the_names_that_a_rendering_looks_for_are_noted(db: None, settings: Any):
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "tests.bench.inside.test_commands.looking"]
+    reads = json.loads(run("renderpages", "/login/"))["/login/"]["reads"]
+    assert {"x-country", "x-device", "cf-ipcountry"} <= set(reads["headers"])
+    assert {"theme", "currency"} <= set(reads["cookies"])
+
+
+def looking(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Middleware that looks for headers and cookies in each way."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        request.META.get("HTTP_X_COUNTRY")
+        request.headers.get("X-Device")
+        assert "CF-IPCountry" not in request.headers
+        assert "theme" not in request.COOKIES
+        request.COOKIES.get("currency")
+        return get_response(request)
+
+    return middleware
 
 
 def test_a_second_rendering_is_there_where_it_differs(rows: Rows):

@@ -29,6 +29,8 @@ PATHS = (
     f"/__probe__/answer/{spelt(headers=[['Cache-Control', 'private']])}/x/",
     f"/__probe__/answer/{spelt(does=['stream'])}/x/",
     f"/__probe__/answer/{spelt(does=['token'], shows=['session'])}/x/",
+    f"/__probe__/answer/{spelt(shows=['absolute', 'meta REMOTE_ADDR'])}/x/",
+    "/__probe__aside/x/",
     "/__probe__/memory/1/",
     "/__probe__/download/1/",
 )

@@ -126,7 +126,7 @@ def _render(path: str, port: str = "") -> dict[str, Any]:
         "location": headers.get("location"),
         "error": error,
         "streams": response.streaming,
-        "reads": names_read(response.wsgi_request),
+        "reads": names_read(response),
     }
     return page | {name: value for name, value in more.items() if value}
 
