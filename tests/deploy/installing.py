@@ -132,6 +132,26 @@ def version(machine: Machine) -> str:
     return ask(machine, "/authors/")[1].partition("version:")[2][:1]
 
 
+def deploys(machine: Machine, new: str) -> dict[str, Any]:
+    """Deploy a version under load; returns what visitors noticed."""
+    release(machine, new)
+    return no_one_waits(machine, f"benchapp-deploy {SOURCE}")
+
+
+def refused(machine: Machine, command: str) -> str:
+    """What a deploy says in its only line, and that the release before serves on without a request lost."""
+    before = machine.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
+    served = version(machine)
+    with visited(machine) as noticed:
+        done = machine.try_run(command)
+    assert done.returncode == 1
+    assert (noticed["failed"], noticed["versions"]) == ([], [served])
+    assert machine.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases") == before
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1, done.stdout
+    return lines[0]
+
+
 def impatient_deploy(machine: Machine) -> str:
     """The command of a deploy that waits 10 s instead of 30 for a new release to be ready."""
     # For the release before, when it is back, as long as otherwise.

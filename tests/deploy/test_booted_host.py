@@ -8,7 +8,6 @@ import shlex
 import pytest
 
 from bench import programs
-from bench.project.under_test import open_project
 from tests.deploy.installing import (
     NAME,
     RENEWED,
@@ -18,14 +17,14 @@ from tests.deploy.installing import (
     blocks,
     boots,
     commit,
+    deploys,
     impatient_deploy,
     install,
     no_one_waits,
     prepare,
+    refused,
     release,
     render,
-    replace,
-    uninstall,
     version,
     visited,
 )
@@ -204,12 +203,6 @@ def test_stopping_the_target_waits_until_all_has_stopped_and_after_a_boot_it_ser
     assert ask(host, "/healthz")[0] == 200
 
 
-def deploys(host: Machine, new: str) -> dict:
-    """Deploy a version under load; returns what visitors noticed."""
-    release(host, new)
-    return no_one_waits(host, f"benchapp-deploy {SOURCE}")
-
-
 def hashed_style(host: Machine) -> str:
     return re.search(r"/static/[\w/.-]+\.[0-9a-f]{12}\.css", ask(host, "/authors/")[1])[0]
 
@@ -230,20 +223,6 @@ def test_a_deploy_and_a_rollback_lose_no_request(host):
     assert set(no_one_waits(host, "benchapp-rollback")["versions"]) == {"1", "2"}
     assert hashed_style(host) == old
     assert [ask(host, path)[0] for path in (old, new)] == [200, 200]
-
-
-def refused(host: Machine, command: str) -> str:
-    """What a deploy says in its only line, and that the release before serves on without a request lost."""
-    before = host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases")
-    served = version(host)
-    with visited(host) as noticed:
-        done = host.try_run(command)
-    assert done.returncode == 1
-    assert (noticed["failed"], noticed["versions"]) == ([], [served])
-    assert host.run("readlink /srv/benchapp/current; ls /srv/benchapp/releases") == before
-    lines = done.stdout.splitlines()
-    assert len(lines) == 1, done.stdout
-    return lines[0]
 
 
 def test_a_release_that_does_not_import_changes_nothing(host):
@@ -343,108 +322,3 @@ def test_a_release_that_does_not_get_ready_is_taken_back(host):
 def test_a_wrong_command_is_one_line(host, command, says):
     done = host.try_run(command)
     assert (done.stdout, done.returncode) == (f"benchapp-deploy: {says}\n", 1)
-
-
-@pytest.mark.hosts
-def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
-    uninstall(host)
-    install(host, "nginx-uwsgi")
-    # What has not loaded the application yet ends as well.
-    for pause_s in (0, 0.05, 0.3):
-        host.run(f"systemctl restart benchapp-uwsgi; sleep {pause_s}; systemctl stop benchapp-uwsgi")
-        assert host.run("systemctl show --value --property=Result benchapp-uwsgi").strip() == "success"
-    host.run("systemctl start benchapp-uwsgi benchapp-nginx")
-    before, old = host.main_process("benchapp-uwsgi"), version(host)
-    with visited(host) as noticed:
-        host.run("systemctl restart benchapp-uwsgi")
-    assert (noticed["failed"], host.main_process("benchapp-uwsgi") != before) == ([], True)
-    assert set(deploys(host, "4")["versions"]) == {old, "4"}
-    assert set(no_one_waits(host, "benchapp-rollback")["versions"]) == {old, "4"}
-
-
-# A package without a wheel: who builds it writes down who that is, and tries to write elsewhere.
-BACKEND = """
-import os, zipfile
-
-def build_wheel(folder, config_settings=None, metadata_directory=None):
-    try:
-        open("/srv/evil", "w").close()
-    except OSError:
-        pass
-    name = "builder-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
-        wheel.writestr("builder.py", f"UID = {os.getuid()}\\n")
-        info = "builder-1.0.dist-info"
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: builder\\nVersion: 1.0\\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-        wheel.writestr(f"{info}/RECORD", "")
-    return name
-"""
-PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-
-
-def with_package(host: Machine, *lines: str) -> None:
-    """Put a package without a wheel where packages come from, and lines into the list of the site's."""
-    host.write("/srv/builder/builder-1.0/backend.py", BACKEND)
-    host.write("/srv/builder/builder-1.0/pyproject.toml", PYPROJECT)
-    host.write("/srv/builder/builder-1.0/PKG-INFO", "Metadata-Version: 2.1\nName: builder\nVersion: 1.0\n")
-    host.run(
-        "[ -e /srv/wheels/builder-1.0.tar.gz ] || tar -C /srv/builder -czf /srv/wheels/builder-1.0.tar.gz builder-1.0"
-    )
-    digest = host.run("sha256sum /srv/wheels/builder-1.0.tar.gz").split()[0]
-    named = [line.format(digest=digest) for line in lines]
-    host.write(
-        f"{SOURCE}/requirements.lock", (host.root / SOURCE[1:] / "requirements.lock").read_text() + "\n".join(named)
-    )
-
-
-@pytest.mark.hosts
-def test_packages_are_wheels_and_nothing_that_builds_one_is_root(host):
-    right = (host.root / SOURCE[1:] / "requirements.lock").read_text()
-    with_package(host, "builder==1.0 --hash=sha256:{digest}\n")
-    commit(host, "no-wheel")
-    assert "No matching distribution found for builder" in refused(host, f"benchapp-deploy {SOURCE}")
-    with_package(host, "--no-binary builder\n")
-    commit(host, "named")
-    assert host.run(f"benchapp-deploy {SOURCE}").endswith(" serves\n")
-    (builder,) = host.run("ls /srv/benchapp/current/.venv/lib/python3*/site-packages/builder.py").split()
-    assert host.run(f"cat {builder}").strip() == f"UID = {host.run('id -u benchapp-build').strip()}"
-    assert host.try_run("ls /srv/evil").returncode != 0
-    # None of the site's users can change what runs.
-    assert host.run("find -L /srv/benchapp/current/.venv/ -maxdepth 4 ! -user root") == ""
-    host.write(f"{SOURCE}/requirements.lock", right)
-    commit(host, "all-wheels")
-
-
-@pytest.mark.hosts
-@pytest.mark.usefixtures("own_var")
-def test_a_deploy_during_maintenance_needs_no_health_page(host, new_project):
-    folder = new_project(said='[project]\nname = "shop"\ndependencies = ["Django"]\n')
-    uninstall(host)
-    replace(host, folder)
-    install(host, "nginx-gunicorn", project=open_project(folder))
-    host.run("touch /etc/benchapp/maintenance")
-    assert ask(host, "/")[0] == 503
-    before = host.main_process("benchapp-gunicorn")
-    assert host.run(f"benchapp-deploy {SOURCE}").endswith(" serves\n")
-    assert host.main_process("benchapp-gunicorn") != before
-    host.run("rm /etc/benchapp/maintenance")
-    assert ask(host, "/")[0] != 503
-
-
-@pytest.mark.hosts
-@pytest.mark.usefixtures("own_var")
-def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_project):
-    said = '[project]\nname = "shop"\ndependencies = ["Django"]\n[tool.benchapp]\nhealth = "/who/"\n'
-    folder = new_project(said=said)
-    uninstall(host)
-    replace(host, folder)
-    install(host, "nginx-gunicorn", project=open_project(folder))
-    assert ask(host, "/who/")[0] == 200
-    assert "No module named" in host.try_run("benchapp-manage shell -c 'import bench.inside'").stdout
-    # Its own packages, and its database beside the releases.
-    assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
-    assert host.run("stat -c %U /var/lib/benchapp/default.sqlite3").strip() == APP
-    assert ask(host, "/static/admin/css/base.css")[0] == 200
-    checked = host.run("benchapp-check").splitlines()
-    assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx", "ok    application"]

@@ -1,0 +1,138 @@
+"""On a booted host: another application server, packages that are built, and another project than the kit's."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.project.under_test import open_project
+from tests.deploy.installing import (
+    SOURCE,
+    add_slow_page,
+    ask,
+    commit,
+    deploys,
+    install,
+    no_one_waits,
+    prepare,
+    refused,
+    replace,
+    uninstall,
+    version,
+    visited,
+)
+from tests.deploy.machine import Machine, booted
+
+pytestmark = [pytest.mark.hosts, pytest.mark.servers]
+
+APP = "benchapp-app"
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    with booted(tmp_path_factory.mktemp("machine")) as machine:
+        prepare(machine)
+        add_slow_page(machine)
+        commit(machine, "slow-page")
+        install(machine, "nginx-gunicorn")
+        yield machine
+
+
+def test_with_uwsgi_a_deploy_and_a_rollback_lose_no_request_either(host):
+    uninstall(host)
+    install(host, "nginx-uwsgi")
+    # What has not loaded the application yet ends as well.
+    for pause_s in (0, 0.05, 0.3):
+        host.run(f"systemctl restart benchapp-uwsgi; sleep {pause_s}; systemctl stop benchapp-uwsgi")
+        assert host.run("systemctl show --value --property=Result benchapp-uwsgi").strip() == "success"
+    host.run("systemctl start benchapp-uwsgi benchapp-nginx")
+    before, old = host.main_process("benchapp-uwsgi"), version(host)
+    with visited(host) as noticed:
+        host.run("systemctl restart benchapp-uwsgi")
+    assert (noticed["failed"], host.main_process("benchapp-uwsgi") != before) == ([], True)
+    assert set(deploys(host, "4")["versions"]) == {old, "4"}
+    assert set(no_one_waits(host, "benchapp-rollback")["versions"]) == {old, "4"}
+
+
+# A package without a wheel: who builds it writes down who that is, and tries to write elsewhere.
+BACKEND = """
+import os, zipfile
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    try:
+        open("/srv/evil", "w").close()
+    except OSError:
+        pass
+    name = "builder-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+        wheel.writestr("builder.py", f"UID = {os.getuid()}\\n")
+        info = "builder-1.0.dist-info"
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: builder\\nVersion: 1.0\\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return name
+"""
+PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+
+
+def with_package(host: Machine, *lines: str) -> None:
+    """Put a package without a wheel where packages come from, and lines into the list of the site's."""
+    host.write("/srv/builder/builder-1.0/backend.py", BACKEND)
+    host.write("/srv/builder/builder-1.0/pyproject.toml", PYPROJECT)
+    host.write("/srv/builder/builder-1.0/PKG-INFO", "Metadata-Version: 2.1\nName: builder\nVersion: 1.0\n")
+    host.run(
+        "[ -e /srv/wheels/builder-1.0.tar.gz ] || tar -C /srv/builder -czf /srv/wheels/builder-1.0.tar.gz builder-1.0"
+    )
+    digest = host.run("sha256sum /srv/wheels/builder-1.0.tar.gz").split()[0]
+    named = [line.format(digest=digest) for line in lines]
+    host.write(
+        f"{SOURCE}/requirements.lock", (host.root / SOURCE[1:] / "requirements.lock").read_text() + "\n".join(named)
+    )
+
+
+def test_packages_are_wheels_and_nothing_that_builds_one_is_root(host):
+    right = (host.root / SOURCE[1:] / "requirements.lock").read_text()
+    with_package(host, "builder==1.0 --hash=sha256:{digest}\n")
+    commit(host, "no-wheel")
+    assert "No matching distribution found for builder" in refused(host, f"benchapp-deploy {SOURCE}")
+    with_package(host, "--no-binary builder\n")
+    commit(host, "named")
+    assert host.run(f"benchapp-deploy {SOURCE}").endswith(" serves\n")
+    (builder,) = host.run("ls /srv/benchapp/current/.venv/lib/python3*/site-packages/builder.py").split()
+    assert host.run(f"cat {builder}").strip() == f"UID = {host.run('id -u benchapp-build').strip()}"
+    assert host.try_run("ls /srv/evil").returncode != 0
+    # None of the site's users can change what runs.
+    assert host.run("find -L /srv/benchapp/current/.venv/ -maxdepth 4 ! -user root") == ""
+    host.write(f"{SOURCE}/requirements.lock", right)
+    commit(host, "all-wheels")
+
+
+@pytest.mark.usefixtures("own_var")
+def test_a_deploy_during_maintenance_needs_no_health_page(host, new_project):
+    folder = new_project(said='[project]\nname = "shop"\ndependencies = ["Django"]\n')
+    uninstall(host)
+    replace(host, folder)
+    install(host, "nginx-gunicorn", project=open_project(folder))
+    host.run("touch /etc/benchapp/maintenance")
+    assert ask(host, "/")[0] == 503
+    before = host.main_process("benchapp-gunicorn")
+    assert host.run(f"benchapp-deploy {SOURCE}").endswith(" serves\n")
+    assert host.main_process("benchapp-gunicorn") != before
+    host.run("rm /etc/benchapp/maintenance")
+    assert ask(host, "/")[0] != 503
+
+
+@pytest.mark.usefixtures("own_var")
+def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_project):
+    said = '[project]\nname = "shop"\ndependencies = ["Django"]\n[tool.benchapp]\nhealth = "/who/"\n'
+    folder = new_project(said=said)
+    uninstall(host)
+    replace(host, folder)
+    install(host, "nginx-gunicorn", project=open_project(folder))
+    assert ask(host, "/who/")[0] == 200
+    assert "No module named" in host.try_run("benchapp-manage shell -c 'import bench.inside'").stdout
+    # Its own packages, and its database beside the releases.
+    assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
+    assert host.run("stat -c %U /var/lib/benchapp/default.sqlite3").strip() == APP
+    assert ask(host, "/static/admin/css/base.css")[0] == 200
+    checked = host.run("benchapp-check").splitlines()
+    assert checked == ["ok    benchapp-gunicorn", "ok    benchapp-nginx", "ok    application"]
