@@ -97,6 +97,14 @@ class OddClient:
         found += [OddClient(f"the cookie {name}={value}", cookies=((name, value),)) for name, value in self.cookies]
         return [*(found if len(found) > 1 else [self]), *self.like]
 
+    def showing(self, show: str) -> OddClient:
+        """The client with only the header or cookie that a probe page shows: with another one it may pass a cache."""
+        name = show.removeprefix("meta ").removeprefix("cookie ").replace("_", "-").lower()
+        for single in self.singles():
+            if name in [key.replace("_", "-").lower() for key, _ in (*single.headers, *single.cookies)]:
+                return single
+        return self if len(self.headers) + len(self.cookies) < 2 else replace(self, headers=(), cookies=())
+
 
 USUAL = OddClient("nothing")
 

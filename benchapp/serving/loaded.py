@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -22,5 +23,7 @@ def noted(get_response: Callable[..., Any]) -> Callable[..., Any]:
     anything. It takes no part in a request. As the first of all middleware it is the last that Django loads.
     """
     if folder := os.environ.get(VARIABLE):
-        Path(folder, str(os.getpid())).touch()
+        # Without a file whoever waits gives up; the site serves all the same.
+        with contextlib.suppress(OSError):
+            Path(folder, str(os.getpid())).touch()
     raise MiddlewareNotUsed

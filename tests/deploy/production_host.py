@@ -188,7 +188,7 @@ def refused_by_systemd(made: Host) -> list[str]:
 def start(made: Host, unit: str, env: dict[str, str]) -> supervise.Process:
     """A unit's program, started as systemd would, with the link to the socket that it makes."""
     for line in made.lines(unit, "ExecStartPost"):
-        own, *link = [*line.split()[3:], ""][:2]
+        own, *link = [*line.split()[4:], ""][:2]
         if own:
             Path(*link).unlink(missing_ok=True)
             Path(*link).symlink_to(own)

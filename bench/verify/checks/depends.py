@@ -75,7 +75,7 @@ def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator
             yield from _of_project(context, path, client)
     for client in clients(context):
         for show in shows:
-            yield from _probed(context, client, show)
+            yield from _probed(context, client.showing(show), show)
         for other in client.like:
             yield from _probed(context, other, shows[0])
 
