@@ -214,20 +214,20 @@ _NOTES = []
 
 def watch_reads(get_response):
     """Middleware that watches what is read of a request, by the rule of the layers."""
-    watched, apis = _of_caching("watched.py"), _of_caching("private_apis/__init__.py")
+    watched = _of_caching("watched.py")
 
-    class Names(set):
-        """The names that were read, which tells of each at once."""
+    class Told(watched.Reads):
+        """The names that are read, each told of at once."""
 
-        def add(self, name):
+        def note(self, name):
             # Whatever goes wrong here is not the project's fault.
             with contextlib.suppress(Exception):
-                _NOTES[-1](name)
+                if not self.is_paused and not _is_usual(sys._getframe(1)):
+                    _NOTES[-1](name)
 
     def middleware(request):
         absent = frozenset({"authorization", "hx-request", "origin", "x-requested-with"})
-        reads = watched.Reads(apis.reads_of_django(), absent)
-        reads.names = Names()
+        reads = Told({}, absent)
         watch = watched.Watch(request, reads, "")
         try:
             return get_response(request)
@@ -235,6 +235,16 @@ def watch_reads(get_response):
             watch.end()
 
     return middleware
+
+
+def _is_usual(frame):
+    """Whether Django's own middleware reads, as it does of each request; see `private_apis.reads_of_django`."""
+    from django.middleware.common import CommonMiddleware
+    from django.middleware.csrf import CsrfViewMiddleware
+
+    while _is_ours(frame):
+        frame = frame.f_back
+    return frame.f_code in (CommonMiddleware.process_request.__code__, CsrfViewMiddleware._get_secret.__code__)
 
 
 @functools.lru_cache

@@ -14,8 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
 from benchapp.caching import harmless, registry, stale
-from benchapp.caching.conf import app_settings
-from benchapp.caching.middleware import INNER, OUTER
+from benchapp.caching.conf import INNER, OUTER, app_settings
 
 # They set cookies or Vary, so a layer has to see their responses.
 INSIDE = (

@@ -7,6 +7,9 @@ from typing import Any
 from django.conf import settings
 from django.core.signals import setting_changed
 
+# The two entries of MIDDLEWARE.
+OUTER = "benchapp.caching.middleware.CachingMiddleware"
+INNER = "benchapp.caching.middleware.WatchMiddleware"
 # docs/caching.md explains each.
 DEFAULTS: dict[str, Any] = {
     # Active layers with their options.

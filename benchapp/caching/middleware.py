@@ -14,14 +14,11 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
 from benchapp.caching import registry
-from benchapp.caching.conf import app_settings
+from benchapp.caching.conf import INNER, OUTER, app_settings
 from benchapp.caching.outcome import NO_OUTCOME, X_CACHE
 from benchapp.caching.outside.marks import MARK
 from benchapp.caching.pages import GetResponse
 from benchapp.caching.reads import watch_view
-
-OUTER = f"{__name__}.CachingMiddleware"
-INNER = f"{__name__}.WatchMiddleware"
 
 
 class CachingMiddleware:

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_cache_control
 
-from benchapp.caching.conf import app_settings
+from benchapp.caching.conf import OUTER, app_settings
 from benchapp.caching.harmless import COOKIE, harmless_names
 from benchapp.caching.hosts import is_own_host, is_own_scheme
 from benchapp.caching.private_apis import reads_of_django
@@ -48,7 +48,9 @@ class MarkPrivate:
         self.exact = frozenset(unquote(urlsplit(page).path) for page in app_settings.CACHING_PUBLIC)
         self.below = tuple(f"{path.rstrip('/')}/" for path in self.exact if path != "/")
         self.harmless = harmless_names()
-        self.of_django = reads_of_django()
+        middleware = list(settings.MIDDLEWARE)
+        inside = middleware[middleware.index(OUTER) :] if OUTER in middleware else middleware
+        self.of_django = reads_of_django(inside)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         named = settings.LANGUAGE_COOKIE_NAME if hasattr(request, "cache_language") else ""
@@ -92,6 +94,7 @@ def watch_view(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
         # A variant by language has the language in its place.
         restore(request.META, {"HTTP_ACCEPT_LANGUAGE": request.accept_language})
         reads.is_language_named = False
+    reads.has_reached_view = True
     response = get_response(request)
     request.view_varies_by = varies_by(response)
     # A response of harmless middleware leaves it paused.

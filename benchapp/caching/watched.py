@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import os
 import re
-import sys
-from collections import UserDict
+from collections import Counter, UserDict
 from collections.abc import Iterator, Mapping
-from types import CodeType
 from typing import Any
 
 from django.conf import settings
@@ -44,31 +42,29 @@ NAMED = frozenset({"GET", "POST", "FILES", "COOKIES", "headers"})
 class Reads:
     """The names that were looked for: `cookie:theme`, `user-agent`, `remote-addr`, `host`, `scheme`."""
 
-    def __init__(self, of_django: Mapping[str, CodeType], absent: frozenset[str]) -> None:
+    def __init__(self, of_django: Mapping[str, int], absent: frozenset[str]) -> None:
         """Begin with none.
 
-        of_django  names that Django's own middleware looks for in every request, with its code that does
+        of_django  names that Django's own middleware looks for in every request that reaches the view, and how often
         absent     headers of which no stored page's request has one
         """
         self.of_django, self.absent = of_django, absent
-        self.names: set[str] = set()
         self.is_paused = False
         self.is_language_named = False
+        # All middleware has seen the request when the view has it.
+        self.has_reached_view = False
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that somebody else than Django's own middleware has looked for."""
+        of_django = self.of_django if self.has_reached_view else {}
+        return frozenset(name for name, count in self._counts.items() if count > of_django.get(name, 0))
 
     def note(self, name: str) -> None:
         """Remember a name."""
-        if self.is_paused or (self.is_language_named and name == "accept-language"):
-            return
-        if name not in self.of_django or _reader() is not self.of_django[name]:
-            self.names.add(name)
-
-
-def _reader() -> CodeType:
-    """The code that has looked for something in a watched request."""
-    frame = sys._getframe(1)
-    while frame.f_globals["__name__"] == __name__:
-        frame = frame.f_back
-    return frame.f_code
+        if not self.is_paused and not (self.is_language_named and name == "accept-language"):
+            self._counts[name] += 1
 
 
 class _Watched(UserDict, dict):

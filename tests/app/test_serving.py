@@ -9,11 +9,13 @@ import sys
 import textwrap
 
 import pytest
+from django.core.exceptions import MiddlewareNotUsed
 
 from bench import paths
 from bench.inside.serving.media import CopiedWhenWritten
 from benchapp.caching.harmless import PAUSE, RESUME
 from benchapp.caching.middleware import INNER, OUTER
+from benchapp.serving import loaded
 from benchapp_overlay import elsewhere
 
 THEIRS = """
@@ -44,6 +46,7 @@ ASKED = (
 
 
 ALWAYS = [
+    "benchapp.serving.loaded.noted",
     "benchapp.serving.header_lines.sound",
     "benchapp.serving.streaming.at_once",
     "benchapp.serving.client_address.any_host_for_health",
@@ -363,3 +366,12 @@ CACHING_LAYERS, CACHING_SECONDS, CACHING_PUBLIC = {{"page-cache": {{}}}}, 30, ["
     assert "CACHE_MIDDLEWARE_ALIAS" not in found
     other = laid_over(more=theirs, CACHING_STATICGENERATOR_ROOT="pages", BENCHAPP_CACHE_SECONDS="5")
     assert (list(other["CACHING_LAYERS"]), other["CACHING_SECONDS"]) == (["staticgenerator"], 5)
+
+
+def test_a_process_that_has_loaded_the_application_leaves_a_file(tmp_path, monkeypatch):
+    """And takes no part in a request; it serves also where the folder is not there."""
+    for folder in (tmp_path, tmp_path / "nosuch"):
+        monkeypatch.setenv("BENCHAPP_LOADED", str(folder))
+        with pytest.raises(MiddlewareNotUsed):
+            loaded.noted(lambda request: None)
+    assert [path.name for path in tmp_path.iterdir()] == [str(os.getpid())]

@@ -6,7 +6,8 @@ of them to repair a fault that they link to.
 
 from __future__ import annotations
 
-from types import CodeType
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from django.conf.urls.i18n import is_language_prefix_patterns_used
 from django.http import HttpRequest
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
+from django.utils.module_loading import import_string
 
 
 def commits_later(connection: Any) -> bool:
@@ -31,13 +33,28 @@ def sets_csrf_cookie(request: HttpRequest) -> bool:
     return bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE"))
 
 
-def reads_of_django() -> dict[str, CodeType]:
-    """Names that Django's own middleware looks for in every request, without a page that depends on them.
+def reads_of_django(middleware: Sequence[str]) -> dict[str, int]:
+    """Names that Django's own middleware looks for in every request, and how often: no page depends on them.
 
-    Each with its code that does: who else looks for it may show it.
+    Whoever looks more often may show them.
+
+    middleware  the entries of MIDDLEWARE that see a watched request
     """
-    # It checks the host, and refuses the browsers of DISALLOWED_USER_AGENTS.
-    common = CommonMiddleware.process_request.__code__
-    # It keeps the secret for a token that the view may use.
-    csrf = CsrfViewMiddleware._get_secret.__code__
-    return {"host": common, "user-agent": common, f"cookie:{settings.CSRF_COOKIE_NAME}": csrf}
+    counts: Counter[str] = Counter()
+    for name in middleware:
+        found = import_string(name)
+        if getattr(found, "process_request", None) is CommonMiddleware.process_request:
+            # It checks the host, and refuses the browsers of DISALLOWED_USER_AGENTS.
+            counts.update(["host", "user-agent"])
+        if _keeps_secret(found):
+            # It keeps the secret for a token that the view may use.
+            counts[f"cookie:{settings.CSRF_COOKIE_NAME}"] += 1
+    return dict(counts)
+
+
+def _keeps_secret(found: Any) -> bool:
+    """Whether a middleware looks for the cookie of CSRF tokens as Django's does."""
+    own = (CsrfViewMiddleware.process_request, CsrfViewMiddleware._get_secret)
+    return (getattr(found, "process_request", None), getattr(found, "_get_secret", None)) == own and (
+        not settings.CSRF_USE_SESSIONS
+    )

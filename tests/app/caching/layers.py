@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from django.test import RequestFactory
+from django.test import RequestFactory, override_settings
 
 from benchapp.caching.middleware import CachingMiddleware, WatchMiddleware
 from benchapp.caching.outside.marks import MARK
@@ -34,6 +34,17 @@ OUTSIDE = {
 }
 
 
+def laid_over(view: View, *projects: Callable[[View], View]) -> View:
+    """The view with the middleware of the app around it, and of a project inside of that, as in MIDDLEWARE."""
+    around = [CachingMiddleware, *projects, WatchMiddleware]
+    classes = [kind for kind in around if isinstance(kind, type) and kind.__qualname__ == kind.__name__]
+    laid = view
+    with override_settings(MIDDLEWARE=[f"{kind.__module__}.{kind.__name__}" for kind in classes]):
+        for middleware in reversed(around):
+            laid = middleware(laid)
+    return laid
+
+
 @dataclass(frozen=True)
 class Laid:
     """An active layer."""
@@ -42,10 +53,7 @@ class Laid:
 
     def over(self, view: View, *projects: Callable[[View], View]) -> View:
         """The view with the middleware of the layer around it, and inside of that the middleware of a project."""
-        laid = view
-        for middleware in reversed([CachingMiddleware, *projects, WatchMiddleware]):
-            laid = middleware(laid)
-        return laid
+        return laid_over(view, *projects)
 
     def stores(
         self, view: View, path: str = "/posts/5/", projects: tuple[Callable[[View], View], ...] = (), **request: Any

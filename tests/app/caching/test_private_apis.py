@@ -64,31 +64,78 @@ def test_a_token_that_a_view_uses_is_known_before_its_cookie_is_set(uses: bool):
     assert known == [bool(response.cookies)] == [uses]
 
 
+def watched_by(of_django: dict[str, int], headers: dict[str, str], kinds: list[type], view=HttpResponse) -> Reads:
+    """The reads of a request that these middleware classes, and then a view, see."""
+    request = RequestFactory().get("/", headers=headers)
+    reads = Reads(of_django, frozenset())
+    watch = Watch(request, reads, "")
+
+    def reached(request: HttpRequest) -> HttpResponse:
+        reads.has_reached_view = True
+        return view(request)
+
+    laid = reached
+    for kind in reversed(kinds):
+        laid = kind(laid)
+    laid(request)
+    watch.end()
+    return reads
+
+
+def names_of(kinds: list[type]) -> list[str]:
+    return [f"{kind.__module__}.{kind.__qualname__}" for kind in kinds]
+
+
 @pytest.mark.parametrize("prepend_www", [False, True])
 @pytest.mark.parametrize("cookie", ["", "csrftoken=" + "a" * 32])
 def test_the_middleware_of_django_reads_what_is_known_and_no_more(prepend_www: bool, cookie: str, settings):
     settings.PREPEND_WWW, settings.ALLOWED_HOSTS, settings.CACHING_SCHEME = prepend_www, ["www.a.test"], ""
     headers = {"host": "www.a.test", "cookie": cookie}
-    for of_django, read in ((private_apis.reads_of_django(), set()), ({}, {*private_apis.reads_of_django()})):
-        request = RequestFactory().get("/", headers=headers)
-        reads = Reads(of_django, frozenset())
-        watch = Watch(request, reads, "")
-        laid = lambda _: HttpResponse()  # noqa: E731
-        for middleware in reversed(OF_EACH_REQUEST):
-            laid = middleware(laid)
-        laid(request)
-        watch.end()
-        assert reads.names == read
+    known = private_apis.reads_of_django(names_of(OF_EACH_REQUEST))
+    assert watched_by(known, headers, OF_EACH_REQUEST).names == set()
+    assert watched_by({}, headers, OF_EACH_REQUEST).names == set(known)
+    one_less = {name: count - 1 for name, count in known.items()}
+    assert watched_by(one_less, headers, OF_EACH_REQUEST).names == set(known)
+
+
+def shows_all(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(f"{request.get_host()} {request.META.get('HTTP_USER_AGENT')} {request.COOKIES['csrftoken']}")
 
 
 def test_others_that_read_what_django_reads_are_noted(settings):
     settings.ALLOWED_HOSTS = ["a.test"]
-    request = RequestFactory().get("/", headers={"host": "a.test", "cookie": f"csrftoken={'a' * 32}"})
-    reads = Reads(private_apis.reads_of_django(), frozenset())
-    Watch(request, reads, "")
-    CommonMiddleware(lambda _: HttpResponse())(request)
-    request.get_host(), request.META.get("HTTP_USER_AGENT"), request.COOKIES["csrftoken"]
-    assert reads.names == {"host", "user-agent", "cookie:csrftoken"}
+    headers = {"host": "a.test", "cookie": f"csrftoken={'a' * 32}"}
+    read = {"host", "user-agent", "cookie:csrftoken"}
+    for kinds in (OF_EACH_REQUEST, [CommonMiddleware, CsrfViewMiddleware]):
+        known = private_apis.reads_of_django(names_of(kinds))
+        assert watched_by(known, headers, kinds, shows_all).names == read
+    # The reads of middleware that is not there belong to nobody else.
+    assert watched_by(private_apis.reads_of_django([]), headers, [], shows_all).names == read
+
+
+def test_middleware_that_responds_before_django_s_own_has_read_has_none_of_its_reads(settings):
+    settings.ALLOWED_HOSTS = ["a.test"]
+
+    class Shows:
+        def __init__(self, get_response):
+            pass
+
+        def __call__(self, request: HttpRequest) -> HttpResponse:
+            return shows_all(request)
+
+    headers = {"host": "a.test", "cookie": f"csrftoken={'a' * 32}"}
+    known = private_apis.reads_of_django(names_of(OF_EACH_REQUEST))
+    assert watched_by(known, headers, [Shows, *OF_EACH_REQUEST]).names >= {"host", "user-agent", "cookie:csrftoken"}
+
+
+def test_a_subclass_that_may_show_what_it_reads_is_not_django_s_own():
+    class Own(CommonMiddleware):
+        def process_request(self, request: HttpRequest) -> None:
+            super().process_request(request)
+
+    private = f"{__name__}.OwnCommonMiddleware"
+    globals()["OwnCommonMiddleware"] = Own
+    assert private_apis.reads_of_django([private]) == {}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from django.urls import path
 
 from benchapp.caching.harmless import PAUSE, RESUME, Pause, Resume
 from benchapp.caching.middleware import CachingMiddleware, WatchMiddleware
-from tests.app.caching.layers import HTML, View
+from tests.app.caching.layers import HTML, View, laid_over
 
 # What differs between two visitors.
 ADDRESS, COUNTRY = "203.0.113.9", "LI"
@@ -116,10 +116,7 @@ def page(request: HttpRequest, number: int = 0) -> HttpResponse:
 
 def is_private(view: View, kind: str, *projects: Callable[[View], View]) -> bool:
     """Whether the page of the visitor is private to every cache."""
-    laid = view
-    for middleware in reversed([CachingMiddleware, *projects, WatchMiddleware]):
-        laid = middleware(laid)
-    return "private" in laid(visitor(kind)).get("Cache-Control", "")
+    return "private" in laid_over(view, *projects)(visitor(kind)).get("Cache-Control", "")
 
 
 def reading(reads: Callable[[HttpRequest], object]) -> tuple[View, Callable[[View], View], Callable[[View], View]]:
