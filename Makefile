@@ -23,8 +23,10 @@ QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workl
 # Every system server, service, load tool, browser and checker of files that stacks, layers, benchmarks and tests can use.
 PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate lighttpd-modules-lua \
 	haproxy caddy varnish memcached redis-server postgresql wrk apache2-utils siege sqlite3 openssl chromium docker-compose logrotate
-# What only tests look for: a host that they boot, which is reached by SSH and has a firewall, and what its install note uses.
-TEST_PACKAGES := systemd-container dbus openssh-server nftables iproute2 git curl python3-venv
+# What only tests look for: hosts that they boot, which are reached by SSH and have a firewall, and what install notes use.
+# mmdebstrap makes those of Debian's releases.
+TEST_PACKAGES := systemd-container dbus openssh-server nftables iproute2 git curl python3-venv \
+	mmdebstrap debian-archive-keyring arch-test
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 MODWSGI := mod_wsgi>=5,<7

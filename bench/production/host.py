@@ -38,10 +38,10 @@ INNER_PORTS = range(8001, 8999)
 CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-time 10"
 
 # Below deploy/production/host and below the rendered directory.
-NOTE = "INSTALL.md"
-SCRIPTS = ("benchapp-check", "benchapp-deploy", "benchapp-manage", "benchapp-rollback")
+NOTE, INSTALL = "INSTALL.md", "benchapp-install"
+SCRIPTS = ("benchapp-check", "benchapp-updated", "benchapp-deploy", "benchapp-manage", "benchapp-rollback")
 RESTORE = "benchapp-restore"
-SETTINGS = ("site.env", "sysusers.conf", "tmpfiles.conf")
+SETTINGS = ("site.env", "sysusers.conf", "tmpfiles.conf", "apt.conf")
 
 
 def write(case: Case, target: Path) -> list[Path]:
@@ -160,7 +160,7 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
     context  by host_context
     """
-    names = [NOTE, *SCRIPTS, *SETTINGS]
+    names = [NOTE, INSTALL, *SCRIPTS, *SETTINGS]
     names += ["benchapp-certificate"] if context["ends_tls"] else []
     names += [overlaid.BACKUPS, RESTORE] if context["backed_up"] else []
     names += ["logrotate.conf"] if context["rotated"] else []
@@ -224,7 +224,7 @@ def _of_users(case: Case, places: Places, found: list[Unit]) -> dict[str, Any]:
 
     same_user    why web server and application are one user, empty where they are two
     reader       the group that may read uploads: that of the stack's web server, or of the application without one
-    front        the outermost server: its unit, its user, and the file with certificate and key that it may read
+    front        the outermost server: its unit, and the file with certificate and key that it may read
     server_logs  the log files of each server with their user; rotated: those that the host rotates
     """
     front = case.servers[-1]
@@ -234,7 +234,7 @@ def _of_users(case: Case, places: Places, found: list[Unit]) -> dict[str, Any]:
         "users": list(dict.fromkeys(unit.user for unit in found)),
         "same_user": "; ".join(reasons) if user == places.user else "",
         "reader": units.server_user(case.stack.servers[-1], case, places),
-        "front": {"unit": f"benchapp-{front.name}", "user": user, "certificate": front.certificate},
+        "front": {"unit": f"benchapp-{front.name}", "certificate": front.certificate},
         "server_logs": (logs := units.logs(case, places, found)),
         "rotated": [log for log in logs if not log.rotates],
     }
@@ -245,7 +245,12 @@ def _of_packages(case: Case, places: Places, wiring: Wiring) -> dict[str, Any]:
     return {
         "packages": packages(case.servers, case.services, case.layers),
         "build_packages": [package for server in case.servers for package in server.build_packages],
-        "distribution_services": [server.packages[0] for server in case.servers if server.packages],
+        "distribution_services": list(dict.fromkeys(name for server in case.servers for name in server.services)),
+        "made_on_host": [
+            render.text(template, places.names, server.name)
+            for server in case.servers
+            for template in server.host_modules.values()
+        ],
         "sysctls": {name: value for server in case.servers for name, value in server.sysctls.items()},
         "host_commands": _host_commands(case, places, wiring),
         "release_commands": _host_commands(case, replace(places, project="$release", venv="$venv"), wiring),

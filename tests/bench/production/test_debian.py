@@ -36,7 +36,7 @@ def test_files_are_for_the_release_that_the_values_name(rendered, release, title
     assert ("http2 on;" in lines) == directive
     note = texts["INSTALL.md"]
     assert title in note
-    installed = next(line.split() for line in note.splitlines() if "apt-get install" in line)
+    installed = next(line.split() for line in texts["benchapp-install"].splitlines() if "apt-get install" in line)
     assert {"redis-server", "valkey-server"} & set(installed) == {cache}
 
 
@@ -47,7 +47,7 @@ def test_varnish_is_what_debian_calls_it(rendered, release):
     assert _started(unit) == "/usr/sbin/varnishd"
     assert "\nExecReload=/usr/share/varnish/varnishreload " in unit
     assert "varnish" in shlex.split(
-        next(line for line in texts["INSTALL.md"].splitlines() if "apt-get install" in line)
+        next(line for line in texts["benchapp-install"].splitlines() if "apt-get install" in line)
     )
 
 

@@ -182,7 +182,7 @@ def test_a_project_has_backups_of_its_databases_each_day(new_project, tmp_path):
     assert f"ExecStart={python} /etc/benchapp/backups.py backup /var/lib/benchapp/backups" in job
     assert {"User=benchapp-app", "Environment=PYTHONPATH=/etc/benchapp/python"} <= set(job)
     assert "EnvironmentFile=/etc/benchapp/secrets.env" in job
-    assert "benchapp-backup.timer" in files["INSTALL.md"] and "postgresql-client" in files["INSTALL.md"]
+    assert "`benchapp-backup`" in files["INSTALL.md"] and "postgresql-client" in files["INSTALL.md"]
     assert "`default`, `places`" in files["INSTALL.md"]
     assert "No backup of database `legacy` is made: see to it." in files["INSTALL.md"]
     # As it stands below deploy/, where it parses as Python.
@@ -259,7 +259,7 @@ def test_a_restore_has_the_projects_environment_and_invalidates_pages(tmp_path, 
 def test_uploads_are_copied_each_day_and_can_be_put_back(new_project, tmp_path):
     files = rendered(new_project(UPLOADS), "nginx-gunicorn", "none", tmp_path / "out")
     assert "timers/benchapp-backup-media.timer" in files
-    assert "benchapp-backup-media.timer" in files["INSTALL.md"]
+    assert "`benchapp-backup-media`" in files["INSTALL.md"]
     job = files["timers/benchapp-backup-media.service"]
     assert "\nUser=benchapp-app\n" in job
     # `cp` makes directories with the bits of those that it copies, which the sandbox else refuses.
