@@ -55,6 +55,7 @@ def test_each_stack_takes_over_from_the_one_before(host, step):
     until(lambda: serves(host), "a page after the boot")
     nothing_else_is_there(host)
     logs_rotate(host)
+    updates_take_effect(host)
 
 
 def serves(host: Machine) -> bool:
@@ -91,6 +92,20 @@ def logs_rotate(host: Machine) -> None:
         assert host.run("logrotate --force /etc/logrotate.d/benchapp") == "", week
     owners = host.run(f"stat -c '%U' {LOG}*").split()
     assert len(set(owners)) == 1 and len(owners) <= 9
+
+
+def updates_take_effect(host: Machine) -> None:
+    """A package of each program is installed again, as an update does it: each unit runs the new file, and serves."""
+    units = host.run("systemctl list-units --no-legend --plain 'benchapp-*.service'").splitlines()
+    names = [line.split()[0] for line in units]
+    programs = {name: host.run(f"readlink /proc/{host.main_process(name)}/exe").strip() for name in names}
+    packages = host.run(f"dpkg-query --search {' '.join(set(programs.values()))} | cut -d : -f 1").split()
+    assert packages
+    host.run(f"apt-get install --reinstall --quiet=2 {' '.join(packages)}")
+    for name in names:
+        assert host.run(f"readlink /proc/{host.main_process(name)}/exe").strip() == programs[name]
+    assert host.run("benchapp-check --old") == ""
+    until(lambda: serves(host), "a page after the update")
 
 
 def test_a_refused_release_leaves_the_servers_of_before(host):
