@@ -217,6 +217,16 @@ def believed(made: Host) -> None:
     named = ("-H", "X-Forwarded-Proto: https", "-H", f"X-Forwarded-For: 192.0.2.1, 203.0.113.9, {CDN}")
     inside = json.loads(through(made, "/__probe__/inside", *named).body)
     assert (inside["client"], inside["scheme"]) == ("203.0.113.9", "https")
+    with_ports = {
+        "203.0.113.9:17085": "203.0.113.9",
+        "[2001:db8:1::9]:443": "2001:db8:1::9",
+        "2001:db8:1::9": "2001:db8:1::9",
+    }
+    # Balancers that add the client's port, and the first of several that say the scheme. lighttpd knows neither.
+    for client, address in with_ports.items() if made.stack.name != LIGHTTPD else ():
+        named = ("-H", "X-Forwarded-Proto: https, http", "-H", f"X-Forwarded-For: {client}, {CDN}:80")
+        inside = json.loads(through(made, "/__probe__/inside", *named).body)
+        assert (inside["client"], inside["scheme"]) == (address, "https"), client
     login = through(made, "/login/", *SECURE)
     assert login.headers["strict-transport-security"] == "max-age=300"
     assert "Secure" in login.headers["set-cookie"]
