@@ -25,7 +25,7 @@ PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-open
 	haproxy caddy varnish memcached redis-server postgresql wrk apache2-utils siege sqlite3 openssl chromium docker-compose logrotate
 # What only tests look for: hosts that they boot, which are reached by SSH and have a firewall, and what install notes use.
 # mmdebstrap makes those of Debian's releases.
-TEST_PACKAGES := systemd-container dbus openssh-server nftables iproute2 git curl python3-venv \
+TEST_PACKAGES := systemd-container dbus openssh-server nftables iproute2 git curl python3-venv postgresql-client \
 	mmdebstrap debian-archive-keyring arch-test
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check

@@ -33,6 +33,10 @@ STATE = Path("/var/lib")
 # Inner servers that listen on TCP get these ports in production.
 INNER_PORTS = range(8001, 8999)
 
+# Longer than most balancers hold an idle connection: AWS 60 s.
+# https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html
+BALANCER_IDLE_S = 65
+
 # How the web server is asked. Not over HTTP/2, where curl 7.88 may fail at a good answer.
 # https://github.com/curl/curl/issues/10634
 CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-time 10"
@@ -114,12 +118,20 @@ def with_listener(case: Case) -> tuple[Case, bool]:
         values = replace(values.changed({"redirect": "off"}), env={**values.env, "BENCHAPP_HTTPS": "0"})
     if values.names["listener"] == "behind":
         # The server in front, and else the site, redirect what came to it over plain HTTP.
-        values = values.changed({"redirect": "off"})
+        values = values.changed({"redirect": "off", **_held_for_a_balancer(values)})
     terminated = values.names["listener"] == "tls" and not front.tls
     if terminated:
         # Nor does a server without TLS redirect to it.
         values = values.changed({"redirect": "off"})
     return replace(case, values=values), terminated
+
+
+def _held_for_a_balancer(values: Values) -> dict[str, Any]:
+    """How long idle connections stay open, unless somebody has said it: a balancer closes its own first, so that none
+    of its requests meets a connection that is being closed."""
+    if "client_keepalive_s" in values.changes:
+        return {}
+    return {"client_keepalive_s": max(BALANCER_IDLE_S, values.names["client_keepalive_s"])}
 
 
 def in_production(case: Case, bind: str) -> tuple[Case, Places, Wiring]:

@@ -34,6 +34,7 @@ def test_files_are_for_the_release_that_the_values_name(rendered, release, title
     lines = [line.strip() for line in texts["nginx.conf"].splitlines()]
     assert f"listen {listen};" in lines
     assert ("http2 on;" in lines) == directive
+    assert any(line.startswith("ssl_ecdh_curve X25519MLKEM768:X25519:") for line in lines) == directive
     note = texts["INSTALL.md"]
     assert title in note
     installed = next(line.split() for line in texts["benchapp-install"].splitlines() if "apt-get install" in line)

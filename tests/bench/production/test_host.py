@@ -183,6 +183,13 @@ def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, stack, production):
         assert "CACHE_URL=redis:///run/benchapp/redis.sock" in (tmp_path / "out" / "site.env").read_text().splitlines()
 
 
+@pytest.mark.parametrize(("changes", "held_s"), [({}, 65), ({"client_keepalive_s": 620}, 620)])
+def test_a_balancer_closes_its_idle_connections_first(rendered, changes, held_s):
+    files = rendered("nginx-uwsgi", listener="behind", **changes)
+    assert f"    keepalive_timeout {held_s}s;\n" in files["nginx.conf"]
+    assert f"for {held_s} s (`client_keepalive_s`)" in files[NOTE]
+
+
 @pytest.mark.parametrize("stack", ["nginx-uwsgi", "gunicorn"])
 def test_a_site_without_tls_does_not_ask_for_it(stack, rendered):
     files = rendered(stack, listener="plain")
