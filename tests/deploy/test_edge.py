@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import json
 import os
@@ -18,6 +19,10 @@ from pathlib import Path
 
 import brotli
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from bench.catalog import values
 from bench.machine import supervise
@@ -277,6 +282,15 @@ def logged(made: Host, processes: dict[str, Process]) -> None:
         assert "/before" in log.with_suffix(".1").read_text()
 
 
+@pytest.mark.parametrize("stack", ["apache-modwsgi", "nginx-gunicorn"])
+def test_behind_varnish_the_log_names_the_client(stack, tmp_path, certificate):
+    made = Host(stack, "varnish", tmp_path, certificate)
+    log = Path(made.values.names["access_log"])
+    with serving(made) as processes:
+        curl(made, "/login/?from", "--interface", "127.0.0.5")
+        wait_for(lambda: "127.0.0.5 " in log.read_text(), True, processes.values())
+
+
 def has_line(made: Host, log: Path, path: str) -> bool:
     curl(made, path)
     lines = [line for line in log.read_text("utf-8", "replace").splitlines() if path in line]
@@ -327,6 +341,20 @@ def failure(made: Host, path: str, *words: str) -> bool:
     return "-I" in words or b"<h1>Not available now</h1>" in answer.body
 
 
+def issue(folder: Path, names: tuple[str, ...], days: int) -> None:
+    """A certificate of these names that ends in so many days, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+    now = datetime.datetime.now(datetime.UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    made = made.not_valid_before(now - datetime.timedelta(days=2)).not_valid_after(now + datetime.timedelta(days=days))
+    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(it) for it in names]), critical=False)
+    pem = serialization.Encoding.PEM
+    (folder / "fullchain.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(pem))
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "privkey.pem").write_bytes(key.private_bytes(pem, *plain))
+
+
 def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed: Path, bin_folder: Path) -> None:
     """Certbot's deploy hook, with a stand-in for systemd that does what the unit's ExecReload says."""
     front = made.services()[-1]
@@ -358,6 +386,11 @@ def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed:
     assert refused(f"{key}: no key without a password")
     shutil.copy(Path(made.places.tls) / "privkey.pem", key)
     assert refused(f"{wrong}: the key is not that of the certificate")
+    chain = wrong / "fullchain.pem"
+    issue(wrong, (NAME, f"www.{NAME}"), days=-1)
+    assert refused(f"{chain}: it has expired")
+    issue(wrong, (f"www.{NAME}", "other.test"), days=1)
+    assert refused(f"{chain}: it is not for {NAME}, one of the site's names")
     assert certificate_of(made) == before
     assert hook(renewed)[0] == 0
     expected = ssl.PEM_cert_to_DER_cert((renewed / "fullchain.pem").read_text())
