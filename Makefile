@@ -61,8 +61,9 @@ test-fast: $(VENV)/.installed-dev  ## the tests that start no servers
 	@# Some of them wait for a TTL to end: twice as many processes as cores fill the time.
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not servers" $(ARGS)
 
-test-hosts: $(VENV)/.installed-dev  ## the tests of a site on several hosts, and of further servers on a booted one (root, about ten minutes)
-	$(BIN)/python -m pytest -m hosts $(ARGS)
+test-hosts: $(VENV)/.installed-dev  ## the tests of a site on several hosts, and on booted ones with Debian 12 and 13 (root, about half an hour)
+	@# The tests of one file share their hosts.
+	$(BIN)/python -m pytest -m hosts -n 2 --dist loadfile $(ARGS)
 
 test-matrix: $(VENV)/.installed-dev $(VENV)-projects/.installed  ## the stacks and layers of which make test tries only what shows each server and protocol once
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m matrix $(ARGS)

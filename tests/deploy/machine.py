@@ -20,7 +20,7 @@ BOOT_S = 120
 # The longest installs packages and compiles.
 COMMAND_S = 1200
 # At most so much is changed on its disk.
-SIZE = "2g"
+SIZE = "4g"
 # Control groups of version 2, whatever the machine has; no filter of system calls around those of the units.
 ENVIRONMENT = {"UNIFIED_CGROUP_HIERARCHY": "yes", "SYSTEMD_SECCOMP": "0"}
 NSPAWN = (

@@ -315,3 +315,22 @@ def test_a_server_that_the_project_brings_itself_stays_its_own(new_project, tmp_
         "whitenoise",
     ]
     assert "its own list must have `gunicorn`" in files["INSTALL.md"]
+
+
+@pytest.mark.parametrize(
+    ("key", "allow", "stops_at"),
+    [("k7-Xz_" * 10, [], "security.W002"), ("k7-Xz_" * 10, ["security.W002"], ""), ("weak", ["security.W002"], "W009")],
+)
+def test_a_deploy_stops_at_what_is_not_ready_for_production(new_project, tmp_path, key, allow, stops_at):
+    """By Django's own checks, in the environment of the host; `startproject` itself passes."""
+    more = "MIDDLEWARE.remove('django.middleware.clickjacking.XFrameOptionsMiddleware')"
+    folder = new_project(more, f"[tool.benchapp]\nallow = {allow}\n")
+    files = rendered(folder, "nginx-gunicorn", "none", tmp_path / "out")
+    words = re.search(r"manage (check --deploy --tag security .*)", files["benchapp-deploy"])[1].split()
+    lines = [line.partition("=") for line in files["site.env"].splitlines() if not line.startswith("#")]
+    env = {name: value for name, _, value in lines} | {"SECRET_KEY": key, "PYTHONPATH": str(tmp_path / "out/python")}
+    settings = f"--settings={env['DJANGO_SETTINGS_MODULE']}"
+    done = subprocess.run(
+        [sys.executable, "manage.py", *words, settings], env=env, cwd=folder, capture_output=True, text=True
+    )
+    assert (done.returncode, stops_at in done.stderr) == (int(bool(stops_at)), True), done.stderr
