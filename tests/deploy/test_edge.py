@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import gzip
 import json
 import os
@@ -14,21 +13,19 @@ import socket
 import ssl
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import brotli
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from bench.catalog import values
 from bench.machine import supervise
 from bench.machine.supervise import Process
 from bench.serve import deployment
 from tests.cases import resolved
+from tests.deploy.certificates import issue
 from tests.deploy.production_host import (
     BIND6,
     NAME,
@@ -341,18 +338,13 @@ def failure(made: Host, path: str, *words: str) -> bool:
     return "-I" in words or b"<h1>Not available now</h1>" in answer.body
 
 
-def issue(folder: Path, names: tuple[str, ...], days: int) -> None:
-    """A certificate of these names that ends in so many days, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
-    now = datetime.datetime.now(datetime.UTC)
-    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-    made = made.not_valid_before(now - datetime.timedelta(days=2)).not_valid_after(now + datetime.timedelta(days=days))
-    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName(it) for it in names]), critical=False)
-    pem = serialization.Encoding.PEM
-    (folder / "fullchain.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(pem))
-    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (folder / "privkey.pem").write_bytes(key.private_bytes(pem, *plain))
+def unfit(folder: Path, refused: Callable[[str], bool]) -> None:
+    """One that has expired, or is not for each name of the site, is not taken over."""
+    chain = folder / "fullchain.pem"
+    issue(folder, (NAME, f"www.{NAME}"), days=-1)
+    assert refused(f"{chain}: it has expired")
+    issue(folder, (f"www.{NAME}", "other.test"), days=1)
+    assert refused(f"{chain}: it is not for {NAME}, one of the site's names")
 
 
 def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed: Path, bin_folder: Path) -> None:
@@ -386,11 +378,7 @@ def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed:
     assert refused(f"{key}: no key without a password")
     shutil.copy(Path(made.places.tls) / "privkey.pem", key)
     assert refused(f"{wrong}: the key is not that of the certificate")
-    chain = wrong / "fullchain.pem"
-    issue(wrong, (NAME, f"www.{NAME}"), days=-1)
-    assert refused(f"{chain}: it has expired")
-    issue(wrong, (f"www.{NAME}", "other.test"), days=1)
-    assert refused(f"{chain}: it is not for {NAME}, one of the site's names")
+    unfit(wrong, refused)
     assert certificate_of(made) == before
     assert hook(renewed)[0] == 0
     expected = ssl.PEM_cert_to_DER_cert((renewed / "fullchain.pem").read_text())
