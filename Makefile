@@ -23,8 +23,10 @@ QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workl
 # Every system server, service, load tool, browser and checker of files that stacks, layers, benchmarks and tests can use.
 PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate lighttpd-modules-lua \
 	haproxy caddy varnish memcached redis-server postgresql wrk apache2-utils siege sqlite3 openssl chromium docker-compose logrotate
-# What only tests look for: a host that they boot, which is reached by SSH and has a firewall, and what its install note uses.
-TEST_PACKAGES := systemd-container dbus openssh-server nftables iproute2 git curl python3-venv
+# What only tests look for: hosts that they boot, which are reached by SSH and have a firewall, and what install notes use.
+# mmdebstrap makes those of Debian's releases.
+TEST_PACKAGES := systemd-container dbus openssh-server nftables iproute2 git curl python3-venv postgresql-client \
+	mmdebstrap debian-archive-keyring arch-test
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 MODWSGI := mod_wsgi>=5,<7
@@ -59,8 +61,9 @@ test-fast: $(VENV)/.installed-dev  ## the tests that start no servers
 	@# Some of them wait for a TTL to end: twice as many processes as cores fill the time.
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not servers" $(ARGS)
 
-test-hosts: $(VENV)/.installed-dev  ## the tests of a site on several hosts, and of further servers on a booted one (root, about ten minutes)
-	$(BIN)/python -m pytest -m hosts $(ARGS)
+test-hosts: $(VENV)/.installed-dev  ## the tests of a site on several hosts, and on booted ones with Debian 12 and 13 (root, about half an hour)
+	@# The tests of one file share their hosts.
+	$(BIN)/python -m pytest -m hosts -n 2 --dist loadfile $(ARGS)
 
 test-matrix: $(VENV)/.installed-dev $(VENV)-projects/.installed  ## the stacks and layers of which make test tries only what shows each server and protocol once
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m matrix $(ARGS)

@@ -58,6 +58,22 @@ if not _env.flag("BENCHAPP_HTTPS"):
     for _name in ("SESSION_COOKIE_SAMESITE", "CSRF_COOKIE_SAMESITE"):
         if _said.get(_name) in ("None", "none"):
             globals()[_name] = "Lax"
+else:
+    # Whatever the settings say: a cookie over plain HTTP can be read on the way.
+    SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
+    # Browsers keep their promise of HTTPS: nothing shortens what the settings have promised.
+    _hsts = _env.whole_number("BENCHAPP_HSTS_SECONDS", 0, minimum=0, maximum=63_072_000)
+    SECURE_HSTS_SECONDS = max(_said.get("SECURE_HSTS_SECONDS", None) or 0, _hsts)
+# A key in a repository is public. One that the host has takes its place; where a project is tried and measured, the
+# commands of its servers and those of the kit have one key, its own.
+if "BENCHAPP_FILES" not in os.environ and (_key := os.environ.get("SECRET_KEY")):
+    SECRET_KEY = _key
+# HSTS for every subdomain, and the preload lists of browsers, concern more than this site: their owner decides.
+SILENCED_SYSTEM_CHECKS = [
+    *_said.get("SILENCED_SYSTEM_CHECKS", ()),
+    *("security.W005", "security.W021"),
+    *_env.json("BENCHAPP_ALLOW", []),
+]
 BENCHAPP_BEHIND_PROXY = _env.flag("BENCHAPP_BEHIND_PROXY")
 BENCHAPP_FRONT = _env.flag("BENCHAPP_FRONT")
 BENCHAPP_TRUSTED_PROXIES = _env.networks("BENCHAPP_TRUSTED_PROXIES")

@@ -105,7 +105,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     entries      argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
 
     On a production host
-    packages     the Debian packages it comes in, the one whose service has its name first
+    packages     the Debian packages it comes in
+    services     the services that those bring and start, in whose place the kit's own units are
     directory    where they put its program; what has a `distribution` or `requirements` is in the virtual environment
     build_packages  those that only `host` needs; an image does not keep them
     requirements the Python distributions it needs; by default its `distribution`
@@ -136,6 +137,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     modules: dict[str, list[str]] = {}
     hint: str = ""
     packages: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
     directory: str = "/usr/sbin"
     build_packages: tuple[str, ...] = ()
     certificate: str = ""

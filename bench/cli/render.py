@@ -75,7 +75,8 @@ def _check_settings(case: Case) -> None:
         )
     if case.project.overlaid and any(check.id == PUBLIC_KEY for check in case.project.facts.checks):
         where = case.project.facts.lines.get("SECRET_KEY", project.settings)
-        print(f"note: SECRET_KEY ({where}) is public or weak: take it from the environment", file=sys.stderr)
+        said = "is public or weak: that of secrets.env takes its place"
+        print(f"note: SECRET_KEY ({where}) {said}", file=sys.stderr)
 
 
 def _check_changes(case: Case, given: values.Values, asked: Collection[str]) -> None:

@@ -34,6 +34,10 @@ STATE = Path("/var/lib")
 # Inner servers that listen on TCP get these ports in production.
 INNER_PORTS = range(8001, 8999)
 
+# Longer than most balancers hold an idle connection: AWS 60 s.
+# https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html
+BALANCER_IDLE_S = 65
+
 # How the web server is asked. Not over HTTP/2, where curl 7.88 may fail at a good answer.
 # https://github.com/curl/curl/issues/10634
 CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-time 10"
@@ -45,12 +49,15 @@ PAGE_STATUS += " --header 'X-Forwarded-Proto: https'"
 PIP = "$venv/bin/pip "
 
 # Below deploy/production/host and below the rendered directory.
-NOTE = "INSTALL.md"
-SCRIPTS = ("benchapp-check", "benchapp-deploy", "benchapp-loaded", "benchapp-manage", "benchapp-rollback")
+NOTE, INSTALL = "INSTALL.md", "benchapp-install"
+SCRIPTS = (
+    *("benchapp-check", "benchapp-updated", "benchapp-deploy", "benchapp-loaded", "benchapp-manage"),
+    "benchapp-rollback",
+)
 RESTORE = "benchapp-restore"
 PAGES = "pages.py"
 ALERT = "benchapp-alert@.service"
-SETTINGS = ("site.env", "sysusers.conf", "tmpfiles.conf")
+SETTINGS = ("site.env", "sysusers.conf", "tmpfiles.conf", "apt.conf")
 
 
 def write(case: Case, target: Path) -> list[Path]:
@@ -123,12 +130,20 @@ def with_listener(case: Case) -> tuple[Case, bool]:
         values = replace(values.changed({"redirect": "off"}), env={**values.env, "BENCHAPP_HTTPS": "0"})
     if values.names["listener"] == "behind":
         # The server in front, and else the site, redirect what came to it over plain HTTP.
-        values = values.changed({"redirect": "off"})
+        values = values.changed({"redirect": "off", **_held_for_a_balancer(values)})
     terminated = values.names["listener"] == "tls" and not front.tls
     if terminated:
         # Nor does a server without TLS redirect to it.
         values = values.changed({"redirect": "off"})
     return replace(case, values=values), terminated
+
+
+def _held_for_a_balancer(values: Values) -> dict[str, Any]:
+    """How long idle connections stay open, unless somebody has said it: a balancer closes its own first, so that none
+    of its requests meets a connection that is being closed."""
+    if "client_keepalive_s" in values.changes:
+        return {}
+    return {"client_keepalive_s": max(BALANCER_IDLE_S, values.names["client_keepalive_s"])}
 
 
 def in_production(case: Case, bind: str) -> tuple[Case, Places, Wiring]:
@@ -169,7 +184,7 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
     context  by host_context
     """
-    names = [NOTE, *SCRIPTS, PAGES, *SETTINGS]
+    names = [NOTE, INSTALL, *SCRIPTS, PAGES, *SETTINGS]
     names += ["benchapp-certificate"] if context["ends_tls"] else []
     names += [overlaid.BACKUPS, RESTORE] if context["backed_up"] else []
     names += ["logrotate.conf"] if context["rotated"] else []
@@ -240,7 +255,7 @@ def _of_users(case: Case, places: Places, found: list[Unit]) -> dict[str, Any]:
 
     same_user    why web server and application are one user, empty where they are two
     reader       the group that may read uploads: that of the stack's web server, or of the application without one
-    front        the outermost server: its unit, its user, and the file with certificate and key that it may read
+    front        the outermost server: its unit, and the file with certificate and key that it may read
     server_logs  the log files of each server with their user; rotated: those that the host rotates
     """
     front = case.servers[-1]
@@ -250,7 +265,7 @@ def _of_users(case: Case, places: Places, found: list[Unit]) -> dict[str, Any]:
         "users": list(dict.fromkeys(unit.user for unit in found)),
         "same_user": "; ".join(reasons) if user == places.user else "",
         "reader": units.server_user(case.stack.servers[-1], case, places),
-        "front": {"unit": f"benchapp-{front.name}", "user": user, "certificate": front.certificate},
+        "front": {"unit": f"benchapp-{front.name}", "certificate": front.certificate},
         "server_logs": (logs := units.logs(case, places, found)),
         "rotated": [log for log in logs if not log.rotates],
     }
@@ -263,7 +278,12 @@ def _of_packages(case: Case, places: Places, wiring: Wiring) -> dict[str, Any]:
     return {
         "packages": packages(case.servers, case.services, case.layers),
         "build_packages": [package for server in case.servers for package in server.build_packages],
-        "distribution_services": [server.packages[0] for server in case.servers if server.packages],
+        "distribution_services": list(dict.fromkeys(name for server in case.servers for name in server.services)),
+        "made_on_host": [
+            render.text(template, places.names, server.name)
+            for server in case.servers
+            for template in server.host_modules.values()
+        ],
         "sysctls": {name: value for server in case.servers for name, value in server.sysctls.items()},
         "host_commands": _host_commands(case, places, wiring),
         "build_commands": [words for words in of_release if words.startswith(PIP)],

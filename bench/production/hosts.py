@@ -120,7 +120,7 @@ class _Writing:
         # All hosts have the same users.
         every = units.units(self.case, self.places, seen)
         context = self._context(share, seen, found) | {"users": list(dict.fromkeys(unit.user for unit in every))}
-        left_out = [one_host.NOTE, *(() if share.application else OF_APPLICATION)]
+        left_out = [one_host.NOTE, one_host.INSTALL, *(() if share.application else OF_APPLICATION)]
         files = [item for item in one_host.files(context) if item[1] not in left_out]
         files = [(f"host/{source}", name, of_file) for source, name, of_file in files]
         # What only one of several hosts has: its firewall, what sets up the database, what asks its servers.
@@ -204,7 +204,7 @@ class _Writing:
         database = self.split.database
         packages = one_host.packages(share.servers, share.services, self.split.case.layers)
         packages += [package for server in share.servers for package in server.build_packages]
-        stopped = [server.packages[0] for server in share.servers if server.packages]
+        stopped = [name for server in share.servers for name in server.services]
         stopped += [service.packages[0] for service in share.services if service.packages]
         return {
             "runs": True,
@@ -239,6 +239,7 @@ ELSEWHERE = {
     "sysusers.conf": "/etc/sysusers.d/benchapp.conf",
     "tmpfiles.conf": "/etc/tmpfiles.d/benchapp.conf",
     "logrotate.conf": "/etc/logrotate.d/benchapp",
+    "apt.conf": "/etc/apt/apt.conf.d/benchapp.conf",
     "sysctl.conf": "/etc/sysctl.d/benchapp.conf",
 }
 

@@ -183,6 +183,7 @@ def environment(case: Case, env: dict[str, str], places: Places) -> dict[str, st
     kept = {name: value for name, value in under_test.renamed(env).items() if name in read or name.startswith(OPTION)}
     # Those of a release would go with it.
     files = {alias: f"{places.data}/{alias}.sqlite3" for alias in sorted(project.facts.database_files)}
+    allowed = project.description.allow
     return {
         SETTINGS: under_test.OVERLAY,
         "OVERLAID_SETTINGS": project.project.settings,
@@ -191,6 +192,7 @@ def environment(case: Case, env: dict[str, str], places: Places) -> dict[str, st
         "BENCHAPP_STATIC_ROOT": places.static_root.removeprefix(f"{places.project}/"),
         **({"BENCHAPP_DATABASE_FILES": json.dumps(files, separators=(",", ":"))} if files else {}),
         **({"BENCHAPP_MEDIA_ROOT": places.media_root} if has_uploads(project) else {}),
+        **({"BENCHAPP_ALLOW": json.dumps(allowed, separators=(",", ":"))} if allowed else {}),
         **under_test.page_environment(project),
         **kept,
     }

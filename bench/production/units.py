@@ -47,6 +47,7 @@ class Unit:
     renew         the command line that has it run another release, or empty: it is restarted, which loses no request,
                   or there is no other way
     replaced      how many of its processes that replaces, as a number, or empty: all but the main one
+    ends_tls      it reads the private key
     capability    what root can and it needs, too, or empty
     type          when systemd takes it as started: `notify`, when it says so, or `exec`
     socket        where systemd listens for it, as ListenStream= says it, or empty
@@ -77,6 +78,7 @@ class Unit:
     replaced: str = ""
     stop_signal: str = "SIGTERM"
     env: dict[str, str] = field(default_factory=dict)
+    ends_tls: bool = False
     capability: str = ""
     type: str = "exec"
     socket: str = ""
@@ -199,6 +201,8 @@ def _of_server(server: Server, case: Case, places: Places, wiring: Wiring) -> It
             loaded=_loaded(server, case) if application else 0,
             added=server.shares if isinstance(server.shares, tuple) else (),
             has_stand_in=doubled,
+            socket_file=address.path if address.path and not server.inherits else "",
+            ends_tls=server is case.servers[-1] and render.ends_tls(case),
             capability=LOW_PORTS if server is case.servers[-1] and _binds_low_port(case, places) else "",
             check=_check(server, context),
             good_status=server.good_status,

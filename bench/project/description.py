@@ -103,6 +103,8 @@ FOLDERS = re.compile(r"(/[\w-]+)+/")
 _STALE = re.compile(r"(/|\{[\w.]+\})([^*?#{}\s\"\\$]|\{[\w.]+\})*\*?")
 # A path as a request has it, which every server can have in its configuration, quoted.
 NO_ESCAPES = re.compile(r"[!#%-\[\]-~]+")
+# https://docs.djangoproject.com/en/stable/ref/checks/
+_CHECK = re.compile(r"\w+\.[DIWEC]\d{3}")
 _MODEL = re.compile(r"\w+\.\w+")
 # A header, a cookie, or the path of a middleware.
 _HARMLESS = re.compile(r"[A-Za-z0-9-]+|cookie:[\w.-]+|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
@@ -127,6 +129,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     harmless            headers, cookies (`cookie:NAME`) and middleware (by their path) that read something of a visitor
                         although no page depends on it
     stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.stale)
+    allow               ids of Django's checks for production that it may fail, such as security.W004; another one stops
+                        a deploy
     reads_environment   its settings read the variables of `benchapp_overlay.settings` themselves, which is not laid
                         over them, and its code has the invalidation of the layers
     strict              what `verify` excuses in other projects, since they or Django do it, is wrong
@@ -156,6 +160,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     public: tuple[str, ...] = ()
     harmless: tuple[str, ...] = ()
     stale: dict[str, tuple[str, ...]] = {}
+    allow: tuple[str, ...] = ()
     reads_environment: bool = False
     strict: bool = False
     image: tuple[str, ...] = ()
@@ -192,6 +197,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 shlex.split(command)
             except ValueError as error:
                 raise ValueError(f"{name} is {command!r}: {str(error).lower()}") from None
+        if odd := [name for name in self.allow if not _CHECK.fullmatch(name)]:
+            raise ValueError(f"allow names {odd[0]!r}: write ids of Django's checks, such as security.W004")
         if self.restore and not self.backup:
             raise ValueError("restore puts back what backup has written: name that, too")
         if outside := [name for name in self.image if not _INSIDE.fullmatch(name)]:

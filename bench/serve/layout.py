@@ -39,6 +39,7 @@ class Places:
     web_user: str
     cache_user: str
     group: str
+    tls_group: str
     bind: str
     port: int
     shared: Mapping[str, Address] = field(default_factory=dict)
@@ -119,6 +120,7 @@ class Layout:
             web_user=identity.user,
             cache_user=identity.user,
             group=str(identity.gid),
+            tls_group=str(identity.gid),
             bind=LOOPBACK,
             port=port,
         )

@@ -39,7 +39,7 @@ def balanced_address(get_response: GetResponse) -> GetResponse:
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if _is_trusted(request.META.get("REMOTE_ADDR", "")):
-            named = [word.strip() for word in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
+            named = [_without_port(word.strip()) for word in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")]
             client = next((word for word in reversed(named) if not _is_trusted(word)), "")
             if is_address(client):
                 request.META["REMOTE_ADDR"] = client
@@ -68,6 +68,13 @@ def any_host_for_health(get_response: GetResponse) -> GetResponse:
         return get_response(request)
 
     return middleware
+
+
+def _without_port(value: str) -> str:
+    """An address as some balancers write it: `203.0.113.9:17085`, `[2001:db8::1]:443`."""
+    if value.startswith("["):
+        return value[1:].partition("]")[0]
+    return value.partition(":")[0] if value.count(":") == 1 else value
 
 
 def _is_trusted(value: str) -> bool:

@@ -375,3 +375,17 @@ def test_a_process_that_has_loaded_the_application_leaves_a_file(tmp_path, monke
         with pytest.raises(MiddlewareNotUsed):
             loaded.noted(lambda request: None)
     assert [path.name for path in tmp_path.iterdir()] == [str(os.getpid())]
+
+
+def test_a_site_over_https_is_served_as_safely_as_the_kits_own(laid_over):
+    """Whatever the settings say, by the host's environment; nothing shortens a promise of theirs to browsers."""
+    more = "SESSION_COOKIE_SECURE = False\nSILENCED_SYSTEM_CHECKS = ['auth.W004']\n"
+    host = {"BENCHAPP_HTTPS": "1", "BENCHAPP_HSTS_SECONDS": "300", "SECRET_KEY": "k" * 60}
+    found = laid_over(more=more, **host, BENCHAPP_ALLOW='["security.W003"]')
+    assert found["SECRET_KEY"] == "k" * 60
+    names = ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_SSL_REDIRECT", "SECURE_HSTS_SECONDS")
+    assert [found[name] for name in names] == [True, True, True, 300]
+    assert {"auth.W004", "security.W003"} < set(found["SILENCED_SYSTEM_CHECKS"])
+    assert laid_over(more="SECURE_HSTS_SECONDS = 86400", **host)["SECURE_HSTS_SECONDS"] == 86400
+    # Where it is tried and measured, its own key stays: all commands of a deployment have that.
+    assert laid_over(**host, BENCHAPP_FILES="/tmp/ours")["SECRET_KEY"] == "theirs"

@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from bench import paths, programs
+from bench import paths
 from bench.catalog import catalog
 from bench.production import host as one_host
 from bench.project.under_test import UnderTest
 from tests.cases import for_files
-from tests.deploy import wheels
+from tests.deploy import roots, wheels
 from tests.deploy.machine import Machine
+from tests.skips import needs
 
 NAME = "example.org"
 PACKAGES = ("Django", "asgiref", "sqlparse", "django-environ", "whitenoise", "brotli", "pymemcache")
@@ -48,34 +49,59 @@ RENEWED_LINEAGE=/srv/renewed "$hook"
 
 
 def prepare(machine: Machine, servers: tuple[str, ...] = SERVERS, *, modwsgi: bool = False) -> None:
-    """Put there what a host gets from elsewhere: the repository, the packages, a certificate, no network."""
+    """Put there what a host gets from elsewhere: the repository, the packages, a certificate, no network.
+
+    servers, modwsgi  the servers whose packages a machine with this machine's files has; Debian's have all
+    """
+    needs("git", "openssl")
+    source = machine.root / SOURCE[1:]
+    source.mkdir(parents=True)
+    for name in SITE:
+        path = paths.PROJECT / name
+        if path.is_dir():
+            shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(path, source / name)
+    _put_packages(machine, source, servers, modwsgi)
+    machine.write("/usr/local/bin/certbot", CERTBOT, 0o755)
+    release(machine, "1")
+    for folder in ("srv/certificate", "srv/renewed"):
+        make_certificate(machine.root / folder)
+
+
+def _put_packages(machine: Machine, source: Path, servers: tuple[str, ...], modwsgi: bool) -> None:
+    """The packages of Python where pip finds them, and the lists of them in the repository."""
+    packed = machine.root / "srv/wheels"
+    machine.write("/etc/pip.conf", "[global]\nno-index = true\nfind-links = /srv/wheels\nno-compile = true\n")
+    if machine.release:
+        python = catalog.read().releases[machine.release].python
+        shutil.copytree(wheels.fetched(python, roots.CACHE), packed)
+        for lock in (wheels.LOCK, wheels.MODWSGI):
+            shutil.copy(lock, source)
+        return
     python = machine.try_run("python3 -c 'import ensurepip, sys; print(*sys.version_info[:2])'").stdout.split()
     if python != [str(number) for number in sys.version_info[:2]]:
         pytest.skip("program not installed: the distribution's Python with venv, of this virtual environment's version")
-    for name in ("git", "openssl"):
-        if programs.find([name]) is None:
-            pytest.skip(f"program not installed: {name}")
-    packed = machine.root / "srv/wheels"
-    packed.mkdir(parents=True)
-    machine.write("/etc/pip.conf", "[global]\nno-index = true\nfind-links = /srv/wheels\nno-compile = true\n")
-    machine.write(f"{SOURCE}/requirements.lock", wheels.lock(packed, *PACKAGES, *servers))
-    if modwsgi:
-        machine.write(f"{SOURCE}/requirements-modwsgi.lock", wheels.lock(packed, "mod_wsgi"))
-    for name in SITE:
-        source, target = paths.PROJECT / name, machine.root / SOURCE[1:] / name
-        shutil.copytree(
-            source, target, ignore=shutil.ignore_patterns("__pycache__")
-        ) if source.is_dir() else shutil.copy(source, target)
     machine.write("/usr/local/sbin/apt-get", "#!/bin/sh\n", 0o755)
-    machine.write("/usr/local/bin/certbot", CERTBOT, 0o755)
-    release(machine, "1")
-    for folder in ("/srv/certificate", "/srv/renewed"):
-        machine.run(
-            f"mkdir {folder}; cd {folder};"
-            f" openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN={NAME}"
-            f" -addext subjectAltName=DNS:{NAME} -keyout privkey.pem -out fullchain.pem;"
-            " cat fullchain.pem >> /etc/ssl/certs/ca-certificates.crt"
-        )
+    packed.mkdir(parents=True)
+    (source / wheels.LOCK.name).write_text(wheels.lock(packed, *PACKAGES, *servers))
+    if modwsgi:
+        (source / wheels.MODWSGI.name).write_text(wheels.lock(packed, "mod_wsgi"))
+
+
+def make_certificate(folder: Path, name: str = NAME, days: int = 2) -> None:
+    """A certificate of the site that nobody has signed, with its key, in a new folder."""
+    folder.mkdir(parents=True)
+    names = f"subjectAltName=DNS:{name},DNS:www.{name}"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-days", str(days), "-subj", f"/CN={name}", "-addext", names),
+            *("-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"),
+        ],
+        check=True,
+        capture_output=True,
+    )
 
 
 def replace(machine: Machine, project: Path) -> None:
@@ -163,15 +189,17 @@ def impatient_deploy(machine: Machine) -> str:
 
 def commit(machine: Machine, message: str) -> str:
     """Commit what changed in the repository there; returns the name of the commit."""
-    machine.run(
-        f"cd {SOURCE}; git init -q; git add -A; git -c user.name=x -c user.email=x@{NAME} commit -q -m {message}"
-    )
-    return machine.run(f"git -C {SOURCE} rev-parse --short HEAD").strip()
+    git = ["git", "-C", machine.root / SOURCE[1:], "-c", "user.name=x", "-c", f"user.email=x@{NAME}"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", message]):
+        subprocess.run([*git, *words], check=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run([*git, "rev-parse", "--short", "HEAD"], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def render(machine: Machine, stack: str, layer: str, project: UnderTest | None = None, **changes: object) -> str:
     """Render the stack for production to the machine, by default for the kit's site; returns the install note."""
-    chosen = catalog.read().values["production"].changed({**FEW, **changes})
+    of_release = {"debian": machine.release} if machine.release else {}
+    chosen = catalog.read().values["production"].changed({**FEW, **of_release, **changes})
     target = machine.root / "srv/rendered"
     shutil.rmtree(target, ignore_errors=True)
     one_host.write(for_files(stack, layer, chosen, project), target)
@@ -194,7 +222,7 @@ def install(
     before = render(machine, stack, layer, project, **changes).partition("\n## ")[0]
     for block in blocks(before):
         machine.run(block)
-        if "SECRET_KEY=" in block:
+        if "benchapp-install" in block:
             machine.run(f"echo {DATABASE} >> /etc/benchapp/secrets.env")
 
 

@@ -1,4 +1,5 @@
-"""A booted machine: a real systemd in a container over this machine's files, with a network of its own."""
+"""A booted machine: a real systemd in a container over this machine's files or a root of Debian's, with a network of
+its own."""
 
 from __future__ import annotations
 
@@ -13,24 +14,28 @@ from pathlib import Path
 import pytest
 
 from bench import programs
+from tests.deploy import roots
 
 BOOT_S = 120
+# The longest installs packages and compiles.
+COMMAND_S = 1200
 # At most so much is changed on its disk.
-SIZE = "2g"
+SIZE = "4g"
 # Control groups of version 2, whatever the machine has; no filter of system calls around those of the units.
 ENVIRONMENT = {"UNIFIED_CGROUP_HIERARCHY": "yes", "SYSTEMD_SECCOMP": "0"}
 NSPAWN = (
     *("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit"),
-    *("--private-network", "--private-users=no", "--link-journal=no"),
+    *("--private-network", "--private-users=no", "--link-journal=no", "--timezone=off", "--resolv-conf=off"),
 )
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Machine:
-    """A machine that runs: `root` is its file system, `leader` the process of its systemd."""
+    """A machine that runs: `root` is its file system, `leader` the process of its systemd, `release` that of the Debian
+    whose root it is, None where it has this machine's files."""
 
-    def __init__(self, root: Path, leader: int):
-        self.root, self.leader = root, leader
+    def __init__(self, root: Path, leader: int, release: int | None):
+        self.root, self.leader, self.release = root, leader, release
 
     def try_run(self, script: str, user: str = "root") -> subprocess.CompletedProcess[str]:
         """What a script of the shell does there, its errors among its output."""
@@ -41,7 +46,7 @@ class Machine:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
+            timeout=COMMAND_S,
         )
 
     def run(self, script: str, user: str = "root") -> str:
@@ -76,16 +81,19 @@ class Machine:
 
 
 @contextlib.contextmanager
-def booted(folder: Path) -> Iterator[Machine]:
-    """A machine with its files in `folder`; skips the test where none can be booted, and says why."""
+def booted(folder: Path, release: int | None = None) -> Iterator[Machine]:
+    """A machine over this machine's files, or over the root of a release of Debian, with its changes in `folder`; skips
+    the test where none can be booted, and says why. It starts none of the services that are installed here."""
     if os.geteuid() != 0:
         pytest.skip("a machine is booted by root alone")
     for name in ("systemd-nspawn", "nsenter"):
         if programs.find([name]) is None:
             pytest.skip(f"program not installed: {name}")
     root = folder / "root"
-    with _overlay(folder, root):
-        boot_only(root, "basic.target", "dbus.socket")
+    files = roots.debian(release) if release else Path("/")
+    with _overlay(folder, files, root):
+        if not release:
+            boot_only(root, "basic.target", "dbus.socket")
         with (folder / "console").open("w") as console:
             started = subprocess.Popen(
                 [*NSPAWN, f"--directory={root}", f"--machine=kit-{os.getpid()}"],
@@ -96,7 +104,7 @@ def booted(folder: Path) -> Iterator[Machine]:
                 start_new_session=True,
             )
         try:
-            yield Machine(root, _leader(started, folder / "console"))
+            yield Machine(root, _leader(started, folder / "console"), release)
         finally:
             started.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -106,8 +114,8 @@ def booted(folder: Path) -> Iterator[Machine]:
 
 
 @contextlib.contextmanager
-def _overlay(folder: Path, root: Path) -> Iterator[None]:
-    """This machine's files at `root`; what is changed there stays in memory."""
+def _overlay(folder: Path, files: Path, root: Path) -> Iterator[None]:
+    """The files at `root`; what is changed there stays in memory."""
     memory = folder / "memory"
     memory.mkdir()
     root.mkdir()
@@ -115,7 +123,7 @@ def _overlay(folder: Path, root: Path) -> Iterator[None]:
     try:
         for name in ("upper", "work"):
             (memory / name).mkdir()
-        options = f"lowerdir=/,upperdir={memory}/upper,workdir={memory}/work"
+        options = f"lowerdir={files},upperdir={memory}/upper,workdir={memory}/work"
         mount("overlay", "overlay", "-o", options, root)
         try:
             yield

@@ -92,7 +92,7 @@ class Host:
             "venv": str(paths.VENV),
             "static_root": str(folder / "static"),
             # By number: `install` in scripts takes it for a group.
-            **dict.fromkeys(("user", "web_user", "group"), str(self.identity.gid)),
+            **dict.fromkeys(("user", "web_user", "group", "tls_group"), str(self.identity.gid)),
             "cache_user": "www-data",
             "data": str(folder),
             "media_root": str(folder / "media"),

@@ -38,9 +38,13 @@ WEB, APP = "benchapp-web", "benchapp-app"
 SITE = "/var/lib/benchapp/site.sqlite3"
 
 
-@pytest.fixture(scope="module")
-def host(tmp_path_factory):
-    with booted(tmp_path_factory.mktemp("machine")) as machine:
+@pytest.fixture(
+    scope="module",
+    params=[None, *(pytest.param(release, marks=pytest.mark.hosts) for release in (12, 13))],
+    ids=["here", "debian12", "debian13"],
+)
+def host(tmp_path_factory, request):
+    with booted(tmp_path_factory.mktemp("machine"), request.param) as machine:
         prepare(machine)
         add_slow_page(machine)
         commit(machine, "slow-page")
@@ -105,6 +109,7 @@ def test_each_day_sessions_are_cleared_and_a_backup_is_made_that_can_be_put_back
     for name in ("clearsessions", "backup"):
         due = "[Timer]\nOnActiveSec=0\nAccuracySec=1ms\nRandomizedDelaySec=0\n"
         host.write(f"/etc/systemd/system/benchapp-{name}.timer.d/now.conf", due)
+    host.run("systemctl daemon-reload; systemctl restart benchapp-clearsessions.timer benchapp-backup.timer")
     note = (host.root / "srv/rendered/INSTALL.md").read_text()
     for block in blocks(note.partition("\n## Each day")[2].partition("\n## ")[0]):
         host.run(block)

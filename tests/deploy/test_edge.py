@@ -13,6 +13,7 @@ import socket
 import ssl
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from bench.machine import supervise
 from bench.machine.supervise import Process
 from bench.serve import deployment
 from tests.cases import resolved
+from tests.deploy.certificates import issue
 from tests.deploy.production_host import (
     BIND6,
     NAME,
@@ -217,6 +219,16 @@ def believed(made: Host) -> None:
     named = ("-H", "X-Forwarded-Proto: https", "-H", f"X-Forwarded-For: 192.0.2.1, 203.0.113.9, {CDN}")
     inside = json.loads(through(made, "/__probe__/inside", *named).body)
     assert (inside["client"], inside["scheme"]) == ("203.0.113.9", "https")
+    with_ports = {
+        "203.0.113.9:17085": "203.0.113.9",
+        "[2001:db8:1::9]:443": "2001:db8:1::9",
+        "2001:db8:1::9": "2001:db8:1::9",
+    }
+    # Balancers that add the client's port, and the first of several that say the scheme. lighttpd knows neither.
+    for client, address in with_ports.items() if made.stack.name != LIGHTTPD else ():
+        named = ("-H", "X-Forwarded-Proto: https, http", "-H", f"X-Forwarded-For: {client}, {CDN}:80")
+        inside = json.loads(through(made, "/__probe__/inside", *named).body)
+        assert (inside["client"], inside["scheme"]) == (address, "https"), client
     login = through(made, "/login/", *SECURE)
     assert login.headers["strict-transport-security"] == "max-age=300"
     assert "Secure" in login.headers["set-cookie"]
@@ -265,6 +277,15 @@ def logged(made: Host, processes: dict[str, Process]) -> None:
         processes[made.services()[-1]].popen.send_signal(getattr(signal, f"SIG{front.reopen}"))
         wait_for(lambda: log.exists() and has_line(made, log, "/after"), True, processes.values())
         assert "/before" in log.with_suffix(".1").read_text()
+
+
+@pytest.mark.parametrize("stack", ["apache-modwsgi", "nginx-gunicorn"])
+def test_behind_varnish_the_log_names_the_client(stack, tmp_path, certificate):
+    made = Host(stack, "varnish", tmp_path, certificate)
+    log = Path(made.values.names["access_log"])
+    with serving(made) as processes:
+        curl(made, "/login/?from", "--interface", "127.0.0.5")
+        wait_for(lambda: "127.0.0.5 " in log.read_text(), True, processes.values())
 
 
 def has_line(made: Host, log: Path, path: str) -> bool:
@@ -317,6 +338,15 @@ def failure(made: Host, path: str, *words: str) -> bool:
     return "-I" in words or b"<h1>Not available now</h1>" in answer.body
 
 
+def unfit(folder: Path, refused: Callable[[str], bool]) -> None:
+    """One that has expired, or is not for each name of the site, is not taken over."""
+    chain = folder / "fullchain.pem"
+    issue(folder, (NAME, f"www.{NAME}"), days=-1)
+    assert refused(f"{chain}: it has expired")
+    issue(folder, (f"www.{NAME}", "other.test"), days=1)
+    assert refused(f"{chain}: it is not for {NAME}, one of the site's names")
+
+
 def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed: Path, bin_folder: Path) -> None:
     """Certbot's deploy hook, with a stand-in for systemd that does what the unit's ExecReload says."""
     front = made.services()[-1]
@@ -348,6 +378,7 @@ def takes_over_a_certificate(made: Host, processes: dict[str, Process], renewed:
     assert refused(f"{key}: no key without a password")
     shutil.copy(Path(made.places.tls) / "privkey.pem", key)
     assert refused(f"{wrong}: the key is not that of the certificate")
+    unfit(wrong, refused)
     assert certificate_of(made) == before
     assert hook(renewed)[0] == 0
     expected = ssl.PEM_cert_to_DER_cert((renewed / "fullchain.pem").read_text())

@@ -1,15 +1,73 @@
-"""The installed packages as wheels, so that pip installs them again without a network."""
+"""Packages as wheels, so that pip installs them on a machine without a network: those installed here, or for another
+Python those that requirements.lock names."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
 import zipfile
 from importlib.util import MAGIC_NUMBER, cache_from_source
 from pathlib import Path
 
+import pytest
+from packaging.markers import Marker
+
+from bench import paths
+
+LOCK, MODWSGI = paths.PROJECT / "requirements.lock", paths.PROJECT / "requirements-modwsgi.lock"
+# With which pip builds mod_wsgi on the host.
+BUILDS = ("setuptools", "wheel")
 # The rest of the head of a compiled module that nobody compares with its source (PEP 552): flags, and no hash.
 UNCHECKED = (1).to_bytes(4, "little") + bytes(8)
+
+
+def fetched(python: str, cache: Path) -> Path:
+    """A folder below `cache` with all that the lock files name for a version of Python, once a machine; skips the test
+    where it cannot be fetched, and says why."""
+    digest = hashlib.sha256(LOCK.read_bytes() + MODWSGI.read_bytes()).hexdigest()[:12]
+    folder = cache / f"wheels-{python}-{digest}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / f"wheels-{python}.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            _fetch(python, folder)
+    return folder
+
+
+def _fetch(python: str, folder: Path) -> None:
+    part = folder.with_suffix(".new")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    wanted = part / "requirements.txt"
+    wanted.write_text(_for_python(python))
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", f"--dest={part}"]
+    for words in (
+        ["--only-binary=:all:", f"--python-version={python}", "--require-hashes", f"--requirement={wanted}"],
+        ["--no-binary=:all:", "--require-hashes", f"--requirement={MODWSGI}"],
+        BUILDS,
+    ):
+        done = subprocess.run([*pip, *words], capture_output=True, text=True)
+        if done.returncode:
+            said = done.stderr.strip().splitlines() or ["nothing said"]
+            pytest.skip(f"no packages for Python {python} can be fetched: {said[-1]}")
+    part.rename(folder)
+
+
+def _for_python(python: str) -> str:
+    """The lock file without the packages of other Pythons: pip asks the Python that it runs on."""
+    lines = []
+    for entry in re.split(r"(?m)^(?=\w)", LOCK.read_text("utf-8")):
+        named, _, hashes = entry.partition(" \\\n")
+        requirement, _, marker = named.partition(" ; ")
+        asked = {"python_version": python, "python_full_version": f"{python}.0"}
+        if hashes and (not marker or Marker(marker).evaluate(asked)):
+            lines.append(f"{requirement} \\\n{hashes}")
+    return "".join(lines)
 
 
 def lock(folder: Path, *names: str) -> str:

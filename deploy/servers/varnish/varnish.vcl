@@ -30,9 +30,14 @@ sub vcl_recv {
 {% if listener == "behind" %}
     # The client is who the balancer or CDN in front names, the last address that is not one of those in front, of which
     # there may be three; from any other address its headers are not believed.
-    if (client.ip !~ proxies || req.http.X-Forwarded-Proto != "https") {
+    if (client.ip !~ proxies || req.http.X-Forwarded-Proto !~ "^https\b") {
         set req.http.X-Forwarded-Proto = "http";
+    } else {
+        set req.http.X-Forwarded-Proto = "https";
     }
+    # Some balancers add the client's port.
+    set req.http.X-Forwarded-For = regsuball(req.http.X-Forwarded-For, "\[([0-9A-Fa-f:.]+)\](:\d+)?", "\1");
+    set req.http.X-Forwarded-For = regsuball(req.http.X-Forwarded-For, "(\d+\.\d+\.\d+\.\d+):\d+", "\1");
     set req.http.X-Real-IP = client.ip;
 {% for place in [1, 2, 3] %}
     if (std.ip(req.http.X-Real-IP, "0.0.0.0") ~ proxies && req.http.X-Forwarded-For) {

@@ -34,9 +34,10 @@ def test_files_are_for_the_release_that_the_values_name(rendered, release, title
     lines = [line.strip() for line in texts["nginx.conf"].splitlines()]
     assert f"listen {listen};" in lines
     assert ("http2 on;" in lines) == directive
+    assert any(line.startswith("ssl_ecdh_curve X25519MLKEM768:X25519:") for line in lines) == directive
     note = texts["INSTALL.md"]
     assert title in note
-    installed = next(line.split() for line in note.splitlines() if "apt-get install" in line)
+    installed = next(line.split() for line in texts["benchapp-install"].splitlines() if "apt-get install" in line)
     assert {"redis-server", "valkey-server"} & set(installed) == {cache}
 
 
@@ -47,7 +48,7 @@ def test_varnish_is_what_debian_calls_it(rendered, release):
     assert _started(unit) == "/usr/sbin/varnishd"
     assert "\nExecReload=/usr/share/varnish/varnishreload " in unit
     assert "varnish" in shlex.split(
-        next(line for line in texts["INSTALL.md"].splitlines() if "apt-get install" in line)
+        next(line for line in texts["benchapp-install"].splitlines() if "apt-get install" in line)
     )
 
 

@@ -162,7 +162,7 @@ def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(rendered, layer, c
     assert "".join(lines_of(files["site.env"], "CACHE_URL")) == cache_url
     assert ("The layer's cache is a unit of its own" in files[NOTE]) == (layer == "fragments")
     if unit:
-        (enabled,) = [line for line in files[NOTE].splitlines() if "systemctl enable benchapp.target" in line]
+        (enabled,) = [line for line in files["benchapp-install"].splitlines() if "enable benchapp.target" in line]
         assert unit in enabled.split()
         (start,) = lines_of(units[unit], "ExecStart")
         assert cache_url.partition("://")[2] in shlex.split(start)
@@ -181,6 +181,13 @@ def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, stack, production):
         found = {path.name for path in (tmp_path / "out" / "systemd").glob("*.service")}
         assert "benchapp-redis.service" in found
         assert "CACHE_URL=redis:///run/benchapp/redis.sock" in (tmp_path / "out" / "site.env").read_text().splitlines()
+
+
+@pytest.mark.parametrize(("changes", "held_s"), [({}, 65), ({"client_keepalive_s": 620}, 620)])
+def test_a_balancer_closes_its_idle_connections_first(rendered, changes, held_s):
+    files = rendered("nginx-uwsgi", listener="behind", **changes)
+    assert f"    keepalive_timeout {held_s}s;\n" in files["nginx.conf"]
+    assert f"for {held_s} s (`client_keepalive_s`)" in files[NOTE]
 
 
 @pytest.mark.parametrize("stack", ["nginx-uwsgi", "gunicorn"])
@@ -214,15 +221,17 @@ def test_production_with_a_server_in_front_ends_tls_before_it(rendered):
     # All of it is in front; what is behind listens for that alone.
     assert re.findall(r"\n +bind (\S+)", files["tls.cfg"]) == ["0.0.0.0:80", "[::]:80", "0.0.0.0:443", "[::]:443"]
     assert set(re.findall(r"listen (\S+?)[ ;]", files["nginx.conf"])) == {"127.0.0.1:8001"}
-    assert {"haproxy", "varnish", "nginx"} <= set(re.search("(?m)apt-get install (.*)", files[NOTE])[1].split())
+    assert {"haproxy", "varnish", "nginx"} <= set(
+        re.search("apt-get install (.*)", files["benchapp-install"])[1].split()
+    )
     assert "BENCHAPP_FRONT=1" in files["site.env"]
 
 
 def test_the_kernel_hands_connections_to_the_new_socket_of_a_server_that_opens_one(rendered):
     opens, inherits = rendered("caddy-gunicorn"), rendered("nginx-gunicorn")
     assert "\n-net.ipv4.tcp_migrate_req = 1\n" in opens["sysctl.conf"]
-    assert "sysctl -p /etc/sysctl.d/benchapp.conf\n" in opens[NOTE]
-    assert "sysctl.conf" not in inherits and "sysctl" not in inherits[NOTE]
+    assert "/usr/lib/systemd/systemd-sysctl benchapp.conf\n" in opens["benchapp-install"]
+    assert "sysctl.conf" not in inherits and "systemd-sysctl" not in inherits["benchapp-install"]
 
 
 def test_a_signal_reloads_only_after_the_test_of_the_files(rendered):
@@ -234,17 +243,18 @@ def test_a_signal_reloads_only_after_the_test_of_the_files(rendered):
 @pytest.mark.parametrize(
     ("stack", "command", "says"),
     [
-        ("nginx-gunicorn", "benchapp-deploy --again && systemctl reload benchapp-nginx", "No request is lost"),
-        ("nginx-granian", "benchapp-deploy --again && systemctl reload benchapp-nginx", "No request is lost"),
-        ("uwsgi", "systemctl restart benchapp-uwsgi", "Requests fail until"),
-        ("uvicorn", "benchapp-deploy --again", "No request is lost"),
-        ("apache-modwsgi", "benchapp-deploy --again", "No request is lost"),
+        ("nginx-gunicorn", ["benchapp-deploy --again", "renew benchapp-nginx reload-or-restart"], "No request is lost"),
+        ("nginx-granian", ["benchapp-deploy --again", "renew benchapp-nginx reload-or-restart"], "No request is lost"),
+        ("uwsgi", ["renew benchapp-uwsgi restart"], "Requests fail until"),
+        ("uvicorn", ["benchapp-deploy --again"], "No request is lost"),
+        ("apache-modwsgi", ["benchapp-deploy --again"], "No request is lost"),
     ],
 )
-def test_the_note_restarts_what_loses_nothing_by_it(rendered, stack, command, says):
-    change = rendered(stack)[NOTE].partition("## After a change of the configuration")[2]
-    assert f"\nsystemctl daemon-reload\nbenchapp-check && {command}\n```" in change
-    assert says in change
+def test_a_change_of_the_configuration_loses_nothing_if_the_stack_can(rendered, stack, command, says):
+    files = rendered(stack)
+    take_over = files["benchapp-install"].partition("take_over() {")[2].partition("\n}")[0]
+    assert re.findall(r"(?m)^ +(renew .*|benchapp-deploy --again) \|\| return$", take_over) == command
+    assert says in files[NOTE].partition("## After a change of the configuration")[2]
 
 
 @pytest.mark.parametrize(
@@ -333,5 +343,5 @@ def test_the_note_says_where_the_values_stand_that_operators_look_for(rendered):
 def test_a_render_has_few_files_besides_the_servers_own(rendered):
     files, case = rendered("nginx-gunicorn"), for_files("nginx-gunicorn", values="production")
     of_servers = {name for server in case.servers for name in render.server_files(server, case)}
-    assert len(files.keys() - of_servers) <= 25
+    assert len(files.keys() - of_servers) <= 27
     assert len(files[NOTE].splitlines()) <= 165

@@ -27,7 +27,9 @@ GROUPS = {"front1": ("front",), "web1": ("web",), "web2": ("web",), "db1": ("db"
 OWN = {"benchapp-firewall.service", "firewall.nft", "postgresql.conf", "pg_hba.conf", "rendered"}
 OWN |= {"benchapp-database", "benchapp-ready", "postgresql.service.conf"}
 # They name all units of their host.
-OF_UNITS = ("benchapp.target", "benchapp-check", "benchapp-deploy")
+OF_UNITS = ("benchapp.target", "benchapp-check", "benchapp-deploy", "benchapp-updated")
+# The playbook does it on several.
+OF_ONE_HOST = {"INSTALL.md", "benchapp-install"}
 
 
 def hosts(groups: dict[str, tuple[str, ...]] = GROUPS) -> Inventory:
@@ -50,7 +52,8 @@ def refused(tmp_path: Path, stack: str, layer: str, groups=GROUPS, **changes: ob
 def files(folder: Path) -> dict[str, str]:
     """The texts by name, without the directories that only one host or only several have."""
     named = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
-    named = {re.sub(r"^etc/(\w+)\.d/benchapp(\.conf)?$", r"\1.conf", name): text for name, text in named.items()}
+    of_folder = r"^etc/(?:apt/)?(\w+)(?:\.conf)?\.d/benchapp(?:\.conf)?$"
+    named = {re.sub(of_folder, r"\1.conf", name): text for name, text in named.items()}
     own = r"^(etc/benchapp|etc/systemd/system|usr/local/sbin|systemd|timers|database)/(database/)?"
     return {re.sub(own, "", name): text for name, text in named.items()}
 
@@ -84,7 +87,7 @@ def test_the_files_are_those_of_one_host_but_for_addresses(tmp_path, stack, laye
     one = one_host.write(production(stack, layer, **changes), tmp_path / "one") and files(tmp_path / "one")
     several = rendered(tmp_path / "several", stack, layer, **changes) / "hosts"
     every = {name: files(several / name) for name in GROUPS if (several / name).exists()}
-    assert one.keys() - {"INSTALL.md"} == {name for found in every.values() for name in found} - OWN
+    assert one.keys() - OF_ONE_HOST == {name for found in every.values() for name in found} - OWN
     for host, found in every.items():
         for name in found.keys() - OWN:
             if name == "benchapp-deploy":
@@ -116,11 +119,12 @@ def test_each_host_has_what_it_runs(tmp_path):
     }
     assert [name for name in GROUPS if (several / name / "etc/benchapp/site.env").exists()] == ["web1", "web2"]
     scripts = {name: sorted(path.name for path in (several / name).glob("usr/local/sbin/*")) for name in GROUPS}
-    assert scripts["front1"] == ["benchapp-certificate", "benchapp-check"]
+    assert scripts["front1"] == ["benchapp-certificate", "benchapp-check", "benchapp-updated"]
     assert scripts["web1"] == [
-        f"benchapp-{name}" for name in ("check", "deploy", "loaded", "manage", "ready", "restore", "rollback")
+        *(f"benchapp-{name}" for name in ("check", "deploy", "loaded", "manage", "ready", "restore")),
+        *("benchapp-rollback", "benchapp-updated"),
     ]
-    assert scripts["db1"] == ["benchapp-check", "benchapp-database"]
+    assert scripts["db1"] == ["benchapp-check", "benchapp-database", "benchapp-updated"]
     assert all(path.stat().st_mode & 0o777 == 0o755 for path in several.glob("*/usr/local/sbin/*"))
 
 
@@ -184,7 +188,7 @@ def test_one_web_host_has_what_the_inventory_names_no_host_for(tmp_path):
     groups = {"web1": ("web",)}
     one = one_host.write(production("uwsgi", "fragments"), tmp_path / "one") and files(tmp_path / "one")
     found = files(rendered(tmp_path / "out", "uwsgi", "fragments", groups) / "hosts/web1")
-    assert {**found, "INSTALL.md": one["INSTALL.md"]} == {**one, "rendered": found["rendered"]}
+    assert found == {**{name: one[name] for name in one.keys() - OF_ONE_HOST}, "rendered": found["rendered"]}
     assert not (tmp_path / "out" / "drained").exists()
 
 

@@ -184,7 +184,7 @@ def test_a_project_has_backups_of_its_databases_each_day(new_project, tmp_path):
     assert f"ExecStart={python} /etc/benchapp/backups.py backup /var/lib/benchapp/backups" in job
     assert {"User=benchapp-app", "Environment=PYTHONPATH=/etc/benchapp/python"} <= set(job)
     assert "EnvironmentFile=/etc/benchapp/secrets.env" in job
-    assert "benchapp-backup.timer" in files["INSTALL.md"] and "postgresql-client" in files["INSTALL.md"]
+    assert "`benchapp-backup`" in files["INSTALL.md"] and "postgresql-client" in files["INSTALL.md"]
     assert "`default`, `places`" in files["INSTALL.md"]
     assert "No backup of database `legacy` is made: see to it." in files["INSTALL.md"]
     # As it stands below deploy/, where it parses as Python.
@@ -261,7 +261,7 @@ def test_a_restore_has_the_projects_environment_and_invalidates_pages(tmp_path, 
 def test_uploads_are_copied_each_day_and_can_be_put_back(new_project, tmp_path):
     files = rendered(new_project(UPLOADS), "nginx-gunicorn", "none", tmp_path / "out")
     assert "timers/benchapp-backup-media.timer" in files
-    assert "benchapp-backup-media.timer" in files["INSTALL.md"]
+    assert "`benchapp-backup-media`" in files["INSTALL.md"]
     job = files["timers/benchapp-backup-media.service"]
     assert "\nUser=benchapp-app\n" in job
     # `cp` makes directories with the bits of those that it copies, which the sandbox else refuses.
@@ -317,3 +317,22 @@ def test_a_server_that_the_project_brings_itself_stays_its_own(new_project, tmp_
         "whitenoise",
     ]
     assert "its own list must have `gunicorn`" in files["INSTALL.md"]
+
+
+@pytest.mark.parametrize(
+    ("key", "allow", "stops_at"),
+    [("k7-Xz_" * 10, [], "security.W002"), ("k7-Xz_" * 10, ["security.W002"], ""), ("weak", ["security.W002"], "W009")],
+)
+def test_a_deploy_stops_at_what_is_not_ready_for_production(new_project, tmp_path, key, allow, stops_at):
+    """By Django's own checks, in the environment of the host; `startproject` itself passes."""
+    more = "MIDDLEWARE.remove('django.middleware.clickjacking.XFrameOptionsMiddleware')"
+    folder = new_project(more, f"[tool.benchapp]\nallow = {allow}\n")
+    files = rendered(folder, "nginx-gunicorn", "none", tmp_path / "out")
+    words = re.search(r"manage (check --deploy --tag security .*)", files["benchapp-deploy"])[1].split()
+    lines = [line.partition("=") for line in files["site.env"].splitlines() if not line.startswith("#")]
+    env = {name: value for name, _, value in lines} | {"SECRET_KEY": key, "PYTHONPATH": str(tmp_path / "out/python")}
+    settings = f"--settings={env['DJANGO_SETTINGS_MODULE']}"
+    done = subprocess.run(
+        [sys.executable, "manage.py", *words, settings], env=env, cwd=folder, capture_output=True, text=True
+    )
+    assert (done.returncode, stops_at in done.stderr) == (int(bool(stops_at)), True), done.stderr
