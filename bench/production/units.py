@@ -201,7 +201,6 @@ def _of_server(server: Server, case: Case, places: Places, wiring: Wiring) -> It
             loaded=_loaded(server, case) if application else 0,
             added=server.shares if isinstance(server.shares, tuple) else (),
             has_stand_in=doubled,
-            socket_file=address.path if address.path and not server.inherits else "",
             ends_tls=server is case.servers[-1] and render.ends_tls(case),
             capability=LOW_PORTS if server is case.servers[-1] and _binds_low_port(case, places) else "",
             check=_check(server, context),
