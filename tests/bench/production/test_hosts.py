@@ -27,7 +27,7 @@ GROUPS = {"front1": ("front",), "web1": ("web",), "web2": ("web",), "db1": ("db"
 OWN = {"benchapp-firewall.service", "firewall.nft", "postgresql.conf", "pg_hba.conf", "rendered"}
 OWN |= {"benchapp-database", "benchapp-ready", "postgresql.service.conf"}
 # They name all units of their host.
-OF_UNITS = ("benchapp.target", "benchapp-check", "benchapp-deploy", "benchapp-updated")
+OF_UNITS = ("benchapp.target", "benchapp-alert@.service", "benchapp-check", "benchapp-deploy", "benchapp-updated")
 # The playbook does it on several.
 OF_ONE_HOST = {"INSTALL.md", "benchapp-install"}
 
