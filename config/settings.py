@@ -80,7 +80,7 @@ BENCHAPP_ACCESS_LOG = env.flag("BENCHAPP_ACCESS_LOG")
 BENCHAPP_COMPRESS_PAGES = env.flag("BENCHAPP_COMPRESS_PAGES")
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = env.flag("BENCHAPP_WHITENOISE", default=True)
-# The apps `bench.inside` and `bench.inside.site`: commands of the instrument, and views that read and write inside a
+# The apps `bench.serve.inside` and `bench.serve.inside.site`: commands of the instrument, and views that read and write inside a
 # worker. Off in production.
 BENCHAPP_PROBES = env.flag("BENCHAPP_PROBES")
 # Responses say whether they come from a cache, and why not.
@@ -110,7 +110,7 @@ INSTALLED_APPS = [
     "benchapp.caching",
     "benchapp.login_limit",
     # The first one's commands take precedence.
-    *(["bench.inside.site", "bench.inside"] if BENCHAPP_PROBES else []),
+    *(["bench.serve.inside.site", "bench.serve.inside"] if BENCHAPP_PROBES else []),
 ]
 
 # A reverse proxy in front overwrites the headers in which it names the client.
@@ -158,7 +158,7 @@ if CACHING_SITE_MIDDLEWARE:
     MIDDLEWARE += ["django.middleware.cache.FetchFromCacheMiddleware"]
 if BENCHAPP_PROBES:
     # Inside of the caching layers: a cached response keeps the name of its rendering.
-    MIDDLEWARE += ["bench.inside.rendering.RenderId"]
+    MIDDLEWARE += ["bench.serve.inside.rendering.RenderId"]
 MIDDLEWARE += [
     "benchapp.login_limit.middleware.too_many_failed_logins",
     # The last: it watches what a page reads of its visitor.

@@ -15,10 +15,12 @@ handler400 = "benchapp.views.bad_request"
 handler500 = "benchapp.views.server_error"
 
 if settings.BENCHAPP_PROBES:
-    handler400 = "bench.inside.site.errors.bad_request"
-    handler500 = "bench.inside.site.errors.server_error"
-    urlpatterns += [path("__probe__/", include(app)) for app in ("bench.inside.urls", "bench.inside.site.urls")]
-    urlpatterns += [path("__probe__aside/", include("bench.inside.aside"))]
+    handler400 = "bench.serve.inside.site.errors.bad_request"
+    handler500 = "bench.serve.inside.site.errors.server_error"
+    urlpatterns += [
+        path("__probe__/", include(app)) for app in ("bench.serve.inside.urls", "bench.serve.inside.site.urls")
+    ]
+    urlpatterns += [path("__probe__aside/", include("bench.serve.inside.aside"))]
 
 if settings.DEBUG:
     urlpatterns.append(path("__debug__/", include("debug_toolbar.urls")))

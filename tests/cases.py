@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.catalog import catalog
-from bench.catalog.values import Values
-from bench.project.under_test import UnderTest, open_project
-from bench.serve import case as cases
-from bench.serve import database
-from bench.serve.case import Case
-from bench.serve.database import NO_DATABASE
+from bench.serve.catalog import catalog
+from bench.serve.catalog.values import Values
+from bench.serve.deployment import case as cases
+from bench.serve.deployment import database
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.database import NO_DATABASE
+from bench.serve.project.under_test import UnderTest, open_project
 
 
 def kit() -> UnderTest:

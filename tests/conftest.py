@@ -52,7 +52,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _says_nothing_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a command of a project may take seconds: its line is no part of what a test compares."""
-    monkeypatch.setattr("bench.project.run_command.SILENT_S", 600.0)
+    monkeypatch.setattr("bench.serve.project.run_command.SILENT_S", 600.0)
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,9 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 from bench import paths
-from bench.catalog import catalog, fit, manifest
 from bench.cli import main
-from bench.reproduce.published import publications
+from bench.serve.catalog import catalog, fit, manifest
+from reproductions.published import publications
 
 TEXT = (paths.PROJECT / "README.md").read_text("utf-8")
 QUESTIONS = (paths.PROJECT / "docs" / "questions.md").read_text("utf-8")

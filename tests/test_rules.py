@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from bench import paths
-from bench.catalog import catalog
-from bench.project import description
+from bench.serve.catalog import catalog
+from bench.serve.project import description
 
 SITE = ("benchapp", "benchapp_overlay", "config", "fixtures")
-INSIDE = paths.PROJECT / "bench" / "inside"
+INSIDE = paths.PROJECT / "bench" / "serve" / "inside"
 INSIDE_FILES = sorted(INSIDE.rglob("*.py"))
 BENCH_FILES = sorted({*(paths.PROJECT / "bench").rglob("*.py")} - {*INSIDE_FILES})
 SITE_FILES = sorted(path for folder in SITE for path in (paths.PROJECT / folder).rglob("*.py"))
@@ -56,7 +56,7 @@ REUSABLE = {
     "benchapp/login_limit": (),
     "benchapp/serving": (),
     "benchapp_overlay": ("benchapp.caching",),
-    "bench/inside": ("benchapp.caching", "benchapp.serving", "benchapp_overlay"),
+    "bench/serve/inside": ("benchapp.caching", "benchapp.serving", "benchapp_overlay"),
 }
 
 
@@ -70,13 +70,13 @@ def test_what_is_laid_over_any_project_knows_nothing_of_the_site(folder):
             r"^\s*(?:from|import) ((?:benchapp_overlay|benchapp|bench)\b[\w.]*)", path.read_text("utf-8"), re.M
         )
         assert all(f"{module}.".startswith(tuple(f"{name}." for name in allowed)) for module in modules), path
-        assert not any(f"{module}.".startswith("bench.inside.site.") for module in modules), path
+        assert not any(f"{module}.".startswith("bench.serve.inside.site.") for module in modules), path
 
 
 def test_the_part_for_the_kits_own_site_imports_nothing_of_the_instrument():
     for path in sorted((INSIDE / "site").rglob("*.py")):
         modules = re.findall(r"^\s*(?:from|import) (bench\b[\w.]*)", path.read_text("utf-8"), re.M)
-        assert all(f"{module}.".startswith("bench.inside.") for module in modules), path
+        assert all(f"{module}.".startswith("bench.serve.inside.") for module in modules), path
 
 
 def test_the_instrument_never_imports_the_site():
@@ -84,7 +84,7 @@ def test_the_instrument_never_imports_the_site():
 
 
 def test_load_adapters_are_pure():
-    files = (paths.PROJECT / "bench" / "load").glob("*.py")
+    files = (paths.PROJECT / "bench" / "measure" / "load").glob("*.py")
     assert importing(files, "subprocess", "time", "socket", "threading", "os", "httpx2") == []
 
 
@@ -141,7 +141,7 @@ def test_only_the_packages_and_five_modules_lie_in_bench():
 
 
 # What a process has of its own and gives back when it ends: warm processes, and reserved ports.
-STATE = {("bench/project/run_command.py", "_warm"), ("bench/machine/ports.py", "_reserved")}
+STATE = {("bench/serve/project/run_command.py", "_warm"), ("bench/serve/machine/ports.py", "_reserved")}
 CONTAINERS = {"Counter", "defaultdict", "deque", "dict", "list", "set"}
 
 
@@ -211,7 +211,7 @@ def test_no_name_of_the_kits_own_site_is_in_the_instrument():
     own = said.description
     pages = {own.health, own.ready, *own.public, own.login.url if own.login else ""} - {"", "/"}
     names = [*pages, said.settings, "small.txt", "large.txt"]
-    folders = [paths.PROJECT / app / "management" / "commands" for app in ("benchapp", "bench/inside/site")]
+    folders = [paths.PROJECT / app / "management" / "commands" for app in ("benchapp", "bench/serve/inside/site")]
     commands = {path.stem for folder in folders for path in folder.glob("[a-z]*.py")}
     assert len(commands) > 5 and len(pages) > 3
     for path in BENCH_FILES:

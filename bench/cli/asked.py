@@ -11,11 +11,11 @@ from typing import Any
 
 from bench.cli import options
 from bench.errors import BenchError
-from bench.measure.instrument import Instrument
-from bench.measure.plan import Request
-from bench.project.under_test import UnderTest, recorded_project
-from bench.records.folder import read_run
-from bench.records.records import UNLIMITED
+from bench.measure.records.folder import read_run
+from bench.measure.records.records import UNLIMITED
+from bench.measure.run.instrument import Instrument
+from bench.measure.run.plan import Request
+from bench.serve.project.under_test import UnderTest, recorded_project
 
 # Fields of a request -> the argument that they come from, where that is called otherwise.
 RENAMED = {

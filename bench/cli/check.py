@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from bench.catalog import catalog
 from bench.cli import options
-from bench.measure.printer import Printer
-from bench.project.under_test import open_project
-from bench.serve.config_check import ConfigCheck, check
+from bench.printer import Printer
+from bench.serve.catalog import catalog
+from bench.serve.deployment.config_check import ConfigCheck, check
+from bench.serve.project.under_test import open_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

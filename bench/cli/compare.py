@@ -12,9 +12,9 @@ import sys
 
 from bench.cli.options import results_folder
 from bench.errors import BenchError
-from bench.measure.printer import Printer
-from bench.report.build import read_measured
-from bench.report.comparison import compare, render
+from bench.measure.report.build import read_measured
+from bench.measure.report.comparison import compare, render
+from bench.printer import Printer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,18 +10,18 @@ import msgspec
 from msgspec import structs
 
 from bench import paths
-from bench.catalog import catalog, values
 from bench.cli import options
 from bench.errors import BenchError
-from bench.measure.printer import Printer, say
-from bench.project import description, doctor, inspection
-from bench.project.description import Project
-from bench.project.findings import Finding
-from bench.project.health import UNKNOWN_PATH
-from bench.project.inspection import Facts
-from bench.project.under_test import open_project
-from bench.serve import database, deployment
-from bench.serve.case import Case, resolve
+from bench.printer import Printer, say
+from bench.serve.catalog import catalog, values
+from bench.serve.deployment import database, deployment
+from bench.serve.deployment.case import Case, resolve
+from bench.serve.project import description, doctor, inspection
+from bench.serve.project.description import Project
+from bench.serve.project.findings import Finding
+from bench.serve.project.health import UNKNOWN_PATH
+from bench.serve.project.inspection import Facts
+from bench.serve.project.under_test import open_project
 from bench.words import plural
 
 WIDTH = 80

@@ -14,15 +14,15 @@ import msgspec
 from bench.cli import asked, options
 from bench.cli.stops import made
 from bench.errors import BenchError
-from bench.faults import begin, judge
-from bench.faults.kinds import FAULTS
-from bench.measure.plan import MAX_ROUNDS
-from bench.measure.printer import Printer, say
-from bench.records.faults import GROUPS
-from bench.records.folder import read_faults
-from bench.records.records import NO_LAYER
-from bench.report import page, write
-from bench.stats.columns import columns, paragraph
+from bench.measure.faults import begin, judge
+from bench.measure.faults.kinds import FAULTS
+from bench.measure.records.faults import GROUPS
+from bench.measure.records.folder import read_faults
+from bench.measure.records.records import NO_LAYER
+from bench.measure.report import page, write
+from bench.measure.run.plan import MAX_ROUNDS
+from bench.measure.stats.columns import columns, paragraph
+from bench.printer import Printer, say
 from bench.words import case_name
 
 # Of what is printed at the end.

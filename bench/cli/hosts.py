@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from bench.cli import options
-from bench.hosts import reach
-from bench.hosts.reach import Found
-from bench.production import inventory
+from bench.serve.production import inventory
+from bench.verify.hosts import reach
+from bench.verify.hosts.reach import Found
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,12 +6,12 @@ import argparse
 import json
 from typing import Any
 
-from bench.catalog import values
-from bench.catalog.manifest import HISTORIC
 from bench.cli import options
-from bench.measure.printer import Printer
-from bench.serve.survey import survey
-from bench.stats.columns import columns, paragraph
+from bench.measure.stats.columns import columns, paragraph
+from bench.printer import Printer
+from bench.serve.catalog import values
+from bench.serve.catalog.manifest import HISTORIC
+from bench.serve.deployment.survey import survey
 
 FOR_HISTORIC = "where they are named, and in reproductions"
 TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer knows which pages it makes stale"

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.measure import guards
-from bench.measure.printer import Printer
-from bench.project import description, pythons, workload
-from bench.project.under_test import UnderTest, open_project
-from bench.records.folder import RUN_FILE
-from bench.records.records import NO_LAYER, UNLIMITED
-from bench.stats.columns import columns
+from bench.measure.records.folder import RUN_FILE
+from bench.measure.records.records import NO_LAYER, UNLIMITED
+from bench.measure.run import guards, workload
+from bench.measure.stats.columns import columns
+from bench.printer import Printer
+from bench.serve.catalog import catalog
+from bench.serve.project import description, pythons
+from bench.serve.project.under_test import UnderTest, open_project
 
 REPEATABLE = " (repeatable; default: {})"
 USUAL = "all but historic"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 
 from bench.cli import options
-from bench.measure.printer import working
-from bench.serve import reload
+from bench.printer import working
+from bench.serve.deployment import reload
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

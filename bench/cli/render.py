@@ -8,13 +8,13 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from bench.catalog import catalog, values
 from bench.cli import options
 from bench.errors import BenchError
-from bench.production import advice, containers, hosts, inventory
-from bench.production import host as one_host
-from bench.project import doctor
-from bench.serve.case import Case, for_files
+from bench.serve.catalog import catalog, values
+from bench.serve.deployment.case import Case, for_files
+from bench.serve.production import advice, containers, hosts, inventory
+from bench.serve.production import host as one_host
+from bench.serve.project import doctor
 
 SYSTEMD = "systemd"
 # Django's check of the secret key: https://docs.djangoproject.com/en/stable/ref/checks/#security

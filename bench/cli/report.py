@@ -12,12 +12,12 @@ from pathlib import Path
 from bench.cli import reproduce
 from bench.cli.options import results_folder
 from bench.errors import BenchError
-from bench.measure.printer import say, working
-from bench.records import schema
-from bench.report import write
-from bench.report.document import Document
-from bench.reproduce import folder
-from bench.reproduce.folder import Reproduction
+from bench.measure.records import schema
+from bench.measure.report import write
+from bench.measure.report.document import Document
+from bench.printer import say, working
+from reproductions import folder
+from reproductions.folder import Reproduction
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

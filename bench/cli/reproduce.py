@@ -12,25 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.catalog import catalog, fit
 from bench.cli import asked, faults, options, run
 from bench.errors import BenchError
-from bench.faults import begin as begin_faults
-from bench.faults import judge
-from bench.measure import begin, guards
-from bench.measure.instrument import Instrument
-from bench.measure.plan import Request
-from bench.measure.printer import Printer, say
-from bench.measure.session import new_folder, now
-from bench.project.under_test import UnderTest, open_project
-from bench.records.folder import RUN_FILE, read_run
-from bench.report import write
-from bench.reproduce import folder, page
-from bench.reproduce.conclusions import conclusions
-from bench.reproduce.folder import FILE, FORMAT, PartRecord, Reproduction
-from bench.reproduce.published import Part, publications
-from bench.serve.layout import fresh_directory
-from bench.stats.columns import columns
+from bench.measure.faults import begin as begin_faults
+from bench.measure.faults import judge
+from bench.measure.records.folder import RUN_FILE, read_run
+from bench.measure.report import write
+from bench.measure.run import begin, guards
+from bench.measure.run.instrument import Instrument
+from bench.measure.run.plan import Request
+from bench.measure.run.session import new_folder, now
+from bench.measure.stats.columns import columns
+from bench.printer import Printer, say
+from bench.serve.catalog import catalog, fit
+from bench.serve.deployment.layout import fresh_directory
+from bench.serve.project.under_test import UnderTest, open_project
+from reproductions import folder, page
+from reproductions.conclusions import conclusions
+from reproductions.folder import FILE, FORMAT, PartRecord, Reproduction
+from reproductions.published import Part, publications
 
 PAGE = "conclusions.md"
 FALLBACK = "sqlite"

@@ -6,24 +6,24 @@ import argparse
 import ssl
 from pathlib import Path
 
-from bench import load
 from bench.cli import asked, options, stops
 from bench.errors import BenchError
-from bench.hosts import begin as on_hosts
-from bench.hosts import host_record
-from bench.hosts.host_record import DeployedHosts
 from bench.interrupt import Interrupts
-from bench.measure import begin, plan, replay, rounds
-from bench.measure.begin import PlannedRun
-from bench.measure.instrument import Instrument
-from bench.measure.plan import Request
-from bench.measure.printer import say
-from bench.measure.progress import case_words
-from bench.production import inventory
-from bench.project.pythons import choose
-from bench.records.folder import read_run
-from bench.report import write
-from bench.stats import MARGIN
+from bench.measure import load
+from bench.measure.hosts import begin as on_hosts
+from bench.measure.records.folder import read_run
+from bench.measure.report import write
+from bench.measure.run import begin, plan, replay, rounds
+from bench.measure.run.begin import PlannedRun
+from bench.measure.run.instrument import Instrument
+from bench.measure.run.plan import Request
+from bench.measure.run.progress import case_words
+from bench.measure.stats import MARGIN
+from bench.printer import say
+from bench.serve.production import inventory
+from bench.serve.project.pythons import choose
+from bench.verify.hosts import host_record
+from bench.verify.hosts.host_record import DeployedHosts
 
 # Options that have no say in what is deployed elsewhere.
 NOT_ON_HOSTS = (

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from bench.errors import DISK_FULL, BenchError, GlobalFault, MachineBusy, is_disk_full
 from bench.interrupt import Interrupts, Stopped
-from bench.measure.session import Journal
-from bench.records.folder import resume_command
+from bench.measure.records.folder import resume_command
+from bench.measure.run.session import Journal
 
 
 def made(journal: Journal, go: Callable[[Interrupts], int], also: str = "", busy: str = "") -> int:

@@ -17,14 +17,14 @@ from bench.cli import asked, options
 from bench.cli.stops import made
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.measure import tune
-from bench.measure.instrument import Instrument
-from bench.measure.plan import CAPACITY_DURATION_S, MAX_SECONDS
-from bench.measure.printer import Printer
-from bench.measure.tune import Tuner
-from bench.measure.tuning import Tried
-from bench.records.records import options_of
-from bench.stats.columns import columns, paragraph
+from bench.measure.records.records import options_of
+from bench.measure.run import tune
+from bench.measure.run.instrument import Instrument
+from bench.measure.run.plan import CAPACITY_DURATION_S, MAX_SECONDS
+from bench.measure.run.tune import Tuner
+from bench.measure.run.tuning import Tried
+from bench.measure.stats.columns import columns, paragraph
+from bench.printer import Printer
 
 # Of those settings that are near the best.
 ROUNDS = 3

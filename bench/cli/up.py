@@ -9,13 +9,13 @@ import sys
 import threading
 from types import FrameType
 
-from bench.catalog import values
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
-from bench.measure.printer import Printer
-from bench.serve import database, deployment, reload
-from bench.serve.case import must_resolve
-from bench.serve.supervisor import Supervisor
+from bench.printer import Printer
+from bench.serve.catalog import values
+from bench.serve.deployment import database, deployment, reload
+from bench.serve.deployment.case import must_resolve
+from bench.serve.deployment.supervisor import Supervisor
 
 POLL_S = 0.2
 

@@ -10,22 +10,22 @@ import sys
 import time
 from itertools import product
 
-from bench.catalog import catalog, fit, values
 from bench.cli import asked, options
 from bench.errors import BenchError, DeploymentError
-from bench.hosts import proofs
-from bench.hosts.deployed import reached
-from bench.measure.printer import Printer, say
-from bench.measure.progress import show_check
-from bench.production import inventory
-from bench.project import commands, pythons
-from bench.project.under_test import UnderTest
-from bench.records.records import GROUPS, NO_LAYER, Outcome, Skip
-from bench.serve import database, deployment
-from bench.serve.case import CannotRun, Case, for_files, resolve
-from bench.serve.database import Database
+from bench.measure.records.records import GROUPS, NO_LAYER, Outcome, Skip
+from bench.measure.run.progress import show_check
+from bench.printer import Printer, say
+from bench.serve.catalog import catalog, fit, values
+from bench.serve.deployment import database, deployment
+from bench.serve.deployment.case import CannotRun, Case, for_files, resolve
+from bench.serve.deployment.database import Database
+from bench.serve.production import inventory
+from bench.serve.project import commands, pythons
+from bench.serve.project.under_test import UnderTest
 from bench.verify import changing, table
 from bench.verify.context import Accounts, Context
+from bench.verify.hosts import proofs
+from bench.verify.hosts.deployed import reached
 from bench.verify.site import Site, learn, prepare
 from bench.verify.suite import Selection, all_checks, run_suite
 from bench.verify.target_site import require_answer, target_site

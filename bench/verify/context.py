@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from bench.catalog.manifest import Layer
-from bench.records.records import NO_LAYER
-from bench.serve.deployment import Running
+from bench.measure.records.records import NO_LAYER
+from bench.serve.catalog.manifest import Layer
+from bench.serve.deployment.deployment import Running
 from bench.verify import wire
 from bench.verify.expect import Expectation, wrong_of
 from bench.verify.finding import NEEDS_OWN, Finding, NotTried

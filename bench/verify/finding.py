@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 # Why a check is not tried on a --target without --database, and on one without the probe views.
 NEEDS_DATABASE = "it needs the site's database: give --database as the URL that the running site uses"
-NEEDS_PROBES = "it needs the probe views: start the site with the app `bench.inside`, see docs/cache-safety.md"
+NEEDS_PROBES = "it needs the probe views: start the site with the app `bench.serve.inside`, see docs/cache-safety.md"
 NEEDS_OWN = "it needs a deployment of its own: verify a STACK instead of a --target"
 NEEDS_ROWS = "the project has no rows that a probe may write"
 # Where `up --port 8000` serves: what was verified is gone when its results are read.

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from bench.catalog.manifest import Layer
-from bench.project.page_findings import VARY_ALLOWED
-from bench.project.under_test import page_headers
+from bench.serve.catalog.manifest import Layer
+from bench.serve.project.page_findings import VARY_ALLOWED
+from bench.serve.project.under_test import page_headers
 from bench.verify import page_parser, wire
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
@@ -56,7 +56,7 @@ def new_path(view: str = "page") -> str:
 
 
 def answering(**said: Any) -> str:
-    """The path of a probe page, not requested before, whose answer is as said: see bench/inside/answers.py."""
+    """The path of a probe page, not requested before, whose answer is as said: see bench/serve/inside/answers.py."""
     spelt = base64.urlsafe_b64encode(json.dumps(said, separators=(",", ":")).encode()).decode().rstrip("=")
     return new_path(f"answer/{spelt}")
 

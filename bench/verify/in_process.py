@@ -13,7 +13,7 @@ from bench.errors import BenchError
 from bench.verify.page_parser import decoded, normalised
 from bench.verify.wire import Target
 
-# The host that pages are rendered for; bench/inside/management/commands/renderpages.py.
+# The host that pages are rendered for; bench/serve/inside/management/commands/renderpages.py.
 ORIGIN = "http://127.0.0.1"
 SHOWN_BEFORE, SHOWN = 20, 60
 # In place of the words that each rendering has of its own.

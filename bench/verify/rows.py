@@ -75,7 +75,7 @@ class Writer:
         return _row(answer)
 
     def write(self, row: Row, what: str) -> Row:
-        """Do `what` to the row, see bench/inside/site/rows.py; returns the row as it is then."""
+        """Do `what` to the row, see bench/serve/inside/site/rows.py; returns the row as it is then."""
         written = _row(self._post(f"{ROWS}{row.author}/{what}/"))
         if written.name is None:
             self.removed.add(row.author)

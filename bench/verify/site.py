@@ -19,16 +19,16 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from bench.errors import BenchError, GlobalFault
-from bench.machine import orphans
-from bench.project import commands, run_command
-from bench.project.commands import COMMANDS_ENV
-from bench.project.description import FILE, Description
-from bench.project.health import UNKNOWN_PATH, way_in
-from bench.project.inspection import CSRF_COOKIE, SESSION_COOKIE
-from bench.project.run_command import Interpreter
-from bench.project.under_test import UnderTest
-from bench.serve import database
-from bench.serve.database import Database
+from bench.serve.deployment import database
+from bench.serve.deployment.database import Database
+from bench.serve.machine import orphans
+from bench.serve.project import commands, run_command
+from bench.serve.project.commands import COMMANDS_ENV
+from bench.serve.project.description import FILE, Description
+from bench.serve.project.health import UNKNOWN_PATH, way_in
+from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE
+from bench.serve.project.run_command import Interpreter
+from bench.serve.project.under_test import UnderTest
 from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.in_process import Expected, expected_page
 

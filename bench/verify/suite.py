@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from bench.catalog.manifest import Layer
 from bench.errors import BenchError, hint
-from bench.records.records import GROUPS, Outcome
+from bench.measure.records.records import GROUPS, Outcome
+from bench.serve.catalog.manifest import Layer
 from bench.verify.changing import changed, knowing
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, FIRST, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.machine.http import HEALTHY
-from bench.project.run_command import Interpreter
-from bench.project.under_test import UnderTest
+from bench.serve.machine.http import HEALTHY
+from bench.serve.project.run_command import Interpreter
+from bench.serve.project.under_test import UnderTest
 from bench.verify import page_parser, wire
 from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.in_process import Expected

@@ -10,7 +10,7 @@ from bench.verify.page_parser import NAMES, TEXTS, TOKEN, Form
 from bench.verify.site import Account, Site
 from bench.verify.wire import Answer, BadAnswer, Target
 
-# What follows the name in the address of an account that is made for a check (bench.inside: verifyaccount).
+# What follows the name in the address of an account that is made for a check (bench.serve.inside: verifyaccount).
 MAIL = "@verify.invalid"
 # A token or a session has at least so many.
 SECRET_CHARACTERS = 12

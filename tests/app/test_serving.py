@@ -12,7 +12,7 @@ import pytest
 from django.core.exceptions import MiddlewareNotUsed
 
 from bench import paths
-from bench.inside.serving.media import CopiedWhenWritten
+from bench.serve.inside.serving.media import CopiedWhenWritten
 from benchapp.caching.harmless import PAUSE, RESUME
 from benchapp.caching.middleware import INNER, OUTER
 from benchapp.serving import loaded
@@ -203,13 +203,13 @@ def test_an_uploaded_file_that_is_written_to_is_copied_first(tmp_path, mode):
 
 @pytest.mark.servers
 def test_the_instrument_s_own_settings_add_the_probes(laid_over):
-    found = laid_over("bench.inside.serving", BENCHAPP_PROBES="1")
-    assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching", "bench.inside"]
-    assert found["MIDDLEWARE"][-2:] == ["bench.inside.rendering.RenderId", INNER]
-    assert (found["ROOT_URLCONF"], found["OVERLAID_URLCONF"]) == ("bench.inside.serving.urls", "their_urls")
-    assert laid_over("bench.inside.serving") == laid_over() | {"BENCHAPP_PROBES": False}
-    marking = laid_over("bench.inside.serving", BENCHAPP_PROBES="1", BENCHAPP_MARKS="1")
-    assert marking["MIDDLEWARE"][-2:] == ["bench.inside.visits.marked", INNER]
+    found = laid_over("bench.serve.inside.serving", BENCHAPP_PROBES="1")
+    assert found["INSTALLED_APPS"] == ["django.contrib.sessions", "benchapp.caching", "bench.serve.inside"]
+    assert found["MIDDLEWARE"][-2:] == ["bench.serve.inside.rendering.RenderId", INNER]
+    assert (found["ROOT_URLCONF"], found["OVERLAID_URLCONF"]) == ("bench.serve.inside.serving.urls", "their_urls")
+    assert laid_over("bench.serve.inside.serving") == laid_over() | {"BENCHAPP_PROBES": False}
+    marking = laid_over("bench.serve.inside.serving", BENCHAPP_PROBES="1", BENCHAPP_MARKS="1")
+    assert marking["MIDDLEWARE"][-2:] == ["bench.serve.inside.visits.marked", INNER]
 
 
 OUTSIDE = """

@@ -12,8 +12,8 @@ import pytest
 
 from bench import paths
 from bench.cli import main
-from bench.machine.small_disk import CannotMount, SmallDisk, mounted
-from bench.serve import database
+from bench.serve.deployment import database
+from bench.serve.machine.small_disk import CannotMount, SmallDisk, mounted
 from tests import once
 from tests.bench.verify.mutant import Mutant, MutantSite, make, prepared, serving
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.project import commands
+from bench.serve.project import commands
 from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier
 from tests import once

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from bench import paths
-from bench.production import host
+from bench.serve.production import host
 from tests.cases import production
 
 FOLDER = paths.DEPLOY / "examples"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 import pytest
 
-from bench.catalog import catalog
+from bench.serve.catalog import catalog
 
 # A stack, or a stack with a layer.
 Case = str | tuple[str, str]

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from bench import paths
-from bench.catalog import catalog
-from bench.production import host as one_host
-from bench.project.under_test import UnderTest
+from bench.serve.catalog import catalog
+from bench.serve.production import host as one_host
+from bench.serve.project.under_test import UnderTest
 from tests.cases import for_files
 from tests.deploy import roots, wheels
 from tests.deploy.machine import Machine

@@ -19,15 +19,15 @@ from pathlib import Path
 import pytest
 
 from bench import paths, programs
-from bench.catalog import catalog
-from bench.catalog.server import Server
-from bench.machine import ports, supervise
-from bench.production import host as one_host
-from bench.project.under_test import UnderTest
-from bench.serve import case as cases
-from bench.serve import config_check, render
-from bench.serve.case import CannotRun
-from bench.serve.database import NO_DATABASE
+from bench.serve.catalog import catalog
+from bench.serve.catalog.server import Server
+from bench.serve.deployment import case as cases
+from bench.serve.deployment import config_check, render
+from bench.serve.deployment.case import CannotRun
+from bench.serve.deployment.database import NO_DATABASE
+from bench.serve.machine import ports, supervise
+from bench.serve.production import host as one_host
+from bench.serve.project.under_test import UnderTest
 from tests.cases import for_files, kit
 from tests.deploy.running import FEW, ONE
 

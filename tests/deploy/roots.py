@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.catalog import catalog
+from bench.serve.catalog import catalog
 from tests.skips import needs
 
 # What is made once stays here.

@@ -14,10 +14,10 @@ import psutil
 import pytest
 
 from bench import paths
-from bench.machine.supervise import Address
-from bench.serve import case as cases
-from bench.serve.case import CannotRun
-from bench.serve.database import NO_DATABASE
+from bench.serve.deployment import case as cases
+from bench.serve.deployment.case import CannotRun
+from bench.serve.deployment.database import NO_DATABASE
+from bench.serve.machine.supervise import Address
 from tests.cases import kit
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bench.serve import deployment
+from bench.serve.deployment import deployment
 from tests.cases import resolved
 from tests.deploy.running import FEW, client_of, runnable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.project.under_test import open_project
+from bench.serve.project.under_test import open_project
 from tests.deploy.installing import (
     SOURCE,
     add_slow_page,
@@ -129,7 +129,7 @@ def test_the_note_of_another_project_ends_with_a_site_that_serves(host, new_proj
     replace(host, folder)
     install(host, "nginx-gunicorn", project=open_project(folder))
     assert ask(host, "/who/")[0] == 200
-    assert "No module named" in host.try_run("benchapp-manage shell -c 'import bench.inside'").stdout
+    assert "No module named" in host.try_run("benchapp-manage shell -c 'import bench.serve.inside'").stdout
     # Its own packages, and its database beside the releases.
     assert len(host.run("ls -d /srv/benchapp/venvs/*").split()) == 1
     assert host.run("stat -c %U /var/lib/benchapp/default.sqlite3").strip() == APP

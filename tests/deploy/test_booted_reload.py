@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench import programs
-from bench.catalog import catalog
+from bench.serve.catalog import catalog
 from tests.deploy.installing import (
     SERVERS,
     SOURCE,

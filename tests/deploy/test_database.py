@@ -10,7 +10,7 @@ import httpx2
 import psycopg2
 import pytest
 
-from bench.serve import deployment
+from bench.serve.deployment import deployment
 from tests import postgresql
 from tests.cases import resolved
 from tests.deploy.running import FEW, client_of, command, get

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from bench import paths
-from bench.catalog import catalog, manifest
-from bench.machine.identity import worker
-from bench.production import host as one_host
-from bench.project import commands
-from bench.serve import render
+from bench.serve.catalog import catalog, manifest
+from bench.serve.deployment import render
+from bench.serve.machine.identity import worker
+from bench.serve.production import host as one_host
+from bench.serve.project import commands
 from tests.cases import for_files, kit
 from tests.deploy.running import get
 

@@ -20,10 +20,10 @@ from pathlib import Path
 import brotli
 import pytest
 
-from bench.catalog import values
-from bench.machine import supervise
-from bench.machine.supervise import Process
-from bench.serve import deployment
+from bench.serve.catalog import values
+from bench.serve.deployment import deployment
+from bench.serve.machine import supervise
+from bench.serve.machine.supervise import Process
 from tests.cases import resolved
 from tests.deploy.certificates import issue
 from tests.deploy.production_host import (

@@ -9,8 +9,8 @@ import stat
 
 import pytest
 
-from bench.machine import supervise
-from bench.serve import deployment
+from bench.serve.deployment import deployment
+from bench.serve.machine import supervise
 from tests.cases import resolved
 from tests.deploy.running import FEW, command, runnable
 from tests.waiting import until

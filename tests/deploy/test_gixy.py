@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from bench import paths, programs
-from bench.catalog import catalog
-from bench.production import host as one_host
+from bench.serve.catalog import catalog
+from bench.serve.production import host as one_host
 from tests.cases import production
 from tests.deploy import few
 

@@ -14,12 +14,12 @@ import httpx2
 import pytest
 
 from bench import paths
-from bench.catalog import catalog, fit, values
-from bench.project import commands
-from bench.serve import case as cases
-from bench.serve import deployment, render
-from bench.serve.case import CannotRun, Case
-from bench.serve.database import NO_DATABASE
+from bench.serve.catalog import catalog, fit, values
+from bench.serve.deployment import case as cases
+from bench.serve.deployment import deployment, render
+from bench.serve.deployment.case import CannotRun, Case
+from bench.serve.deployment.database import NO_DATABASE
+from bench.serve.project import commands
 from bench.verify.hits import answering
 from tests.cases import kit, resolved
 from tests.deploy.running import ONE, client_of, get, runnable

@@ -18,11 +18,11 @@ import brotli
 import httpx2
 import pytest
 
-from bench.catalog import catalog
-from bench.project import commands
-from bench.project.under_test import UnderTest, open_project
-from bench.serve import deployment
-from bench.serve.case import must_resolve
+from bench.serve.catalog import catalog
+from bench.serve.deployment import deployment
+from bench.serve.deployment.case import must_resolve
+from bench.serve.project import commands
+from bench.serve.project.under_test import UnderTest, open_project
 from tests.deploy import few
 from tests.deploy.running import ONE, PATIENCE_S, get, runnable
 from tests.projects import write

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import psycopg2
 import pytest
 
-from bench.project.under_test import open_project
-from bench.serve import connections
-from bench.serve.connections import Connections
+from bench.serve.deployment import connections
+from bench.serve.deployment.connections import Connections
+from bench.serve.project.under_test import open_project
 from tests.deploy.running import command, runnable
 from tests.projects import open_folder, tree, write
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.catalog import catalog
-from bench.machine import supervise
+from bench.serve.catalog import catalog
+from bench.serve.machine import supervise
 from tests.deploy import few, test_edge
 from tests.deploy.production_host import (
     NAME,

@@ -15,11 +15,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from bench.faults.scene import FIRST, Versions
-from bench.faults.visitors import said
-from bench.project.under_test import open_project
-from bench.serve import deployment
-from bench.serve.case import must_resolve
+from bench.measure.faults.scene import FIRST, Versions
+from bench.measure.faults.visitors import said
+from bench.serve.deployment import deployment
+from bench.serve.deployment.case import must_resolve
+from bench.serve.project.under_test import open_project
 from tests.deploy.running import FEW, Up, alive, closed, command, get, runnable
 from tests.projects import open_folder, tree
 from tests.skips import needs

@@ -9,10 +9,10 @@ import time
 import httpx2
 import pytest
 
-from bench.catalog import catalog
-from bench.faults.scene import FIRST, Versions
-from bench.faults.visitors import PAGE, said
-from bench.serve import deployment, reload
+from bench.measure.faults.scene import FIRST, Versions
+from bench.measure.faults.visitors import PAGE, said
+from bench.serve.catalog import catalog
+from bench.serve.deployment import deployment, reload
 from tests.cases import resolved
 from tests.deploy import few
 from tests.deploy.running import FEW, ONE, Up, client_of, command, get, runnable

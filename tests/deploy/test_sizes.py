@@ -15,11 +15,11 @@ import httpx2
 import psutil
 import pytest
 
-from bench.catalog.sizes import Size
-from bench.machine import cgroups
-from bench.machine.cgroups import Unavailable
-from bench.measure import here
-from bench.serve import deployment
+from bench.measure.run import here
+from bench.serve.catalog.sizes import Size
+from bench.serve.deployment import deployment
+from bench.serve.machine import cgroups
+from bench.serve.machine.cgroups import Unavailable
 from tests.cases import resolved
 from tests.deploy.running import Up, alive, closed, get, runnable
 from tests.waiting import until

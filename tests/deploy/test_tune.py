@@ -7,10 +7,10 @@ import argparse
 import pytest
 
 from bench.cli import tune
-from bench.measure import guards, staircase, tuning
-from bench.measure.instrument import Instrument
-from bench.records.folder import read_run
-from bench.stats import capacity
+from bench.measure.records.folder import read_run
+from bench.measure.run import guards, staircase, tuning
+from bench.measure.run.instrument import Instrument
+from bench.measure.stats import capacity
 from tests.cases import kit
 from tests.deploy.running import runnable
 

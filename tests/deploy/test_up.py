@@ -7,7 +7,7 @@ import signal
 import httpx2
 import pytest
 
-from bench.machine.supervise import Address
+from bench.serve.machine.supervise import Address
 from tests.deploy.running import Up, alive, client_of, closed, command, get, idle_connection, runnable
 from tests.waiting import until
 

@@ -9,7 +9,7 @@ from wsgiref.validate import validator
 
 import pytest
 
-from bench.catalog.server import SERVERS
+from bench.serve.catalog.server import SERVERS
 
 HEADERS = [("Content-Type", "text/plain"), ("Content-Length", "9")]
 

@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import paths
-from bench.catalog import catalog
 from bench.cli.options import count
-from bench.records.folder import RUN_FILE, Run, read_run
-from bench.stats import LEADS, MARGIN, Table
+from bench.measure.records.folder import RUN_FILE, Run, read_run
+from bench.measure.stats import LEADS, MARGIN, Table
+from bench.serve.catalog import catalog
 
 FIRST, SECOND = "first", "second"
 WORKLOADS = ("home", "login", "static-small")

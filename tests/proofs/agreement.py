@@ -20,19 +20,21 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import load, programs
+from bench import programs
 from bench.cli.options import count
-from bench.machine.http import get
-from bench.measure.here import HereLoad
-from bench.measure.plan import Measurement, record
-from bench.measure.trial import Load, measure
-from bench.project import commands, workload
-from bench.project.under_test import open_project
-from bench.records.folder import Folder
-from bench.records.records import NO_LAYER
-from bench.serve import deployment
-from bench.serve.case import must_resolve
-from bench.stats import LEADS, Table
+from bench.measure import load
+from bench.measure.records.folder import Folder
+from bench.measure.records.records import NO_LAYER
+from bench.measure.run import workload
+from bench.measure.run.here import HereLoad
+from bench.measure.run.plan import Measurement, record
+from bench.measure.run.trial import Load, measure
+from bench.measure.stats import LEADS, Table
+from bench.serve.deployment import deployment
+from bench.serve.deployment.case import must_resolve
+from bench.serve.machine.http import get
+from bench.serve.project import commands
+from bench.serve.project.under_test import open_project
 
 # A tool of the instrument -> the plain tool that it is compared with.
 TOOLS = {"wrk": "wrk", "ab": "ab", "closedloop": "wrk"}

@@ -27,11 +27,11 @@ from pathlib import Path
 from bench import programs
 from bench.cli.options import count
 from bench.errors import BenchError
-from bench.machine import http, pin
-from bench.project.under_test import open_project
-from bench.serve import deployment
-from bench.serve.case import CannotRun, resolve
-from bench.serve.database import parse as parse_database
+from bench.serve.deployment import deployment
+from bench.serve.deployment.case import CannotRun, resolve
+from bench.serve.deployment.database import parse as parse_database
+from bench.serve.machine import http, pin
+from bench.serve.project.under_test import open_project
 from tests.proofs.loading import closed_loop, loaded
 
 LIMIT = "limit"

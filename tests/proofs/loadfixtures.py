@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.cli.options import count
-from bench.machine import processes
 from bench.paths import PROJECT
+from bench.serve.machine import processes
 from fixtures.rows import ROWS_DEFAULT, TABLES, Rows
 from tests import postgresql
 

@@ -6,13 +6,14 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench import load, programs
+from bench import programs
 from bench.errors import BenchError
-from bench.load import Job
-from bench.machine import processes
-from bench.measure import load_process
-from bench.measure.here import GRACE_S
-from bench.measure.trial import Load
+from bench.measure import load
+from bench.measure.load import Job
+from bench.measure.run import load_process
+from bench.measure.run.here import GRACE_S
+from bench.measure.run.trial import Load
+from bench.serve.machine import processes
 
 
 def closed_loop(pages: Iterable[str], duration_s: int, wanted: str | None = None) -> Load:

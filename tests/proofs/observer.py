@@ -17,15 +17,15 @@ import sys
 from dataclasses import dataclass, field
 
 from bench.cli.options import count
-from bench.load import Job
-from bench.measure.here import Observer
-from bench.measure.trial import Load
-from bench.project.under_test import open_project
-from bench.records.records import NO_LAYER
-from bench.serve import database, deployment
-from bench.serve.case import must_resolve
-from bench.serve.deployment import Running
-from bench.stats import LEADS, Table
+from bench.measure.load import Job
+from bench.measure.records.records import NO_LAYER
+from bench.measure.run.here import Observer
+from bench.measure.run.trial import Load
+from bench.measure.stats import LEADS, Table
+from bench.serve.deployment import database, deployment
+from bench.serve.deployment.case import must_resolve
+from bench.serve.deployment.deployment import Running
+from bench.serve.project.under_test import open_project
 from tests.proofs.loading import closed_loop, loaded
 
 LIMIT = 0.02

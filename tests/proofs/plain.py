@@ -31,13 +31,13 @@ from typing import Any
 from bench import paths
 from bench.cli.options import count
 from bench.errors import BenchError
-from bench.machine import ports, supervise
-from bench.project.under_test import open_project
-from bench.serve import database, deployment
-from bench.serve.case import CannotRun, resolve
-from bench.serve.chain import READY_TIMEOUT_S
-from bench.serve.deployment import Running
-from bench.stats import Table
+from bench.measure.stats import Table
+from bench.serve.deployment import database, deployment
+from bench.serve.deployment.case import CannotRun, resolve
+from bench.serve.deployment.chain import READY_TIMEOUT_S
+from bench.serve.deployment.deployment import Running
+from bench.serve.machine import ports, supervise
+from bench.serve.project.under_test import open_project
 from tests.proofs.loading import closed_loop, loaded
 
 BAR = 0.95

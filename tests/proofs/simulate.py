@@ -4,7 +4,7 @@
 
 The cases are equal. A run is a race with a margin of 0, which hides nothing: after each round a look drops cases. The
 same rounds without drops give the interval of the first case to the second. Some worlds are not as the model assumes
-them (bench.stats.table): there the figures say how much it matters.
+them (bench.measure.stats.table): there the figures say how much it matters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.cli.options import count
-from bench.stats import LEADS, OPEN, Table
+from bench.measure.stats import LEADS, OPEN, Table
 
 ROUND_NOISE = 0.2
 MAX_FALSE = 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.catalog import catalog
+from bench.serve.catalog import catalog
 from tests.proofs import layers
 from tests.proofs.layers import LIMIT, Line
 

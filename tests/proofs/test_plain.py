@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.catalog import catalog
 from bench.errors import BenchError
+from bench.serve.catalog import catalog
 from tests.proofs import plain
 from tests.proofs.plain import BAR, PLAIN, SERVERS, STACK, Pair
 

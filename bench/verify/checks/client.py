@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from bench.machine.http import HEALTHY
-from bench.project.health import UNKNOWN_PATH
+from bench.serve.machine.http import HEALTHY
+from bench.serve.project.health import UNKNOWN_PATH
 from bench.verify.check import check
 from bench.verify.checks.pages import leads_to, redirecting
 from bench.verify.context import BEHIND, Context, is_trusted
@@ -150,7 +150,7 @@ def interpreter(context: Context) -> Iterator[Finding]:
     """A worker runs the Python and the Django of the project's environment, and not as root unless asked to."""
     if not context.site.has_database:
         raise NotTried("its Python is not known: give --database, if the site runs from this checkout")
-    answer = yield from context.ask(INSIDE, status(200), when="(a site with the app `bench.inside`)")
+    answer = yield from context.ask(INSIDE, status(200), when="(a site with the app `bench.serve.inside`)")
     if answer.status == 200:
         found = json.loads(answer.body)
         for name, expected in context.site.interpreter.items():

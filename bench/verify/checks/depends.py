@@ -16,15 +16,7 @@ from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
 from bench.verify.in_process import Expected, as_in_process
-from bench.verify.odd_clients import (
-    USUAL,
-    OddClient,
-    by_address,
-    by_cookies,
-    by_headers,
-    by_host,
-    by_token,
-)
+from bench.verify.odd_clients import USUAL, OddClient, by_address, by_cookies, by_headers, by_host, by_token
 from bench.verify.site import MAX_PAGES
 from bench.verify.wire import Answer
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.machine.small_disk import CannotMount, SmallDisk
+from bench.serve.machine.small_disk import CannotMount, SmallDisk
 from bench.verify import rows
 from bench.verify.check import check
 from bench.verify.checks.freshness import SHORT_TTL_S, require_invalidation

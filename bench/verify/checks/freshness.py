@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from bench.project.description import FILE
+from bench.serve.project.description import FILE
 from bench.verify import hits, page_parser, rows
 from bench.verify.check import AFTER
 from bench.verify.check import check as any_check

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 
-from bench.project.health import UNKNOWN_PATH
+from bench.serve.project.health import UNKNOWN_PATH
 from bench.verify import page_parser
 from bench.verify.check import FIRST, check
 from bench.verify.checks import caching

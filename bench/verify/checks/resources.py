@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 
-from bench.serve import connections
+from bench.serve.deployment import connections
 from bench.verify import wire
 from bench.verify.check import LAYER, check
 from bench.verify.context import Context

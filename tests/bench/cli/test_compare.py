@@ -9,11 +9,11 @@ import pytest
 
 from bench.cli import compare
 from bench.errors import BenchError
-from bench.records.folder import read_run
-from bench.records.records import LoadTool
-from bench.report import comparison
-from tests.bench.measure.fake_instrument import arguments
-from tests.bench.report import report_folder
+from bench.measure.records.folder import read_run
+from bench.measure.records.records import LoadTool
+from bench.measure.report import comparison
+from tests.bench.measure.report import report_folder
+from tests.bench.measure.run.fake_instrument import arguments
 
 
 @pytest.fixture(autouse=True)

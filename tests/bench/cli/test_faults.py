@@ -7,10 +7,10 @@ import json
 import pytest
 
 from bench.cli.main import main
-from bench.faults import stage
-from bench.faults.kinds import FAULTS
-from bench.records.faults import GROUPS
-from tests.bench.faults.test_begin import FakeUp
+from bench.measure.faults import stage
+from bench.measure.faults.kinds import FAULTS
+from bench.measure.records.faults import GROUPS
+from tests.bench.measure.faults.test_begin import FakeUp
 
 
 def test_the_faults_are_listed_with_what_happens(capsys):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from bench.catalog import catalog
 from bench.cli.list import as_text
-from bench.serve.survey import survey
+from bench.serve.catalog import catalog
+from bench.serve.deployment.survey import survey
 from tests.cases import kit
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench import paths
 from bench.cli import main as command_line
-from bench.project import run_command
+from bench.serve.project import run_command
 from tests.projects import tree
 
 # Each starts several programs.

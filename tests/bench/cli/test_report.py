@@ -9,8 +9,8 @@ import pytest
 
 from bench.cli import report as report_command
 from bench.errors import BenchError
-from tests.bench.measure.fake_instrument import arguments
-from tests.bench.report import report_folder
+from tests.bench.measure.report import report_folder
+from tests.bench.measure.run.fake_instrument import arguments
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.catalog import fit
 from bench.cli import faults, main, reproduce, run
 from bench.errors import BenchError
-from bench.records.folder import read_run
-from bench.reproduce import folder as reproductions
-from bench.reproduce import published
-from tests.bench.measure.fake_instrument import UNGUARDED, FakeInstrument
-from tests.bench.report.faults import fault_folder
-from tests.bench.report.faults.fault_folder import outcome
-from tests.bench.reproduce.tiny import publication
+from bench.measure.records.folder import read_run
+from bench.serve.catalog import fit
+from reproductions import folder as reproductions
+from reproductions import published
+from tests.bench.measure.report.faults import fault_folder
+from tests.bench.measure.report.faults.fault_folder import outcome
+from tests.bench.measure.run.fake_instrument import UNGUARDED, FakeInstrument
+from tests.reproductions.tiny import publication
 
 
 @pytest.fixture(autouse=True)

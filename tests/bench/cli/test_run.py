@@ -8,7 +8,7 @@ import pytest
 
 from bench.cli import asked, run
 from bench.errors import BenchError
-from tests.bench.measure.fake_instrument import QUICK, FakeInstrument, arguments
+from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, arguments
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from bench.catalog import catalog
 from bench.cli import tune
 from bench.errors import BenchError
-from bench.measure import here
-from bench.records.folder import read_run
-from tests.bench.measure.fake_instrument import UNGUARDED, FakeInstrument, arguments, change
-from tests.bench.records.run_data import TRIAL, at_rate
+from bench.measure.records.folder import read_run
+from bench.measure.run import here
+from bench.serve.catalog import catalog
+from tests.bench.measure.records.run_data import TRIAL, at_rate
+from tests.bench.measure.run.fake_instrument import UNGUARDED, FakeInstrument, arguments, change
 
 
 @pytest.fixture

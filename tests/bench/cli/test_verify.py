@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from bench import programs
-from bench.catalog import catalog
 from bench.cli import verify
 from bench.cli.main import main
 from bench.errors import BenchError, DeploymentError
-from bench.machine.identity import worker
-from bench.machine.ports import free_port
-from bench.records.records import Outcome
-from bench.serve import case as cases
-from bench.serve import deployment
+from bench.measure.records.records import Outcome
+from bench.serve.catalog import catalog
+from bench.serve.deployment import case as cases
+from bench.serve.deployment import deployment
+from bench.serve.machine.identity import worker
+from bench.serve.machine.ports import free_port
 from bench.verify import suite, table, verifier
 from bench.verify.changing import Changed
 from bench.verify.in_process import Expected

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from bench.cli import verify
-from bench.project.description import Description
-from bench.serve import deployment
-from bench.serve.database import Database
+from bench.serve.deployment import deployment
+from bench.serve.deployment.database import Database
+from bench.serve.project.description import Description
 from bench.verify import site as sites
 from bench.verify.suite import Selection
 from bench.verify.wire import Target

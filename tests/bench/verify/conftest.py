@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bench.catalog import catalog
-from bench.catalog.manifest import Layer
-from bench.records.records import NO_LAYER, Outcome
+from bench.measure.records.records import NO_LAYER, Outcome
+from bench.serve.catalog import catalog
+from bench.serve.catalog.manifest import Layer
 from bench.verify.context import Accounts, Context
 from bench.verify.site import Site
 from bench.verify.suite import Selection, run_suite

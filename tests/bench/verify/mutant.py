@@ -18,9 +18,9 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from bench import paths
-from bench.machine.ports import free_port
-from bench.project.description import read
-from bench.project.run_command import INHERITED, Interpreter
+from bench.serve.machine.ports import free_port
+from bench.serve.project.description import read
+from bench.serve.project.run_command import INHERITED, Interpreter
 from bench.verify import site as sites
 from bench.verify.in_process import Expected
 from bench.verify.site import Account, Site

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench import paths
-from bench.machine.ports import free_port
+from bench.serve.machine.ports import free_port
 from tests import once
 from tests.bench.verify.mutant import started
 from tests.projects import start_project
@@ -103,7 +103,7 @@ def environment(folder: Path, *layers: str) -> dict[str, str]:
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join((str(folder), str(paths.PROJECT))),
-        "DJANGO_SETTINGS_MODULE": "bench.inside.serving.settings",
+        "DJANGO_SETTINGS_MODULE": "bench.serve.inside.serving.settings",
         "OVERLAID_SETTINGS": "shop.settings",
         "BENCHAPP_PROBES": "1",
         # No page expires while a busy machine runs the commands between two requests.

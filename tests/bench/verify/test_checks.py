@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.serve import connections
+from bench.serve.deployment import connections
 from bench.verify import rows, suite, wire
 from bench.verify.check import ACCOUNT, BEHAVIOUR
 from bench.verify.checks import files, freshness, lasting, privacy, resources, services, stampede, web

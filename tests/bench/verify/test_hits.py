@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.project.description import Description
+from bench.serve.project.description import Description
 from bench.verify.checks import pages
 from bench.verify.checks.caching import own_cookies
 from bench.verify.checks.pages import different_headers

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.project import run_command
-from bench.project.description import Description, Login, Write
-from bench.project.run_command import Interpreter
-from bench.records.records import NO_LAYER
+from bench.measure.records.records import NO_LAYER
+from bench.serve.catalog import catalog
+from bench.serve.project import run_command
+from bench.serve.project.description import Description, Login, Write
+from bench.serve.project.run_command import Interpreter
 from bench.verify.checks.freshness import becomes_fresh
 from bench.verify.context import Accounts, Context
 from bench.verify.finding import Finding, NotTried

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from bench.errors import BenchError
-from bench.project.description import Description, Login
-from bench.project.health import UNKNOWN_PATH
-from bench.project.run_command import Interpreter
+from bench.serve.project.description import Description, Login
+from bench.serve.project.health import UNKNOWN_PATH
+from bench.serve.project.run_command import Interpreter
 from bench.verify import site as sites
 from bench.verify import wire
 from bench.verify.finding import NotTried

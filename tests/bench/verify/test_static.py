@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.project.description import Description
+from bench.serve.project.description import Description
 from bench.verify.checks.static import is_compressed, source
 from bench.verify.site import Site
 from bench.verify.target_site import NO_COMMANDS

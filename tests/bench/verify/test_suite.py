@@ -13,12 +13,12 @@ import pytest
 from msgspec import structs
 
 from bench import paths
-from bench.catalog import catalog
 from bench.errors import BenchError
-from bench.machine.ports import free_port
-from bench.machine.small_disk import CannotMount
-from bench.serve import connections
-from bench.serve.connections import Connections
+from bench.serve.catalog import catalog
+from bench.serve.deployment import connections
+from bench.serve.deployment.connections import Connections
+from bench.serve.machine.ports import free_port
+from bench.serve.machine.small_disk import CannotMount
 from bench.verify import rows, suite, wire
 from bench.verify.check import BEHAVIOUR, Check
 from bench.verify.checks import connections as visits

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 from msgspec import structs
 
-from bench.catalog import catalog
-from bench.project import commands
-from bench.project.description import Write
-from bench.serve.database import Database
+from bench.serve.catalog import catalog
+from bench.serve.deployment.database import Database
+from bench.serve.project import commands
+from bench.serve.project.description import Write
 from bench.verify import verifier, wire
 from bench.verify.checks.client import require_stranger
 from bench.verify.context import Context, target_of

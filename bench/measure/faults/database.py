@@ -1,0 +1,174 @@
+"""The site's database dies or hangs, or another program holds it, for a while."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from bench.measure.faults.fault import ANY, NO_OWN_DATABASE, NO_WRITE_LOCK, fault
+from bench.measure.faults.scene import CannotFault, Scene
+from bench.verify import wire
+from bench.verify.finding import NEEDS_ROWS
+from bench.verify.visitor import Visitor
+from bench.verify.wire import BadAnswer
+
+ROWS = "/__probe__/rows/"
+# For how long it is away: longer than any wait of the site for it, and shorter than a visitor's patience.
+AWAY_S = 5.0
+# How soon a page must say that the database is gone: nothing keeps it waiting. While it hangs no wait may be longer
+# than this; the site's own limit is 2 s, and a machine may be busy.
+GONE_LIMIT_S, HUNG_LIMIT_S, HEALTH_LIMIT_S = 1.0, 8.0, 4.0
+# Each thread of the application server has its wait by then.
+SETTLED_S = 0.5
+TIMEOUT_S, POLL_S = 10, 0.05
+# Enough for any limit of connections; far fewer than a process may have open files.
+MAX_CONNECTIONS = 500
+NAME = "holder"
+END_OTHERS = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    " WHERE application_name <> %s AND datname = current_database() AND backend_type = 'client backend'"
+)
+
+
+@fault("database", "killed", ANY, NO_OWN_DATABASE)
+def database_dies(scene: Scene) -> Generator[None]:
+    """The database is killed, and is back after 5 s."""
+    name = scene.running.case.database.service
+    yield
+    with scene.cause():
+        scene.kill(name)
+        # What another project does without a database is its own.
+        if scene.site.description.strict:
+            _expect_page(scene, GONE_LIMIT_S)
+            _expect_health(scene)
+        # Its host starts it again: not the supervisor, which would after a second.
+        time.sleep(max(0.0, scene.moments.struck + AWAY_S - time.monotonic()))
+        scene.wait_started(name)
+        scene.running.services.wait_serving(name)
+
+
+@fault("database-hangs", "hung", ANY, NO_OWN_DATABASE)
+def database_hangs(scene: Scene) -> Generator[None]:
+    """The database answers nothing for 5 s: pages fail, the health page does not."""
+    yield
+    with scene.cause(), scene.running.hung(scene.running.case.database.service), _watched(scene):
+        if scene.site.description.strict:
+            _expect_page(scene, HUNG_LIMIT_S)
+
+
+@fault("database-connections", "hung", ANY, NO_OWN_DATABASE)
+def database_connections(scene: Scene) -> Generator[None]:
+    """Another program ends the site's connections to the database, and holds all that there are for 5 s."""
+    yield
+    # Requests fail from the first connection that ends, before all are held.
+    with scene.cause(), all_connections(scene.running.env["DATABASE_URL"]), _watched(scene):
+        pass
+
+
+@fault("write-lock", "hung", misfit=NO_WRITE_LOCK)
+def write_lock(scene: Scene) -> Generator[None]:
+    """Another program holds SQLite's write lock for 5 s, and as many visitors write as there are threads."""
+    url = scene.running.env["DATABASE_URL"]
+    if not scene.site.has_rows:
+        raise CannotFault(NEEDS_ROWS)
+    visitor = Visitor(scene.target)
+    token = visitor.token(scene.site.url("login")) or ""
+    yield
+    writers = _writers(scene, {**visitor.cookie_header(), "X-CSRFToken": token})
+    with scene.cause(), locked(url), writers, _watched(scene):
+        pass
+    yield
+    scene.site.remove_probes()
+
+
+@contextmanager
+def _watched(scene: Scene) -> Iterator[None]:
+    """Let 5 s pass around the block; the health page must be answered meanwhile."""
+    begun = time.monotonic()
+    scene.wait(SETTLED_S)
+    _expect_health(scene)
+    yield
+    scene.wait(begun + AWAY_S - time.monotonic())
+
+
+@contextmanager
+def _writers(scene: Scene, headers: dict[str, str]) -> Iterator[None]:
+    """Visitors who write, again and again until the block ends, one for each thread of the application server."""
+    target, over = scene.target, threading.Event()
+
+    def write() -> None:
+        while not over.is_set():
+            try:
+                wire.fetch(target, ROWS, headers, method="POST", body=b"")
+            except (BadAnswer, OSError):
+                over.wait(SETTLED_S)
+
+    threads = scene.running.case.threads
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(threads):
+            pool.submit(write)
+        try:
+            yield
+        finally:
+            over.set()
+
+
+def _expect_page(scene: Scene, limit_s: float) -> None:
+    """A page that no layer caches must say within so many seconds when to come again."""
+    path, headers = scene.site.url("section", "home"), {"Cookie": f"{scene.site.session_cookie}=nobody"}
+    scene.expect(path, "503 with Retry-After", limit_s, "page_without_database_s", headers)
+
+
+def _expect_health(scene: Scene) -> None:
+    scene.expect(scene.site.url("health"), "200", HEALTH_LIMIT_S, "health_page_s")
+
+
+@contextmanager
+def locked(url: str) -> Iterator[None]:
+    """Hold the write lock of SQLite until the block ends; raises CannotFault on another database."""
+    if not url.startswith("sqlite"):
+        raise CannotFault("only SQLite has one lock for all writers")
+    try:
+        file = f"file:/{urlsplit(url).path.lstrip('/')}?mode=rw"
+        connection = sqlite3.connect(file, timeout=TIMEOUT_S, isolation_level=None, uri=True)
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        raise CannotFault(f"the write lock could not be held: {error}") from None
+    with closing(connection):
+        yield
+
+
+@contextmanager
+def all_connections(url: str) -> Iterator[int]:
+    """Hold every connection that PostgreSQL allows until the block ends, and yield how many; those of others end."""
+    import psycopg2  # type: ignore[import-untyped]
+
+    def opened() -> Any:
+        return held.enter_context(closing(psycopg2.connect(url, connect_timeout=2, application_name=NAME)))
+
+    with ExitStack() as held:
+        first, count, others, deadline = opened(), 1, 1, time.monotonic() + TIMEOUT_S
+        first.autocommit = True
+        # Others may be faster for a connection that has just ended: until they have none, and none is left.
+        while others:
+            try:
+                while count < MAX_CONNECTIONS:
+                    opened()
+                    count += 1
+            except psycopg2.OperationalError:
+                time.sleep(POLL_S)
+            with first.cursor() as cursor:
+                cursor.execute(END_OTHERS, [NAME])
+                (others,) = cursor.fetchone()
+            if time.monotonic() > deadline:
+                raise CannotFault(f"the site still has {others} connections after {TIMEOUT_S} s")
+        yield count
+
+
+FAULTS = (database_dies, database_hangs, database_connections, write_lock)

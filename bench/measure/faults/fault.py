@@ -1,0 +1,93 @@
+"""What a fault is, what is expected of it, and on which cases it is made. All of them are in bench.measure.faults.kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench.measure.faults.scene import Scene
+from bench.serve.deployment import render
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.database import AS_IS, SQLITE
+
+# What does a fault: up to its first `yield` it prepares, then visitors ask and some quiet seconds pass; what follows is
+# the fault itself. After a second `yield`, once the visitors have gone, it puts things back.
+Run = Callable[[Scene], Generator[None]]
+# Why a case cannot have a fault, or empty.
+Misfit = Callable[[Case], str]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What visitors may notice at most; None: anything. No answer may be wrong, and no static file missing.
+
+    lost        requests without a right answer
+    recovery_s  seconds from the end of the cause to right answers only
+    stale       stale pages
+    slowest_s   seconds that a request may take
+    """
+
+    lost: int | None = 0
+    recovery_s: float | None = 3.0
+    stale: int | None = 0
+    slowest_s: float | None = None
+
+
+ANY = Expected(lost=None)
+
+
+def unless(holds: Callable[[Case], object], reason: str) -> Misfit:
+    """Why a case of which `holds` is false cannot have a fault; {app} and {front} name its servers."""
+
+    def misfit(case: Case) -> str:
+        return "" if holds(case) else reason.format(app=case.servers[0].name, front=case.servers[-1].name)
+
+    return misfit
+
+
+NONE = unless(lambda case: True, "")
+NO_FRONT = unless(lambda case: len(case.servers) > 1, "the application server is itself in front")
+NO_SERVICE = unless(lambda case: case.services, "no layer here uses a caching service")
+NO_SIDECAR = unless(lambda case: case.sidecars, "no layer here has a program beside the servers")
+NO_CACHED_PAGES = unless(lambda case: case.caches == "pages", "no layer here caches pages")
+NO_TLS = unless(lambda case: case.servers[-1].tls, "{front} has no TLS listener")
+NO_RECYCLING = unless(lambda case: "max_requests" in render.names_used(case), "{app} recycles no workers")
+# A server that a project uses itself may have other clients.
+NO_OWN_DATABASE = unless(
+    lambda case: case.database.service, "it needs a database of its own: give --database postgresql"
+)
+NO_WRITE_LOCK = unless(lambda case: case.database.label in (SQLITE, AS_IS), "only SQLite has one lock for all writers")
+NO_MEMORY_LIMIT = unless(lambda case: case.size.is_limited, "it needs a limit of memory: give --size bronze")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    group     one of bench.measure.records.faults.GROUPS
+    title     what happens, in a sentence
+    run       does it; may raise CannotFault with the reason
+    expected  what visitors may notice
+    misfit    why a case cannot have it, or empty
+    changes   values that the deployment is served with for this fault
+    """
+
+    name: str
+    group: str
+    title: str
+    run: Run
+    expected: Expected = Expected()
+    misfit: Misfit = NONE
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def fault(
+    name: str, group: str, expected: Expected = Expected(), misfit: Misfit = NONE, **changes: object
+) -> Callable[[Run], Fault]:
+    """Make a fault of what does it, whose docstring is its title; `changes` are values for its deployment."""
+
+    def made(run: Run) -> Fault:
+        return Fault(name, group, " ".join((run.__doc__ or "").split()), run, expected, misfit, changes)
+
+    return made

@@ -1,0 +1,20 @@
+"""All faults, in the order in which they are made."""
+
+from __future__ import annotations
+
+from bench.errors import BenchError, hint
+from bench.measure.faults import abused, cut_off, database, replaced, starved, stopped, stored
+from bench.measure.faults.fault import Fault
+from bench.measure.records.faults import GROUPS
+
+_MODULES = (replaced, stopped, cut_off, database, starved, stored, abused)
+_ALL = sorted((each for module in _MODULES for each in module.FAULTS), key=lambda each: list(GROUPS).index(each.group))
+FAULTS = {fault.name: fault for fault in _ALL}
+
+
+def named(names: tuple[str, ...]) -> list[Fault]:
+    """The faults of these names and groups, all without one. Raises BenchError for a name that does not exist."""
+    for name in names:
+        if name not in FAULTS and name not in GROUPS:
+            raise BenchError(f"no fault is called {name!r}; {hint(name, [*FAULTS, *GROUPS], 'the faults are:')}")
+    return [fault for fault in _ALL if not names or fault.name in names or fault.group in names]

@@ -1,0 +1,160 @@
+"""What visitors noticed, counted from their visits. Pure: the log and the times of the fault in, figures out."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.measure.faults.visitors import Page
+from bench.measure.load.visits import Visit
+
+# A page may be rendered for another visitor whose request it joins; it is stale only beyond that.
+AGE_SLACK_S = 2.0
+
+
+@dataclass
+class Moments:
+    """When things happened, in seconds of the monotonic clock; a fault notes them as it goes.
+
+    struck    the fault began
+    over      its cause was over: what was killed had died, what hung was woken
+    deployed  a deploy was complete; None without one
+    wall_s    what to add to get the time of the day
+    ttl_s     the time to live of pages without an account; 0 where nothing caches them
+    old, new  the versions before and after a deploy; the same without one
+    """
+
+    struck: float = 0.0
+    over: float = 0.0
+    deployed: float | None = None
+    wall_s: float = 0.0
+    ttl_s: float = 0.0
+    old: str = ""
+    new: str = ""
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """What visitors noticed.
+
+    figures        fields of bench.measure.records.faults.FaultOutcome
+    failed_before  requests without a right answer before the fault
+    named          static files that pages named
+    asked          the page of the first request without a right answer; None when there was none
+    """
+
+    figures: dict[str, Any]
+    failed_before: int
+    named: frozenset[str]
+    asked: Page | None
+
+
+def noticed(visits: Sequence[Visit], pages: Sequence[Page], moments: Moments) -> Noticed:
+    """Count what visitors saw from the fault on."""
+    since = [visit for visit in visits if visit.end >= moments.struck]
+    bad = [visit for visit in since if not visit.is_good]
+    good = [visit for visit in since if visit.is_good]
+    wrong = _wrong(visits, pages, moments)
+    right = [visit for visit in good if visit.said and visit not in wrong]
+    stale = {visit: why for visit in right if (why := _stale(visit, pages[visit.page], moments))}
+    first = min([*bad, *wrong, *stale], key=lambda visit: visit.due, default=None)
+    figures = {
+        "watched_s": round(max((visit.due for visit in since), default=moments.struck) - moments.struck, 3),
+        "requests_new": sum(not visit.kept for visit in since),
+        "requests_kept": sum(visit.kept for visit in since),
+        "failed_new": sum(not visit.kept for visit in bad),
+        "failed_kept": sum(visit.kept for visit in bad),
+        "retried": sum(visit.again > 0 for visit in since),
+        "failures": dict(Counter(visit.failure or str(visit.status) for visit in bad)),
+        "longest_gap_s": _longest_gap([visit for visit in good if pages[visit.page].account], since, moments.struck),
+        "recovery_s": _recovery(good, bad, moments.over),
+        "slowest_s": round(max((visit.end - visit.due for visit in good), default=0.0), 3),
+        "wrong": len(wrong),
+        "stale": len(stale),
+        "example": next(iter([*wrong.values(), *stale.values()]), None),
+        "late_p99_ms": _late(visits),
+        **_versions(right, moments),
+    }
+    failed_before = sum(not visit.is_good for visit in visits if visit.end < moments.struck)
+    named = frozenset(visit.said[-1] for visit in visits if visit.said)
+    return Noticed(figures, failed_before, named, pages[first.page] if first else None)
+
+
+def _longest_gap(good: Sequence[Visit], since: Sequence[Visit], struck: float) -> float:
+    last = max((visit.due for visit in since), default=struck)
+    ends = sorted([struck, *(visit.end for visit in good), last])
+    return round(max((after - before for before, after in itertools.pairwise(ends)), default=0.0), 3)
+
+
+def _recovery(good: Sequence[Visit], bad: Sequence[Visit], over: float) -> float | None:
+    """From the end of the cause to the first right answer after the last failure; a request fails when it is due."""
+    if not bad:
+        return 0.0
+    last = max(visit.due for visit in bad)
+    back = min((visit.end for visit in good if visit.due > last), default=None)
+    return None if back is None else round(max(0.0, back - over), 3)
+
+
+def _late(visits: Sequence[Visit]) -> float:
+    """How late 1 in 100 requests left, of those that left once."""
+    delays = sorted(visit.left - visit.due for visit in visits if not visit.again and visit.failure != "dropped")
+    return round(delays[int(len(delays) * 0.99)] * 1000, 1) if delays else 0.0
+
+
+def _wrong(visits: Sequence[Visit], pages: Sequence[Page], moments: Moments) -> dict[Visit, str]:
+    """The wrong answers since the fault, each with what was wrong first, in the order in which they came."""
+    found: dict[Visit, str] = {}
+    sizes: dict[str, int] = {}
+    for visit in sorted((visit for visit in visits if visit.is_good), key=lambda visit: visit.end):
+        page = pages[visit.page]
+        if page.account is None:
+            # A file has the length it had the first time, before the fault.
+            size = sizes.setdefault(page.path, visit.size)
+            why = f"{visit.size:,} bytes, not {size:,}" if size != visit.size else None
+        else:
+            why = next(_wrong_in(visit, page.account, moments), None)
+        if why and visit.end >= moments.struck:
+            found[visit] = f"GET {page.path}: {why}"
+    return found
+
+
+def _wrong_in(visit: Visit, expected: str, moments: Moments) -> Iterator[str]:
+    """What is wrong with a page, which must be that of an account."""
+    if len(visit.said) != 5:
+        yield f"{visit.size:,} bytes, cut or of another page"
+        return
+    code, template, account, _, _ = visit.said
+    if account != expected:
+        yield f"the page of {account}, not of {expected}"
+    if code != template:
+        yield f"code of {code} with the template of {template}"
+    if code not in (moments.old, moments.new):
+        yield f"version {code}, neither {moments.old} nor {moments.new}"
+
+
+def _stale(visit: Visit, page: Page, moments: Moments) -> str | None:
+    """Why a page is stale, if it is."""
+    ttl_s = max(page.ttl_s, moments.ttl_s) if page.account and not page.cookie else 0.0
+    age_s = visit.due + moments.wall_s - float(visit.said[3])
+    if age_s > ttl_s + AGE_SLACK_S:
+        return f"GET {page.path}: rendered {age_s:.1f} s before it was asked for, {ttl_s:g} s are allowed"
+    if moments.deployed and visit.due > moments.deployed and visit.said[0] == moments.old != moments.new:
+        return f"GET {page.path}: {moments.old} came {visit.due - moments.deployed:.1f} s after the deploy"
+    return None
+
+
+def _versions(right: Sequence[Visit], moments: Moments) -> dict[str, float | None]:
+    """For how long the old version came after the deploy, and both came side by side; None without a deploy."""
+    stale_s = mixed_s = None
+    if moments.old != moments.new:
+        old = [visit for visit in right if visit.said[0] == moments.old]
+        new = [visit.end for visit in right if visit.said[0] == moments.new]
+        if moments.deployed is not None:
+            stale_s = round(max([0.0, *(visit.due - moments.deployed for visit in old)]), 3)
+        if new:
+            last_old = max((visit.end for visit in old), default=moments.struck)
+            mixed_s = round(max(0.0, last_old - min(new)), 3)
+    return {"stale_s": stale_s, "mixed_s": mixed_s}

@@ -1,0 +1,120 @@
+"""Pages that a layer stores: how long they live, and how much room they take."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from itertools import count
+from pathlib import Path
+
+from bench.measure.faults.fault import NO_CACHED_PAGES, NO_SIDECAR, Expected, fault
+from bench.measure.faults.scene import CannotFault, Scene, application, got
+from bench.measure.faults.visitors import PAGE
+from bench.serve.machine import http
+
+# A time to live that ends several times during a fault.
+TTL_S = 8
+LIVES = 2
+# A clock that is set back by so much.
+BACK_S = 3600
+# The room of a layer, and how many pages are made up to fill it three times, within so many seconds.
+ROOM_MB, MADE_UP, MADE_UP_S = 8, 3000, 40.0
+CLIENTS, PATIENCE_S, LOOK_S = 8, 10.0, 0.2
+# Files that come with the store, and a folder that grows, beside the pages.
+ALLOWED_MB = ROOM_MB * 1.1
+BLOCK_BYTES = 512
+# The generation of layers in memory.
+NOT_PAGES = ("purged",)
+
+
+@fault("sidecar-stopped", "hung", misfit=NO_SIDECAR, cache_seconds=TTL_S)
+def sidecar_stopped(scene: Scene) -> Generator[None]:
+    """The program that removes old pages beside the servers does nothing for 16 s, at a time to live of 8 s."""
+    yield
+    with scene.cause(), ExitStack() as hanging:
+        for name in scene.running.case.sidecars:
+            hanging.enter_context(scene.running.hung(name))
+        scene.wait(LIVES * TTL_S)
+
+
+@fault("clock-set-back", "hung", misfit=NO_CACHED_PAGES, cache_seconds=TTL_S)
+def clock_set_back(scene: Scene) -> Generator[None]:
+    """All stored pages are an hour ahead, as those from before the clock was set back, at a time to live of 8 s."""
+    _require_files(scene)
+    yield
+    with scene.cause():
+        for file in _files(scene.running.store):
+            with suppress(FileNotFoundError):
+                changed = file.stat().st_mtime
+                os.utime(file, (changed + BACK_S, changed + BACK_S))
+        scene.wait(LIVES * TTL_S)
+
+
+@fault("application-away", "hung", Expected(lost=None, recovery_s=None), NO_CACHED_PAGES, cache_seconds=TTL_S)
+def application_away(scene: Scene) -> Generator[None]:
+    """The application server answers nothing for 16 s: stored pages are served for their time to live of 8 s."""
+    yield
+    instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
+    with scene.cause(), ExitStack() as hanging:
+        for name in scene.running.servers:
+            if instances.fullmatch(name):
+                hanging.enter_context(scene.running.hung(name))
+        scene.wait(LIVES * TTL_S)
+
+
+@fault("made-up-pages", "abused", misfit=NO_CACHED_PAGES, cache_memory_mb=ROOM_MB)
+def made_up_pages(scene: Scene) -> Generator[None]:
+    """3,000 made-up pages in 40 s, where there is room for 8 MB: the files and folders of the store never take more."""
+    _require_files(scene)
+    yield
+    numbers, most_mb = count(), 0.0
+    over = threading.Event()
+    deadline = time.monotonic() + MADE_UP_S
+
+    def ask() -> None:
+        while not over.is_set() and (number := next(numbers)) < MADE_UP:
+            got(scene.target, PAGE.format(f"made-up-{number}"), PATIENCE_S)
+
+    with scene.cause(), ThreadPoolExecutor(CLIENTS) as pool:
+        clients = [pool.submit(ask) for _ in range(CLIENTS)]
+        try:
+            while time.monotonic() < deadline and not all(client.done() for client in clients):
+                scene.wait(LOOK_S)
+                most_mb = max(most_mb, disk_bytes(scene.running.store) / 2**20)
+        finally:
+            over.set()
+    most_mb = max(most_mb, disk_bytes(scene.running.store) / 2**20)
+    scene.figures |= {"made_up_pages": min(next(numbers), MADE_UP), "store_mb": round(most_mb, 1)}
+    if most_mb > ALLOWED_MB:
+        scene.wrong.append(f"stored pages took {most_mb:.1f} MB on the disk, {ROOM_MB} MB are allowed")
+
+
+def disk_bytes(folder: Path) -> int:
+    """What all that is below a folder takes on the disk, the folders included."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += path.lstat().st_blocks * BLOCK_BYTES
+    return total
+
+
+def _files(store: Path) -> Iterator[Path]:
+    return (path for path in store.rglob("*") if path.is_file())
+
+
+def _require_files(scene: Scene) -> None:
+    """Raise CannotFault where a page is not stored as a file."""
+    path = scene.site.url("home")
+    for _ in range(2):
+        http.status(scene.running.url, path)
+    # Layers in memory have one file there, with their generation.
+    if not any(file.name not in NOT_PAGES for file in _files(scene.running.store)):
+        raise CannotFault("no server here stores pages in files")
+
+
+FAULTS = (sidecar_stopped, clock_set_back, application_away, made_up_pages)

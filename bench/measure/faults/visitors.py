@@ -1,0 +1,151 @@
+"""The visitors of a deployment: an open loop of pages and files, new and keep-alive connections by turns."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.measure.load import Job
+from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.measure.load.visits import Visit, visits
+from bench.measure.run import load_process
+from bench.measure.run.load_process import TrialError
+from bench.serve.machine import http
+
+# What a page of the visitors ends with; bench/serve/inside/templates/probes/visit.html.
+MARK = r"<!-- visit code=(\S+) template=(\S+) account=(\S+) rendered=(\S+) static=(\S+) -->\s*\Z"
+NOBODY = "nobody"
+PAGE = "/__probe__/visit/{}/"
+CLOSE = "Connection: close\r\n"
+# Different pages that are asked for without an account, so that a layer has several.
+ANONYMOUS = 3
+CAPACITY_S = 2
+CAPACITY_CONNECTIONS = 8
+# The visitors ask at a third of what the deployment can do, but no faster than the load tool does beside it.
+SHARE = 1 / 3
+MIN_RATE, MAX_RATE = 5, 200
+# A visitor waits no longer for an answer.
+PATIENCE_S = 10
+# While a site hangs, every visitor has a connection until patience ends; some idle ones are left beside those.
+MAX_CONNECTIONS = MAX_RATE * PATIENCE_S + 500
+MAX_S = 180
+# Between two pages of the visitor who follows them to their static files.
+INTERVAL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a visitor asks for.
+
+    account  whose page it must be: NOBODY without an account; None for a static file
+    cookie   the Cookie header, or empty
+    ttl_s    for how long the page itself says that it is fresh
+    """
+
+    path: str
+    account: str | None = NOBODY
+    cookie: str = ""
+    ttl_s: float = 0.0
+
+
+def pages(token: str, accounts: Sequence[tuple[str, str]], static: str, own: Sequence[Page] = ()) -> list[Page]:
+    """What visitors ask for in turn: pages of new names, of no account and of those (name and cookie), a file, and
+    pages of the project's own."""
+    anonymous = [Page(PAGE.format(f"{token}-{number}")) for number in range(ANONYMOUS)]
+    signed_in = [Page(anonymous[0].path, name, cookie) for name, cookie in accounts]
+    mixed = [anonymous[0], *signed_in[:1], Page(static, None), *anonymous[1:2], *signed_in[1:], *anonymous[2:], *own]
+    # An odd number, so that in the second turn the other half of them end their connection.
+    return mixed if len(mixed) % 2 else [*mixed, Page(static, None)]
+
+
+def said(body: str) -> tuple[str, ...] | None:
+    """Code, template, account, time of rendering and static file that a page says; None where it says nothing."""
+    found = re.search(MARK, body)
+    return found.groups() if found else None
+
+
+def job(url: str, asked: Sequence[Page], seconds: int, rate: int | None) -> Job:
+    """The load: every second request ends its connection, so that half of all open one."""
+    turns = [*asked, *asked]
+    headers = tuple(
+        (f"Cookie: {page.cookie}\r\n" if page.cookie else "") + (CLOSE if number % 2 else "")
+        for number, page in enumerate(turns)
+    )
+    return Job(
+        url,
+        tuple(page.path for page in turns),
+        connections=MAX_CONNECTIONS if rate else CAPACITY_CONNECTIONS,
+        seconds=seconds,
+        timeout_s=PATIENCE_S,
+        rate=rate,
+        headers=headers,
+        mark=MARK if rate else "",
+    )
+
+
+def capacity(url: str, asked: Sequence[Page], directory: Path) -> float:
+    """Requests a second that are answered in a closed loop. Raises TrialError when none is."""
+    tool = ClosedLoopTool()
+    command = tool.command(sys.executable, job(url, asked, CAPACITY_S, None))
+    directory.mkdir(parents=True, exist_ok=True)
+    texts = load_process.run(command, CAPACITY_CONNECTIONS, directory, "capacity", CAPACITY_S + PATIENCE_S + 5)
+    figures = tool.parse(*texts)
+    good = (figures.statuses or {}).get("200", 0)
+    if not good:
+        raise TrialError(f"no right answer in {CAPACITY_S} s of load: {figures.failure()}", directory / "capacity.err")
+    return good / figures.duration_s
+
+
+def rate_of(capacity_per_second: float) -> int:
+    """Requests a second of the visitors of a deployment."""
+    return max(MIN_RATE, min(MAX_RATE, round(capacity_per_second * SHARE)))
+
+
+@contextmanager
+def asking(url: str, asked: Sequence[Page], rate: int, directory: Path) -> Iterator[list[Visit]]:
+    """Visitors who ask until the block ends; then the list has what they saw.
+
+    Visit.page is an index of the pages asked for, taken twice. Raises what kept them from asking.
+    """
+    tool, enough, seen = OpenLoopTool(), threading.Event(), list[Visit]()
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    command = tool.command(sys.executable, job(url, asked, MAX_S, rate))
+    limit_s = MAX_S + PATIENCE_S + 10
+    with ThreadPoolExecutor(1, "visitors") as pool:
+        load = pool.submit(load_process.run, command, MAX_CONNECTIONS, directory, "visits", limit_s, enough=enough)
+        try:
+            yield seen
+        finally:
+            enough.set()
+        seen += visits(load.result()[0])
+
+
+@contextmanager
+def following(url: str, path: str, interval_s: float = INTERVAL_S) -> Iterator[list[bool]]:
+    """A visitor who asks for a page and at once for the static file that it names, as a browser does, in the block.
+
+    The list grows by each page: whether its file was missing (4xx). What else fails is counted by the other visitors.
+    """
+    over, missing = threading.Event(), list[bool]()
+
+    def follow() -> None:
+        while not over.wait(interval_s):
+            with suppress(http.VisitError, UnicodeDecodeError):
+                if found := said(http.get(url, path).decode()):
+                    missing.append(400 <= (http.status(url, found[-1]) or 0) < 500)
+
+    with ThreadPoolExecutor(1, "follower") as pool:
+        follower = pool.submit(follow)
+        try:
+            yield missing
+        finally:
+            over.set()
+        follower.result()

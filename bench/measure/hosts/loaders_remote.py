@@ -1,0 +1,113 @@
+"""What runs on a load host. Its text is sent there and runs from memory: nothing of it is ever on a disk.
+
+It answers lines of JSON on its standard input with lines of JSON: first, unasked, its Python and its cores; `"time"`
+with its clock in nanoseconds; the modules of the load tool and a job with `"ready"`; when the load begins with the
+counts. It ends with its standard input, together with all of its processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.util
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import FrameType, ModuleType
+from typing import Any
+
+# A controller whose machine has gone closes nothing: seconds until the load begins, and beyond its last answer.
+IDLE_S, GRACE_S = 300, 30
+
+
+class Sent(MetaPathFinder, Loader):
+    """Imports modules from their texts, by name."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self._texts = texts
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """A module that was sent."""
+        if fullname not in self._texts:
+            return None
+        is_package = any(name.startswith(f"{fullname}.") for name in self._texts)
+        return importlib.util.spec_from_loader(fullname, self, is_package=is_package)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run its text."""
+        exec(compile(self._texts[module.__name__], module.__name__, "exec"), vars(module))
+
+
+def main() -> None:
+    """Answer until a load was made or nobody asks any more."""
+    signal.alarm(IDLE_S)
+    with contextlib.suppress(PermissionError):
+        # What is ended with it are its own processes alone.
+        os.setpgid(0, 0)
+    say({"python": list(sys.version_info[:2]), "cores": len(os.sched_getaffinity(0))})
+    job: dict[str, Any] = {}
+    for line in iter(sys.stdin.buffer.readline, b""):
+        asked = json.loads(line)
+        if asked == "time":
+            say(time.time_ns())
+        elif "modules" in asked:
+            sys.meta_path.insert(0, Sent(asked["modules"]))
+            job = asked["job"]
+            importlib.import_module("bench.measure.load.openloop.processes")
+            # Each connection is an open file.
+            most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+            say("ready")
+        else:
+            say(made(job | asked))
+            return
+
+
+def say(what: object) -> None:
+    """Answer in a line."""
+    sys.stdout.buffer.write(json.dumps(what).encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def made(job: dict[str, Any]) -> dict[str, Any]:
+    """What the load counted, and the processor seconds that it took."""
+    end_with_input()
+    signal.signal(signal.SIGALRM, end)
+    signal.alarm(int(job["begins"] - time.time()) + job["seconds"] + job["timeout_s"] + GRACE_S)
+    before = cpu_seconds()
+    tool = importlib.import_module("bench.measure.load.openloop.processes")
+    parsed = importlib.import_module("bench.measure.load.openloop.job").Job(**job)
+    try:
+        counts = tool.make(parsed)
+    except Exception as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    return {"cpu_s": round(cpu_seconds() - before, 3), "counts": counts}
+
+
+def end_with_input() -> None:
+    """From now on the kernel ends all of these processes when standard input ends, whatever they are doing."""
+    # Nothing more is sent, so its end alone makes it readable. SIGIO ends a process that does not handle it.
+    fcntl.fcntl(0, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([0], [], [], 0)[0]:
+        end()
+
+
+def cpu_seconds() -> float:
+    """Of this process, and of its own that have ended."""
+    return sum(os.times()[:4])
+
+
+def end(*_: int | FrameType | None) -> None:
+    """End this process and all that it started."""
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Load tools as pure adapters: arguments to a command, output text to numbers. Nothing here starts a process.
+
+The trial runner writes the command's files into a directory of the trial, runs the command there with nothing
+but the command's environment, and returns its output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.measure.load.ab import Ab
+from bench.measure.load.base import Command, Figures, LoadError, Tool
+from bench.measure.load.engine import ClosedLoopTool, Engine, OpenLoopTool
+from bench.measure.load.openloop.job import Job
+from bench.measure.load.siege import Siege
+from bench.measure.load.wrk import Wrk
+
+__all__ = ["CHOICES", "TOOLS", "Command", "Figures", "Job", "LoadError", "Tool", "choose"]
+
+# In the order of preference: the first that is installed and fits is taken. The engine is always there; siege measures
+# less and runs only on request.
+TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), ClosedLoopTool(), OpenLoopTool(), Siege())
+# Those that a user may name. The engine is chosen by itself.
+CHOICES = tuple(tool.name for tool in TOOLS if not isinstance(tool, Engine))
+
+
+def choose(
+    workloads: Iterable[Iterable[str]],
+    find: Callable[[Iterable[str]], Path | None],
+    wanted: str | None = None,
+    mode: str = "closed",
+) -> tuple[Tool, Path]:
+    """The one tool that makes the load of a whole run, and its program.
+
+    `workloads` are the paths of each workload, `find` looks a program up, `wanted` is the name of a tool that
+    must be taken, `mode` is closed or open loop. Raises BenchError when there is none that is installed and fits.
+    """
+    candidates = [tool for tool in TOOLS if tool.mode == mode and wanted in (None, tool.name)]
+    if not candidates:
+        raise BenchError(f"--tool {wanted} makes no {mode} loop; leave it out")
+    counts = [len(set(paths)) for paths in workloads]
+    for tool in candidates:
+        fits = tool.url_list or all(count <= 1 for count in counts)
+        if fits and (program := find(tool.programs)):
+            return tool, program
+        if wanted is not None and not fits:
+            raise BenchError(f"--tool {wanted} loads a single URL; choose workloads of one URL, or another tool")
+    raise BenchError(f"--tool {wanted} is not installed; `make servers` installs it on Debian and Ubuntu")

@@ -1,0 +1,62 @@
+"""ab: one URL, HTTP/1.0, one core.
+
+The length of the body must not change: ab compares each with the first, and without that check it would
+count an empty answer as a good one.
+"""
+
+from __future__ import annotations
+
+from bench.measure.load.base import Command, Figures, Tool, number
+from bench.measure.load.openloop.job import Job
+
+# ab stops at a number of requests, 50,000 when only a time is given; this one is never reached in the time.
+ENDLESS = 5_000_000
+
+
+class Ab(Tool):
+    """https://httpd.apache.org/docs/2.4/programs/ab.html"""
+
+    name = "ab"
+    programs = ("ab",)
+    version = ("-V",)
+    url_list = False
+
+    def command(self, program: str, job: Job) -> Command:
+        """ab for a time; -n comes after -t, which sets it too."""
+        keep = ("-k",) if job.keep_alive else ()
+        time = ("-t", str(job.seconds), "-n", str(ENDLESS), "-s", str(job.timeout_s))
+        # -r: go on after a broken connection, and count it.
+        argv = (program, "-q", "-r", *keep, *time, "-c", str(job.connections), job.base_url + job.paths[0])
+        return Command(argv)
+
+    def threads(self, job: Job) -> int:
+        """Always one."""
+        return 1
+
+    def figures(self, stdout: str) -> Figures:
+        """The figures of the text that ab prints."""
+        seconds = number(r"^Time taken for tests:\s+([\d.]+)", stdout)
+        done = number(r"^Complete requests:\s+(\d+)", stdout)
+        if not seconds or done is None:
+            raise ValueError("no summary")
+        received = number(r"^Total transferred:\s+(\d+)", stdout)
+        lengths = int(number(r"Length: (\d+)", stdout) or 0)
+        broken = ("Receive: ", "Exceptions: ", "^Write errors: +")  # ab leaves the last out of its failed requests
+        return Figures(
+            duration_s=seconds,
+            requests_total=int(done),
+            requests_per_second=done / seconds,
+            bytes_per_second=None if received is None else received / seconds,
+            latency_max_ms=number(r"^\s+100%\s+(\d+)", stdout) or None,
+            errors_connect=int(number(r"\(Connect: (\d+)", stdout) or 0),
+            errors_read=sum(int(number(rf"{name}(\d+)", stdout) or 0) for name in broken),
+            responses_not_2xx=int(number(r"^Non-2xx responses:\s+(\d+)", stdout) or 0),
+            problem=_problem(lengths, received),
+        )
+
+
+def _problem(lengths: int, received: float | None) -> str | None:
+    # A connection that closes without an answer is a complete request to ab.
+    if not received:
+        return "nothing but empty answers"
+    return f"{lengths} answers of another length than the first" if lengths else None

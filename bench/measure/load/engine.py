@@ -1,0 +1,98 @@
+"""The load tool that is always there: a program of this project (bench/measure/load/openloop/), closed loop and open loop.
+
+What its figures mean: latency in steps of a microsecond, up to three digits. In the closed loop it counts from sending
+a request, or from opening its connection where it needs a new one; in the open loop from the moment the request was
+due, so that it includes the wait behind a stalled server. The open loop also measures how late requests left, and how
+many it could not send. Requests under way at the end of a closed loop are not counted. Redirects are not
+followed, failed requests are not repeated. docs/methodology.md says why it exists and how it compares with others.
+
+A request costs it two to three times the CPU time that it costs wrk.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from bench.measure.load.base import HERE, PERCENTILES, Command, Figures, Tool, last_object
+from bench.measure.load.openloop.job import Job
+from bench.measure.stats import histogram
+
+
+class Engine(Tool):
+    """bench/measure/load/openloop/__main__.py"""
+
+    programs = ("python3", "python")
+    version = ("-c", "from bench.measure.load.openloop import VERSION; print(VERSION)")
+    url_list = True
+
+    def command(self, program: str, job: Job) -> Command:
+        """The program with its job in a file."""
+        files = {"openloop.json": json.dumps(asdict(job), indent=1) + "\n"}
+        return Command(
+            (program, "-m", "bench.measure.load.openloop", "openloop.json"), files, {"PYTHONPATH": str(HERE.parents[2])}
+        )
+
+    def threads(self, job: Job) -> int:
+        """Each is a process."""
+        return job.processes
+
+    def figures(self, stdout: str) -> Figures:
+        """The figures of the JSON object that it prints."""
+        printed = last_object(stdout)
+        seconds, answers, statuses = printed["seconds"], printed["answers"], printed["statuses"]
+        resized = printed["resized"]
+        return Figures(
+            duration_s=seconds,
+            requests_total=answers,
+            requests_per_second=answers / seconds,
+            bytes_per_second=printed["bytes"] / seconds,
+            latency_max_ms=printed["max_us"] / 1000 or None,
+            errors_connect=printed["connect"],
+            errors_read=printed["read"],
+            errors_timeout=printed["timeout"],
+            responses_not_2xx=sum(n for status, n in statuses.items() if not 200 <= int(status) < 300),
+            problem=f"{resized} answers of another length than the first" if resized else None,
+            statuses=statuses,
+            thirds=tuple(printed["thirds"]),
+            **(_of_open_loop(printed) if self.mode == "open" else {}),
+        )
+
+
+def encoded(total: dict[str, Any]) -> dict[str, Any]:
+    """The counts of its processes together as it prints them: with HDR histograms, which others read, too."""
+    histograms = {
+        name: histogram.encode(histogram.of((int(value), count) for value, count in total[name].items()))
+        for name in ("latency", "delay")
+    }
+    return total | histograms | {"max_us": max(map(int, total["latency"]), default=0)}
+
+
+def _of_open_loop(printed: dict[str, Any]) -> dict[str, Any]:
+    """What only a schedule shows: latency from when a request was due, how late requests left, and how many did not."""
+    delay, latency = (histogram.merged([printed[name]]) for name in ("delay", "latency"))
+    found = {
+        "requests_dropped": printed["dropped"],
+        "send_delay_p99_ms": delay.get_value_at_percentile(99) / 1000 if delay is not None else None,
+    }
+    if latency is None or not latency.total_count:
+        return found
+    # A percentile is the upper end of its bucket, which may be above the exact maximum.
+    most = printed["max_us"] / 1000
+    percentiles = {name: min(latency.get_value_at_percentile(at) / 1000, most) for name, at in PERCENTILES.items()}
+    return {**found, **percentiles, "histogram": printed["latency"]}
+
+
+class ClosedLoopTool(Engine):
+    """The engine with connections that send their next request when they have their answer."""
+
+    name = "closedloop"
+    fallback = True
+
+
+class OpenLoopTool(Engine):
+    """The engine with requests that leave on a schedule."""
+
+    name = "openloop"
+    mode = "open"

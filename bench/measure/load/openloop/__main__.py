@@ -1,0 +1,18 @@
+"""python -m bench.measure.load.openloop JOB.json: HTTP load at a fixed rate, or as fast as the answers come.
+
+JOB.json holds the fields of bench.measure.load.openloop.job.Job: with a rate an open loop, without one a closed loop.
+The figures go to stdout as one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from bench.measure.load.engine import encoded
+from bench.measure.load.openloop.job import Job
+from bench.measure.load.openloop.processes import make
+
+if __name__ == "__main__":
+    print(json.dumps(encoded(make(Job(**json.loads(Path(sys.argv[1]).read_text("utf-8")))))))

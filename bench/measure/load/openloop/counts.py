@@ -1,0 +1,83 @@
+"""The counts of one process of the load tool, and the sum over several, on one machine or on more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+COUNTERS = ("statuses", "latency", "delay")
+LONGEST = ("seconds", "late_s")
+# Equal parts of the load in which latencies are added up.
+SLICES = 10
+
+
+@dataclass
+class Counts:
+    """Counts of one process.
+
+    seconds                 from the start to the end, or to the last answer when that came later
+    late_s                  how long after its start the process was ready
+    answers                 whole answers, whatever their status
+    due, dropped            requests that an open loop had to send, and those it did not send
+    bytes                   received
+    connect, read, timeout  requests that failed: no connection, a broken one, no answer in time
+    resized                 answers whose length differs from the first one to the same path
+    opened                  connections made
+    thirds                  answers in the first, second and last third of the load
+    slice_answers           answers in each of SLICES equal parts of the load
+    slice_us                microseconds that those took together
+    latency, delay          microseconds -> requests; `delay` is how late a request of an open loop left
+    visits                  the log of the requests, where one is asked for (bench.measure.load.visits)
+    """
+
+    seconds: float = 0.0
+    late_s: float = 0.0
+    answers: int = 0
+    due: int = 0
+    dropped: int = 0
+    bytes: int = 0
+    connect: int = 0
+    read: int = 0
+    timeout: int = 0
+    resized: int = 0
+    opened: int = 0
+    thirds: list[int] = field(default_factory=lambda: [0, 0, 0])
+    slice_answers: list[int] = field(default_factory=lambda: [0] * SLICES)
+    slice_us: list[int] = field(default_factory=lambda: [0] * SLICES)
+    statuses: Counter[int] = field(default_factory=Counter)
+    latency: Counter[int] = field(default_factory=Counter)
+    delay: Counter[int] = field(default_factory=Counter)
+    visits: list[list[Any]] = field(default_factory=list)
+
+    def note(self, latency_us: int, at: float) -> None:
+        """Count the latency of an answer that came at this share of the load, which is 1 and more after its end."""
+        self.latency[latency_us] += 1
+        if at < 1:
+            self.thirds[int(at * 3)] += 1
+            part = int(at * SLICES)
+            self.slice_answers[part] += 1
+            self.slice_us[part] += latency_us
+
+    def packed(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return vars(self) | {name: {str(key): n for key, n in getattr(self, name).items()} for name in COUNTERS}
+
+
+def together(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The sum of the packed counts of several processes."""
+    total: dict[str, Any] = {}
+    for name, first in parts[0].items():
+        found = [part[name] for part in parts]
+        if name in LONGEST:
+            total[name] = max(found)
+        elif name == "visits":
+            total[name] = [visit for visits in found for visit in visits]
+        elif name in COUNTERS:
+            keys = sorted({key for counter in found for key in counter}, key=int)
+            total[name] = {key: sum(counter.get(key, 0) for counter in found) for key in keys}
+        elif isinstance(first, list):
+            total[name] = [sum(counts) for counts in zip(*found, strict=True)]
+        else:
+            total[name] = sum(found)
+    return total

@@ -1,0 +1,100 @@
+"""What load to make: the job of every load tool, which the engine reads in JSON."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True)
+class Job:
+    """A closed loop: each of `connections` sends its next request when it has its answer, for `seconds`.
+
+    With a `rate` it is an open loop: that many requests a second are due on a schedule whatever comes back, on as many
+    connections as it takes up to `connections`.
+
+    base_url    http://127.0.0.1:8000, without a path
+    paths       requested in this order, over and over, by every connection
+    threads     how many processor cores the tool may keep busy, where it has such an option
+    timeout_s   seconds after which a request counts as unanswered
+    keep_alive  ask for connections to be reused
+    rate        requests due a second; None in a closed loop
+
+    Of the engine alone:
+
+    times       when each request is due instead, in seconds from the start
+    headers     more header lines for each path, none where empty
+    mark        a regular expression: what it finds in each answer of an open loop goes to a log (bench.measure.load.visits)
+    own         numbers of the processes that are started here; all of them where empty
+    begins      when the load begins, in seconds by this machine's clock; None: as soon as it can
+    connect     HOST:PORT where connections go, if not to that of the URL
+    trust       certificates (PEM) beside those of this machine to verify an https URL by; None: any certificate,
+                because a deployment on this machine signs its own
+    """
+
+    base_url: str
+    paths: tuple[str, ...]
+    connections: int
+    seconds: int
+    threads: int = 1
+    timeout_s: int = 10
+    keep_alive: bool = True
+    rate: int | None = None
+    times: tuple[float, ...] = ()
+    headers: tuple[str, ...] = ()
+    mark: str = ""
+    own: tuple[int, ...] = ()
+    begins: float | None = None
+    connect: str = ""
+    trust: str | None = None
+
+    @property
+    def processes(self) -> int:
+        """How many processes of the engine share the load: no more than connections, and one log is of one process."""
+        return 1 if self.mark else min(self.threads, self.connections)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the processes that are started here."""
+        return self.own or tuple(range(self.processes))
+
+    @property
+    def name(self) -> str:
+        """The host name of the URL, which a certificate is for."""
+        return urlsplit(self.base_url).hostname or ""
+
+    @cached_property
+    def address(self) -> tuple[str, int]:
+        """Host and port to connect to."""
+        parts = urlsplit(f"//{self.connect}" if self.connect else self.base_url)
+        return parts.hostname or "", parts.port or (443 if self.base_url.startswith("https:") else 80)
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext | None:
+        """The TLS context of an https URL."""
+        if not self.base_url.startswith("https:"):
+            return None
+        if self.trust is None:
+            return ssl._create_unverified_context()
+        context = ssl.create_default_context()
+        if self.trust:
+            context.load_verify_locations(cadata=self.trust)
+        return context
+
+    @cached_property
+    def requests(self) -> list[bytes]:
+        """The bytes of the request for each path."""
+        end = "\r\n" if self.keep_alive else "\r\nConnection: close\r\n"
+        host = urlsplit(self.base_url).netloc
+        more = self.headers or ("",) * len(self.paths)
+        return [
+            f"GET {path} HTTP/1.1\r\nHost: {host}{end}{lines}\r\n".encode()
+            for path, lines in zip(self.paths, more, strict=True)
+        ]
+
+    def share(self, number: int) -> int:
+        """How many of the connections process `number` has, at least one."""
+        each, more = divmod(self.connections, self.processes)
+        return max(1, each + (number < more))

@@ -1,0 +1,48 @@
+"""siege: many URLs, each request on a new connection, times in hundredths of a second.
+
+Failures of all kinds are one number in its report, so which they were is not known; its bytes are in hundredths of a
+megabyte, too few to compare.
+"""
+
+from __future__ import annotations
+
+import json
+
+from bench.measure.load.base import HERE, Command, Figures, Tool
+from bench.measure.load.openloop.job import Job
+
+
+class Siege(Tool):
+    """https://www.joedog.org/siege-manual/"""
+
+    name = "siege"
+    programs = ("siege",)
+    version = ("--version",)
+    url_list = True
+    can_keep_alive = False
+
+    def command(self, program: str, job: Job) -> Command:
+        """siege with a home of its own, where it reads its settings and writes a file of cookies.
+
+        It ends when the clock shows a whole second, up to one second early, hence one second more.
+        """
+        settings = (HERE / "siege.conf").read_text(encoding="utf-8") + f"timeout = {job.timeout_s}\n"
+        urls = "".join(f"{job.base_url}{path}\n" for path in job.paths)
+        argv = (program, "-b", "-c", str(job.connections), "-t", f"{job.seconds + 1}S", "-f", "urls.txt")
+        return Command(argv, {".siege/siege.conf": settings, "urls.txt": urls}, {"HOME": "."})
+
+    def threads(self, job: Job) -> int | None:
+        """As many as it likes."""
+        return None
+
+    def figures(self, stdout: str) -> Figures:
+        """The figures of the JSON object that siege prints."""
+        printed = json.loads(stdout[stdout.index("{") :])
+        seconds, done, failed = printed["elapsed_time"], printed["transactions"], printed["failed_transactions"]
+        return Figures(
+            duration_s=seconds,
+            requests_total=done,
+            requests_per_second=done / seconds,
+            latency_max_ms=printed["longest_transaction"] * 1000 or None,
+            problem=f"{failed} failed transactions" if failed else None,
+        )

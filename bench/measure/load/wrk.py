@@ -1,0 +1,66 @@
+"""wrk: the default. Many connections on few threads, light enough to leave the cores to the servers.
+
+What its figures mean: it counts statuses of 400 and above, not redirects: the pages requested before and after the load
+show those. A request without an answer at the end is not counted. Of its latency only the longest is taken: to the
+rest it adds samples that nobody measured, for requests that a slow answer kept from being sent.
+"""
+
+from __future__ import annotations
+
+from bench.measure.load.base import HERE, Command, Figures, Tool, last_object
+from bench.measure.load.openloop.job import Job
+
+
+class Wrk(Tool):
+    """https://github.com/wg/wrk"""
+
+    name = "wrk"
+    programs = ("wrk",)
+    version = ("-v",)
+    url_list = True
+
+    def command(self, program: str, job: Job) -> Command:
+        """wrk with a script that reads the paths.
+
+        Its threads share the connections evenly: wrk drops the remainder of the division.
+        """
+        threads = self.threads(job)
+        argv = (
+            program,
+            f"-t{threads}",
+            f"-c{job.connections}",
+            f"-d{job.seconds}s",
+            "--timeout",
+            f"{job.timeout_s}s",
+            "-s",
+            str(HERE / "wrk.lua"),
+            job.base_url,
+            "--",
+            "paths.txt",
+            "keep" if job.keep_alive else "close",
+        )
+        env = {"BENCH_THREADS": str(threads), "BENCH_SECONDS": str(job.seconds)}
+        return Command(argv, {"paths.txt": "\n".join(job.paths) + "\n"}, env)
+
+    def threads(self, job: Job) -> int:
+        """The most threads that share the connections evenly."""
+        return max(number for number in range(1, job.threads + 1) if job.connections % number == 0)
+
+    def figures(self, stdout: str) -> Figures:
+        """The figures of the JSON line that the script prints last."""
+        printed = last_object(stdout)
+        seconds, bad = printed["duration_us"] / 1e6, printed["status"]
+        statuses = {"100-399": printed["requests"] - bad, "400-599": bad}
+        return Figures(
+            duration_s=seconds,
+            requests_total=printed["requests"],
+            requests_per_second=printed["requests"] / seconds,
+            bytes_per_second=printed["bytes"] / seconds,
+            latency_max_ms=printed.get("max_ms"),
+            errors_connect=printed["connect"],
+            errors_read=printed["read"] + printed["write"],
+            errors_timeout=printed["timeout"],
+            responses_not_2xx=bad,
+            statuses={name: count for name, count in statuses.items() if count},
+            thirds=tuple(printed["thirds"]) if "thirds" in printed else None,
+        )

@@ -1,0 +1,116 @@
+"""What visitors noticed of faults: ``faults.jsonl`` in the folder of a run, one fault a line.
+
+Each field is declared once, with its type and the sentence that says what it means. None means "not measured".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from bench.measure.records.records import means
+
+# Group of faults -> what its faults show, in the order they are made and shown.
+GROUPS = {
+    "replaced": "a new configuration, version, certificate or worker takes the place of the old one",
+    "killed": "a process dies by SIGKILL, and is started again as the units do",
+    "hung": "a process or the database accepts requests and answers none",
+    "starved": "memory or room on a disk runs out",
+    "abused": "clients that are slow or malformed ask beside ordinary ones",
+}
+
+
+@dataclass(frozen=True)
+class FaultOutcome:
+    """What visitors noticed of one fault."""
+
+    fault_id: Annotated[str, means("Stack, layer, size, database, fault and round joined with ~.")]
+    stack: Annotated[str, means("Name of the stack.")]
+    layer: Annotated[str, means("Name of the layer.")]
+    size: Annotated[str, means("Name of the resource limit.")]
+    database: Annotated[str, means("Database behind the site.")]
+    fault: Annotated[str, means("Name of the fault.")]
+    group: Annotated[str, means("Group of the fault: replaced, killed, hung, starved, abused.")]
+    round: Annotated[int, means("Round, counted from 1.")]
+    started_at: Annotated[str, means("When it was made, ISO 8601 with offset.")]
+    status: Annotated[
+        Literal["ok", "failed", "voided", "skipped"],
+        means("ok: as expected or declared; failed: not; voided: not to be trusted; skipped: not possible here."),
+    ]
+    reason: Annotated[str | None, means("Why it failed, is void or was skipped; null when it is ok.")] = None
+    declared: Annotated[
+        str | None, means("Why stack, server or layer declare that it is not as expected; null when it is, or unsaid.")
+    ] = None
+    operator: Annotated[
+        str | None, means("What the operator had to do: nothing, reload, restart with N requests refused, ...")
+    ] = None
+    capacity_per_second: Annotated[
+        float | None, means("Requests a second that the deployment answered in a closed loop right before.")
+    ] = None
+    rate_per_second: Annotated[float | None, means("Requests a second that the visitors made.")] = None
+    watched_s: Annotated[float | None, means("Seconds from the fault to the end of the visits.")] = None
+    requests_new: Annotated[int | None, means("Requests since the fault that opened a connection.")] = None
+    requests_kept: Annotated[int | None, means("Requests since the fault on a keep-alive connection.")] = None
+    failed_new: Annotated[
+        int | None, means("Those without a right answer (refused, broken, no answer in time, not 200) on a new one.")
+    ] = None
+    failed_kept: Annotated[int | None, means("Those without a right answer on a keep-alive connection.")] = None
+    retried: Annotated[
+        int | None,
+        means("Requests whose keep-alive connection closed before the first byte: browsers send them once more."),
+    ] = None
+    failures: Annotated[
+        dict[str, int] | None,
+        means("Kind of failure (connect, read, timeout, dropped or a status) -> requests since the fault."),
+    ] = None
+    longest_gap_s: Annotated[float | None, means("Longest time since the fault without a right page.")] = None
+    recovery_s: Annotated[
+        float | None,
+        means("From the end of the cause to the first right answer after the last failure; null: none came."),
+    ] = None
+    slowest_s: Annotated[float | None, means("Longest time that a visitor waited for a right answer.")] = None
+    wrong: Annotated[
+        int | None, means("Answers with status 200 that were another account's, cut, or of two versions at once.")
+    ] = None
+    stale: Annotated[
+        int | None, means("Pages older than the time to live, or of the old version after the deploy was complete.")
+    ] = None
+    stale_s: Annotated[float | None, means("For how long after the deploy the old version came.")] = None
+    mixed_s: Annotated[
+        float | None, means("From the first answer of the new version to the last of the old; null without a deploy.")
+    ] = None
+    missing_static: Annotated[
+        int | None, means("Static files that pages name and that were not there, right after the page or at the end.")
+    ] = None
+    figures: Annotated[
+        dict[str, float | None] | None, means("Figure of this fault alone -> its value; the unit is in the name.")
+    ] = None
+    example: Annotated[str | None, means("The first wrong or stale answer, in words.")] = None
+    request: Annotated[
+        str | None,
+        means("The first request without a right answer, as a curl command for `up --port 8000`; null without one."),
+    ] = None
+    servers: Annotated[dict[str, str] | None, means("Server -> what was done to it, or what became of it.")] = None
+    other_cpu_share: Annotated[float | None, means("Share of the machine's CPU time that other processes took.")] = None
+    late_p99_ms: Annotated[float | None, means("How late 1 in 100 requests of the visitors left.")] = None
+
+    @property
+    def key(self) -> str:
+        """What a ledger knows it by."""
+        return self.fault_id
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether interference of other processes voided it, so that it is made again: nothing else voids a fault."""
+        return self.status == "voided"
+
+    @property
+    def failed(self) -> int | None:
+        """All requests without a right answer."""
+        return None if self.failed_new is None else self.failed_new + (self.failed_kept or 0)
+
+    @property
+    def word(self) -> str:
+        """`FAIL`, `VOIDED`, `skipped`, `declared` or `pass`."""
+        words = {"failed": "FAIL", "voided": "VOIDED", "skipped": "skipped"}
+        return words.get(self.status, "declared" if self.declared else "pass")

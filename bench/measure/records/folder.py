@@ -1,0 +1,334 @@
+"""A run's folder, and the only way to write or read it.
+
+``run.json`` (what was asked), ``environment.json`` (on what machine), ``trials.jsonl`` (one trial a line),
+``faults.jsonl`` (one fault a line), ``verify.jsonl`` (one check a line), ``workloads.json`` (the addresses requested),
+``configs/`` (rendered files) and ``raw/`` (what the load tool and the servers printed). Reports and comparisons read it
+through `read_run` alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from bench.errors import DISK_FULL
+from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.records import FORMAT, Environment, Outcome, ResultsError, RunInfo
+from bench.measure.records.trials import Trial
+
+RUN_FILE = "run.json"
+CHECKS_FILE = "verify.jsonl"
+ADDRESSES_FILE = "workloads.json"
+# Record -> its file: as a whole, or each as a line.
+WHOLE: dict[type, str] = {RunInfo: RUN_FILE, Environment: "environment.json"}
+LINES: dict[type, str] = {Trial: "trials.jsonl", Outcome: CHECKS_FILE, FaultOutcome: "faults.jsonl"}
+MIN_FREE_BYTES = 65_536
+# A process killed while it started a program leaves its lock to that child, until the program begins.
+LOCK_WAIT_S = 2.0
+LOCK_POLL_S = 0.05
+
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError)
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole run, read from its folder.
+
+    latency   trials of a closed loop's cases in an open loop, made after its rounds at one rate for all
+    outcomes  of a run of faults, which has no trials
+    """
+
+    directory: Path
+    info: RunInfo
+    environment: Environment
+    trials: tuple[Trial, ...]
+    checks: tuple[Outcome, ...]
+    addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # workload -> what a visit requests
+    latency: tuple[Trial, ...] = ()
+    outcomes: tuple[FaultOutcome, ...] = ()
+
+    @property
+    def latest(self) -> dict[str, Trial]:
+        """Trial id -> its last record; a repeated trial replaces the earlier one."""
+        return {trial.trial_id: trial for trial in self.trials}
+
+    @property
+    def latest_outcomes(self) -> dict[str, FaultOutcome]:
+        """Fault id -> its last outcome; a repeated one replaces the earlier."""
+        return {outcome.fault_id: outcome for outcome in self.outcomes}
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether any trial has figures to trust."""
+        return any(trial.status == "ok" for trial in self.trials)
+
+    @property
+    def repeated(self) -> int:
+        """How many trials were made again because other processes disturbed them."""
+        return sum(trial.is_disturbed and trial is not self.latest[trial.trial_id] for trial in self.trials)
+
+    @property
+    def missing(self) -> int:
+        """How many trials of the plan have no record; of a run until decided none is missing once it has ended."""
+        if self.info.plan.until and self.info.finished_at:
+            return 0
+        plan = self.info.plan
+        return len(self.info.cases) * len(plan.levels) * plan.rounds - len(self.latest)
+
+    def resume_command(self) -> str:
+        """The command that makes the trials that are left, and the voided ones again."""
+        return resume_command(self.directory, self.info)
+
+
+def resume_command(directory: Path, info: RunInfo) -> str:
+    """The command that resumes a run."""
+    words = [f"python -m bench {info.plan.command} --resume {directory}"]
+    words += ["--inventory FILE"] if info.plan.inventory else []
+    words += ["--database URL"] if info.plan.database_given else []
+    return " ".join(words)
+
+
+# ---------------------------------------------------------------------------------------------- reading
+
+
+def read_run(directory: Path | str) -> Run:
+    """The run in `directory`. Raises ResultsError, in one line, when it is not one."""
+    directory = Path(directory)
+    if not directory.is_dir():
+        raise ResultsError(f"{directory}: no such directory; give a folder that `python -m bench run` made")
+    if not (directory / RUN_FILE).is_file():
+        raise ResultsError(
+            f"{directory}: not a run, it has no {RUN_FILE}; give a folder that `python -m bench run` made"
+        )
+    info, environment = read_info(directory), directory / WHOLE[Environment]
+    made = tuple(read_lines(Trial, directory))
+    latency = tuple(trial for trial in made if trial.mode == "open") if info.plan.latency else ()
+    return Run(
+        directory=directory,
+        info=info,
+        environment=convert(Environment, read_json(environment), environment),
+        trials=tuple(trial for trial in made if trial.mode == "closed") if info.plan.latency else made,
+        latency=latency,
+        checks=tuple(read_lines(Outcome, directory)),
+        addresses=read_addresses(directory),
+        outcomes=tuple(read_lines(FaultOutcome, directory)),
+    )
+
+
+def is_faults(directory: Path) -> bool:
+    """Whether the folder is one of `bench faults`."""
+    return (directory / RUN_FILE).is_file() and bool(read_info(directory).plan.faults)
+
+
+def read_faults(directory: Path) -> Run:
+    """The run of faults in `directory`. Raises ResultsError, in one line, when it is not one of `bench faults`."""
+    if not is_faults(directory):
+        raise ResultsError(f"{directory}: it holds no faults; give a folder that `python -m bench faults` made")
+    return read_run(directory)
+
+
+def read_info(directory: Path) -> RunInfo:
+    """The run.json of `directory`."""
+    path = directory / RUN_FILE
+    content = read_json(path)
+    require_format(path, content, FORMAT)
+    return convert(RunInfo, content, path)
+
+
+def require_format(path: Path, content: Mapping[str, Any], known: int) -> None:
+    """Raise ResultsError unless a file has the one format that this version of the instrument reads."""
+    found = content.get("format")
+    if found == known:
+        return
+    is_earlier = isinstance(found, int) and found < known
+    made, do = ("an earlier", "make the run again") if is_earlier else ("another", "read it with that version")
+    raise ResultsError(f"{path}: format {found!r} of {made} version, and this one reads {known}; {do}")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in the file. Raises ResultsError."""
+    try:
+        return msgspec.json.decode(_content(path), type=dict[str, Any])
+    except NOT_JSON as error:
+        raise ResultsError(f"{path}: cannot be read as JSON: {error}; restore the file") from None
+
+
+def read_lines(record: type[Record], directory: Path) -> Iterator[Record]:
+    """The records of a kind in a folder of results, in the order in which they were written."""
+    path = directory / LINES[record]
+    for number, line in enumerate(_lines(path), 1):
+        try:
+            found = msgspec.json.decode(line, type=record)
+        except NOT_JSON as error:
+            raise ResultsError(f"{path} line {number}: {error}; restore it or measure again") from None
+        yield found
+
+
+def read_addresses(directory: Path) -> dict[str, tuple[str, ...]]:
+    """The addresses by workload in a folder of results, empty when none were looked up yet."""
+    path = directory / ADDRESSES_FILE
+    return convert(dict[str, tuple[str, ...]], read_json(path), path) if path.exists() else {}
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file; the run's folder is incomplete") from None
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _lines(path: Path) -> list[bytes]:
+    """The lines of a file, but for a torn last one, which a kill can leave; none when there is no file."""
+    lines = [line for line in _content(path).split(b"\n") if line.strip()] if path.exists() else []
+    try:
+        msgspec.json.decode(lines[-1] if lines else b"{}")
+    except NOT_JSON:
+        lines.pop()
+    return lines
+
+
+def convert(record: type[Record], content: object, where: Path | str) -> Record:
+    """A record from decoded JSON. Unknown fields are left out: a newer program wrote them. Raises ResultsError."""
+    try:
+        return msgspec.convert(content, record)
+    except msgspec.ValidationError as error:
+        raise ResultsError(f"{where}: {error}; restore it or measure again") from None
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+class Folder:
+    """A run's folder while the run is written. Each trial is on the disk before the next one begins."""
+
+    def __init__(self, directory: Path):
+        self.directory = directory
+        self.configs = directory / "configs"
+        self.raw = directory / "raw"
+
+    def create(self, info: RunInfo, environment: Environment) -> None:
+        """Make the folder with its first records, over what a kill has left of them.
+
+        Raises ResultsError, and leaves no folder, when that cannot be.
+        """
+        if (self.directory / RUN_FILE).exists():
+            raise ResultsError(
+                f"{self.directory}: already holds a run; continue it with --resume {self.directory}, "
+                "or give --to another folder"
+            )
+        begun = [self.directory / name for name in ("configs", "raw", *WHOLE.values())]
+        begun += [path.with_name(f"{path.name}.new") for path in begun]
+        if self.directory.is_dir() and any(path not in begun for path in self.directory.rglob("*")):
+            raise ResultsError(f"{self.directory}: not empty, and not a run; give --to a new folder")
+        try:
+            self.configs.mkdir(parents=True, exist_ok=True)
+            self.raw.mkdir(exist_ok=True)
+        except OSError as error:
+            raise ResultsError(f"{self.directory}: cannot be made: {error.strerror}") from None
+        try:
+            self.write(environment)
+            self.write(info)
+        except OSError as error:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            raise ResultsError(
+                f"{self.directory}: cannot be written: {error.strerror}; make room, or give --to another folder"
+            ) from None
+
+    def require_space(self) -> None:
+        """Raise OSError when the disk has hardly room for another record: then it may be why a trial failed."""
+        disk = os.statvfs(self.directory)
+        if disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES or (disk.f_files and not disk.f_favail):
+            raise OSError(errno.ENOSPC, DISK_FULL)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """The folder for this process alone, as long as the context lasts. Raises ResultsError when another has it."""
+        handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            deadline = time.monotonic() + LOCK_WAIT_S
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        busy = "a run is under way in it; wait until it ends, or stop it"
+                        raise ResultsError(f"{self.directory}: {busy}") from None
+                    time.sleep(LOCK_POLL_S)
+            yield
+        finally:
+            os.close(handle)
+
+    def relative(self, path: Path | None) -> str | None:
+        """The path as records name it: relative to the folder when it is inside, the file's name when not."""
+        if path is None:
+            return None
+        try:
+            return str(path.absolute().relative_to(self.directory.absolute()))
+        except ValueError:
+            return path.name
+
+    def write(self, record: RunInfo | Environment) -> None:
+        """Write the file of a record, whole or not at all."""
+        write_json(self.directory / WHOLE[type(record)], record)
+
+    def append(self, *records: Trial | Outcome | FaultOutcome) -> None:
+        """Add a line for each of these records, which are of one kind, and wait until they are on the disk.
+
+        None of them is added when there is no room for all.
+        """
+        if not records:
+            return
+        path = self.directory / LINES[type(records[0])]
+        before = path.stat().st_size if path.exists() else 0
+        try:
+            with path.open("ab") as file:
+                file.write(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(FileNotFoundError):
+                os.truncate(path, before)
+            raise
+
+    def set_aside(self, key: str, attempts: int) -> None:
+        """Rename the raw output of an item's last attempt, so that the next one does not replace it."""
+        raw = self.raw / key
+        aside = raw.with_name(f"{raw.name}~void{attempts}")
+        if attempts and raw.is_dir() and not aside.exists():
+            raw.rename(aside)
+
+    def repair(self) -> None:
+        """Cut off the torn last line that a kill can leave, so that the next line stands alone."""
+        for path in map(self.directory.joinpath, LINES.values()):
+            if path.exists():
+                _replace(path, b"".join(line + b"\n" for line in _lines(path)))
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a record as indented JSON, whole or not at all."""
+    _replace(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write beside and rename, so that a reader or a kill never meets half a file."""
+    beside = path.with_name(path.name + ".new")
+    with beside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)

@@ -1,0 +1,274 @@
+"""The records of a run, each declared once: field, type, and the sentence that says what the field means.
+
+`bench.measure.records.folder` writes and reads them, `bench.measure.records.schema` makes their JSON Schema; msgspec takes both
+from the declarations here.
+
+``None`` means "not measured". The record of a trial is in `bench.measure.records.trials`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from bench.errors import BenchError
+
+# What results call a case without a layer, and one without limits.
+NO_LAYER, UNLIMITED = "none", "unlimited"
+# No earlier one is read: its guards and figures have other names and meanings.
+FORMAT = 4
+# Of the duration of a trial, and of seconds.
+WARMUP_SHARE, MAX_WARMUP_S = 0.2, 2.0
+
+
+def options_of(layer: str) -> str:
+    """The option that names a layer, ` --layer view-cache`; empty without one."""
+    return f" --layer {layer}" if layer != NO_LAYER else ""
+
+
+class ResultsError(BenchError, ValueError):
+    """A folder or a line that cannot be read as results; one line that says what, where and what to do next."""
+
+
+def means(sentence: str) -> Meta:
+    """What a field means."""
+    return Meta(description=sentence)
+
+
+def warmup_s(duration_s: float) -> float:
+    """Seconds of unmeasured load before a trial of that duration."""
+    return min(MAX_WARMUP_S, WARMUP_SHARE * duration_s)
+
+
+@dataclass(frozen=True)
+class LoadTool:
+    """The program that made the load."""
+
+    name: Annotated[str, means("Name of the load tool, such as wrk.")]
+    version: Annotated[str | None, means("Version the load tool printed.")]
+    fallback: Annotated[bool, means("True when the tool is the fallback, used where no faster load tool is installed.")]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The machine and the programs of a run; what must be alike for two runs to be compared."""
+
+    cpu_model: Annotated[str | None, means("Model name of the processor.")]
+    cores: Annotated[int, means("Processor cores this process may use.")]
+    memory_bytes: Annotated[int, means("Memory of the machine, in bytes.")]
+    kernel: Annotated[str, means("Name and release of the kernel.")]
+    os: Annotated[str | None, means("Name of the operating system's distribution.")]
+    python: Annotated[str, means("Implementation and version of the Python that runs the site and the instrument.")]
+    packages: Annotated[dict[str, str], means("Python package -> version, in requirements.txt and its extras.")]
+    programs: Annotated[dict[str, str], means("Server or service program -> the version it printed.")]
+    load_tool: Annotated[LoadTool, means("The program that made the load.")]
+    commit: Annotated[str | None, means("Git commit of the working tree.")]
+    dirty: Annotated[bool | None, means("True when the working tree had changes that are not in that commit.")]
+    governor: Annotated[str | None, means("Frequency governor of the processor, such as performance.")] = None
+    limits: Annotated[
+        dict[str, str] | None, means("Kernel or process limit -> its value, of those that bound load.")
+    ] = None
+    configs: Annotated[
+        dict[str, str] | None,
+        means(
+            "Rendered configuration file, by deployment -> SHA-256 of it with the run's own paths and ports left out."
+        ),
+    ] = None
+    rows_seed: Annotated[int | None, means("Seed of the site's rows.")] = None
+    rows_total: Annotated[int | None, means("Rows in the site's three tables together.")] = None
+    affinity: Annotated[
+        dict[str, tuple[int, ...]] | None,
+        means("load, stack, services -> processor cores it was pinned to; null: any core."),
+    ] = None
+    pythons: Annotated[
+        dict[str, str] | None,
+        means("Version of another Python that served -> its implementation and full version, and that of its Django."),
+    ] = None
+    hosts: Annotated[
+        dict[str, tuple[str, ...]] | None, means("Host of the inventory -> its groups; null when one host served.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the run was asked to measure."""
+
+    stacks: Annotated[tuple[str, ...], means("Stacks asked for.")]
+    layers: Annotated[tuple[str, ...], means("Layers asked for.")]
+    workloads: Annotated[tuple[str, ...], means("Workloads asked for.")]
+    levels: Annotated[
+        tuple[int, ...], means("Levels: connections of a closed loop, or requests a second of an open one.")
+    ]
+    rounds: Annotated[int, means("How often each case is measured at each level.")]
+    duration_s: Annotated[float, means("Seconds of load in a trial.")]
+    sizes: Annotated[tuple[str, ...], means("Resource limits asked for.")]
+    database: Annotated[str, means("Database behind the site.")]
+    rows_total: Annotated[int | None, means("Rows in the site's three tables together.")]
+    order_seed: Annotated[int | None, means("Seed of the shuffled order in which deployments are measured.")] = None
+    database_given: Annotated[bool, means("True when the database was named by its URL, which is not recorded.")] = (
+        False
+    )
+    changes: Annotated[tuple[str, ...], means("Values changed for every stack, as NAME=VALUE.")] = ()
+    env: Annotated[tuple[str, ...], means("Variables added to the site's environment, as NAME=VALUE.")] = ()
+    project: Annotated[str, means("Folder of the project under test; empty for the site that the kit ships.")] = ""
+    describe: Annotated[str, means("File with its description, where --describe named one; else empty.")] = ""
+    mode: Annotated[
+        str,
+        means("closed: connections, as fast as answers come; open: requests leave on a schedule whatever comes back."),
+    ] = "closed"
+    replay: Annotated[
+        float, means("How many times as fast as recorded the requests of an open loop left; 0 at a steady rate.")
+    ] = 0
+    margin: Annotated[float, means("Share by which a figure must differ to be called faster or slower.")] = 0.05
+    guards: Annotated[dict[str, float] | None, means("Guard's setting -> the bound beyond which it voids a trial.")] = (
+        None
+    )
+    capacity: Annotated[
+        str, means("Limit of the latency, such as p95=200ms, within which the highest rate was sought; or empty.")
+    ] = ""
+    until: Annotated[
+        Literal["decided"] | None,
+        means(
+            "decided: cases that cannot be the best are dropped, rounds are those at most; null: every round is made."
+        ),
+    ] = None
+    inventory: Annotated[bool, means("True when hosts of an inventory were measured as they were deployed.")] = False
+    budget_s: Annotated[
+        float | None, means("Seconds within which a run until decided begins another round; null: no limit.")
+    ] = None
+    latency: Annotated[
+        bool,
+        means("True when each case of a closed loop is also measured in an open loop, at one rate for all."),
+    ] = False
+    tunes: Annotated[str, means("Stack whose processes and threads were sought; empty in other runs.")] = ""
+    faults: Annotated[tuple[str, ...], means("Names of the faults made; empty in other runs.")] = ()
+    named: Annotated[tuple[str, ...], means("Those asked for by their own name, and not by a group or all.")] = ()
+
+    @property
+    def command(self) -> str:
+        """The command that made the folder, and that resumes it."""
+        return "tune" if self.tunes else "faults" if self.faults else "run"
+
+    @property
+    def size(self) -> str:
+        """The resource limit of a plan that has one."""
+        return self.sizes[0]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Stack x layer x workload x size x database."""
+
+    case_id: Annotated[str, means("Stack, layer, workload, size and database joined with ~.")]
+    stack: Annotated[str, means("Name of the stack.")]
+    layer: Annotated[str, means("Name of the layer.")]
+    workload: Annotated[str, means("Name of the workload.")]
+    size: Annotated[str, means("Name of the resource limit.")]
+    database: Annotated[str, means("Database behind the site.")]
+    notes: Annotated[tuple[str, ...], means("What differs from the other cases, and why.")] = ()
+    python: Annotated[
+        str, means("Version of the Python that served it, which the stack's name has, too; empty: the instrument's.")
+    ] = ""
+    needs_proxy: Annotated[
+        bool, means("Whether its server in front speaks no TLS, so that production needs a proxy before it.")
+    ] = False
+    caches: Annotated[str, means("What its layers cache: pages, parts (of pages) or nothing; empty: not known.")] = ""
+
+
+@dataclass(frozen=True)
+class Skip:
+    """What was asked for and cannot run here."""
+
+    stack: Annotated[str, means("Name of the stack.")]
+    layer: Annotated[str, means("Name of the layer.")]
+    workload: Annotated[str | None, means("Name of the workload, null when all workloads are skipped.")]
+    reason: Annotated[str, means("Why it cannot run here.")]
+    size: Annotated[str | None, means("Name of the resource limit, null when all sizes are skipped.")] = None
+
+
+# Why a run until decided makes no more rounds.
+Ended = Literal["decided", "rounds", "budget"]
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A case that a run until decided measured no further at a level."""
+
+    case_id: Annotated[str, means("The case.")]
+    level: Annotated[int, means("Connections of a closed loop, or requests a second of an open one.")]
+    round: Annotated[int, means("Round after which it was dropped.")]
+    reason: Annotated[str, means("Why it was dropped.")]
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """The request, its times, and the cases and skips of its plan."""
+
+    format: Annotated[int, means("Version of the folder's format."), Meta(ge=FORMAT, le=FORMAT)]
+    command: Annotated[tuple[str, ...], means("Command line of the run.")]
+    started_at: Annotated[str, means("When the run began, ISO 8601 with offset.")]
+    finished_at: Annotated[str | None, means("When the run ended; null when it was stopped and can be resumed.")]
+    plan: Annotated[Plan, means("What was asked.")]
+    cases: Annotated[tuple[Case, ...], means("Cases that can run here.")]
+    skips: Annotated[tuple[Skip, ...], means("Cases that cannot run here, with reasons.")]
+    notes: Annotated[tuple[str, ...], means("What a reader must know about the whole run.")] = ()
+    dropped: Annotated[tuple[Dropped, ...], means("Cases that a run until decided measured no further.")] = ()
+    ended_by: Annotated[
+        Ended | None,
+        means("Why a run until decided made no more rounds; null for others, and before the end."),
+    ] = None
+
+
+# Group of checks -> what passing it proves, in the order they are made and shown. `behaviour` holds for any site; the
+# others are about layers.
+GROUPS = {
+    "behaviour": "the site gives its right answers",
+    "caching": "the layer caches cacheable pages and nothing else",
+    "privacy": "no visitor sees another visitor's page",
+    "web": "made-up cookies, query strings and hosts neither split nor flood the cache",
+    "freshness": "a write shows soon, and stale pages do not come back",
+    "stampede": "many requests at once cost few renderings",
+    "bytes": "a cached answer equals the rendered one in every byte and header",
+    "names": "odd URLs break nothing, read no other file and share no cache entry",
+    "files": "no client reads a partial page, whichever process dies meanwhile",
+    "service": "pages keep coming while the caching service is down, and hits return with it",
+    "advisories": "published faults of cache middleware and Vary stay fixed",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one check of verify found on one deployment."""
+
+    stack: Annotated[str, means("Name of the stack.")]
+    layer: Annotated[str, means("Name of the layer.")]
+    check: Annotated[str, means("Name of the check.")]
+    ok: Annotated[bool, means("False when an answer was wrong.")]
+    expected: Annotated[str | None, means("The right answer; null unless an answer was wrong.")] = None
+    got: Annotated[str | None, means("The wrong answer received; null unless an answer was wrong.")] = None
+    declared: Annotated[str | None, means("Why the stack or layer declares that it does not support it, or null.")] = (
+        None
+    )
+    group: Annotated[str, means("Group of the check: behaviour, caching, privacy, ...")] = "behaviour"
+    figures: Annotated[
+        dict[str, float | None] | None, means("Figure the check measured -> its value; the unit is in the name.")
+    ] = None
+    request: Annotated[
+        str | None,
+        means(
+            "The first wrong answer's request, as a curl command for `up --port 8000`; null unless curl can send it."
+        ),
+    ] = None
+    serve: Annotated[str | None, means("The command that serves what the request asks; null for a --target.")] = None
+    not_tried: Annotated[str | None, means("Why the check was not made, which is not a pass; null when it was.")] = None
+
+    @property
+    def word(self) -> str:
+        """`FAIL`, `declared`, `not tried` or `pass`."""
+        if not self.ok:
+            return "FAIL"
+        if self.declared:
+            return "declared"
+        return "not tried" if self.not_tried else "pass"

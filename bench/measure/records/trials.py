@@ -1,0 +1,293 @@
+"""The record of a trial, in the parts that it is made of; written side by side, one trial a line.
+
+``None`` means "not measured". A failed trial has a reason and no figures, never a zero. A voided trial has its figures
+and the reason why they are not to be trusted: no median, interval or ratio may use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, TypeVar
+
+from bench.measure.records.records import ResultsError, means
+from bench.verify.hosts.costs import HostCosts
+
+# The guard whose finding may be over when the trial is made again.
+INTERFERENCE = "interference"
+# From so many times the mean of the workers on, the load was spread unevenly.
+UNEVEN = 1.3
+Samples = tuple[tuple[float, int], ...]
+Count = TypeVar("Count", int, float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialIdentity:
+    """Which trial it is, and how its load was made."""
+
+    trial_id: Annotated[
+        str,
+        means(
+            "Name of the trial, and of its directory under raw/. A repeated trial has a line for each time; the last "
+            "one counts."
+        ),
+    ]
+    case_id: Annotated[str, means("The case it measures.")]
+    stack: Annotated[str, means("Name of the stack.")]
+    layer: Annotated[str, means("Name of the layer.")]
+    workload: Annotated[str, means("Name of the workload.")]
+    size: Annotated[str, means("Name of the resource limit.")]
+    database: Annotated[str, means("Database behind the site.")]
+    level_connections: Annotated[
+        int | None, means("Connections the load tool kept busy, each waiting for its answer; null in an open loop.")
+    ]
+    rate_requested: Annotated[float | None, means("Requests a second due by the schedule; null in a closed loop.")] = (
+        None
+    )
+    round: Annotated[int, means("Round of the run, from 1.")]
+    started_at: Annotated[str, means("When the timed load began, ISO 8601 with offset.")]
+    tool: Annotated[str, means("Name of the load tool.")]
+    keep_alive: Annotated[
+        bool | None,
+        means("True when the load tool asked for keep-alive connections; a server may close them all the same."),
+    ] = None
+
+    @property
+    def level(self) -> int:
+        """Connections of a closed loop or requests a second of an open one: the level as the plan names it."""
+        return self.level_connections if self.level_connections is not None else round(self.rate_requested or 0)
+
+    @property
+    def mode(self) -> str:
+        """`closed` or `open`."""
+        return "closed" if self.level_connections is not None else "open"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialFigures:
+    """What the load tool measured in the timed load; a failed trial has none."""
+
+    duration_s: Annotated[float | None, means("Seconds the timed load lasted.")] = None
+    requests_total: Annotated[int | None, means("Answers received in the timed load.")] = None
+    requests_per_second: Annotated[float | None, means("Answers received a second.")] = None
+    bytes_per_second: Annotated[float | None, means("Bytes received a second, as the load tool counts them.")] = None
+    latency_p50_ms: Annotated[
+        float | None,
+        means("Half of the answers came within this many milliseconds of their intended start; null in a closed loop."),
+    ] = None
+    latency_p99_ms: Annotated[
+        float | None, means("99 in 100 answers came within this many milliseconds of it; null in a closed loop.")
+    ] = None
+    latency_max_ms: Annotated[float | None, means("The longest request, in milliseconds.")] = None
+    histogram: Annotated[
+        str | None,
+        means("HDR histogram of an open loop's latency in microseconds, compressed (V2), in base64."),
+    ] = None
+    thirds: Annotated[
+        tuple[float, float, float] | None,
+        means("Answers in the first, second and last third of the timed load."),
+    ] = None
+    requests_dropped: Annotated[
+        int | None, means("Requests due by the schedule that the load tool did not send; null in a closed loop.")
+    ] = None
+    send_delay_p99_ms: Annotated[
+        float | None, means("99 in 100 requests were sent within this many milliseconds of their intended start.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errors:
+    """Answers that went wrong in the timed load; also of a trial that failed for them."""
+
+    errors_connect: Annotated[int | None, means("Connections that could not be made.")] = None
+    errors_read: Annotated[int | None, means("Connections that broke before the answer was whole.")] = None
+    errors_timeout: Annotated[int | None, means("Requests without an answer in the load tool's time limit.")] = None
+    responses_not_2xx: Annotated[int | None, means("Answers with a status outside 200 to 299.")] = None
+    statuses: Annotated[dict[str, int] | None, means("Status -> answers that had it.")] = None
+    answers_before_failure: Annotated[
+        int | None, means("Right answers of a load that failed: how far it got, which is no throughput.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """What the servers and services used in the timed load; a failed trial has none."""
+
+    memory: Annotated[
+        dict[str, Samples] | None,
+        means(
+            "Server or service -> pairs of seconds since the load began and bytes of memory (proportional set "
+            "size, PSS) summed over its process tree; empty when it could not be read."
+        ),
+    ]
+    memory_peak_bytes: Annotated[
+        dict[str, int | None] | None, means("Server or service -> largest PSS seen, in bytes.")
+    ]
+    memory_slope_bytes_per_s: Annotated[
+        dict[str, float | None] | None,
+        means("Server or service -> how fast its PSS grew in the timed load, in bytes/s."),
+    ] = None
+    cpu_seconds: Annotated[
+        dict[str, float | None] | None,
+        means("Server or service -> CPU seconds, user and system, its process tree used in the timed load."),
+    ]
+    processes: Annotated[
+        dict[str, int | None] | None, means("Server or service -> the largest number of processes seen in its tree.")
+    ]
+    worker_cpu_seconds: Annotated[
+        tuple[float, ...] | None,
+        means("CPU seconds of each worker process of the application server in the timed load, the busiest first."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """The deployment before, during and after the load; also of a trial that failed."""
+
+    time_to_ready_s: Annotated[float | None, means("Seconds from starting the deployment until it answered.")]
+    memory_idle_bytes: Annotated[
+        dict[str, int | None] | None,
+        means("Server or service -> PSS when the deployment had just become ready, in bytes."),
+    ] = None
+    queries_per_request: Annotated[
+        float | None, means("Database queries of a request of the workload, on average; 0 where a cache answers.")
+    ] = None
+    restarts: Annotated[
+        int | None, means("Worker processes of servers that ended and were replaced during the timed load.")
+    ] = None
+    oom_kills: Annotated[
+        int | None, means("Processes of the deployment killed for want of memory during the trial.")
+    ] = None
+    database_connections_peak: Annotated[
+        int | None,
+        means(
+            "Largest number of client connections to the site's database seen in the timed load; only on PostgreSQL."
+        ),
+    ] = None
+    database_connections_left: Annotated[
+        int | None, means("Client connections to the site's database that were left 5 s after the load.")
+    ] = None
+    database_connections_limit: Annotated[
+        int | None, means("Client connections that the database allows, all of its programs together.")
+    ] = None
+    hosts: Annotated[
+        dict[str, HostCosts] | None, means("Host of the inventory -> what it used in the timed load; null on one host.")
+    ] = None
+    came_back: Annotated[bool | None, means("True when the site answered again by itself after the trial.")] = None
+    observer_share: Annotated[
+        float | None, means("CPU time the instrument itself used in the load, as a share of the machine's.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What the guards judged, and what they found."""
+
+    guards: Annotated[
+        dict[str, str] | None, means("Guard -> ok, or not measured and why, or what it found that voids the trial.")
+    ] = None
+    body_bytes: Annotated[float | None, means("Mean bytes of the workload's bodies, as visited before the load.")] = (
+        None
+    )
+    bodies_checked: Annotated[int | None, means("Pages fetched and compared with what is right during the load.")] = (
+        None
+    )
+    tool_cpu_share: Annotated[
+        float | None, means("CPU time of the load tool as a share of what its threads could use.")
+    ] = None
+    other_cpu_share: Annotated[
+        float | None, means("Share of the machine's CPU time that went to processes outside the trial.")
+    ] = None
+
+
+# What a failed trial does not have.
+FIGURES = tuple(item.name for part in (TrialFigures, Costs) for item in fields(part))
+
+
+# Of several bases, dataclass takes the fields of the last one first.
+@dataclass(frozen=True, kw_only=True)
+class Trial(Evidence, Condition, Costs, Errors, TrialFigures, TrialIdentity):
+    """One timed measurement of a case at a level: the fields of its parts side by side, as they are written."""
+
+    status: Annotated[
+        Literal["ok", "failed", "voided"],
+        means("ok; failed: it has no figures; voided: it has figures that a guard says not to trust."),
+    ]
+    reason: Annotated[str | None, means("Why the trial failed or is voided.")]
+    log: Annotated[str | None, means("Log that tells more about a failure, relative to the run's folder.")]
+
+    @property
+    def key(self) -> str:
+        """What a ledger knows it by."""
+        return self.trial_id
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether interference of other processes voided it, so that it is made again."""
+        return self.status == "voided" and any(name == INTERFERENCE for name, _ in voided_by(self))
+
+    @property
+    def errors(self) -> int:
+        """Requests without a right answer, as far as they were counted."""
+        broken = (self.errors_connect, self.errors_read, self.errors_timeout)
+        return sum(count or 0 for count in (*broken, self.responses_not_2xx))
+
+    @property
+    def imbalance(self) -> float | None:
+        """How many times the mean of the workers the busiest one did; None where there are not several."""
+        used: tuple[float, ...] = self.worker_cpu_seconds or ()
+        total = sum(used)
+        return used[0] * len(used) / total if len(used) > 1 and total else None
+
+    @classmethod
+    def of(
+        cls,
+        identity: TrialIdentity,
+        *parts: TrialFigures | Errors | Costs | Condition | Evidence | None,
+        status: Literal["ok", "failed", "voided"],
+        reason: str | None = None,
+        log: str | None = None,
+    ) -> Trial:
+        """The trial made of these parts; the fields of a part that is left out are null."""
+        values: dict[str, Any] = dict.fromkeys(item.name for item in fields(cls))
+        for part in filter(None, (identity, *parts)):
+            values |= {name: value for name, value in vars(part).items() if name in values}
+        return cls(**values | {"status": status, "reason": reason, "log": log})
+
+    def __post_init__(self) -> None:
+        if (self.level_connections is None) == (self.rate_requested is None):
+            raise ResultsError(f"trial {self.trial_id}: needs level_connections or rate_requested, and not both")
+        if self.status != "failed" and self.requests_per_second is None:
+            raise ResultsError(f"trial {self.trial_id}: status is {self.status} without requests_per_second")
+        if self.status != "ok" and not self.reason:
+            raise ResultsError(f"trial {self.trial_id}: status is {self.status} without a reason")
+        if self.status == "failed" and (found := [name for name in FIGURES if getattr(self, name) is not None]):
+            raise ResultsError(f"trial {self.trial_id}: status is failed and yet it has {found[0]}")
+
+
+def total(values: Mapping[str, float | None] | None) -> float | None:
+    """The sum over servers and services; None without any, or when one of them was not measured."""
+    known = [value for value in (values or {}).values() if value is not None]
+    return sum(known) if values and len(known) == len(values) else None
+
+
+def largest(values: Iterable[Count | None]) -> Count | None:
+    """The largest of those that were measured; None without one."""
+    return max((value for value in values if value is not None), default=None)
+
+
+def voided_by(trial: Trial) -> list[tuple[str, str]]:
+    """The guards that voided a trial, with what each of them found."""
+    parts = (part.partition(": ") for part in (trial.reason or "").split("; "))
+    return [(name, text) for name, colon, text in parts if colon]
+
+
+def rates_of(
+    trials: Iterable[Trial], name: Callable[[Trial], Any] = lambda trial: trial.case_id
+) -> dict[Any, dict[int, float]]:
+    """Case -> round -> requests/s of the trials to trust; `name` gives the case."""
+    found: dict[Any, dict[int, float]] = {}
+    for trial in trials:
+        if trial.status == "ok" and trial.requests_per_second:
+            found.setdefault(name(trial), {})[trial.round] = trial.requests_per_second
+    return found

@@ -1,0 +1,111 @@
+"""What to take and why, as the first lines of page and terminal. Pure: every word comes from the board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bench.measure.records.records import NO_LAYER, options_of
+from bench.measure.report.document import Board, CaseRow
+from bench.words import LEADS, MIB, OPEN, TIES, case_name, interval, joined, number, plural, some
+
+# Of a reason in the headline, which has at most 25 words.
+MAX_WORDS = 20
+# Before the command to give next.
+NEXT = "Next: "
+
+
+def answered(board: Board, project: str = "", more: str = "") -> Board:
+    """The board with its sentences: what to take, its cost, its safety, and the next command.
+
+    `more` is the command that makes more rounds.
+    """
+    headline = _headline(board)
+    if board.verdict == OPEN and board.kind != "rate" and more:
+        return replace(board, answer=(headline, f"{NEXT}{more}"))
+    if board.best is None or board.kind == "rate" or board.verdict not in (LEADS, TIES):
+        return replace(board, answer=(headline,))
+    row = board.cases[board.best]
+    options = options_of(row.layer) + (f" --project {project}" if project else "")
+    command = f"{NEXT}python -m bench render {row.stack}{options} --values production --to DIR"
+    lines = [headline, f"{_cost(row)} {_safety(row)}".strip(), _without_caching(board, row), command]
+    return replace(board, answer=tuple(filter(None, lines)))
+
+
+def _together(rows: Sequence[CaseRow]) -> str:
+    """`a, b and c with L` where all have that layer, else each with its own."""
+    layers = {row.layer for row in rows}
+    if len(layers) > 1 or layers == {NO_LAYER}:
+        return some([name(row) for row in rows])
+    return case_name(some([row.stack for row in rows]), layers.pop())
+
+
+def name(row: CaseRow) -> str:
+    """A case in words."""
+    return case_name(row.stack, row.layer)
+
+
+def _headline(board: Board) -> str:
+    """The answer in at most 25 words."""
+    if board.best is None:
+        reasons = [row.reason for row in board.cases if row.reason]
+        most = max(reasons, key=reasons.count) if reasons else "no trial was made"
+        return "Not measured: " + " ".join(most.split()[:MAX_WORDS]) + "."
+    row, what = board.cases[board.best], "capacity" if board.kind == "capacity" else "requests/s"
+    if board.kind == "rate":
+        return _at_a_rate(board)
+    others = [other for other in board.cases if other is not row and other.ratio]
+    if not others:
+        return f"{name(row)} is the only case with figures: there is nothing to compare it with."
+    if board.verdict == LEADS:
+        ratio = min((other.ratio for other in others if other.ratio), key=lambda found: found.estimate)
+        ends = f", {interval(ratio.low, ratio.high)}" if ratio.low else ""
+        return f"{name(row)} leads: {number(ratio.estimate)} times the {what} of the next{ends}."
+    alike = [other for other in others if other.verdict]
+    if board.verdict == TIES:
+        memory = f"; it needs {_mib(row)}" if row.memory_peak_bytes else ""
+        return f"{name(row)} ties with {_together(alike)} within {100 * board.margin:g} %{memory}."
+    if board.rounds < 2 or not alike:
+        return f"Open: {name(row)} has the highest {what}, but one round proves no difference."
+    return f"Open between {_together([row, *alike])}: {plural(board.rounds, 'round')} decide nothing yet."
+
+
+def _at_a_rate(board: Board) -> str:
+    """Which cases serve what was asked: the question of a rate is how long answers take."""
+    kept = [name(row) for row in board.cases if row.verdict in (LEADS, TIES, OPEN)]
+    every = sum(row.ratio is not None for row in board.cases)
+    return f"{len(kept)} of {plural(every, 'case')} serve {board.load}: compare how long answers take."
+
+
+def _cost(row: CaseRow) -> str:
+    """Memory and CPU time."""
+    parts = [f"{_mib(row)} of memory"] if row.memory_peak_bytes else []
+    if row.cpu_seconds_per_1000_requests is not None:
+        parts.append(f"{number(row.cpu_seconds_per_1000_requests)} CPU seconds per 1,000 requests")
+    costs = f"It costs {joined(parts)}." if parts else ""
+    if row.deploy_lost is not None:
+        costs += f" A deploy loses {plural(round(row.deploy_lost), 'request') if row.deploy_lost else 'no request'}."
+    return costs
+
+
+def _safety(row: CaseRow) -> str:
+    """What verify found."""
+    if row.checks is None:
+        return "It was not verified."
+    left = f"; {plural(row.checks.not_tried, 'thorough check')} not made" if row.checks.not_tried else ""
+    return f"It passed {plural(row.checks.passed, 'check')}{left}."
+
+
+def _without_caching(board: Board, best: CaseRow) -> str:
+    """The best where nothing may be cached: cached pages are not for readers who are signed in."""
+    if not best.caches_pages or not board.uncached:
+        return ""
+    first, *others = (name(board.cases[index]) for index in board.uncached)
+    if board.uncached_verdict == LEADS:
+        return f"Where no page may be cached, {first} leads."
+    words = "ties with" if board.uncached_verdict == TIES else "is first, open against"
+    return f"Where no page may be cached, {first} {words} {some(others)}." if others else ""
+
+
+def _mib(row: CaseRow) -> str:
+    return f"{number((row.memory_peak_bytes or 0) / MIB)} MiB"

@@ -1,0 +1,270 @@
+"""Compare two runs case by case: requests/s of A and B, their ratio, and a verdict. Pure.
+
+The noise of a run comes from all of its cases (bench.measure.stats). Nothing pairs the rounds of two runs, so that rounds that
+were faster or slower count as noise, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.errors import BenchError
+from bench.measure.records.capacity import climbs
+from bench.measure.records.folder import Run
+from bench.measure.records.trials import Trial
+from bench.measure.report.redact import redacted
+from bench.measure.stats import LEADS, OPEN, TIES, Runs, Table
+from bench.measure.stats.capacity import parse_limit
+from bench.measure.stats.columns import columns, paragraph
+from bench.words import number, one_line, plural, size
+
+MAX_CONFIGS_SHOWN = 3
+MEMORY_MARGIN = 0.05  # the same machine reports a little more or less memory from boot to boot
+
+
+class Key(NamedTuple):
+    """A case at a level."""
+
+    stack: str
+    layer: str
+    workload: str
+    size: str
+    level: int
+    database: str
+
+
+@dataclass(frozen=True)
+class CaseComparison:
+    """One case at one level in both runs.
+
+    ratio_b_to_a  with the ends of its 95 % interval: 0 and None where the rounds say nothing
+    verdict       `leads`: they differ by more than the margin. `ties`: by no more. `open`: the rounds do not tell
+    best          A or B, of those that differ
+    """
+
+    key: Key
+    a_requests_per_second: float
+    b_requests_per_second: float
+    ratio_b_to_a: float
+    low: float
+    high: float | None
+    verdict: str
+    best: str | None
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Two runs side by side, and what differs between their environments."""
+
+    cases: tuple[CaseComparison, ...]
+    only_before: tuple[Key, ...]
+    only_after: tuple[Key, ...]
+    warnings: tuple[str, ...]
+    margin: float
+
+    def record(self) -> dict[str, object]:
+        """The comparison for JSON."""
+        figures = [field.name for field in fields(CaseComparison) if field.name != "key"]
+        return {
+            "margin": self.margin,
+            "warnings": list(self.warnings),
+            "cases": [case.key._asdict() | {name: getattr(case, name) for name in figures} for case in self.cases],
+            "only_a": [key._asdict() for key in self.only_before],
+            "only_b": [key._asdict() for key in self.only_after],
+        }
+
+
+def compare(before: Run, after: Run) -> RunComparison:
+    """The cases that both runs measured. Raises BenchError when there is none."""
+    # A run has one. The same cases on another are still worth comparing, with a warning.
+    databases = {before.info.plan.database, after.info.plan.database}
+    database = databases.pop() if len(databases) == 1 else "any"
+    first, second = _tables(before, database), _tables(after, database)
+    shared = [key for key in first if key in second]
+    if not shared:
+        raise BenchError(
+            f"{before.directory} and {after.directory} share no measured case; "
+            "compare runs of the same stacks, layers, workloads and levels"
+        )
+    margin = max(before.info.plan.margin, after.info.plan.margin)
+    return RunComparison(
+        cases=tuple(_compared(key, Runs(first[key], second[key], key), margin) for key in shared),
+        only_before=tuple(key for key in first if key not in second),
+        only_after=tuple(key for key in second if key not in first),
+        warnings=tuple(warnings(before, after)),
+        margin=margin,
+    )
+
+
+def _compared(key: Key, runs: Runs, margin: float) -> CaseComparison:
+    ratio, low, high = runs.ratio("B", "A")
+    found = runs.decide(margin)
+    best = found.best if found.verdict == LEADS else None
+    ends = low, None if math.isinf(high) else high
+    return CaseComparison(key, runs.rate("A"), runs.rate("B"), ratio, *ends, found.verdict, best)
+
+
+def _tables(run: Run, database: str) -> dict[Key, Table[Key]]:
+    """Case -> the rates of all cases with its workload, size and level, itself included.
+
+    Without wrong answers, and in the order of the plan. `database` is what theirs is called.
+    """
+    order = {case.case_id: place for place, case in enumerate(run.info.cases)}
+    wrong = {(check.stack, check.layer) for check in run.checks if not check.ok}
+    rates: dict[Key, dict[int, float]] = {}
+    steps: dict[Key, float] = {}
+    for trial, step in sorted(_trials(run), key=lambda item: order.get(item[0].case_id, len(order))):
+        level = 0 if run.info.plan.capacity else trial.level
+        key = Key(trial.stack, trial.layer, trial.workload, trial.size, level, database)
+        if trial.requests_per_second and key[:2] not in wrong:
+            rates.setdefault(key, {})[trial.round] = trial.requests_per_second
+            steps[key] = max(steps.get(key, 1.0), step)
+    tables = {
+        where: Table({key: rounds for key, rounds in rates.items() if key[2:] == where}, steps)
+        for where in {key[2:] for key in rates}
+    }
+    return {key: tables[key[2:]] for key in rates}
+
+
+def _trials(run: Run) -> Iterable[tuple[Trial, float]]:
+    """The trials to compare, and how many times its requests/s each case reaches at most (`Table`)."""
+    if not run.info.plan.capacity:
+        for trial in run.latest.values():
+            if trial.status == "ok" and trial.mode == run.info.plan.mode:
+                yield trial, 1.0
+        return
+    for rounds in climbs(run.trials, parse_limit(run.info.plan.capacity, "capacity")).values():
+        for climb in rounds.values():
+            if (held := climb.held) and (rate := held.requests_per_second):
+                yield held, climb.high / rate if climb.high else math.inf
+
+
+def warnings(before: Run, after: Run) -> Iterable[str]:
+    """One line for each difference between the environments that changes figures, or between rendered files."""
+    first, second = _conditions(before), _conditions(after)
+    sizes = before.environment.memory_bytes, after.environment.memory_bytes
+    if max(sizes) - min(sizes) <= MEMORY_MARGIN * max(sizes):
+        second["memory sizes"] = first["memory sizes"]
+    for what, value in first.items():
+        other = second[what]
+        if value != other:
+            yield f"{what} differ: {_shown(value)} in A, {_shown(other)} in B"
+    yield from _versions("packages", before.environment.packages, after.environment.packages)
+    yield from _versions("programs", before.environment.programs, after.environment.programs)
+    yield from _configs(before.environment.configs or {}, after.environment.configs or {})
+
+
+def _conditions(run: Run) -> dict[str, object]:
+    """What changes figures, by name."""
+    environment, plan = run.environment, run.info.plan
+    return {
+        "CPUs": environment.cpu_model,
+        "cores": environment.cores,
+        "memory sizes": size(environment.memory_bytes),
+        "operating systems": environment.os,
+        "kernels": environment.kernel,
+        "Python versions": environment.python,
+        "governors": environment.governor,
+        "limits": _pairs(environment.limits),
+        "CPU cores of load, stack and services": _pairs(environment.affinity),
+        "load tools": f"{environment.load_tool.name} {environment.load_tool.version or ''}".strip(),
+        "modes": plan.mode,
+        "databases": plan.database,
+        "rows in the database": plan.rows_total,
+        "seeds of the rows": environment.rows_seed,
+        "seconds of load": plan.duration_s,
+        "changed values": _listed(plan.changes),
+        "project environments": _listed(plan.env),
+    }
+
+
+def _pairs(values: Mapping[str, object] | None) -> str | None:
+    return None if values is None else ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _configs(before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
+    """Configuration files that both runs rendered and that differ."""
+    differing = [name for name in before if name in after and before[name] != after[name]]
+    if differing:
+        more = f" and {len(differing) - MAX_CONFIGS_SHOWN} more" if len(differing) > MAX_CONFIGS_SHOWN else ""
+        yield one_line(f"rendered configurations differ: {', '.join(differing[:MAX_CONFIGS_SHOWN])}{more}")
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "not known"
+    if isinstance(value, (int, float)):
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    return one_line(value)
+
+
+def _listed(values: Sequence[str]) -> str:
+    return ", ".join(redacted(value) for value in values) or "none"
+
+
+def _versions(what: str, before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
+    """One line for all versions that differ, of programs that both runs name."""
+    differing = [
+        f"{name} {before[name]} / {after[name]}" for name in before if name in after and before[name] != after[name]
+    ]
+    if differing:
+        yield one_line(f"{what} differ (A / B): {', '.join(differing)}")
+
+
+def render(comparison: RunComparison, before: Path, after: Path, width: int) -> list[str]:
+    """The comparison as lines of text, within a width where no name or path is wider."""
+    cases = comparison.cases
+    varying = _varying([item.key for item in cases])
+    rows = [("case", "A", "B", "B / A", "95 % confidence", "verdict")]
+    rows += [
+        (
+            _name(item.key, varying),
+            number(item.a_requests_per_second),
+            number(item.b_requests_per_second),
+            number(item.ratio_b_to_a),
+            _interval(item),
+            f"{item.best} leads" if item.best else item.verdict,
+        )
+        for item in cases
+    ]
+    lines = [f"A = {before}", f"B = {after}", "Figures are requests/s.", "", *_table(rows, width), ""]
+    counts = {word: sum(word in (item.best, item.verdict) for item in cases) for word in ("A", "B", TIES, OPEN)}
+    texts = [
+        f"{plural(len(cases), 'case')} in both runs: B leads in {counts['B']}, A in {counts['A']}, "
+        f"{counts[TIES]} tie within the margin of {comparison.margin:.0%}, {counts[OPEN]} open; each by itself"
+    ]
+    for name, keys in (("A", comparison.only_before), ("B", comparison.only_after)):
+        if keys:
+            names = ", ".join(_name(key, set(range(len(key)))) for key in keys)
+            texts.append(f"measured in {name} only: {names}")
+    return lines + [line for text in texts for line in paragraph(text, width, hanging="  ")]
+
+
+def _interval(item: CaseComparison) -> str:
+    return (
+        "not known"
+        if not item.low
+        else f"{number(item.low)} {'or more' if item.high is None else f'to {number(item.high)}'}"
+    )
+
+
+def _varying(keys: Sequence[Key]) -> set[int]:
+    """Indexes of the key to print: stack, layer and workload always, the others where they differ."""
+    return {0, 1, 2} | {index for index in range(3, 6) if len({key[index] for key in keys}) > 1}
+
+
+def _name(key: Key, varying: set[int]) -> str:
+    return "~".join(one_line(part) for index, part in enumerate(key) if index in varying)
+
+
+def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Columns; where that is too wide, each case stands in a line of its own over its figures."""
+    lines = columns(rows)
+    if max(map(len, lines)) <= width:
+        return lines
+    figures = columns([row[1:] for row in rows])
+    return [line for row, line in zip(rows, figures, strict=True) for line in (row[0], f"  {line}")]

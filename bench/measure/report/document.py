@@ -1,0 +1,218 @@
+"""report.json: what one or several runs found, each field declared once with the sentence that says what it means.
+
+`bench.measure.report.build` makes it from folders of results, the page is rendered from it alone, the terminal prints its
+first lines, and other programs read it. ``None`` means "not measured".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from bench.measure.records.records import means
+from bench.words import LEADS, NOT_MEASURED, OPEN, TIES
+
+FORMAT = 1
+
+VERDICT = Meta(
+    description="leads: proven the best; ties: within the margin of the best; open: may be the best; not measured: no "
+    "figure to trust, for the reason beside it; empty: another case is proven faster.",
+    extra_json_schema={"enum": [LEADS, TIES, OPEN, NOT_MEASURED, ""]},
+)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as fast the best case is."""
+
+    estimate: Annotated[float, means("The best case's figure divided by this one's, from rounds in pairs.")]
+    low: Annotated[float | None, means("Lower end of its 95 % confidence interval; null: not bounded.")]
+    high: Annotated[float | None, means("Upper end of it; null: not bounded, as after one round.")]
+
+
+@dataclass(frozen=True)
+class Latency:
+    """How long answers took in an open loop, in which requests leave on a schedule."""
+
+    rate_per_second: Annotated[float, means("Requests a second that left.")]
+    p50_ms: Annotated[float | None, means("Half of the answers came within this many milliseconds.")]
+    p99_ms: Annotated[float | None, means("99 in 100 did; null with fewer than 1,000 requests.")]
+    requests: Annotated[int, means("Answers of all trials at this rate.")]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A case at another level than the one that the verdict is about."""
+
+    level: Annotated[float, means("Connections of a closed loop, requests a second of an open one.")]
+    value: Annotated[float | None, means("The figure that the chart shows at this level; null: not measured.")]
+
+
+@dataclass(frozen=True)
+class CaseLoad:
+    """A case under one load of its board."""
+
+    verdict: Annotated[str, VERDICT]
+    reason: Annotated[str | None, means("Why it was not measured, or was measured no further.")]
+    rates: Annotated[
+        dict[int, float],
+        means("Round -> requests a second, of trials to trust; where a capacity was sought, as achieved at the limit."),
+    ]
+    requests_per_second: Annotated[float | None, means("Median of the rounds.")]
+    ratio: Annotated[Ratio | None, means("How many times as fast the best case under this load is.")]
+    capacity_low: Annotated[float | None, means("Highest rate that held, in the lowest round; null: none sought.")]
+    capacity_high: Annotated[float | None, means("Lowest rate that did not hold, in the highest; null: not found.")]
+    visitors_per_hour: Annotated[
+        float | None, means("Visitors an hour who go through the workload once, at the capacity; null: none sought.")
+    ]
+    latency: Annotated[Latency | None, means("Latency at a rate that every case was asked for.")]
+    points: Annotated[tuple[Point, ...], means("Its figure at each level, where there are several.")]
+    memory_peak_bytes: Annotated[float | None, means("Peak memory (PSS) of servers and services, rounds' median.")]
+    cpu_seconds_per_1000_requests: Annotated[float | None, means("CPU seconds of all of them, rounds' median.")]
+    database_connections_peak: Annotated[int | None, means("Most client connections to the database.")]
+    queries_per_request: Annotated[float | None, means("Database queries of a request, on average.")]
+    imbalance: Annotated[
+        float | None, means("CPU time of the busiest worker divided by the mean of all; from 1.3 on it is noted.")
+    ]
+    errors: Annotated[int, means("Requests without a right answer in the trials that count.")]
+    requests: Annotated[int, means("Answers in the trials that count.")]
+    log: Annotated[str | None, means("Log that tells more about a failure, relative to the run's folder.")]
+    trials: Annotated[tuple[str, ...], means("Folders under raw/ with what load tool and servers printed.")]
+
+
+@dataclass(frozen=True)
+class FaultRow:
+    """What visitors noticed of one fault on a case, over its rounds."""
+
+    fault: Annotated[str, means("Name of the fault.")]
+    group: Annotated[str, means("Group of the fault.")]
+    outcome: Annotated[str, means("pass, FAIL, declared, VOIDED or skipped: the worst of its rounds.")]
+    reason: Annotated[str | None, means("Why it is not a pass.")]
+    requests_lost: Annotated[float | None, means("Requests without a right answer, rounds' median.")]
+    recovery_s: Annotated[float | None, means("Seconds from the end of the cause to right answers only.")]
+    longest_gap_s: Annotated[float | None, means("Longest time without a right page, in seconds.")]
+    stale_s: Annotated[float | None, means("Seconds for which the old version came after a deploy.")]
+    mixed_s: Annotated[float | None, means("Seconds for which both versions came after a deploy.")]
+    wrong: Annotated[float | None, means("Answers that were another account's, cut or of two versions.")]
+    figures: Annotated[
+        dict[str, float | None], means("Figure of this fault alone -> rounds' median; the unit is in its name.")
+    ]
+    operator: Annotated[str | None, means("What the operator had to do.")]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What verify found on a case."""
+
+    passed: Annotated[int, means("Checks that passed.")]
+    declared: Annotated[int, means("Checks that stack or layer declare as not supported.")]
+    not_tried: Annotated[int, means("Checks that were not made, which is not a pass.")]
+    failed: Annotated[tuple[str, ...], means("Names of the checks with a wrong answer.")]
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a host of an inventory used under a load, medians of the rounds."""
+
+    case: Annotated[str, means("Name of the case.")]
+    workload: Annotated[str, means("Name of the workload.")]
+    host: Annotated[str, means("Name of the host.")]
+    cpu_share: Annotated[float | None, means("CPU time as a share of what its cores have.")]
+    memory_peak_bytes: Annotated[float | None, means("Largest memory in use.")]
+    link_peak_share: Annotated[float | None, means("Largest share of its link's rate in one direction.")]
+    database_connections_peak: Annotated[float | None, means("Client connections to its PostgreSQL.")]
+    requests_share: Annotated[float | None, means("Its part of the requests passed to all web hosts.")]
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """A case of a board: all of its facts."""
+
+    stack: Annotated[str, means("Name of the stack.")]
+    layer: Annotated[str, means("Name of the layer, or layers joined with +.")]
+    verdict: Annotated[str, VERDICT]
+    reason: Annotated[str | None, means("Why it was not measured, or was measured no further.")]
+    ratio: Annotated[Ratio | None, means("How many times as fast the best is, over all workloads (geometric mean).")]
+    loads: Annotated[dict[str, CaseLoad], means("Workload -> its figures.")]
+    memory_peak_bytes: Annotated[float | None, means("Largest of its workloads.")]
+    cpu_seconds_per_1000_requests: Annotated[float | None, means("Mean of its workloads.")]
+    database_connections_peak: Annotated[int | None, means("Largest of its workloads.")]
+    slow_clients: Annotated[
+        int | None, means("Slow clients that stop it; 0: none of those tried did; null: not measured.")
+    ]
+    slow_clients_tried: Annotated[int | None, means("Most slow clients tried.")]
+    deploy_lost: Annotated[float | None, means("Requests lost by a deploy, rounds' median.")]
+    checks: Annotated[Checks | None, means("What verify found; null when it was not verified.")]
+    needs_proxy: Annotated[bool, means("Whether production needs a proxy before it that ends TLS.")]
+    caches_pages: Annotated[bool, means("Whether anonymous readers get whole pages from a cache.")]
+    notes: Annotated[tuple[str, ...], means("What differs from the other cases, and why.")]
+    configuration: Annotated[str | None, means("Folder with its rendered configuration.")]
+
+
+@dataclass(frozen=True)
+class Board:
+    """Cases that may be compared directly: one run, size, database and kind of load."""
+
+    run: Annotated[int, means("Index of its run.")]
+    size: Annotated[str, means("Name of the resource limit.")]
+    database: Annotated[str, means("Database behind the site.")]
+    load: Annotated[str, means("The load in words: 16 connections, 200 requests/s, or a limit of the latency.")]
+    kind: Annotated[
+        Literal["throughput", "rate", "capacity"],
+        means("What was asked: as much as it can, a given rate, or the highest rate within a limit."),
+    ]
+    limit_ms: Annotated[float | None, means("Limit of the latency in milliseconds, where a capacity was sought.")]
+    unit: Annotated[str, means("Unit of the level of its points.")]
+    value: Annotated[str, means("What the points are.")]
+    margin: Annotated[float, means("Share by which figures must differ to count.")]
+    verdict: Annotated[str, means("leads, ties or open: what is known of the best; not measured without figures.")]
+    best: Annotated[int | None, means("Index of the case to take: it leads, or of those that tie needs least memory.")]
+    uncached: Annotated[
+        tuple[int, ...],
+        means("Indexes of the best of the cases that cache no whole page, and of those that may be as good."),
+    ]
+    uncached_verdict: Annotated[str, means("What is known of the best of those.")]
+    rounds: Annotated[int, means("Most rounds of any case.")]
+    workloads: Annotated[tuple[str, ...], means("Its workloads, in the order of the plan.")]
+    cases: Annotated[tuple[CaseRow, ...], means("Its cases, best first.")]
+    answer: Annotated[tuple[str, ...], means("What to take, its cost, its safety and the next command.")]
+
+
+@dataclass(frozen=True)
+class FaultCase:
+    """A case with the faults that were made on it."""
+
+    run: Annotated[int, means("Index of its run.")]
+    stack: Annotated[str, means("Name of the stack.")]
+    layer: Annotated[str, means("Name of the layer.")]
+    size: Annotated[str, means("Name of the resource limit.")]
+    database: Annotated[str, means("Database behind the site.")]
+    faults: Annotated[tuple[FaultRow, ...], means("Every fault that was asked for.")]
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """One folder: its request, its machine, and what a reader must know of it."""
+
+    directory: Annotated[str, means("Its folder, relative to the page.")]
+    name: Annotated[str, means("Name of the folder.")]
+    started_at: Annotated[str, means("When it began, ISO 8601 with offset.")]
+    facts: Annotated[dict[str, str], means("Machine, system, versions, load and command, in words.")]
+    skips: Annotated[dict[str, tuple[str, ...]], means("Reason why something cannot run here -> what.")]
+    declared: Annotated[dict[str, tuple[str, ...]], means("Reason why a check is not supported -> checks and cases.")]
+    notes: Annotated[tuple[str, ...], means("What a reader must know before trusting a figure.")]
+
+
+@dataclass(frozen=True)
+class Document:
+    """The whole report."""
+
+    format: Annotated[int, means("Version of this document."), Meta(ge=FORMAT, le=FORMAT)]
+    title: Annotated[str, means("What was compared.")]
+    answer: Annotated[tuple[str, ...], means("The first lines, as the terminal prints them.")]
+    runs: Annotated[tuple[RunFacts, ...], means("The folders it was made from.")]
+    boards: Annotated[tuple[Board, ...], means("The cases, in tables that may be compared within.")]
+    faults: Annotated[tuple[FaultCase, ...], means("The faults that were made.")]
+    hosts: Annotated[tuple[Host, ...], means("What each host of an inventory used; empty on one host.")]

@@ -1,0 +1,174 @@
+"""A folder's machine and request in words, what could not run, and what to know before trusting a figure. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from bench.measure.records.capacity import climbs
+from bench.measure.records.folder import Run
+from bench.measure.records.records import Plan
+from bench.measure.records.trials import voided_by
+from bench.measure.report import redact
+from bench.measure.stats import histogram
+from bench.measure.stats.capacity import parse_limit
+from bench.words import case_name, duration, joined, one_line, plural, size, some
+
+FEW_CORES = 4
+ENDED = {
+    "decided": "It ended when the best was decided.",
+    "rounds": "It made every round without a decision.",
+    "budget": "Its time was up before a decision.",
+}
+
+
+def of_run(run: Run) -> dict[str, str]:
+    """Name -> a fact of a run."""
+    plan, tool = run.info.plan, run.environment.load_tool
+    rows = f", {plan.rows_total:,} rows" if plan.rows_total is not None else ""
+    fallback = " (slower than wrk, which is not installed)" if tool.fallback else ""
+    asked = {
+        "Load": f"{_load(plan)}, {_rounds(plan)} of {plan.duration_s:g} s, by {tool.name} {tool.version or ''}".rstrip()
+        + fallback,
+        "Database": f"{plan.database}{rows}",
+    }
+    return _facts(run, asked)
+
+
+def of_faults(run: Run) -> dict[str, str]:
+    """Name -> a fact of a folder of faults."""
+    plan = run.info.plan
+    rates = [outcome.rate_per_second for outcome in run.latest_outcomes.values() if outcome.rate_per_second]
+    ends = dict.fromkeys(f"{rate:,.0f}" for rate in (min(rates), max(rates))) if rates else ()
+    asked = f", visitors at {' to '.join(ends)} requests/s" if rates else ""
+    return _facts(run, {"Faults": f"{plural(plan.rounds, 'round')}{asked}", "Database": plan.database})
+
+
+def _facts(run: Run, asked: dict[str, str]) -> dict[str, str]:
+    plan, environment, info = run.info.plan, run.environment, run.info
+    changes, env = (", ".join(one_line(redact.redacted(text)) for text in texts) for texts in (plan.changes, plan.env))
+    versions = [f"{name} {version}" for name, version in environment.programs.items()]
+    others = [f"Python {version}: {text}" for version, text in (environment.pythons or {}).items()]
+    dirty = " with changes" if environment.dirty else ""
+    cpu = environment.cpu_model or "CPU not known"
+    found = {
+        "Machine": f"{cpu}, {plural(environment.cores, 'core')}, {size(environment.memory_bytes)}",
+        "System": f"{environment.os or 'not known'}, {environment.kernel}",
+        **asked,
+        "Took": _took(info.started_at, info.finished_at) if info.finished_at else "",
+        "Project": one_line(redact.redacted(plan.project)),
+        "Values": changes,
+        "Environment": env,
+        "Hosts": ", ".join(f"{name} ({', '.join(groups)})" for name, groups in (environment.hosts or {}).items()),
+        "Versions": ", ".join([environment.python, *others, *versions]),
+        "Commit": f"{environment.commit[:12]}{dirty}" if environment.commit else "",
+        "Command": redact.command(info.command),
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _load(plan: Plan) -> str:
+    if plan.capacity:
+        return f"the highest rate with {parse_limit(plan.capacity, 'capacity').words}"
+    levels = joined([f"{level:,}" for level in plan.levels])
+    return f"{levels} {'requests/s' if plan.mode == 'open' else 'connections'}"
+
+
+def _rounds(plan: Plan) -> str:
+    budget = f" or {duration(plan.budget_s)}" if plan.budget_s else ""
+    return f"at most {plural(plan.rounds, 'round')}{budget}" if plan.until else plural(plan.rounds, "round")
+
+
+def _took(started: str, finished: str) -> str:
+    try:
+        return duration((datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds())
+    except (ValueError, TypeError):
+        return ""
+
+
+def more_rounds(run: Run) -> str:
+    """The command that makes more rounds of the same cases, without secrets; a search for settings has none."""
+    words, plan = list(run.info.command), run.info.plan
+    if plan.tunes:
+        return ""
+    words = [word for word in words if not word.startswith(("--rounds=", "--budget="))]
+    for option in ("--rounds", "--budget", "--resume"):
+        if option in words:
+            at = words.index(option)
+            words[at : at + 2] = []
+    if "reproduce" in words:
+        # Its rounds are those of the publication, or fewer.
+        return redact.command([word for word in words if word != "--quick"])
+    return redact.command((*words, "--rounds", str(2 * plan.rounds)))
+
+
+def skips(run: Run) -> dict[str, tuple[str, ...]]:
+    """Reason why something cannot run here -> the cases."""
+    found: dict[str, dict[str, None]] = {}
+    for skip in run.info.skips:
+        parts = [case_name(skip.stack, skip.layer), skip.workload or "", f"size {skip.size}" if skip.size else ""]
+        found.setdefault(one_line(skip.reason), {})[", ".join(filter(None, parts))] = None
+    return {reason: tuple(names) for reason, names in found.items()}
+
+
+def declared(run: Run) -> dict[str, tuple[str, ...]]:
+    """Reason why checks are declared as not supported -> the checks, each with its case."""
+    found: dict[str, dict[str, None]] = {}
+    for check in run.checks:
+        if check.word == "declared" and check.declared:
+            name = f"{check.check} on {case_name(check.stack, check.layer)}"
+            found.setdefault(one_line(check.declared), {})[name] = None
+    return {reason: tuple(names) for reason, names in found.items()}
+
+
+def notes(run: Run) -> tuple[str, ...]:
+    """What a reader must know before trusting a figure, as sentences."""
+    info, plan, environment = run.info, run.info.plan, run.environment
+    found = [_sentence(note) for note in info.notes]
+    if run.missing > 0 and not plan.capacity:
+        found.append(f"Not finished: {plural(run.missing, 'trial')} left; {run.resume_command()}.")
+    elif info.finished_at is None:
+        found.append(f"Not finished; {run.resume_command()}.")
+    if plan.until and info.ended_by:
+        dropped = f" {plural(len(info.dropped), 'case')} that cannot win dropped on the way." if info.dropped else ""
+        found.append(f"{ENDED[info.ended_by]}{dropped}")
+    found += [*_trials(run), *_few_requests(run)]
+    if not run.checks:
+        found.append("The site was not verified.")
+    if not info.notes and environment.cores < FEW_CORES:
+        found.append(
+            f"The load tool shares {plural(environment.cores, 'core')} with the servers: compare within this run alone."
+        )
+    return tuple(found)
+
+
+def _trials(run: Run) -> Iterable[str]:
+    """Failed, voided and repeated trials."""
+    last = {trial.trial_id: trial for trial in (*run.trials, *run.latency)}.values()
+    failed, voided = ([trial for trial in last if trial.status == status] for status in ("failed", "voided"))
+    if failed:
+        why = dict.fromkeys(one_line(trial.reason) for trial in failed)
+        yield f"{plural(len(failed), 'trial')} failed: {some(list(why))}."
+    if voided and not run.info.plan.capacity:
+        names = dict.fromkeys(name for trial in voided for name, _ in voided_by(trial))
+        yield f"{plural(len(voided), 'trial')} voided ({', '.join(names)}): not used; {run.resume_command()}."
+    if again := run.repeated:
+        yield f"{plural(again, 'trial')} made again because of interference of other processes."
+
+
+def _few_requests(run: Run) -> Iterable[str]:
+    """Capacities whose percentile rests on too few requests."""
+    if not run.info.plan.capacity:
+        return
+    limit = parse_limit(run.info.plan.capacity, "capacity")
+    held = [climb.held for rounds in climbs(run.trials, limit).values() for climb in rounds.values() if climb.held]
+    few = sum(not histogram.enough(trial.requests_total or 0, limit.percent) for trial in held)
+    if few:
+        needed = f"{limit.percentile} needs {histogram.needed(limit.percent):,} requests"
+        yield f"{needed}: {few:,} of {plural(len(held), 'rate')} that held had fewer; give a longer --duration."
+
+
+def _sentence(text: str) -> str:
+    text = redact.redacted(one_line(text))
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,170 @@
+"""A case under one load, from its trials: rates by round, costs, and latency from the open loop alone. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+
+from bench.measure.records.capacity import Climb, Visits, capacity, latency_ms
+from bench.measure.records.records import Dropped
+from bench.measure.records.trials import Trial, largest, total
+from bench.measure.report.document import CaseLoad, Latency, Point
+from bench.measure.stats import histogram
+from bench.measure.stats.capacity import Limit
+from bench.words import plural
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a run has of a case under a workload.
+
+    climbs   round -> its staircase, where a capacity was sought
+    dropped  level -> that a race dropped it
+    wrong    names of the checks with a wrong answer
+    """
+
+    trials: Sequence[Trial]
+    climbs: Mapping[int, Climb]
+    dropped: Mapping[int, Dropped]
+    wrong: Sequence[str]
+
+    def levels(self, mode: str) -> dict[int, list[Trial]]:
+        """Level of a closed or an open loop -> its trials."""
+        found: dict[int, list[Trial]] = {}
+        for trial in self.trials:
+            if trial.mode == mode:
+                found.setdefault(trial.level, []).append(trial)
+        return found
+
+
+def usable(trials: Iterable[Trial]) -> dict[int, Trial]:
+    """Round -> its trial to trust; a repeated trial replaces the earlier one."""
+    return {trial.round: trial for trial in trials if trial.status == "ok"}
+
+
+def reason(found: Found, trials: Sequence[Trial]) -> str | None:
+    """Why a case has no figure to trust; None when it has one."""
+    if found.wrong:
+        return f"wrong answers: {', '.join(found.wrong)}"
+    if usable(trials):
+        return None
+    failed = [trial for trial in trials if trial.status == "failed"]
+    if trials:
+        last = (failed or list(trials))[-1]
+        return f"{last.status}: {last.reason}"
+    return "not run"
+
+
+def at_level(found: Found, level: int, opened: bool, rate: int | None) -> CaseLoad:
+    """The case at a level of connections, or of requests a second; its latency is that at the `rate`."""
+    levels = found.levels("open" if opened else "closed")
+    trials = levels.get(level, ())
+    points = [
+        Point(each, middle(trial.requests_per_second for trial in usable(levels[each]).values()))
+        for each in sorted(levels)
+    ]
+    dropped = found.dropped.get(level)
+    answered = None if found.wrong else latency(found, rate)
+    return _load(found, usable(trials), reason(found, trials), dropped, points if len(points) > 1 else (), answered)
+
+
+def at_capacity(found: Found, limit: Limit, visit: Visits | None) -> CaseLoad:
+    """The case at the highest rate that held within the limit in each round."""
+    held = {number: climb.held for number, climb in found.climbs.items() if climb.held}
+    why = None
+    if not held:
+        failed = [trial for climb in found.climbs.values() for trial in climb.in_doubt]
+        why = f"no rate holds {limit.words}" if found.climbs and not failed else reason(found, failed)
+    points = []
+    for rate in sorted({rate for climb in found.climbs.values() for rate in climb.trials}):
+        trials = [climb.trials[rate] for climb in found.climbs.values() if rate in climb.trials]
+        points.append(Point(rate, middle(latency_ms(trial, limit) for trial in trials if trial.status == "ok")))
+    load = _load(found, held, why if not found.wrong else reason(found, ()), None, points, None)
+    reached = capacity(list(found.climbs.values()))
+    if reached is None:
+        return load
+    return replace(
+        load,
+        capacity_low=reached.low,
+        capacity_high=reached.high,
+        visitors_per_hour=visit.an_hour(load.requests_per_second) if visit and load.requests_per_second else None,
+    )
+
+
+def step(found: Found) -> float:
+    """How many times its rates a case may hold at most: the next rate of a staircase was too much, or was not tried."""
+    steps = [1.0]
+    for climb in found.climbs.values():
+        if climb.held and climb.held.requests_per_second:
+            steps.append(climb.high / climb.held.requests_per_second if climb.high else math.inf)
+    return max(steps)
+
+
+def _load(
+    found: Found,
+    trials: Mapping[int, Trial],
+    why: str | None,
+    dropped: Dropped | None,
+    points: Sequence[Point],
+    answered: Latency | None,
+) -> CaseLoad:
+    # Wrong answers have no figures.
+    trials, points = ({}, ()) if found.wrong else (trials, points)
+    every = list(trials.values())
+    rates = {number: trial.requests_per_second for number, trial in sorted(trials.items())}
+    known = {number: rate for number, rate in rates.items() if rate is not None}
+    return CaseLoad(
+        verdict="not measured" if why else "",
+        reason=why or (f"dropped after {plural(dropped.round, 'round')}: {dropped.reason}" if dropped else None),
+        rates=known,
+        requests_per_second=middle(known.values()),
+        ratio=None,
+        capacity_low=None,
+        capacity_high=None,
+        visitors_per_hour=None,
+        latency=answered,
+        points=tuple(points),
+        memory_peak_bytes=middle(total(trial.memory_peak_bytes) for trial in every),
+        cpu_seconds_per_1000_requests=middle(map(cpu_per_1000, every)),
+        database_connections_peak=largest(trial.database_connections_peak for trial in every),
+        queries_per_request=middle(trial.queries_per_request for trial in every),
+        imbalance=middle(trial.imbalance for trial in every),
+        errors=sum(trial.errors for trial in every),
+        requests=sum(trial.requests_total or 0 for trial in every),
+        log=next((it.log for it in found.trials if it.status == "failed" and it.log), None) if why else None,
+        trials=tuple(trial.trial_id for trial in every),
+    )
+
+
+def latency(found: Found, rate: int | None) -> Latency | None:
+    """How long answers took in the open-loop trials at that rate; None without one to trust."""
+    trials = list(usable(found.levels("open").get(rate or 0, ())).values())
+    merged = histogram.merged(trial.histogram for trial in trials)
+    if rate is None or merged is None or not merged.total_count:
+        return None
+    p50 = float(merged.get_value_at_percentile(50) / 1000)
+    p99 = float(merged.get_value_at_percentile(99) / 1000) if histogram.enough(merged.total_count, 99) else None
+    return Latency(float(rate), p50, p99, merged.total_count)
+
+
+def common_rate(every: Iterable[Found]) -> int | None:
+    """The rate at which most cases have an open-loop trial to trust, the highest of those; None without any."""
+    counts: dict[int, int] = {}
+    for found in every:
+        for rate, trials in found.levels("open").items():
+            counts[rate] = counts.get(rate, 0) + bool(usable(trials))
+    return max(counts, key=lambda rate: (counts[rate], rate)) if any(counts.values()) else None
+
+
+def middle(values: Iterable[float | None]) -> float | None:
+    """The median of those that were measured; None without one."""
+    known = [value for value in values if value is not None]
+    return float(median(known)) if known else None
+
+
+def cpu_per_1000(trial: Trial) -> float | None:
+    """CPU seconds of a trial per 1,000 of its requests."""
+    seconds = total(trial.cpu_seconds)
+    return None if seconds is None or not trial.requests_total else seconds / trial.requests_total * 1000

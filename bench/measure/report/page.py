@@ -1,0 +1,272 @@
+"""The page and the picture, rendered from the document alone."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from bench import words
+from bench.measure.records.records import NO_LAYER, UNLIMITED
+from bench.measure.records.trials import UNEVEN
+from bench.measure.report import build, chart, visitors
+from bench.measure.report.document import Board, CaseRow, Checks, Document, FaultCase, FaultRow, Ratio
+
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+# A path below a folder, with nothing in it that a browser could read as an address.
+PLAIN_PATH = re.compile(r"[\w.@+~=,-]+(?:/[\w.@+~=,-]+)*")
+# Figures of single faults -> what they count.
+FAULT_FIGURES = {"server_errors": "5xx", "workers_ended": "crashes", "oom_kills": "killed"}
+
+
+def render(document: Document, data: str = "report.json") -> str:
+    """The page as HTML; `data` is the file with the document beside it."""
+    script = (TEMPLATES / "document.js").read_text("utf-8")
+    template = _environment().get_template("document.html.j2")
+    return template.render(
+        document=document,
+        places=build.places(document.runs, document.boards),
+        data=data,
+        script=Markup(script),
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def picture(document: Document) -> str | None:
+    """The throughput chart of the first board alone; None where nothing was measured."""
+    board = next((board for board in document.boards if board.best is not None), None)
+    if board is None:
+        return None
+    run = document.runs[board.run]
+    groups = {
+        workload: [
+            (case_name(row), colour(board, row), list(row.loads[workload].rates.values()))
+            for row in board.cases
+            if workload in row.loads
+        ]
+        for workload in board.workloads
+    }
+    facts = ", ".join(filter(None, (run.facts.get("Machine"), words.when(run.started_at))))
+    return chart.picture(board.answer[0], f"Every round a dot; {board.load}", groups, facts)
+
+
+@functools.cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value if isinstance(value, Markup) else words.printable(value),
+    )
+    made.filters |= {"number": words.number, "when": words.when, "mib": _mib, "percent": _percent, "quote": quote}
+    made.filters["unbroken"] = _unbroken
+    functions = [case_name, cell, colour, columns, fault_table, lacking, levels, link, log_of, matrix, notes]
+    made.globals |= {function.__name__: function for function in [*functions, ratio_words, times_axis, to_know]}
+    made.globals |= {"chart": chart, "words": words, "NO_LAYER": NO_LAYER}
+    return made
+
+
+def _mib(value: float | None) -> str:
+    return words.number(None if value is None else value / words.MIB)
+
+
+def _unbroken(text: str) -> Markup:
+    """A heading in which no line ends inside a name such as that of a stack."""
+    name = Markup('<span class="unbroken">{}</span>')
+    parts = words.printable(text).split()
+    return Markup(" ").join(name.format(part) if "-" in part else escape(part) for part in parts)
+
+
+def _percent(value: float | None) -> str:
+    return words.NOT_MEASURED if value is None else f"{value:.0%}"
+
+
+# ------------------------------------------------------------------------------------------- the table
+
+
+def case_name(row: CaseRow | FaultCase) -> str:
+    """A case in words."""
+    size = row.size if isinstance(row, FaultCase) and row.size != UNLIMITED else ""
+    return words.case_name(row.stack, row.layer) + (f", {size}" if size else "")
+
+
+def colour(board: Board, row: CaseRow) -> int:
+    """The number of a layer's colour; the baseline has its own."""
+    layers = sorted({each.layer for each in board.cases} - {NO_LAYER})
+    return 1 + layers.index(row.layer) % (chart.COLOURS - 1) if row.layer in layers else 0
+
+
+# Column of what a case costs and how it was checked -> its head, and its text; empty when it was not measured.
+COLUMNS: dict[str, tuple[str, Callable[[CaseRow], str]]] = {
+    "memory": ("memory MiB", lambda row: _mib(row.memory_peak_bytes) if row.memory_peak_bytes else ""),
+    "cpu": ("CPU s per 1,000", lambda row: _known(row.cpu_seconds_per_1000_requests, words.number)),
+    "connections": ("database connections", lambda row: _known(row.database_connections_peak, "{:,}".format)),
+    "slow_clients": ("slow clients stop it", lambda row: _known(row.slow_clients, lambda count: f"{count or 'none'}")),
+    "deploy": ("lost by a deploy", lambda row: _known(row.deploy_lost, words.short)),
+    "checks": ("checks passed", lambda row: _checked(row.checks) if row.checks else ""),
+}
+
+
+def _known(value: Any, text: Callable[[Any], str]) -> str:
+    return "" if value is None else text(value)
+
+
+def _checked(checks: Checks) -> str:
+    return f"{len(checks.failed)} FAIL" if checks.failed else f"{checks.passed:,}"
+
+
+def columns(board: Board) -> dict[str, str]:
+    """The columns that a case of the board has a figure for -> their heads."""
+    return {name: head for name, (head, text) in COLUMNS.items() if any(map(text, board.cases))}
+
+
+def cell(row: CaseRow, column: str) -> str:
+    """A figure of a case as text; empty when it was not measured."""
+    return COLUMNS[column][1](row)
+
+
+def lacking(board: Board) -> list[str]:
+    """What no case of the board has a figure for."""
+    return [] if "deploy" in columns(board) else ["slow clients", "deploys"]
+
+
+def ratio_words(ratio: Ratio) -> str:
+    """`1.9 (1.8 to 2.1)`; the figure alone where the rounds say nothing about noise."""
+    if ratio.low == ratio.high == 1:
+        return "1\N{MULTIPLICATION SIGN}"
+    if ratio.low is None:
+        return f"{words.number(ratio.estimate)}\N{MULTIPLICATION SIGN} (no interval)"
+    return f"{words.number(ratio.estimate)}\N{MULTIPLICATION SIGN} ({words.reach(ratio.low, ratio.high)})"
+
+
+def times_axis(ratios: Sequence[Ratio]) -> chart.Axis:
+    """The axis of a column of ratios: from the best (or where an interval begins beyond it) to the slowest."""
+    ends = [end for ratio in ratios for end in (ratio.estimate, ratio.low, ratio.high) if end]
+    return chart.Axis.of([1.0, *ends], ratio=True)
+
+
+def link(document: Document, run: int, path: str) -> str:
+    """A file of a run, relative to the page."""
+    directory = document.runs[run].directory
+    return quote(path if directory == "." else f"{directory}/{path}")
+
+
+def log_of(row: CaseRow) -> str | None:
+    """The log of a failure, where it is a plain path inside the run's folder: records come from anywhere."""
+    logs = (load.log for load in row.loads.values())
+    return next((log for log in logs if log and PLAIN_PATH.fullmatch(log) and ".." not in log.split("/")), None)
+
+
+def notes(board: Board) -> dict[str, str]:
+    """What differs between the cases -> those it applies to; a stack where it does with each of its layers."""
+    found: dict[str, list[CaseRow]] = {}
+    for row in board.cases:
+        texts = [words.one_line(note).removeprefix(f"{row.stack}: ") for note in row.notes]
+        texts += ["needs a proxy in front that ends TLS"] if row.needs_proxy else []
+        worst = max((load.imbalance or 0 for load in row.loads.values()), default=0)
+        texts += [f"its busiest worker did {words.number(worst)} times the mean of all"] if worst >= UNEVEN else []
+        if errors := sum(load.errors for load in row.loads.values()):
+            requests = sum(load.requests for load in row.loads.values())
+            texts.append(f"{errors:,} of {requests:,} requests without a right answer")
+        for text in texts:
+            found.setdefault(text, []).append(row)
+    return {text: _names(board, rows) for text, rows in found.items()}
+
+
+def _names(board: Board, rows: Sequence[CaseRow]) -> str:
+    if len(rows) == len(board.cases) > 1:
+        return "every case"
+    whole = {row.stack for row in rows if all(each in rows for each in board.cases if each.stack == row.stack)}
+    names = dict.fromkeys(row.stack if row.stack in whole else case_name(row) for row in rows)
+    return words.joined(list(names))
+
+
+# --------------------------------------------------------------------------------------- other tables
+
+
+def levels(board: Board) -> dict[str, Markup]:
+    """Workload that has several levels -> a chart of its figures over them."""
+    found = {}
+    for workload in board.workloads:
+        series = [
+            (f"{number}", colour(board, row), [(p.level, p.value) for p in row.loads[workload].points if p.value])
+            for number, row in enumerate(board.cases, 1)
+            if workload in row.loads
+        ]
+        series = [line for line in series if line[2]]
+        if any(len(points) > 1 for _, _, points in series):
+            title = f"{workload}: {board.value} over {board.unit}"
+            found[workload] = chart.lines(title, series, board.limit_ms)
+    return found
+
+
+def to_know(document: Document) -> list[str]:
+    """What a reader must know, each thing once; of one of several runs with its name."""
+    found: dict[str, list[str]] = {}
+    for run in document.runs:
+        texts = list(run.notes)
+        texts += [f"Cannot run here: {words.some(names)}: {reason}." for reason, names in run.skips.items()]
+        texts += [f"Declared: {_each_once(names)}: {reason}." for reason, names in run.declared.items()]
+        for text in texts:
+            found.setdefault(text, []).append(run.name)
+    several = len(document.runs) > 1
+    notes = [f"{', '.join(names)}: {text}" if several and len(names) == 1 else text for text, names in found.items()]
+    for outcome, said in (("FAIL", "Not as expected"), ("VOIDED", "Voided")):
+        why = visitors.reasons(document.faults, outcome)
+        notes += [f"{said}: {_each_once(names)}: {reason}." for reason, names in why.items()]
+    return notes
+
+
+def _each_once(names: Sequence[str]) -> str:
+    """`check on case` and `check on other` as `check on case and other`."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        what, _, case = name.partition(" on ")
+        found.setdefault(what, []).append(case)
+    return words.some([f"{what} on {words.some(cases)}" for what, cases in found.items()])
+
+
+def matrix(document: Document) -> Mapping[str, list[CaseRow | None]]:
+    """Case -> its row on each board, of the cases that several boards have."""
+    found: dict[str, list[CaseRow | None]] = {}
+    for number, board in enumerate(document.boards):
+        for row in board.cases:
+            found.setdefault(case_name(row), [None] * len(document.boards))[number] = row
+    return {name: rows for name, rows in found.items() if sum(row is not None for row in rows) > 1}
+
+
+def fault_table(document: Document) -> Mapping[str, list[str]]:
+    """Fault -> its text on each case."""
+    found: dict[str, list[str]] = {}
+    for number, case in enumerate(document.faults):
+        for row in case.faults:
+            found.setdefault(row.fault, [""] * len(document.faults))[number] = fault_words(row)
+    return found
+
+
+def fault_words(row: FaultRow) -> str:
+    """`0 lost, mixed 0.4 s`, `12 lost, back in 1.3 s`, `FAIL, 3 lost`, `skipped`."""
+    parts = [row.outcome] if row.outcome not in ("pass", "declared") else []
+    if row.outcome not in ("pass", "declared", "FAIL") or row.requests_lost is None:
+        return row.outcome
+    figures = {name: words.short(value) for name, value in row.figures.items() if value is not None}
+    if visitors.STOPS_AT in row.figures:
+        stops = figures.get(visitors.STOPS_AT)
+        return ", ".join([*parts, f"stops at {stops}" if stops else f"{visitors.MAX_SLOW} do not stop it"])
+    parts += [f"{words.short(row.requests_lost)} lost"]
+    parts += [f"{figures[name]} {word}" for name, word in FAULT_FIGURES.items() if name in figures]
+    seconds = {"back in": row.recovery_s if row.requests_lost else None, "mixed": row.mixed_s, "stale": row.stale_s}
+    parts += [f"{word} {words.short(value)}\N{NO-BREAK SPACE}s" for word, value in seconds.items() if value]
+    parts += [f"{words.short(row.wrong)} wrong"] if row.wrong else []
+    by = (row.operator or "nothing").partition(",")[0]
+    return ", ".join([*parts, *([f"after a {by}"] if row.group == "killed" and by != "nothing" else [])])

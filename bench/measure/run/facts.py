@@ -1,0 +1,143 @@
+"""On what machine and with which programs a run was made: environment.json."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import platform
+import re
+import resource
+import subprocess
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+
+from bench import paths
+from bench.measure.records.records import Environment, LoadTool
+from bench.serve.machine import ports
+from bench.serve.machine.pin import affinity
+
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+SYSCTL = Path("/proc/sys")
+# Limits of connections and queues, by their names in sysctl(8).
+KERNEL_LIMITS = (
+    "net.core.somaxconn",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_tw_reuse",
+    "fs.file-max",
+    "vm.swappiness",
+)
+
+
+def environment(
+    programs: dict[str, str], load_tool: LoadTool, affinity: Mapping[str, tuple[int, ...]] | None = None
+) -> Environment:
+    """This machine as it is now.
+
+    `programs` are the versions of servers and services by name, `affinity` the cores that parts are pinned to.
+    """
+    commit, dirty = git_state(paths.PROJECT)
+    return Environment(
+        cpu_model=cpu_model(),
+        cores=cores(),
+        memory_bytes=psutil.virtual_memory().total,
+        kernel=f"{platform.system()} {platform.release()}",
+        os=distribution(),
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        packages=packages(),
+        programs=programs,
+        load_tool=load_tool,
+        commit=commit,
+        dirty=dirty,
+        # Unknown on most virtual machines.
+        governor=_read(GOVERNOR).strip() or None,
+        limits=limits(),
+        affinity=dict(affinity) if affinity else None,
+    )
+
+
+def cores() -> int:
+    """Processor cores this process may use, which can be fewer than the machine has."""
+    return len(affinity())
+
+
+def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str | None:
+    """The processor's name as the kernel reports it, or None."""
+    match = re.search(r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", _read(path), re.MULTILINE)
+    return match[1].strip() if match else None
+
+
+def limits() -> dict[str, str]:
+    """Limits of this process and the kernel that bound load, those that can be read."""
+    files = zip(("open files (soft)", "open files (hard)"), resource.getrlimit(resource.RLIMIT_NOFILE), strict=True)
+    found = {name: "unlimited" if value == resource.RLIM_INFINITY else str(value) for name, value in files}
+    kernel = {name: " ".join(_read(SYSCTL / name.replace(".", "/")).split()) for name in KERNEL_LIMITS}
+    return found | {name: value for name, value in kernel.items() if value}
+
+
+def _read(path: Path) -> str:
+    """The text of a file of the kernel; empty where it has no such file."""
+    with contextlib.suppress(OSError):
+        return path.read_text("utf-8", "replace")
+    return ""
+
+
+def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
+    """File of a folder -> SHA-256 of its text, with what differs from run to run taken out.
+
+    That is the paths of `own_paths` (path -> what stands for it) and the numbers of ports in use.
+    """
+    in_use = {str(port) for port in ports.listening() if port >= 10_000}
+    found = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        text = path.read_text("utf-8", "surrogateescape")
+        for own, name in sorted(own_paths.items(), key=lambda item: -len(item[0])):
+            text = text.replace(own, name)
+        text = re.sub(r"\d+", lambda match: "PORT" if match[0] in in_use else match[0], text)
+        digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+        found[str(path.relative_to(folder))] = digest
+    return found
+
+
+def distribution() -> str | None:
+    """The operating system's name for people, or None when it does not say."""
+    with contextlib.suppress(OSError):
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    return None
+
+
+def packages() -> dict[str, str]:
+    """The installed version of every package that requirements.txt and the files of extras name."""
+    setuptools = tomllib.loads((paths.PROJECT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["dynamic"]
+    lines = []
+    for listed in (setuptools["dependencies"], *setuptools["optional-dependencies"].values()):
+        for name in listed["file"]:
+            lines += (paths.PROJECT / name).read_text("utf-8").splitlines()
+    found = {}
+    for line in lines:
+        if match := re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line):
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                found[match[0]] = importlib.metadata.version(match[0])
+    return found
+
+
+def git_state(folder: Path) -> tuple[str | None, bool | None]:
+    """The commit of the checkout and whether it has changes; (None, None) when it is no checkout."""
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None, None
+    changes = _git(folder, "status", "--porcelain")
+    return commit, None if changes is None else bool(changes)
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    argv = ["git", "-C", str(folder), *words]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

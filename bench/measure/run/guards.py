@@ -1,0 +1,174 @@
+"""Guards: conditions that a trial must meet for its figures to be trusted, each with a bound beyond which it is void.
+
+Pure: observations in, sentences out. A guard without its observation says "not measured" and why, and voids nothing.
+`run --guard NAME=BOUND` moves a bound, `--guard NAME=off` turns a guard off; the run's plan records the bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from bench.errors import BenchError
+from bench.measure.load import Figures
+from bench.measure.records.trials import Evidence
+
+OK = "ok"
+NOT_MEASURED = "not measured"
+# What the stack did by itself stays in its figures.
+OWN = "the stack's own"
+# Share of the machine that others must have taken before what drifts is laid to them and not to the stack.
+MIN_OTHERS = 0.05
+# Milliseconds by which 1 in 100 requests of an open loop may leave late.
+MAX_LATE_MS = 20.0
+
+# Guard -> its default bound, in the order of the report.
+BOUNDS: dict[str, float] = {
+    "tool": 0.90,  # share of its CPU time that the load tool used
+    "interference": 0.25,  # share of the machine's CPU time taken by processes outside the trial
+    "drift": 0.25,  # share by which the last third may differ from the first, beyond chance
+    "bodies": 0.05,  # share by which the bytes of an answer may fall short of the bodies visited
+    "lost": 0.0,  # share of the requests due that may not be sent
+}
+
+
+@dataclass(frozen=True)
+class Observed(Evidence):
+    """Observations of a trial when its load is over, beside the evidence that is recorded. None: not observed.
+
+    figures       of the load tool
+    connections   of a closed loop, None in an open one
+    rate          requests due a second of an open loop, None in a closed one
+    wrong_bodies  the fault of a body seen during or after the load, or empty
+    """
+
+    figures: Figures
+    connections: int | None = None
+    rate: int | None = None
+    wrong_bodies: str = ""
+
+
+def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
+    """The `usual` bounds when `given`, words such as tool=0.8 and drift=off, move some. Raises BenchError."""
+    chosen = dict(usual)
+    for word in given:
+        name, equals, text = word.partition("=")
+        if not equals or name not in usual:
+            raise BenchError(f"--guard {word}: write it as NAME=BOUND or NAME=off; there are: {', '.join(usual)}")
+        if text == "off":
+            chosen.pop(name, None)
+            continue
+        try:
+            bound = float(text)
+        except ValueError:
+            bound = -1.0
+        if not 0 <= bound < math.inf:
+            raise BenchError(f"--guard {word}: {text!r} is no bound; write a number from 0, or off")
+        chosen[name] = bound
+    return chosen
+
+
+def look(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
+    """Guard -> `ok`, `not measured: why`, `the stack's own: what`, or what it found that voids the trial."""
+    found = {name: GUARDS[name](seen, bound) or OK for name, bound in bounds.items()}
+    if (
+        "interference" in found
+        and seen.rate is None
+        and seen.other_cpu_share is not None
+        and _voids(found.get("drift", OK))
+    ):
+        # It may be over when the trial is made again. An overloaded site drifts in an open loop by itself.
+        found["interference"] = _took(seen.other_cpu_share)
+    return found
+
+
+def voids(findings: Mapping[str, str]) -> str | None:
+    """The reason why the trial is void, from what the guards found; None when it is valid."""
+    found = [f"{name}: {text}" for name, text in findings.items() if _voids(text)]
+    return "; ".join(found) or None
+
+
+def _voids(text: str) -> bool:
+    return text != OK and not text.startswith((NOT_MEASURED, OWN))
+
+
+def _not(why: str) -> str:
+    return f"{NOT_MEASURED}: {why}"
+
+
+def _tool(seen: Observed, bound: float) -> str | None:
+    """The load tool was not at its own limit, or else it is the tool that was measured: by CPU time, or by delay."""
+    if seen.tool_cpu_share is not None and seen.tool_cpu_share > bound:
+        return f"the load tool used {seen.tool_cpu_share:.0%} of the CPU time it can use"
+    if late := _late(seen.figures):
+        return late
+    return _not("the load tool's CPU time is not known") if seen.tool_cpu_share is None else None
+
+
+def _late(figures: Figures) -> str:
+    """Requests of an open loop that left with a delay that changes their latency; empty where they did not."""
+    delay, latency = figures.send_delay_p99_ms, figures.latency_p99_ms or figures.latency_max_ms
+    if delay is None or delay <= max(MAX_LATE_MS, (latency or 0) / 10):
+        return ""
+    return f"1 in 100 requests left {delay:.1f} ms late or more"
+
+
+def _bodies(seen: Observed, bound: float) -> str | None:
+    """Bodies fetched during and after the load were right, and the bytes received are enough for them."""
+    if seen.wrong_bodies:
+        return seen.wrong_bodies
+    figures = seen.figures
+    if seen.body_bytes is None or figures.bytes_per_second is None:
+        return None
+    each = figures.bytes_per_second / figures.requests_per_second
+    # Larger pages wait longest, and those that wait at the end are not among the answers.
+    waiting = (seen.connections or 0) / max(1, figures.requests_total)
+    if each < seen.body_bytes * (1 - bound - waiting):
+        return f"{each:,.0f} bytes an answer, but the bodies have {seen.body_bytes:,.0f}"
+    return None
+
+
+def _drift(seen: Observed, bound: float) -> str | None:
+    """As many answers in the last third as in the first, but for three standard deviations of the count.
+
+    Without others on the machine what drifts is the stack, and its figures are what a visitor gets.
+    """
+    thirds = seen.figures.thirds
+    if thirds is None:
+        return _not("the load tool does not count the thirds of the load")
+    first, last = thirds[0], thirds[2]
+    # Answers come in batches: up to one a connection.
+    if abs(last - first) <= bound * first + 3 * math.sqrt(first + last) + (seen.connections or 0):
+        return None
+    drift = f"{first:,} requests in the first third, {last:,} in the last"
+    return f"{OWN}: {drift}" if seen.other_cpu_share is not None and seen.other_cpu_share < MIN_OTHERS else drift
+
+
+def _interference(seen: Observed, bound: float) -> str | None:
+    if seen.other_cpu_share is None:
+        return _not("the CPU time of the machine or of the stack is not known")
+    return _took(seen.other_cpu_share) if seen.other_cpu_share > bound else None
+
+
+def _took(others: float) -> str:
+    return f"other processes took {others:.0%} of the machine"
+
+
+def _lost(seen: Observed, bound: float) -> str | None:
+    dropped = seen.figures.requests_dropped
+    if dropped is None:
+        return _not("a closed loop has no schedule" if seen.rate is None else "the load tool does not say")
+    due = round((seen.rate or 0) * seen.figures.duration_s) or 1
+    if dropped <= bound * due:
+        return None
+    return f"the load tool did not send {dropped:,} requests that were due: it had no connection free"
+
+
+GUARDS: dict[str, Callable[[Observed, float], str | None]] = {
+    "tool": _tool,
+    "interference": _interference,
+    "drift": _drift,
+    "bodies": _bodies,
+    "lost": _lost,
+}

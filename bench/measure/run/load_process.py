@@ -1,0 +1,187 @@
+"""Run a load tool as a process: bounded in time, its output stored, and never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from bench.errors import GlobalFault, is_disk_full
+from bench.interrupt import SIGNALS
+from bench.measure.load import Command, Figures
+
+# How large a load tool's log of errors may grow; siege writes a line for each failed request.
+MAX_LOG_BYTES = 1_000_000
+# File descriptors a load tool needs besides its connections.
+SPARE_FILES = 100
+POLL_S = 0.1
+
+
+class TrialError(Exception):
+    """Why a trial failed; `log` has details, `figures` are the load tool's if it finished."""
+
+    def __init__(self, reason: str, log: Path | None = None, figures: Figures | None = None):
+        super().__init__(reason)
+        self.log = log
+        self.figures = figures
+
+
+def run(
+    command: Command,
+    connections: int,
+    directory: Path,
+    name: str,
+    limit_s: float,
+    *,
+    interrupt_after_s: float | None = None,
+    enough: threading.Event | None = None,
+) -> tuple[str, str]:
+    """Run a load tool in `directory`; returns its stdout and stderr, which are stored there as `name`.out and .err.
+
+    After `interrupt_after_s` it gets SIGINT, and its exit status does not matter; when `enough` is set, too, but it
+    does. Raises TrialError when it fails or is not done after `limit_s`,
+    GlobalFault when it cannot be started.
+    """
+    _write_files(command, directory, name)
+    out, err = directory / f"{name}.out", directory / f"{name}.err"
+    process = reader = None
+    errors: list[bytes] = []
+    try:
+        Path(command.argv[0]).stat()
+        with out.open("wb") as stdout, _open_files(connections + SPARE_FILES), signals_deferred():
+            process = _start(command, directory, stdout)
+            reader = threading.Thread(target=drain, args=(process.stderr, errors), name="load tool's errors")
+            reader.start()
+        status = _wait(process, limit_s, interrupt_after_s, enough)
+    except OSError as error:
+        if is_disk_full(error):
+            raise
+        raise GlobalFault(f"the load tool cannot be started: {command.argv[0]}: {error.strerror}") from None
+    finally:
+        _end(process, reader)
+    err.write_bytes(b"".join(errors))
+    texts = out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace")
+    if interrupt_after_s is None and status != 0:
+        raise TrialError(_failure(Path(command.argv[0]).name, status, limit_s, texts), err)
+    return texts
+
+
+def newest_log(logs: Path) -> Path | None:
+    """The log that was written to last, most likely about the failure; None when all are empty."""
+    with contextlib.suppress(OSError):
+        written = [path for path in logs.iterdir() if path.is_file() and path.stat().st_size]
+        return max(written, key=lambda path: path.stat().st_mtime, default=None)
+    return None
+
+
+def processor_seconds() -> float:
+    """CPU time of the child processes that have ended: the load tool's, when no other process ends."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@contextlib.contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Deliver signals after the block: inside it a signal would be lost, or leave a new program running."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda got, _: came.append(got)) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for received in came:
+            signal.raise_signal(received)
+
+
+def _write_files(command: Command, directory: Path, name: str) -> None:
+    for file, content in command.files.items():
+        (directory / file).parent.mkdir(exist_ok=True)
+        (directory / file).write_text(content, "utf-8")
+    (directory / f"{name}.command").write_text(shlex.join(command.argv) + "\n", "utf-8")
+
+
+def _start(command: Command, directory: Path, stdout: IO[bytes]) -> subprocess.Popen[bytes]:
+    # If the instrument is killed by a signal it cannot catch, the kernel kills the load tool.
+    setpriv = shutil.which("setpriv")
+    guard = (setpriv, "--pdeathsig", "KILL", "--") if setpriv else ()
+    return subprocess.Popen(
+        (*guard, *command.argv),
+        cwd=directory,
+        env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C", "HOME": str(directory), **command.env},
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def _wait(
+    process: subprocess.Popen[bytes], limit_s: float, interrupt_after_s: float | None, enough: threading.Event | None
+) -> int | None:
+    """The exit status, or None when it is still running at the limit."""
+    if interrupt_after_s is not None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(interrupt_after_s)
+        process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + limit_s
+    while enough and process.poll() is None and time.monotonic() < deadline:
+        if enough.wait(POLL_S):
+            process.send_signal(signal.SIGINT)
+            break
+    try:
+        return process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _end(process: subprocess.Popen[bytes] | None, reader: threading.Thread | None) -> None:
+    """Kill the load tool and what it started, if it still runs."""
+    if process and process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    if process:
+        process.wait()
+    if reader:
+        reader.join()
+
+
+def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, str]) -> str:
+    if status is None:
+        return f"{name} was not done after {limit_s:g} s and was stopped"
+    last = (texts[1].strip() or texts[0].strip() or "nothing").splitlines()[-1].strip()
+    return f"{name} exited with status {status}; it said: {last[:200]}"
+
+
+def drain(stream: IO[bytes], errors: list[bytes]) -> None:
+    """Collect the tool's errors up to the limit of their file, and read on, so that the tool never blocks."""
+    room = MAX_LOG_BYTES
+    with stream:
+        while line := stream.readline(65536):
+            if room:
+                errors.append(line[:room])
+                room = max(0, room - len(line))
+
+
+@contextlib.contextmanager
+def _open_files(wanted: int) -> Iterator[None]:
+    """Let programs started inside the block open that many files; the servers keep their limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,0 +1,302 @@
+"""What a run measures and in what order: from the request to its plan, cases, skips and shuffled batches."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, Protocol
+
+from bench.errors import BenchError
+from bench.measure.records import records
+from bench.measure.records.records import UNLIMITED, Plan, Skip
+from bench.measure.run import guards, replay, workload
+from bench.measure.stats import MARGIN, capacity
+from bench.measure.stats.capacity import parse_limit
+from bench.serve.catalog import catalog, sizes
+from bench.serve.deployment import database
+from bench.serve.deployment.case import CannotRun, Case
+from bench.serve.project import pythons
+from bench.serve.project.under_test import UnderTest
+
+LEVEL = 16
+ROUNDS = 5
+# A run until decided measures few cases in its later rounds.
+ROUNDS_UNTIL_DECIDED = 20
+DURATION_S = 10
+# A capacity takes many trials.
+CAPACITY_DURATION_S = 5
+MAX_CONNECTIONS = 10_000
+MAX_ROUNDS = 10_000
+MAX_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run is asked to measure; None and empty mean the default.
+
+    levels    connections of a closed loop
+    rates     requests a second of an open loop; a float replays a recording so many times as fast
+    changes   of values, as NAME=VALUE
+    env       of the project, as NAME=VALUE
+    pythons   versions of other Pythons: each stack is served by each of them
+    guards    as NAME=BOUND or NAME=off
+    capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
+    until     decided: cases that cannot be the best any more are dropped; rounds are those at most
+    budget_s  seconds within which a run until decided makes rounds
+    tunes     the stack whose settings are sought
+    latency   whether each case of a closed loop gets trials at one rate for all after the rounds
+    command   the command line, without passwords
+    """
+
+    project: UnderTest
+    stacks: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    levels: tuple[int, ...] = ()
+    rates: tuple[int | float, ...] = ()
+    rounds: int | None = None
+    duration_s: int | None = None
+    sizes: tuple[str, ...] = ()
+    database: str | None = None
+    tool: str | None = None
+    env: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
+    margin: float | None = None
+    guards: tuple[str, ...] = ()
+    capacity: str = ""
+    to: Path | None = None
+    until: Literal["decided"] | None = None
+    budget_s: int | None = None
+    tunes: str = ""
+    latency: bool = True
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """A case under a workload: as results name it, and as it is served."""
+
+    record: records.Case
+    served: Case
+
+
+class Item(Protocol):
+    """What is made on a case that is up, such as a trial or a fault; `key` is what a ledger knows it by."""
+
+    @property
+    def key(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One trial to be made: a case at a level in a round.
+
+    rate     requests due a second, in place of the level's connections: only after the rounds of a closed loop
+    seconds  of its load, where they are not those of the plan
+    near     the rate that a staircase begins close to; 0 when none is known
+    """
+
+    case: records.Case
+    level: int
+    round: int
+    rate: int | None = None
+    seconds: int | None = None
+    near: int = 0
+
+    @property
+    def key(self) -> str:
+        """The name of the trial and of its directory."""
+        return f"{self.case.case_id}~{f'rate{self.rate}' if self.rate else self.level}~r{self.round}"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A case that is brought up once in a round, and what is made on it, in this order."""
+
+    case: Case
+    round: int
+    items: tuple[Item, ...]
+
+    @property
+    def stack(self) -> str:
+        return self.case.stack.name
+
+    @property
+    def layer(self) -> str:
+        return self.case.layer_name
+
+    @property
+    def name(self) -> str:
+        """The name of its directories."""
+        size = self.case.size
+        return f"{self.stack}~{self.layer}" + (f"~{size.name}" if size.is_limited else "")
+
+
+# The case of a stack and a layer without limits, or why it cannot run here.
+Resolve = Callable[[str, str], Case | CannotRun]
+
+
+# ------------------------------------------------------------------------------------- from request to plan
+
+
+def make_plan(request: Request) -> Plan:
+    """The plan of a run with its defaults. Raises BenchError for what does not go together."""
+    known, project = catalog.read(), request.project
+    asked = database.parse(project, request.database)
+    if request.budget_s and not request.until:
+        raise BenchError("--budget is the time of a run --until decided; add that, or set the time by --rounds")
+    if request.capacity and request.until:
+        raise BenchError("--capacity finds the rate of each case; leave out --until decided")
+    chosen = request.workloads or (next(iter(workload.workloads(project))),)
+    factor, request = _replayed(request, chosen)
+    mode, levels = _mode(request)
+    return Plan(
+        stacks=pythons.variants(request.stacks or known.usual_stacks, request.pythons),
+        layers=request.layers or tuple(known.layers),
+        workloads=chosen,
+        levels=levels,
+        rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until else ROUNDS),
+        duration_s=float(request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)),
+        sizes=request.sizes or (UNLIMITED,),
+        database=asked.label,
+        rows_total=None,
+        order_seed=random.SystemRandom().randrange(2**31),
+        database_given=asked.given,
+        changes=request.changes,
+        env=request.env,
+        project=project.recorded,
+        describe=project.described,
+        mode=mode,
+        replay=factor,
+        margin=_margin(request),
+        guards=guards.bounds(list(request.guards)),
+        capacity=request.capacity,
+        until=request.until,
+        budget_s=None if request.budget_s is None else float(request.budget_s),
+        # A load tool that is named is for a comparison with what it printed elsewhere.
+        latency=request.latency and mode == "closed" and not request.tool,
+        tunes=request.tunes,
+    )
+
+
+def _margin(request: Request) -> float:
+    """The share by which figures must differ; two capacities that were found in steps must do so by a step more."""
+    if request.margin is not None:
+        return request.margin
+    return round((1 + MARGIN) * (1 + capacity.STEP) - 1, 2) if request.capacity else MARGIN
+
+
+def _replayed(request: Request, chosen: tuple[str, ...]) -> tuple[float, Request]:
+    """How many times as fast as recorded to replay a workload, 0 for none; and the request with its rate and time."""
+    factors = [rate for rate in request.rates if isinstance(rate, float)]
+    if not factors:
+        return 0, request
+    factor = factors[0]
+    if len(request.rates) > 1 or len(chosen) > 1 or request.capacity:
+        raise BenchError(f"--rate x{factor:g} replays one workload at one speed: give it alone, with one --workload")
+    recorded = workload.workload(request.project, chosen[0])
+    seconds = request.duration_s or replay.duration_s(recorded, factor)
+    return factor, replace(request, rates=(replay.level(recorded, factor, seconds),), duration_s=seconds)
+
+
+def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
+    """Closed or open loop, and its levels; a capacity run finds them."""
+    if request.capacity:
+        parse_limit(request.capacity, "--capacity")
+        if request.rates or request.levels:
+            given = "--rate" if request.rates else "--level"
+            raise BenchError(f"--capacity finds the rates of an open loop; leave out {given}")
+        return "open", ()
+    if request.rates and request.levels:
+        raise BenchError("--rate is of an open loop and --level of a closed one; give one of them")
+    if request.rates:
+        return "open", tuple(map(int, request.rates))
+    return "closed", request.levels or (LEVEL,)
+
+
+# ------------------------------------------------------------------------------------- from plan to cases
+
+
+def cases(plan: Plan, resolve: Resolve) -> tuple[tuple[PlannedCase, ...], tuple[Skip, ...]]:
+    """The cases that can run here, and the skips with their reasons; each stack and layer is resolved once.
+
+    Raises BenchError when no case can run here.
+    """
+    found: list[PlannedCase] = []
+    skips: list[Skip] = []
+    problems = {size: sizes.problem(size) for size in map(catalog.read().size, plan.sizes)}
+    for stack in plan.stacks:
+        for layer in plan.layers:
+            case = resolve(stack, layer)
+            if isinstance(case, CannotRun):
+                skips.append(Skip(stack, layer, None, case.reason))
+                continue
+            for size, why in problems.items():
+                if why:
+                    skips.append(Skip(stack, layer, None, f"size {size.name} is not available here: {why}", size.name))
+                    continue
+                served = replace(case, size=size)
+                found += [PlannedCase(record(served, name), served) for name in plan.workloads]
+    if not found:
+        first = skips[0]
+        raise BenchError(f"nothing to measure here: {first.stack} with layer {first.layer}: {first.reason}")
+    return tuple(found), tuple(skips)
+
+
+def record(case: Case, workload: str) -> records.Case:
+    """A case under a workload, as results name it."""
+    stack, layer, size, database = case.stack.name, case.layer_name, case.size.name, case.database.label
+    return records.Case(
+        "~".join((stack, layer, workload, size, database)),
+        stack,
+        layer,
+        workload,
+        size,
+        database,
+        case.notes,
+        case.stack.python,
+        needs_proxy=not case.servers[-1].tls,
+        caches=case.caches,
+    )
+
+
+def recorded(found: Iterable[records.Case], resolve: Resolve) -> tuple[PlannedCase, ...]:
+    """The cases of a run that is resumed. Raises BenchError for a case that cannot run here any more."""
+    resolved = functools.cache(resolve)
+    planned = []
+    for item in found:
+        case = resolved(item.stack, item.layer)
+        if isinstance(case, CannotRun):
+            raise BenchError(f"{item.stack} with layer {item.layer} cannot run here now: {case.reason}")
+        planned.append(PlannedCase(item, replace(case, size=catalog.read().size(item.size))))
+    return tuple(planned)
+
+
+def deployments(cases: Iterable[PlannedCase]) -> list[list[PlannedCase]]:
+    """The cases that are brought up together: a stack with a layer and a size under its workloads."""
+    found: dict[tuple[str, str, str], list[PlannedCase]] = {}
+    for case in cases:
+        found.setdefault((case.record.stack, case.record.layer, case.record.size), []).append(case)
+    return list(found.values())
+
+
+def schedule(cases: Sequence[PlannedCase], levels: Sequence[int], rounds: int, seed: int) -> list[Batch]:
+    """Every batch of every round in the order in which they are brought up, the same for the same seed.
+
+    The measurements of a batch are shuffled too. Machines warm up and drift: in a fixed order the same stack would
+    always be measured first.
+    """
+    order = []
+    for number in range(1, rounds + 1):
+        draw = random.Random(f"{seed}/{number}")
+        together = deployments(cases)
+        draw.shuffle(together)
+        for alike in together:
+            measurements = [Measurement(case.record, level, number) for case in alike for level in levels]
+            draw.shuffle(measurements)
+            order.append(Batch(alike[0].served, number, tuple(measurements)))
+    return order

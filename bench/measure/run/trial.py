@@ -1,0 +1,230 @@
+"""One trial: request every address once, warm up, make the load and sample what it costs, request every address again.
+
+Nothing else times anything. Who makes the load and what is sampled meanwhile, on this machine or on several hosts, says
+a `Loading`. A trial in which anything went wrong is failed, with the reason and without figures; a trial that a guard
+(bench.measure.run.guards) does not trust is voided, with the reason and its figures.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Protocol
+
+from bench.measure import load as load_tools
+from bench.measure.load import Job, Tool
+from bench.measure.records import records
+from bench.measure.records.folder import Folder
+from bench.measure.records.trials import Condition, Costs, Errors, Trial, TrialIdentity
+from bench.measure.run import guards
+from bench.measure.run.guards import Observed
+from bench.measure.run.load_process import TrialError
+from bench.measure.run.plan import MAX_CONNECTIONS, Measurement
+from bench.measure.run.replay import arrivals
+from bench.measure.run.session import now
+from bench.measure.run.workload import workload
+from bench.serve.machine import http
+from bench.serve.project.under_test import UnderTest
+
+# Pages of the workload that are fetched and compared in a trial, at most one a second.
+PAGES_CHECKED = 10
+# A page with a token differs in at most so many bytes from request to request, and never in length.
+MAX_UNLIKE_BYTES = 256
+# Connections that an open loop may open at least: as many as requests can be waiting.
+MIN_CONNECTIONS = 100
+
+
+@dataclass(frozen=True)
+class Load:
+    """How load is made in every trial of a run.
+
+    threads   processor cores the load tool may keep busy
+    mode      closed: the level is connections; open: it is requests a second
+    bounds    of the guards that are in force (bench.measure.run.guards)
+    replay    how many times as fast as recorded the requests of a workload leave; 0 at the level's rate
+    at_rate   the tool and the program of trials at a rate after the rounds of a closed loop
+    """
+
+    tool: Tool
+    program: str
+    duration_s: int
+    threads: int
+    mode: str = "closed"
+    replay: float = 0
+    bounds: Mapping[str, float] = field(default_factory=dict)
+    at_rate: tuple[Tool, str] | None = None
+
+    @property
+    def warmup_s(self) -> float:
+        """Seconds of unmeasured load before a trial."""
+        return records.warmup_s(self.duration_s)
+
+    def of(self, item: Measurement) -> Load:
+        """How the load of this trial is made."""
+        if item.rate is None or self.at_rate is None:
+            return self
+        tool, program = self.at_rate
+        return replace(self, tool=tool, program=program, mode="open", duration_s=item.seconds or self.duration_s)
+
+    def job(self, url: str, paths: tuple[str, ...], level: int, keep_alive: bool) -> Job:
+        """The job of a trial at a level."""
+        reuse = self.tool.can_keep_alive and keep_alive
+        job = Job(url, paths, level, self.duration_s, self.threads, keep_alive=reuse)
+        if self.mode == "closed":
+            return job
+        connections = min(MAX_CONNECTIONS, max(MIN_CONNECTIONS, level * job.timeout_s))
+        return replace(job, rate=level, connections=connections)
+
+
+class Bodies(threading.Thread):
+    """Fetches a page of the workload at intervals and compares it with the page before the load.
+
+    get      fetches the page at a path; raises VisitError
+    checked  pages fetched
+    wrong    the first thing that was wrong, or empty
+    """
+
+    def __init__(self, get: Callable[[str], bytes], expected: Mapping[str, bytes], interval_s: float):
+        super().__init__(name="bodies", daemon=True)
+        self._get = get
+        self._expected = dict(expected)
+        self._interval_s = interval_s
+        self._end = threading.Event()
+        self._order = random.Random(len(self._expected))
+        self.checked = 0
+        self.wrong = ""
+
+    def run(self) -> None:
+        """Check pages until `stop`."""
+        while not self._end.wait(self._interval_s):
+            path = self._order.choice(list(self._expected))
+            try:
+                found = self._get(path)
+            except http.VisitError as error:
+                self.wrong = self.wrong or str(error)
+                continue
+            self.checked += 1
+            self.wrong = self.wrong or unlike(path, self._expected[path], found)
+
+    def stop(self) -> None:
+        """Wait for the page under way and end."""
+        self._end.set()
+        if self.is_alive():
+            self.join()
+
+
+def unlike(path: str, expected: bytes, found: bytes) -> str:
+    """What is wrong with a body, or empty when it is the page it was before."""
+    if len(found) != len(expected):
+        return f"GET {path}: {len(found):,} bytes, not {len(expected):,}"
+    if found == expected or sum(a != b for a, b in zip(found, expected, strict=True)) <= MAX_UNLIKE_BYTES:
+        return ""
+    return f"GET {path}: another page of the same size"
+
+
+class Loading(Protocol):
+    """The load of one trial."""
+
+    @property
+    def url(self) -> str:
+        """Of the site, without a path."""
+
+    @property
+    def costs(self) -> Costs | None:
+        """What the servers used in the load; None before."""
+
+    @property
+    def condition(self) -> Condition | None:
+        """The state of the deployment, as far as it was observed."""
+
+    def get(self, path: str) -> bytes:
+        """The body of a page; raises VisitError."""
+
+    def warm_up(self, job: Job, load: Load) -> None:
+        """Make unmeasured load. Raises TrialError."""
+
+    def timed(self, job: Job, load: Load, bodies: Bodies) -> Observed:
+        """Make the load, sample what it costs and check pages meanwhile. Raises TrialError."""
+
+    def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
+        """What the guards found."""
+
+    def log(self) -> Path | None:
+        """The log that says most of a failure."""
+
+
+def measure(
+    item: Measurement, paths: tuple[str, ...], project: UnderTest, loading: Loading, load: Load, folder: Folder
+) -> Trial:
+    """Make the trial and return its record; its status is `failed` when anything went wrong."""
+    wanted = workload(project, item.case.workload)
+    job = load.job(loading.url, paths, item.rate or item.level, wanted.keep_alive)
+    if load.replay:
+        job = replace(job, times=arrivals(wanted, load.replay, job.seconds))
+    identity = identity_of(item, load, job.keep_alive)
+    try:
+        before = _visit("before the load", loading, paths)
+        loading.warm_up(job, load)
+        identity = replace(identity, started_at=now())
+        bodies = Bodies(loading.get, before, max(1.0, job.seconds / PAGES_CHECKED))
+        seen = loading.timed(job, load, bodies)
+        if problem := seen.figures.failure():
+            raise TrialError(f"{load.tool.name}: {problem}", loading.log(), seen.figures)
+        after = _visit("after the load", loading, paths, seen.figures)
+    except TrialError as error:
+        errors = [failed_errors(error.figures)] if error.figures else []
+        log = folder.relative(error.log)
+        return Trial.of(identity, *errors, loading.condition, status="failed", reason=str(error), log=log)
+    wrong = (unlike(path, before[path], after[path]) for path in before)
+    seen = replace(
+        seen,
+        connections=job.connections if job.rate is None else None,
+        rate=job.rate,
+        body_bytes=round(sum(len(before[path]) for path in job.paths) / len(job.paths), 1),
+        bodies_checked=bodies.checked,
+        wrong_bodies=bodies.wrong or next(filter(None, wrong), ""),
+    )
+    found = loading.judge(seen, load.bounds)
+    reason = guards.voids(found)
+    parts = (seen.figures, loading.costs, loading.condition, replace(seen, guards=found))
+    return Trial.of(identity, *parts, status="voided" if reason else "ok", reason=reason)
+
+
+def _visit(
+    when: str, loading: Loading, paths: tuple[str, ...], figures: load_tools.Figures | None = None
+) -> dict[str, bytes]:
+    """The bodies of these pages. Raises TrialError at the first that is not answered with 200."""
+    try:
+        return {path: loading.get(path) for path in dict.fromkeys(paths)}
+    except http.VisitError as error:
+        raise TrialError(f"{when}: {error}", loading.log(), figures) from None
+
+
+def identity_of(item: Measurement, load: Load, keep_alive: bool | None = None) -> TrialIdentity:
+    """Which trial it is; `load` is how its load is made."""
+    case = item.case
+    return TrialIdentity(
+        trial_id=item.key,
+        case_id=case.case_id,
+        stack=case.stack,
+        layer=case.layer,
+        workload=case.workload,
+        size=case.size,
+        database=case.database,
+        level_connections=item.level if load.mode == "closed" else None,
+        rate_requested=float(item.rate or item.level) if load.mode == "open" else None,
+        round=item.round,
+        started_at=now(),
+        tool=load.tool.name,
+        keep_alive=keep_alive,
+    )
+
+
+def failed_errors(found: load_tools.Figures) -> Errors:
+    """The errors of a load that failed for them, and how far it got."""
+    errors = {item.name: getattr(found, item.name) for item in fields(Errors)}
+    got = found.requests_total - (found.responses_not_2xx or 0)
+    return Errors(**{**errors, "answers_before_failure": got})

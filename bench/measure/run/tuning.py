@@ -1,0 +1,330 @@
+"""The search for the settings of a stack: how many processes, with how many threads each. Pure: no server, no clock.
+
+It begins with what the stack has. Processes are doubled while that gains something; where doubling gained nothing they
+are halved while that loses nothing. Then the threads in the same way. Other worker classes are tried with the processes
+found so, and their threads are searched, too. What is tried is measured in one round; the best and what is near it get
+more. The answer is the simplest of those within the margin of the best, and what that changes.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from bench.measure.records.capacity import Capacity, Climb, capacity
+from bench.measure.records.trials import Trial, largest, total
+from bench.words import plural, reach
+
+PROCESSES, THREADS = "processes", "threads"
+KNOBS = (PROCESSES, THREADS)
+MAX_SETTING = 64
+# More rounds are for so many settings at most, and for those whose rate is within this share of the best.
+MAX_FINALISTS = 3
+NEAR = 1.25
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many requests the application server handles at a time: processes, with so many threads each.
+
+    classes  the names of its worker class: with one thread, and with several; empty where it has but one
+    """
+
+    processes: int
+    threads: int
+    classes: tuple[str, ...] = ()
+
+    @property
+    def at_once(self) -> int:
+        """Requests at a time, and at most as many database connections."""
+        return self.processes * self.threads
+
+    @property
+    def simplicity(self) -> tuple[int, int]:
+        """What sorts the simplest first: fewest requests at a time, then fewest processes."""
+        return self.at_once, self.processes
+
+    def with_(self, knob: str, value: int) -> Settings:
+        """The same with another number of processes or threads."""
+        changed: dict[str, Any] = {knob: value}
+        return replace(self, **changed)
+
+    @property
+    def worker_class(self) -> str:
+        """What its server calls that kind of worker."""
+        return "" if not self.classes else self.classes[-1] if self.threads > 1 else self.classes[0]
+
+    @property
+    def words(self) -> str:
+        """`2 processes with 4 threads each (gthread)`."""
+        threads = plural(self.threads, "thread") + (" each" if self.processes > 1 else "")
+        named = f" ({self.worker_class})" if self.classes else ""
+        return f"{plural(self.processes, 'process', 'processes')} with {threads}{named}"
+
+    def record(self) -> dict[str, Any]:
+        """For JSON; the worker class where there are several."""
+        named = {"worker_class": self.worker_class} if self.classes else {}
+        return {PROCESSES: self.processes, THREADS: self.threads, **named}
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """Settings, and what the staircases of their rounds say of them."""
+
+    settings: Settings
+    rounds: Mapping[int, Climb]
+
+    @property
+    def _trials(self) -> list[Trial]:
+        return [trial for climb in self.rounds.values() for trial in climb.trials.values()]
+
+    @property
+    def _held(self) -> list[Trial]:
+        """The trials at the highest rates."""
+        return [trial for climb in self.rounds.values() if (trial := climb.held)]
+
+    @cached_property
+    def problem(self) -> str:
+        """Why they are no answer, such as a process killed for want of memory; empty where they may be one."""
+        if killed := sum(trial.oom_kills or 0 for trial in self._held):
+            return f"{plural(killed, 'process', 'processes')} killed for want of memory"
+        failed = [trial.reason or "" for trial in self._trials if trial.status == "failed"]
+        return "" if self._held else [*failed, "no rate holds"][0]
+
+    @cached_property
+    def memory_bytes(self) -> float | None:
+        """Peak of servers and services together at the highest rate, median of the rounds."""
+        used = [used for trial in self._held if (used := total(trial.memory_peak_bytes))]
+        return statistics.median(used) if used else None
+
+    @cached_property
+    def connections(self) -> int | None:
+        """Largest number of database connections; None where they were not counted."""
+        return largest(trial.database_connections_peak for trial in self._trials)
+
+    @cached_property
+    def connections_limit(self) -> int | None:
+        """How many the database allows."""
+        return largest(trial.database_connections_limit for trial in self._trials)
+
+    @cached_property
+    def capacity(self) -> Capacity | None:
+        """The highest rate within the limit."""
+        return None if self.problem else capacity(list(self.rounds.values()))
+
+    @property
+    def rate(self) -> float:
+        """The capacity in requests a second, 0 without one."""
+        return self.capacity.rate if self.capacity else 0.0
+
+    @property
+    def memory(self) -> str:
+        """The memory in words."""
+        return "memory not measured" if self.memory_bytes is None else f"{self.memory_bytes / 2**20:,.0f} MiB"
+
+    def cells(self, verdict: str) -> tuple[str, ...]:
+        """A row of the table: settings, requests/s, interval, rounds, memory, connections, verdict."""
+        if not (found := self.capacity):
+            return (self.settings.words, *["-"] * 5, verdict)
+        held = (f"{found.rate:,.0f}", reach(found.low, found.high), f"{found.rounds}")
+        connections = "not counted" if self.connections is None else f"{self.connections}"
+        return (self.settings.words, *held, self.memory, connections, verdict)
+
+    def record(self) -> dict[str, Any]:
+        """The figures with their units, for JSON."""
+        found = self.capacity
+        return {
+            "settings": self.settings.record(),
+            "requests_per_second": found.rate if found else None,
+            "requests_per_second_low": found.low if found else None,
+            "requests_per_second_high": found.high if found else None,
+            "rounds": found.rounds if found else 0,
+            "memory_bytes": self.memory_bytes,
+            "database_connections": self.connections,
+        }
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A stack whose settings can be found.
+
+    knobs  those of KNOBS that it uses
+    usual  what it has by itself
+    fewer  the knobs that may be less than usual: a thread fewer may be missed by slow clients, which no trial has
+    """
+
+    stack: str
+    knobs: tuple[str, ...]
+    usual: Settings
+    fewer: tuple[str, ...] = KNOBS
+
+    def variant(self, settings: Settings) -> str:
+        """The name of the stack with these settings."""
+        joined = "," if "@" in self.stack else "@"
+        return f"{self.stack}{joined}" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
+
+
+@dataclass
+class Search:
+    """Which settings are tried next.
+
+    margin        share by which a rate must be higher to count as higher
+    memory_bytes  room for it, None where no limit is known; that for connections is learned from the trials
+    others        stacks of other worker classes
+    found         what was tried so far
+    too_large     settings that were not tried, and why they did not fit
+    """
+
+    own: Tunable
+    margin: float
+    memory_bytes: int | None = None
+    others: Sequence[Tunable] = ()
+    found: dict[Settings, Tried] = field(default_factory=dict)
+    too_large: dict[Settings, str] = field(default_factory=dict)
+
+    def steps(self, rounds: int, tried: Callable[[Settings], Tried]) -> Iterator[tuple[Settings, int, int]]:
+        """Settings until the end of the search, then the finalists in more rounds: each with its round, and the rate
+        near which it begins, 0 when that is not known.
+
+        tried  says all that is known of settings when their round was made
+        """
+        for settings in self._first_round():
+            yield settings, 1, round(max((item.rate for item in self.done), default=0.0))
+            self.found[settings] = tried(settings)
+        for number in range(2, rounds + 1):
+            # Every other round the other way round, so that none is always measured first.
+            finalists = self._finalists()
+            for settings in finalists if number % 2 else reversed(finalists):
+                yield settings, number, 0
+                self.found[settings] = tried(settings)
+
+    def _first_round(self) -> Iterator[Settings]:
+        at = self.own.usual
+        for knob in self.own.knobs:
+            at = yield from self._ladder(at, knob)
+        for other in self.others:
+            start = other.usual.with_(PROCESSES, at.processes)
+            if self._fits(start):
+                yield from self._ladder(start, THREADS)
+
+    def _ladder(self, start: Settings, knob: str) -> Generator[Settings, None, Settings]:
+        """Twice the number while that gains, and half of the first while that loses nothing; returns the best.
+
+        Where the first holds nothing, as without enough memory, fewer may.
+        """
+        made, top, low, more = [start], start, start, 1 + self.margin
+
+        def rate(settings: Settings) -> float:
+            return self.found[settings].rate
+
+        if start not in self.found:
+            yield start
+        while (
+            getattr(top, knob) < MAX_SETTING
+            and rate(top) > more * max(map(rate, made[:-1]), default=0.0)
+            and self._fits(larger := top.with_(knob, 2 * getattr(top, knob)))
+        ):
+            made.append(top := larger)
+            yield top
+        while knob in self.own.fewer and getattr(low, knob) > 1 and rate(low) * more >= max(map(rate, made)):
+            made.append(low := low.with_(knob, getattr(low, knob) // 2))
+            yield low
+        return self.best([self.found[settings] for settings in made]).settings
+
+    @property
+    def done(self) -> list[Tried]:
+        """What was tried, in its order."""
+        return list(self.found.values())
+
+    def of(self, settings: Settings) -> Tunable:
+        """The stack that has the worker class of these settings."""
+        return next(item for item in (self.own, *self.others) if item.usual.classes == settings.classes)
+
+    def best(self, done: Sequence[Tried]) -> Tried:
+        """The simplest of those that nothing surely exceeds by more than the margin."""
+        return min((item for item in done if self._as_good(item, done)), key=lambda it: it.settings.simplicity)
+
+    def _as_good(self, item: Tried, done: Sequence[Tried]) -> bool:
+        """Whether nothing holds more by the margin, or not in each round: one round says nothing of that."""
+        highest = max(done, key=lambda it: it.rate)
+        if item.rate * (1 + self.margin) >= highest.rate:
+            return True
+        own, other = item.capacity, highest.capacity
+        if not own or not other or min(own.rounds, other.rounds) < 2 or item.rate * NEAR < highest.rate:
+            return False
+        return own.high is None or own.high >= other.low
+
+    def _finalists(self) -> list[Settings]:
+        """Those that more rounds are for: near the best, the simplest first."""
+        highest = max(item.rate for item in self.done)
+        near = [item for item in self.done if item.rate and item.rate * NEAR >= highest]
+        ranked = sorted(near, key=lambda item: (item is not self.best(near), -item.rate))[:MAX_FINALISTS]
+        return sorted((item.settings for item in ranked), key=lambda settings: settings.simplicity)
+
+    @property
+    def chosen(self) -> Tried | None:
+        """The settings to take: the simplest within the margin of the highest rate. None where none hold the limit."""
+        return self.best(self.done) if any(item.rate for item in self.done) else None
+
+    @property
+    def tied(self) -> list[Tried]:
+        """Those to which the ones to take make no difference."""
+        done = self.done
+        return [item for item in done if item is not self.chosen and self._as_good(item, done)]
+
+    def sentence(self, layer: str, limit: str) -> str:
+        """What to take: requests/s held within the limit with the interval, memory and connections; what it changes."""
+        chosen, before = self.chosen, self.found[self.own.usual]
+        assert chosen and chosen.capacity
+        settings, found = chosen.settings, chosen.capacity
+        at_most = f"at most {plural(settings.at_once, 'database connection')}"
+        counted = at_most if chosen.connections is None else plural(chosen.connections, "database connection")
+        text = (
+            f"{self.of(settings).stack} with layer {layer}: take {settings.words}; they hold {found.rate:,.0f} "
+            f"requests/s ({reach(found.low, found.high)} in {plural(found.rounds, 'round')}) with {limit}, in "
+            f"{chosen.memory} and with {counted}."
+        )
+        if self.tied:
+            text += f" No difference to {' and '.join(item.settings.words for item in self.tied)}: take the simpler."
+        if before is chosen:
+            return f"{text} That is what the stack has."
+        times = f"{chosen.rate / before.rate:.2f} times as much" if before.rate else "the limit, as that did not"
+        memory = f"{chosen.memory} instead of {before.memory}"
+        return f"{text} The stack has {before.settings.words}: the change holds {times}, in {memory}."
+
+    def verdict(self, item: Tried) -> str:
+        """What to say of some settings beside the others."""
+        if not item.rate:
+            return item.problem
+        best = self.best(self.done)
+        if item is best:
+            return "take these"
+        return "no difference" if item in self.tied else f"holds {item.rate / best.rate:.2f} times as much"
+
+    def _fits(self, settings: Settings) -> bool:
+        """Whether they can be tried; why not is noted."""
+        limit = largest(item.connections_limit for item in self.done)
+        needed, memory = memory_needed(settings, self.done), self.memory_bytes
+        # One is the instrument's own, which counts them.
+        if limit is not None and settings.at_once > limit - 1:
+            why = f"{settings.at_once} threads may each hold a database connection, and {limit - 1} are free"
+        elif memory is not None and needed is not None and needed > memory:
+            why = f"needs about {needed / 2**20:,.0f} MiB of {memory / 2**20:,.0f} MiB"
+        else:
+            return True
+        self.too_large[settings] = why
+        return False
+
+
+def memory_needed(settings: Settings, done: Sequence[Tried]) -> float | None:
+    """How much memory settings need at most, in proportion to the most processes known; None when nothing is known.
+
+    Processes share memory, so that the first one costs the most.
+    """
+    same = [item for item in done if item.settings.classes == settings.classes]
+    known = {item.settings.processes: item.memory_bytes for item in same if item.memory_bytes}
+    most = max(known, default=0)
+    return known.get(settings.processes, known[most] / most * settings.processes if most else None)

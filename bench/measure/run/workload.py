@@ -1,0 +1,163 @@
+"""Workloads: which addresses are requested, in what order.
+
+The project's description names them. A step says what a visitor does, so that it exists at any number of rows:
+
+    /path/            this address
+    page:/blog/:3     page 3 of the list at /blog/, the last page when there are fewer
+    page:/blog/:40%   the page 40 in 100 of the way down that list
+    link:/blog/:2     the second address below /blog/ that the last page links to, counted on from the first when it
+                      has fewer; of the list at /blog/ when it has none
+    static:site.css   the static file collected under that name
+
+`resolve` turns them into addresses once in a run; every deployment of the run gets the same requests.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from bench.errors import BenchError
+from bench.measure.run import recordings
+from bench.serve.catalog.catalog import named
+from bench.serve.project.description import FILE, Description, Requests
+from bench.serve.project.under_test import UnderTest
+
+# Ends the names of workloads that open a connection for each request.
+CLOSE = "-close"
+# The workload of a project that describes none.
+PUBLIC = "public"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A named list of steps, requested over and over in this order.
+
+    keep_alive  whether connections are reused; without, each request opens one and closes it
+    notes       what a reader of the results must know of it
+    times_s     when each step of a recording was made, in seconds from the first; empty without a recording
+    """
+
+    name: str
+    title: str
+    steps: tuple[str, ...]
+    keep_alive: bool = True
+    notes: tuple[str, ...] = ()
+    times_s: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.steps:
+            raise BenchError(f"workload {self.name} has no steps")
+        for number, step in enumerate(self.steps, 1):
+            if not _STEP.fullmatch(step):
+                raise BenchError(
+                    f"workload {self.name}, step {number}: {step!r} is not a step; docs/your-own-project.md lists them"
+                )
+
+
+_STEP = re.compile(r"/\S*|page:/\S*:[1-9]\d*%?|link:/\S*:[1-9]\d*|static:\S+")
+
+
+def names(said: Description) -> list[str]:
+    """The workloads of a project with this description, the default first; none of their sources is read."""
+    own = list(said.workloads) or [PUBLIC]
+    return [*own, *(f"{name}{CLOSE}" for name in own)]
+
+
+def workloads(project: UnderTest) -> dict[str, Workload]:
+    """Every workload of the project by name, the default first.
+
+    A source may be large: it is read once. Raises BenchError for one that cannot be read.
+    """
+    return project.once("workloads", lambda: _read_all(project))
+
+
+def workload(project: UnderTest, name: str) -> Workload:
+    """The workload called `name`; raises BenchError with the nearest name when there is none."""
+    return named(workloads(project), name, "workload")
+
+
+def _read_all(project: UnderTest) -> dict[str, Workload]:
+    said = project.description
+    sources = said.workloads or {PUBLIC: Requests(urls=said.public or (said.health,), title="the public pages")}
+    found = [_read(project, name, source) for name, source in sources.items()]
+    closing = [
+        replace(each, name=each.name + CLOSE, title=f"{each.title}, each on a new connection", keep_alive=False)
+        for each in found
+    ]
+    return {each.name: each for each in (*found, *closing)}
+
+
+def _read(project: UnderTest, name: str, source: Requests) -> Workload:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name) or name.endswith(CLOSE):
+        raise BenchError(
+            f"{project.folder / FILE}: workload {name!r}: use small letters, digits and hyphens, not {CLOSE} at the end"
+        )
+    folder = project.project.described.parent
+    if source.urls:
+        return Workload(name, source.title or f"{len(source.urls)} addresses", source.urls)
+    if source.file:
+        return Workload(name, source.title or source.file, recordings.steps(folder / source.file))
+    file = source.har or source.log or ""
+    found = recordings.har(folder / file) if source.har else recordings.access_log(folder / file)
+    return Workload(name, source.title or file, found.paths, notes=found.notes, times_s=found.times_s)
+
+
+def resolve(
+    workload: Workload, page: Callable[[str], str], static: Mapping[str, str], static_url: str
+) -> tuple[str, ...]:
+    """The addresses of the workload's steps.
+
+    `page` gives the HTML of an address, `static` the collected name of every static file by its plain one, which are
+    served below `static_url`. Raises BenchError naming the first step without an address.
+    """
+    known: dict[str, str] = {}
+
+    def text(path: str) -> str:
+        if path not in known:
+            known[path] = page(path)
+        return known[path]
+
+    found: list[str] = []
+    here = "/"
+    for number, step in enumerate(workload.steps, 1):
+        if step.startswith("/"):
+            here = step
+        else:
+            kind, _, rest = step.partition(":")
+            if kind == "static":
+                if rest not in static:
+                    raise BenchError(f"workload {workload.name}, step {number}: no static file {rest} was collected")
+                found.append(f"{static_url}{static[rest]}")
+                continue
+            place, _, wanted = rest.rpartition(":")
+            if kind == "page":
+                here = _list_page(place, wanted, text)
+            else:
+                links = _links(place, text(here)) or _links(place, text(place))
+                if not links:
+                    raise BenchError(f"workload {workload.name}, step {number}: {here} links to nothing below {place}")
+                here = links[(int(wanted) - 1) % len(links)]
+        found.append(here)
+    return tuple(found)
+
+
+def _list_page(place: str, wanted: str, text: Callable[[str], str]) -> str:
+    """The address of a page of a list; the list's first page links to its last one."""
+    pages = re.findall(rf'href="(?:{re.escape(place)})?(page/|\?page=)(\d+)', text(place))
+    last = max((int(number) for _, number in pages), default=1)
+    number = round(last * int(wanted[:-1]) / 100) if wanted.endswith("%") else int(wanted)
+    number = min(max(number, 1), last)
+    if number == 1:
+        # The first page has the list's own address.
+        return place
+    form = pages[0][0]
+    return f"{place}{form}{number}" + ("/" if form == "page/" else "")
+
+
+def _links(place: str, text: str) -> list[str]:
+    """Addresses right below a place, in the order of their first links."""
+    pattern = rf'href="({re.escape(place)}[^/"#?]+/?)["#?]'
+    return list(dict.fromkeys(html.unescape(link) for link in re.findall(pattern, text)))

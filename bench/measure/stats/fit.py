@@ -1,0 +1,103 @@
+"""Least squares of log(rate) = case + round + noise, and which case is plainly noisier than the others. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from bench.measure.stats.distributions import fisher_tail
+
+Name = TypeVar("Name", bound=Hashable)
+Logs = dict[int, float]  # round -> logarithm of its rate
+
+# With equal noise a case is taken for a noisier one with this chance for each of its degrees of freedom, up to the
+# largest. Two rounds hardly tell, and each case that is taken away by mistake makes the pooled noise look smaller.
+PLAINLY, MAX_PLAINLY = 0.002, 0.02
+# Least squares with missing cells: sweeps until a round moves by less.
+SWEEPS, SMALLEST_MOVE = 500, 1e-12
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The variance of a logarithm and its degrees of freedom."""
+
+    variance: float
+    freedom: float
+
+
+class Fit(Generic[Name]):
+    """Least squares of case + round for cases of equal noise.
+
+    rounds  round -> its effect on all cases
+    noise   pooled over the cases
+    cases   how many there are
+    """
+
+    def __init__(self, logs: Mapping[Name, Logs]):
+        self._logs = logs
+        self.cases = len(logs)
+        self.rounds = _effects(logs)
+        self._squares = {name: self._squared(rounds) for name, rounds in logs.items()}
+        cells = sum(map(len, logs.values()))
+        freedom = cells - len(logs) - len(self.rounds) + _parts(logs)
+        self._total = sum(self._squares.values())
+        self.noise = Noise(self._total / freedom if freedom else 0.0, freedom)
+
+    def _deviations(self, rounds: Logs) -> list[float]:
+        """What is left of a case without the effects of the rounds, where they are known."""
+        return [log - self.rounds[n] for n, log in rounds.items() if n in self.rounds]
+
+    def _squared(self, rounds: Logs) -> float:
+        left = self._deviations(rounds)
+        return statistics.variance(left) * (len(left) - 1) if len(left) > 1 else 0.0
+
+    def noisiest(self) -> Name | None:
+        """The case that is plainly noisier than the others; None without one, or when too few are left to tell."""
+        count = sum(len(rounds) > 1 for rounds in self._logs.values())
+        if count < 3:
+            return None
+        chances = {}
+        for name, rounds in self._logs.items():
+            # As if the others were fitted without this case: of a whole table these are the very sums of squares.
+            squares, freedom = self._squares[name] * count / (count - 1), len(rounds) - 1
+            others, left = self._total - squares, self.noise.freedom - freedom
+            if freedom and left > 0 and squares * left > others * freedom:
+                chances[name] = fisher_tail(squares / freedom / (others / left), freedom, left) if others > 0 else 0.0
+        found = min(chances, key=chances.__getitem__, default=None)
+        if found is None or chances[found] >= min(PLAINLY * (len(self._logs[found]) - 1), MAX_PLAINLY):
+            return None
+        return found
+
+    def noise_beside(self, rounds: Logs) -> Noise:
+        """The noise of a case that is none of the fitted ones, by its distance to them in each round."""
+        left = self._deviations(rounds)
+        return Noise(statistics.variance(left), len(left) - 1) if len(left) > 1 else Noise(0.0, 0)
+
+
+def _effects(logs: Mapping[Name, Logs]) -> Logs:
+    """Round -> its effect. One sweep is exact without missing rounds; else it approaches the least squares."""
+    numbers = sorted({n for rounds in logs.values() for n in rounds})
+    effects = dict.fromkeys(numbers, 0.0)
+    for _ in range(SWEEPS):
+        left: dict[int, list[float]] = {n: [] for n in numbers}
+        for rounds in logs.values():
+            level = statistics.fmean(log - effects[n] for n, log in rounds.items())
+            for n, log in rounds.items():
+                left[n].append(log - level)
+        found = {n: statistics.fmean(values) for n, values in left.items()}
+        move = max((abs(found[n] - effects[n]) for n in numbers), default=0.0)
+        effects = found
+        if move < SMALLEST_MOVE:
+            break
+    return effects
+
+
+def _parts(logs: Mapping[Name, Logs]) -> int:
+    """Into how many parts the table falls that share neither a case nor a round."""
+    parts: list[set[int]] = []
+    for rounds in logs.values():
+        joined = set(rounds).union(*(part for part in parts if part & rounds.keys()))
+        parts = [part for part in parts if not part & rounds.keys()] + [joined]
+    return len(parts)

@@ -1,0 +1,316 @@
+"""The one statistical model: how many times as fast a case is as another, and which case is the fastest. Pure.
+
+A rate is the product of its case, its round and noise, so that logarithms add up: log(rate) = case + round + noise. A
+slow round slows all cases, so that two cases are compared by their differences in the rounds that both have. Few rounds
+say little about the noise of one case, but much about that of all cases together: the noise is pooled. A case that is
+plainly noisier than the others (an F test) is judged by its own. Intervals are those of Student's t.
+
+Rounds may be missing, as those of a voided trial. A rate that is no number above zero counts as missing.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Generic
+
+from bench.measure.stats.distributions import student
+from bench.measure.stats.fit import Fit, Logs, Name, Noise
+
+LEADS, TIES, OPEN = "leads", "ties", "open"
+MARGIN = 0.05
+CONFIDENCE = 0.95
+# A single round shows no noise. Then a case is out only where it would be with this much: one standard deviation of a
+# logarithm, and more than a trial has that its guards do not void. So many cases stay at least.
+ASSUMED_NOISE = 0.25
+MIN_LEFT = 4
+MAX_LOGARITHM = 700.0
+
+Ratio = tuple[float, float, float]  # estimate, low, high
+
+
+@dataclass(frozen=True)
+class Decision(Generic[Name]):
+    """Which case is the fastest.
+
+    verdict  `leads`: all others are slower than the best by more than the margin. `ties`: some are within the margin
+             of the best, and all others are slower. `open`: the rounds do not tell
+    best     the case with the highest rate; None without a rate
+    ties     the other cases that are within the margin of the best
+    open     the other cases that may be the best, or tie with it
+    slower   the cases that are slower than the best by more than the margin
+    """
+
+    verdict: str
+    best: Name | None
+    ties: tuple[Name, ...] = ()
+    open: tuple[Name, ...] = ()
+    slower: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far apart two logarithms are, with the variance of that and its degrees of freedom: 0 when not known.
+
+    less, more  how far it may be below and above that without any noise, where rates were found in steps
+    """
+
+    estimate: float
+    variance: float = 0.0
+    freedom: float = 0.0
+    less: float = 0.0
+    more: float = 0.0
+
+    def ends(self, chance: float) -> tuple[float, float]:
+        """The interval of which each end errs with this chance."""
+        if not self.freedom:
+            return -math.inf, math.inf
+        reach = student(chance, self.freedom) * math.sqrt(self.variance) if self.variance else 0.0
+        return self.estimate - reach - self.less, self.estimate + reach + self.more
+
+    def ratio(self, confidence: float) -> Ratio:
+        """Estimate, low and high as ratios."""
+        low, high = self.ends((1 - confidence) / 2)
+        return _exp(self.estimate), _exp(low), _exp(high)
+
+
+class Cases(ABC, Generic[Name]):
+    """Cases that can be compared with each other, by one table or by several."""
+
+    @property
+    @abstractmethod
+    def names(self) -> Sequence[Name]:
+        """The cases with a rate."""
+
+    @abstractmethod
+    def rate(self, case: Name) -> float:
+        """Requests/s of a case: the geometric mean of its rounds, corrected for those that it has missed."""
+
+    @abstractmethod
+    def difference(self, case: Name, other: Name) -> Difference:
+        """Logarithm of the rate of a case minus that of the other."""
+
+    def ratio(self, case: Name, other: Name, confidence: float = CONFIDENCE) -> Ratio:
+        """How many times the rate of `other` that of `case` is: estimate, low and high end of the interval.
+
+        The ends are 0 and infinity when the rounds say nothing about noise. Raises KeyError for a case without a rate,
+        ValueError for a confidence that is no share.
+        """
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence {confidence}: use a share, such as {CONFIDENCE}")
+        return self.difference(case, other).ratio(confidence)
+
+    def decide(self, margin: float = MARGIN, look: int | None = None, dropped: Collection[Name] = ()) -> Decision[Name]:
+        """Which case is the fastest, with 95 % confidence in all of it together.
+
+        margin   share by which rates must differ to count as different
+        look     1, 2, ...: the decision is the so-manieth of a race, and all of them together err in 5 %
+        dropped  the cases that earlier looks have found to be slower
+
+        Raises ValueError for a margin that is no share, or a look before the first.
+        """
+        if not 0 <= margin < math.inf or (look is not None and look < 1):
+            raise ValueError(f"margin {margin}, look {look}: a margin is a share, the first look is 1")
+        left = sorted((name for name in self.names if name not in dropped), key=self.rate, reverse=True)
+        out = tuple(name for name in self.names if name in dropped)
+        if not left:
+            return Decision(OPEN, None, slower=out)
+        best, *others = left
+        chance = _chance(len(self.names), look)
+        found = {name: self.difference(best, name) for name in others}
+        if others and not any(difference.freedom for difference in found.values()):
+            far = self._far_behind(left, chance, margin)
+            return Decision(OPEN, best, open=tuple(n for n in others if n not in far), slower=(*far, *out))
+        ends = {name: difference.ends(chance) for name, difference in found.items()}
+        slower = tuple(name for name, (low, _) in ends.items() if low > math.log1p(margin))
+        ties = tuple(name for name, (_, high) in ends.items() if high <= math.log1p(margin))
+        undecided = tuple(name for name in others if name not in slower and name not in ties)
+        verdict = OPEN if undecided or not self.repeated(best) else TIES if ties else LEADS
+        return Decision(verdict, best, ties, undecided, (*slower, *out))
+
+    @abstractmethod
+    def repeated(self, case: Name) -> bool:
+        """Whether a case has more than one round."""
+
+    def _far_behind(self, left: Sequence[Name], chance: float, margin: float) -> tuple[Name, ...]:
+        """The cases, fastest first, that are slower than the first even with the noise that is assumed."""
+        if any(self.repeated(name) for name in self.names):
+            return ()  # they have no round in common
+        reach = NormalDist().inv_cdf(1 - chance) * math.sqrt(2) * ASSUMED_NOISE + math.log1p(margin)
+        return tuple(name for name in left[MIN_LEFT:] if math.log(self.rate(left[0]) / self.rate(name)) > reach)
+
+
+class Table(Cases[Name]):
+    """Rates of one run under one load: case -> round -> requests/s.
+
+    steps  case -> how many times its rate is at most, where rates were found in steps: the highest that held is known,
+           and a higher one that did not; infinity where that was not found
+    """
+
+    def __init__(self, rates: Mapping[Name, Mapping[int, float]], steps: Mapping[Name, float] | None = None):
+        self._steps = {name: math.log(times) for name, times in (steps or {}).items()}
+        logs = {
+            name: {n: math.log(rate) for n, rate in rounds.items() if 0 < rate < math.inf}
+            for name, rounds in rates.items()
+        }
+        self._logs: dict[Name, Logs] = {name: rounds for name, rounds in logs.items() if rounds}
+
+    @property
+    def names(self) -> Sequence[Name]:
+        """The cases with a rate, in the order in which they were given."""
+        return list(self._logs)
+
+    def repeated(self, case: Name) -> bool:
+        """Whether a case has more than one round."""
+        return len(self._logs[case]) > 1
+
+    def rate(self, case: Name) -> float:
+        """Requests/s of a case: the geometric mean of its rounds, corrected for those that it has missed."""
+        rounds, effects = self._logs[case], self._fit.rounds
+        usual = statistics.fmean(effects.values())
+        return math.exp(statistics.fmean(log - effects.get(n, usual) for n, log in rounds.items()) + usual)
+
+    def difference(self, case: Name, other: Name) -> Difference:
+        """Logarithm of the rate of a case minus that of the other, from the rounds that both have."""
+        one, two = self._logs[case], self._logs[other]
+        if case == other:
+            return Difference(0.0, 0.0, math.inf)
+        shared = one.keys() & two.keys()
+        if not shared:
+            return Difference(math.log(self.rate(case) / self.rate(other)))
+        estimate = statistics.fmean(one[n] - two[n] for n in shared)
+        own = [self._own[name] for name in (case, other) if name in self._own]
+        pooled = Noise(self._fit.noise.variance * (2 - len(own)), self._fit.noise.freedom)
+        total = _sum([*own, pooled])
+        less, more = self._steps.get(other, 0.0), self._steps.get(case, 0.0)
+        return Difference(estimate, total.variance / len(shared), total.freedom, less, more)
+
+    def alone(self, case: Name) -> Difference:
+        """Logarithm of the rate of a case by itself: rounds that were faster or slower count as noise, too.
+
+        For a comparison with another run, whose rounds were others.
+        """
+        count, effects = len(self._logs[case]), self._fit.rounds
+        mean = statistics.fmean(self._logs[case].values())
+        if count < 2 or len(effects) < 2:
+            return Difference(mean)
+        parts = [Noise(statistics.variance(effects.values()), len(effects) - 1)]
+        if self._fit.cases > 1:
+            # The rounds were estimated from all cases, so that their variance has a part of the noise already.
+            noise = self._own.get(case, self._fit.noise)
+            parts.append(Noise(noise.variance * (1 - 1 / self._fit.cases), noise.freedom))
+        total = _sum(parts)
+        return Difference(mean, total.variance / count, total.freedom, more=self._steps.get(case, 0.0))
+
+    @property
+    def _fit(self) -> Fit[Name]:
+        return self._fitted[0]
+
+    @property
+    def _own(self) -> dict[Name, Noise]:
+        return self._fitted[1]
+
+    @cached_property
+    def _fitted(self) -> tuple[Fit[Name], dict[Name, Noise]]:
+        """The cases that share the pooled noise, and the noise of each one that is plainly noisier."""
+        apart: list[Name] = []
+        fit = Fit(self._logs)
+        while (name := fit.noisiest()) is not None:
+            apart.append(name)
+            fit = Fit({name: rounds for name, rounds in self._logs.items() if name not in apart})
+        return fit, {name: fit.noise_beside(self._logs[name]) for name in apart}
+
+
+class GeometricMean(Cases[Name]):
+    """The same cases in several tables, such as workloads, each of which counts alike.
+
+    Their rate is the geometric mean: no workload outweighs the others because it is quick (Fleming and Wallace 1986).
+    Cases that lack a rate in one of the tables take no part.
+    """
+
+    def __init__(self, tables: Sequence[Cases[Name]]):
+        self._tables = tables
+
+    @cached_property
+    def names(self) -> Sequence[Name]:
+        """The cases that have a rate in each table."""
+        return [name for name in self._tables[0].names if all(name in table.names for table in self._tables)]
+
+    def repeated(self, case: Name) -> bool:
+        """Whether a case has more than one round in each table."""
+        return all(table.repeated(case) for table in self._tables)
+
+    def rate(self, case: Name) -> float:
+        """The geometric mean of its requests/s."""
+        return statistics.geometric_mean([table.rate(case) for table in self._tables])
+
+    def difference(self, case: Name, other: Name) -> Difference:
+        """The mean of the differences in the tables."""
+        parts = [table.difference(case, other) for table in self._tables]
+        total = _sum([Noise(part.variance / len(parts) ** 2, part.freedom) for part in parts])
+        return Difference(
+            statistics.fmean(part.estimate for part in parts),
+            total.variance,
+            total.freedom,
+            statistics.fmean(part.less for part in parts),
+            statistics.fmean(part.more for part in parts),
+        )
+
+
+class Runs(Cases[str]):
+    """A case in two runs, `A` before and `B` after. No rounds are paired."""
+
+    def __init__(self, before: Table[Name], after: Table[Name], case: Name):
+        self._sides = {"A": (before, case), "B": (after, case)}
+
+    @property
+    def names(self) -> Sequence[str]:
+        """`A` and `B`, as far as they have a rate."""
+        return [side for side, (table, case) in self._sides.items() if case in table.names]
+
+    def rate(self, case: str) -> float:
+        """Requests/s in the run: the geometric mean of its rounds."""
+        return math.exp(self._alone(case).estimate)
+
+    def repeated(self, case: str) -> bool:
+        """Whether it has more than one round in the run."""
+        table, name = self._sides[case]
+        return table.repeated(name)
+
+    def difference(self, case: str, other: str) -> Difference:
+        """Logarithm of the rate in one run minus that in the other."""
+        one, two = self._alone(case), self._alone(other)
+        total = _sum([Noise(part.variance, part.freedom) for part in (one, two)])
+        return Difference(one.estimate - two.estimate, total.variance, total.freedom, two.more, one.more)
+
+    def _alone(self, side: str) -> Difference:
+        table, case = self._sides[side]
+        return table.alone(case)
+
+
+def _sum(parts: Sequence[Noise]) -> Noise:
+    """The noise of a sum; its degrees of freedom by Satterthwaite (1946). 0 of them when those of a part are 0."""
+    variance = sum(part.variance for part in parts)
+    if not all(part.freedom for part in parts):
+        return Noise(variance, 0.0)
+    spent = sum(part.variance**2 / part.freedom for part in parts)
+    return Noise(variance, variance**2 / spent if spent else min(part.freedom for part in parts))
+
+
+def _chance(cases: int, look: int | None) -> float:
+    """The chance of each bound to err, so that all of a decision err in 5 % together (Bonferroni).
+
+    Look k of a race spends 0.05 / (k (k + 1)) of it: the looks together never more, however many there are.
+    """
+    spent = (1 - CONFIDENCE) / (look * (look + 1) if look else 1)
+    return spent / 2 / max(1, cases - 1)
+
+
+def _exp(logarithm: float) -> float:
+    """The ratio of a logarithm; infinity where it is too large for a number."""
+    return math.exp(logarithm) if logarithm < MAX_LOGARITHM else math.inf

@@ -1,0 +1,290 @@
+"""Stacks, layers and services as their manifests declare them: typed, checked when read.
+
+A manifest is `deploy/stacks/<name>/stack.toml`, `deploy/layers/<name>/layer.toml` or
+`deploy/services/<name>/service.toml`. What is the same of a server in all stacks is in
+`deploy/servers/<server>/server.toml`; the stack's own entry wins, also over that of its `base`, another stack. The
+classes below, and those of `bench/serve/catalog/server.py`, describe every key.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+from msgspec import Struct, structs
+
+from bench.errors import BenchError
+from bench.measure.records.records import NO_LAYER
+from bench.serve.catalog.server import SERVERS, Break, Declaration, Reload, Server
+from bench.serve.catalog.toml import decode, read_toml
+
+Cached = Literal["nothing", "parts", "pages"]
+CACHED = get_args(Cached)  # the least first
+HISTORIC = "historic"
+
+
+class Stack(Struct, frozen=True, forbid_unknown_fields=True):
+    """A chain of servers that serves the project: a `stack.toml`.
+
+    name     the name of its folder; folders: where its files are: its own, then those of its `base`
+    title    a name for people
+    about    one sentence that says why the stack exists
+    base     the stack whose manifest and files it takes over
+    servers  its `[[server]]`s, the application server first, the one that clients speak to last
+    env      environment of the application server
+    values   values of deploy/values that must differ for this stack; `reason` must say why
+    reason   why they must, or what else cannot be as in the other stacks; every report prints it
+    production  `no, because ...` for a stack that nobody should deploy: `render --values production` refuses it
+    python   the version of another Python than the instrument's that serves it, such as 3.13; only of a variant
+    era      `historic` for one that only published benchmarks had: commands take it where it is named, not by default
+    declares checks of `verify` that it cannot pass by its nature
+    breaks   faults of `bench faults` of which visitors notice more than is expected (docs/faults.md)
+    """
+
+    name: str
+    folders: tuple[Path, ...]
+    title: str
+    about: str
+    servers: tuple[Server, ...] = msgspec.field(name="server")
+    base: str = ""
+    env: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    reason: str = ""
+    production: str = ""
+    python: str = ""
+    era: Literal["", "historic"] = ""
+    declares: tuple[Declaration, ...] = ()
+    breaks: tuple[Break, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.servers:
+            raise ValueError("it has no [[server]]")
+        if len({server.name for server in self.servers}) != len(self.servers):
+            raise ValueError("two servers have the same name")
+        if self.values and not self.reason:
+            raise ValueError("[values] that differ need a `reason`")
+
+
+class Layer(Struct, frozen=True, forbid_unknown_fields=True):
+    """A caching strategy laid over a stack: a `layer.toml`.
+
+    name          the name of its folder; folder: where its files are
+    title         a name for people
+    about         one sentence on what it does
+    scope         app (settings only), server (a file over that of a server of the chain), front (a server before it)
+    services      services it uses; one that is not installed is replaced by `without` when that names it
+    without       per service: `note` for people, `env` to use instead, other values of `invalidation` and `coalesces`
+    env           environment of the application server
+    sidecars      programs run beside the servers, in the application server's environment: argv (templates) by name
+    servers       of scope front only: the servers put before the chain, the outermost last
+    modules       files that a server of the chain loads for this layer: by the server's name, globs by a short name
+    packages      Debian packages that a server of the chain needs for this layer, by the server's name
+    bodies        it stores the body of a page alone, so only pages without headers of their own
+    renews        in the second half of a page's time to live a request has it rendered anew in the background
+    caches        what it caches: `pages`, `parts` of pages that are rendered for each visitor, or `nothing`
+    invalidation  how a write invalidates stale pages; empty when it does not, and only the time to live ends them
+    coalesces     what makes one of many requests for the same missing page render it; empty: each renders it
+    same_user     why web server and application have to run as one user; empty: they need not
+    several_hosts  what it promises of a write on one of several web hosts; `verify --inventory` proves it
+    one_host      or else why it cannot be laid over servers on several hosts
+    hosts_expire  on several web hosts the time to live alone ends a stale page
+    kind          where it caches: `outer`, in a server, by what pages say; `django`, in the project's middleware; or
+                  `templates`, in the site's own code
+    unsafe        where one visitor may get another's page, and what to take instead; empty: nowhere
+    in_site       why only a site that has it in its own code can be served with it; empty: any project can
+    declares      checks of `verify` that it cannot pass by its nature
+    breaks        faults of which visitors notice more than is expected
+    """
+
+    name: str
+    folder: Path
+    title: str
+    scope: Literal["app", "server", "front"]
+    about: str
+    services: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    without: dict[str, dict[str, Any]] = {}
+    sidecars: dict[str, list[str]] = {}
+    servers: tuple[Server, ...] = msgspec.field(name="server", default=())
+    modules: dict[str, dict[str, list[str]]] = {}
+    packages: dict[str, list[str]] = {}
+    bodies: bool = False
+    renews: bool = False
+    caches: Cached = "pages"
+    invalidation: str = ""
+    coalesces: str = ""
+    same_user: str = ""
+    several_hosts: str = ""
+    one_host: str = ""
+    hosts_expire: bool = False
+    kind: Literal["", "outer", "django", "templates"] = ""
+    unsafe: str = ""
+    in_site: str = ""
+    declares: tuple[Declaration, ...] = ()
+    breaks: tuple[Break, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.several_hosts) == bool(self.one_host):
+            raise ValueError(
+                "it needs several_hosts (what it promises of a write on one of several web hosts) "
+                "or one_host (why it cannot)"
+            )
+        if bool(self.servers) != (self.scope == "front"):
+            raise ValueError("a layer of scope front has a [[server]], and no other layer has")
+
+    @property
+    def is_none(self) -> bool:
+        """Whether it is the layer `none`: nothing is cached."""
+        return self.name == NO_LAYER
+
+    def files(self, server: Server) -> dict[str, Path]:
+        """Its files that lie over those of a server, by name."""
+        return {name: self.folder / name for name in server.file_names if (self.folder / name).is_file()}
+
+
+class InRelease(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a service is in one release of Debian: its `title`, `programs` and `packages` there."""
+
+    title: str
+    programs: dict[str, str]
+    packages: tuple[str, ...]
+
+
+class Service(Struct, frozen=True, forbid_unknown_fields=True):
+    """A backing service beside the chain: a `service.toml`.
+
+    name        the name of its folder; folder: where its files are
+    title       a name for people
+    programs    by a short name each, so that templates can say `{{ programs.initdb }}`; all must be found
+    search      more directories to look in (globs)
+    version     argv that prints the version
+    config      its configuration file (a template in its folder), or empty
+    prepare     argv run once, before the first start, when `data` is empty; created: once, after the first start
+    start       argv that runs it in the foreground
+    shared      argv in place of `start` where it is for other hosts, too; port: the TCP port there
+    probe       argv that exits 0 when it serves; without one, its socket accepting a connection is enough
+    env         environment it gives to the application server
+    persistent  True when its data directory under var/ is reused
+    packages    the Debian packages it comes in, for production; requirements: the Python distributions of its clients
+    stop        the signal that stops it soon and cleanly; notify: it tells systemd when it serves
+    debian      what it is in a release of Debian that has another in its place, by the release's number
+    """
+
+    name: str
+    folder: Path
+    title: str
+    programs: dict[str, str]
+    start: tuple[str, ...]
+    shared: tuple[str, ...] = ()
+    port: int = 0
+    search: tuple[str, ...] = ()
+    version: tuple[str, ...] = ()
+    config: str = ""
+    prepare: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
+    probe: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    persistent: bool = False
+    packages: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    stop: str = "TERM"
+    notify: bool = False
+    debian: dict[str, InRelease] = {}
+
+    def in_debian(self, release: int | str) -> Service:
+        """The service as this release of Debian has it."""
+        other = self.debian.get(str(release))
+        return structs.replace(self, **structs.asdict(other)) if other else self
+
+
+class Release(Struct, frozen=True, forbid_unknown_fields=True):
+    """A release of Debian that production's files are written for: a table of deploy/values/debian.toml.
+
+    number    as the value `debian` names it
+    codename  such as bookworm
+    systemd   its version, as python is
+    packages  the versions of the packages that servers and services come in
+    """
+
+    number: int
+    codename: str
+    systemd: str
+    python: str
+    packages: dict[str, str]
+
+    @property
+    def title(self) -> str:
+        return f"Debian {self.number} ({self.codename})"
+
+
+# The type of each table inside a manifest, by its key.
+PARTS: dict[str, type[Struct]] = {
+    "server": Server,
+    "declares": Declaration,
+    "reload": Reload,
+    "breaks": Break,
+    "debian": InRelease,
+}
+
+
+def read_stack(path: Path) -> Stack:
+    """The stack that `path` (a stack.toml) declares.
+
+    Raises BenchError naming the file for a key that is missing, unknown or of the wrong type, and for a base that
+    does not exist or leads back to this stack.
+    """
+    table, folders = _over_base(path)
+    return decode(_with_common(table), Stack, path, PARTS, name=path.parent.name, folders=folders)
+
+
+def _over_base(path: Path, variants: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
+    """The table of a stack.toml merged over that of its base, and the folders of both, its own first.
+
+    `variants` are the stacks whose bases led here.
+    """
+    table, name = read_toml(path), path.parent.name
+    base = table.get("base")
+    if base is None:
+        return table, (path.parent,)
+    known = sorted(item.parent.name for item in path.parents[1].glob("*/stack.toml"))
+    if base not in known:
+        raise BenchError(f"{path}: base = {base!r}: no such stack; there are: {', '.join(known)}")
+    if base in (*variants, name):
+        raise BenchError(f"{path}: its base leads back to itself: {' -> '.join((*variants, name, base))}")
+    inherited, folders = _over_base(path.parents[1] / base / "stack.toml", (*variants, name))
+    servers = {server["name"]: server for server in inherited.get("server", [])}
+    for entry in table.get("server", []):
+        server = entry.get("name")
+        if server not in servers:
+            raise BenchError(f"{path}: [[server]] {server!r}: {base} has no such server; it has {', '.join(servers)}")
+        servers[server] = {**servers[server], **entry}
+    tables = {key: {**inherited.get(key, {}), **table.get(key, {})} for key in ("env", "values")}
+    own = {key: value for key, value in inherited.items() if key not in ("title", "about")}
+    return {**own, **table, **tables, "server": list(servers.values())}, (path.parent, *folders)
+
+
+def read_layer(path: Path) -> Layer:
+    """The layer that `path` (a layer.toml) declares; raises BenchError naming the file when it is wrong."""
+    return decode(_with_common(read_toml(path)), Layer, path, PARTS, name=path.parent.name, folder=path.parent)
+
+
+def read_service(path: Path) -> Service:
+    """The service that `path` (a service.toml) declares; raises BenchError naming the file when it is wrong."""
+    return decode(read_toml(path), Service, path, PARTS, name=path.parent.name, folder=path.parent)
+
+
+def read_releases(path: Path) -> dict[int, Release]:
+    """Every release by its number; raises BenchError naming the file when it is wrong."""
+    tables = read_toml(path)
+    return {int(number): decode(table, Release, path, number=int(number)) for number, table in tables.items()}
+
+
+def _with_common(table: dict[str, Any]) -> dict[str, Any]:
+    """The table with each [[server]] over its server.toml in deploy/servers."""
+    servers = []
+    for entry in table.get("server", []):
+        common = SERVERS / str(entry.get("name", "")) / "server.toml"
+        defaults = read_toml(common) if entry.get("name") and common.is_file() else {}
+        servers.append({**defaults, **entry})
+    return {**table, "server": servers}

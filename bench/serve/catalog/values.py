@@ -1,0 +1,233 @@
+"""The settings that templates read, from `deploy/values/<name>.toml`."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bench.errors import BenchError, hint
+from bench.serve.catalog.toml import read_toml
+
+# The file of values that measuring uses, and the one for a server that faces the internet.
+BENCH = "bench"
+PRODUCTION = "production"
+# The host name in the instrument's own requests.
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Values:
+    """One file of values.
+
+    names    the settings that templates use by name
+    env      environment of the site
+    changes  the names that the user changed, with their values
+    places   where things are on the host; empty for `bench`, whose places are its run directory's
+    """
+
+    name: str
+    names: dict[str, Any]
+    env: dict[str, str] = field(default_factory=dict)
+    places: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    def changed(self, changes: Mapping[str, Any], where: str = "--set") -> Values:
+        """These values with some names changed; raises BenchError, naming `where`, for a name that does not exist."""
+        for name, value in changes.items():
+            if name in self.places:
+                raise BenchError(
+                    f"{where} {name}: a place, not a value; write it under [places] of a file of your own with "
+                    f'base = "{self.name}", and give that with --values'
+                )
+            if name not in self.names:
+                there_are = f"deploy/values/{self.name}.toml has"
+                raise BenchError(f"{where} {name}: no such value; {hint(name, self.names, there_are)}")
+            if problem := _problem(name, value, self.names[name]):
+                raise BenchError(f"{where} {name}={value}: {problem}")
+        return replace(self, names={**self.names, **changes}, changes={**self.changes, **changes})
+
+
+# Names whose value is one of a few, and numbers that may be zero.
+CHOICES = {
+    "listener": ("plain", "tls", "behind"),
+    "redirect": ("off", "on"),
+    "http2": ("off", "on"),
+    "compress_pages": ("off", "on"),
+    "strict_sni": ("off", "on"),
+    "cache": ("memcached", "redis"),
+    "preload": ("off", "on", "freeze"),
+    "io_cache": (0, 1),
+    "debian": (12, 13),
+}
+MAX_PORT, MAX_NUMBER = 65535, 2**31 - 1
+# The least and the most of numbers that are not from 1 to MAX_NUMBER.
+BOUNDS = {
+    **dict.fromkeys(("max_requests", "upstream_keepalive", "hsts_seconds"), (0, MAX_NUMBER)),
+    # With less a caching service does not start: it has no room for a page of the largest size.
+    "cache_memory_mb": (8, MAX_NUMBER),
+    # With more a machine has no memory left before its servers have started: some 50 MB a process.
+    **dict.fromkeys(("processes", "threads", "web_processes"), (1, 512)),
+    "http_port": (1, MAX_PORT),
+}
+# A host name, every name below one (`*.example.org`), both (`.example.org`), or an IPv6 address in brackets.
+HOST_NAME = r"(?:\*?\.)?[\w-]+(?:\.[\w-]+)*|\[[0-9A-Fa-f:.]+\]"
+# One label of a host name with its dot, as every server's regular expressions understand it.
+LABEL = r"(?:[A-Za-z0-9_-]+\.)"
+# The name of a page that a layer may have, in its one spelling, and of one segment of it, for PCRE: what stores pages
+# in Django names them so, too (benchapp/caching/names.py).
+LETTERS, ESCAPE = "[A-Za-z0-9_.~@-]*", "%(?:20|[89A-F][0-9A-F])"
+SEGMENT_RE = f"(?:[A-Za-z0-9_~@-]|{ESCAPE}){LETTERS}(?:{ESCAPE}{LETTERS})*"
+PAGE_NAMES = {"segment_re": SEGMENT_RE, "page_re": f"/(?:{SEGMENT_RE}/)*(?:{SEGMENT_RE})?"}
+# A file name, or `off`.
+FILE_NAME = r"[^\s;{}\"'#\\]+"
+# Texts that servers' files hold unquoted: the pattern of the whole text, and its description for people.
+FORMS = {
+    "server_names": (
+        rf"({HOST_NAME})( ({HOST_NAME}))*",
+        "one host name or more, with one space between two; *.example.org is every name below example.org",
+    ),
+    "tls_ciphers": (r"[A-Z0-9_-]+(:[A-Z0-9_-]+)*", "names of ciphers as OpenSSL writes them, with colons between"),
+    "tls_curves": (r"[A-Za-z0-9]+(:[A-Za-z0-9]+)*", "names of curves as OpenSSL writes them, with colons between"),
+    "conn_max_age": (r"site|0|[1-9][0-9]{0,4}", "site, or a whole number of seconds, 86400 at most"),
+    "bind6": (r"off|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", "off, or an IPv6 address without brackets"),
+    "maintenance_file": (FILE_NAME, "off, or a file name without spaces and quotes"),
+    "acme_webroot": (rf"/{FILE_NAME}", "an absolute path of a directory without spaces and quotes"),
+    "access_log": (FILE_NAME, "off, or a file name without spaces and quotes"),
+}
+
+
+def _problem(name: str, value: Any, usual: Any) -> str:
+    """What is wrong with a new value of a name that is usually `usual`, or an empty string."""
+    if isinstance(usual, dict) and not isinstance(value, dict):
+        return "it is a table; change it in the file"
+    if name in CHOICES:
+        return "" if value in CHOICES[name] else f"use {' or '.join(map(str, CHOICES[name]))}"
+    if name in FORMS and not re.fullmatch(FORMS[name][0], str(value)):
+        return f"use {FORMS[name][1]}"
+    if name == "trusted_proxies" and not _are_networks(str(value)):
+        return "use one network or more, such as 10.0.0.0/8, with one space between two"
+    if isinstance(usual, int):
+        least, most = BOUNDS.get(name, (1, MAX_NUMBER))
+        if not isinstance(value, int) or value < least:
+            return f"use a whole number, {least} or more"
+        if value > most:
+            return f"use a whole number, {most} at most"
+    return ""
+
+
+def _are_networks(text: str) -> bool:
+    try:
+        return bool(text) and all(ipaddress.ip_network(word) for word in text.split(" "))
+    except ValueError:
+        return False
+
+
+def read(path: Path) -> Values:
+    """The values in the file `path`; raises BenchError naming an invalid value."""
+    table = read_toml(path)
+    env = {key: str(value) for key, value in table.pop("env", {}).items()}
+    places = table.pop("places", {})
+    usual = read_toml(path.with_name(f"{BENCH}.toml"))
+    for key, value in table.items():
+        if problem := _problem(key, value, usual.get(key, value)):
+            raise BenchError(f"{path}: {key} = {value!r}: {problem}")
+    return Values(path.stem, table, env, places)
+
+
+def read_own(path: Path, known: Mapping[str, Values]) -> Values:
+    """The values in a user's file: those of its `base`, `production` without one, with what it changes.
+
+    What it changes wins over the values of a stack. Raises BenchError naming the file for a name that does not exist.
+    """
+    table = read_toml(path)
+    name = table.pop("base", PRODUCTION)
+    if name not in known:
+        raise BenchError(f"{path}: base = {name!r}: no such values; {hint(str(name), known)}")
+    base = known[name]
+    env = {key: str(value) for key, value in table.pop("env", {}).items()}
+    places = table.pop("places", {})
+    if unknown := next((key for key in places if key not in base.places), None):
+        raise BenchError(f"{path}: places.{unknown}: no such place; {hint(unknown, base.places)}")
+    return replace(base.changed(table, f"{path}:"), env={**base.env, **env}, places={**base.places, **places})
+
+
+def derived(names: dict[str, Any]) -> dict[str, Any]:
+    """The names that templates use beside the values, so that no template has to work them out.
+
+    access           on or off: whether there is an access log
+    alpn             the protocols that a TLS listener offers, as ALPN names them
+    page_headers     those of the values, with Strict-Transport-Security where `hsts_seconds` is not 0
+    static_headers   those of static files: of these, nosniff and Strict-Transport-Security; media_headers: of uploads
+    page_re          the name of a page that a layer may have, of segments (segment_re): PAGE_NAMES
+    proxies          the networks of `trusted_proxies`
+    believed_proxies  the text of `trusted_proxies` with the listener `behind`, else empty
+    maintenance      on or off: whether there is a `maintenance_file`
+    max_requests_jitter  by how many requests the lives of workers differ, so that not all are replaced at once
+    scheme           the scheme of the URLs that clients ask for
+    server_name      the first of the host names that is one name; of `*.example.org` alone, example.org
+    wildcard_names   the host names with `.example.org` written as example.org and *.example.org
+    single_names     the host names without those that stand for every name below a domain
+    server_names_re  what a host that is served looks like, without its port: a regular expression for PCRE
+    """
+    hosts = str(names["server_names"]).split()
+    hsts = {"Strict-Transport-Security": f"max-age={names['hsts_seconds']}"} if names["hsts_seconds"] else {}
+    single = [host for host in hosts if host[0] not in "*."]
+    return PAGE_NAMES | {
+        "access": "off" if names["access_log"] == "off" else "on",
+        "maintenance": "off" if names["maintenance_file"] == "off" else "on",
+        "max_requests_jitter": names["max_requests"] // 4,
+        "alpn": "h2,http/1.1" if names["http2"] == "on" else "http/1.1",
+        "page_headers": names["page_headers"] | hsts,
+        "static_headers": {"X-Content-Type-Options": "nosniff"} | hsts,
+        # What a visitor uploaded never runs as a page of the site.
+        "media_headers": {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"} | hsts,
+        "proxies": [ipaddress.ip_network(word) for word in str(names["trusted_proxies"]).split()],
+        "believed_proxies": names["trusted_proxies"] if names["listener"] == "behind" else "",
+        "scheme": "https" if names["listener"] == "tls" else "http",
+        "server_name": next(iter(single), hosts[0].lstrip("*.")),
+        "wildcard_names": [name for host in hosts for name in ([host[1:], f"*{host}"] if host[0] == "." else [host])],
+        "single_names": single,
+        "server_names_re": "|".join(map(_host_re, hosts)),
+    }
+
+
+def _host_re(host: str) -> str:
+    name = re.sub(r"[.\[\]]", r"\\\g<0>", host.lstrip("*."))
+    repeated = "+" if host.startswith("*.") else "*"
+    return f"{LABEL}{repeated}{name}" if host[0] in "*." else name
+
+
+def parse_changes(texts: list[str], where: str = "--set") -> dict[str, Any]:
+    """`["processes=5"]` as `{"processes": 5}`: whole numbers become numbers, all else stays text.
+
+    Raises BenchError, naming `where`, for a text of another form.
+    """
+    changes: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise BenchError(f"{where} {text}: write it as NAME=VALUE, for example processes=5")
+        changes[name] = int(value) if value.isdecimal() else value
+    return changes
+
+
+def environment(texts: list[str]) -> dict[str, str]:
+    """`["BENCHAPP_HTTPS=1"]` as `{"BENCHAPP_HTTPS": "1"}`; raises BenchError for anything of another form."""
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise BenchError(f"--env {text}: write it as NAME=VALUE, for example --env BENCHAPP_CONN_MAX_AGE=0")
+        pairs[name] = value
+    hosts = pairs.get("ALLOWED_HOSTS", LOOPBACK)
+    if not {LOOPBACK, "*"} & {host.strip() for host in hosts.split(",")}:
+        # Without it every health check would get a 400 and the site would never be ready.
+        raise BenchError(
+            f"--env ALLOWED_HOSTS={hosts}: the instrument requests the site as {LOOPBACK}; "
+            f"write ALLOWED_HOSTS={LOOPBACK},{hosts}"
+        )
+    return pairs

@@ -1,0 +1,260 @@
+"""The case: a project served by a stack with layers, at a size, on a database. It is resolved once, at the door of a
+command, and passed on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from bench import paths, programs
+from bench.errors import BenchError
+from bench.measure.records.records import NO_LAYER
+from bench.serve.catalog import catalog, fit, values
+from bench.serve.catalog.manifest import CACHED, Layer, Service, Stack
+from bench.serve.catalog.server import Declaration, Server
+from bench.serve.catalog.sizes import UNLIMITED, Size
+from bench.serve.catalog.values import BENCH, Values
+from bench.serve.deployment.database import NO_DATABASE, Database, parse
+from bench.serve.project.under_test import UnderTest, refusal
+
+INSTALL = "`make servers` installs it on Debian and Ubuntu"
+OWN_CACHE = "it uses the cache of the given CACHE_URL"
+
+
+@dataclass(frozen=True)
+class CannotRun:
+    """Why a stack with a layer cannot run here."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is served and measured, resolved and frozen.
+
+    project    the project, with the Python that serves it
+    stack      the chain of its servers
+    layers     laid over it, which fit it; as they are used here, where a cache may stand in for another
+    manifests  the same layers as their manifests have them
+    size       the limit put on stack, layers and services together
+    database   whose rows it serves
+    values     the file of values, with the user's changes
+    given_env  environment of the site that the user gives; it wins over all other
+    programs   the program of each server, by the server's name
+    modules    the modules of each server that loads some, by the server's name
+    services   the services to start
+    env        environment of the application server that stack and layers ask for (templates)
+    notes      what a reader of the results must know, such as a service replaced by something else
+    declares   checks that stack, servers or layers declare they do not support
+    """
+
+    project: UnderTest
+    stack: Stack
+    layers: tuple[Layer, ...]
+    size: Size
+    database: Database
+    values: Values
+    given_env: Mapping[str, str] = field(default_factory=dict)
+    programs: Mapping[str, Path] = field(default_factory=dict)
+    modules: Mapping[str, dict[str, str]] = field(default_factory=dict)
+    services: tuple[Service, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    declares: tuple[Declaration, ...] = ()
+    manifests: tuple[Layer, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """For people: `STACK with layer LAYER`."""
+        return f"{self.stack.name} with layer {self.layer_name}"
+
+    def changed(self, changes: Mapping[str, Any]) -> Case | CannotRun:
+        """The same with some values changed."""
+        values = self.values.changed({**self.values.changes, **changes})
+        return _resolved(replace(self, values=values))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The names that templates use: the values of the file, those of the stack, the user's, and what they imply."""
+        names, env = self._names, {**self.values.env, **self.given_env}
+        flags = {"https_only": int(env.get("BENCHAPP_HTTPS") == "1"), "probed": env.get("BENCHAPP_PROBES") == "1"}
+        return {**names, **values.derived(names), **flags}
+
+    @property
+    def _names(self) -> dict[str, Any]:
+        return {**self.values.names, **self.stack.values, **self.values.changes}
+
+    @property
+    def breaks(self) -> dict[str, str]:
+        """Faults of which visitors notice more than is expected, each with the reason; the stack's own reason wins."""
+        names = {layer.name for layer in self.layers}
+        of_layers = [item for layer in self.layers for item in layer.breaks]
+        of_servers = [item for server in self.servers for item in server.breaks]
+        declared = [*of_layers, *of_servers, *self.stack.breaks]
+        declared = [item for item in declared if not item.layers or names & set(item.layers)]
+        return {item.fault: item.reason for item in declared}
+
+    @property
+    def threads(self) -> int:
+        """How many requests the application server handles at a time: its processes times the threads of each."""
+        return int(self.settings["processes"]) * int(self.settings["threads"])
+
+    @property
+    def sidecars(self) -> dict[str, tuple[str, ...]]:
+        """The programs that the layers run beside the servers, by name."""
+        return {name: tuple(argv) for layer in self.layers for name, argv in layer.sidecars.items()}
+
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """The chain: the servers of the stack, then those that layers put before it, the outermost last."""
+        return fit.chain(self.stack, self.layers, self._names["listener"])
+
+    @property
+    def caches(self) -> str:
+        """What the layers cache: `pages`, `parts` of pages that are rendered for each visitor, or `nothing`."""
+        found = {layer.caches for layer in self.layers}
+        return max(found, key=CACHED.index, default="nothing")
+
+    @property
+    def layer_name(self) -> str:
+        return "+".join(layer.name for layer in self.layers)
+
+
+def resolve(
+    project: UnderTest,
+    stack: str,
+    layer: str = NO_LAYER,
+    *,
+    size: str = UNLIMITED.name,
+    database: Database | None = None,
+    changes: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Case | CannotRun:
+    """The case of these names, or the reason why it cannot run here.
+
+    layer     one, or several joined with `+`
+    database  as `serve.database.parse` gives it; the project's usual one when None
+    changes   values that the user changes: one of them names the service that layers in a cache use
+    env       environment that the user gives the site: a cache of its own takes the place of that service
+
+    Raises BenchError for a name or a value that does not exist.
+    """
+    known = catalog.read()
+    found, layers, limits = known.stack(stack), known.joined_layers(layer), known.size(size)
+    # Said here, before anything is planned: whatever is served, it is in these folders.
+    paths.must_be_plain(project.folder, project.venv, project.var)
+    chosen = known.values[BENCH].changed(changes or {})
+    if reason := fit.unfit(found, layers) or refusal(project, found, layers):
+        return CannotRun(reason)
+    rows = database or parse(project, None)
+    served = project.served_by(found.python)
+    return _resolved(Case(served, found, layers, limits, rows, chosen, env or {}, manifests=layers))
+
+
+def must_resolve(project: UnderTest, stack: str, layer: str = NO_LAYER, **how: Any) -> Case:
+    """Like `resolve`; raises BenchError with the reason when it cannot run here."""
+    found = resolve(project, stack, layer, **how)
+    if isinstance(found, CannotRun):
+        raise BenchError(f"{stack} with layer {layer} cannot run here: {found.reason}")
+    return found
+
+
+def for_files(
+    project: UnderTest,
+    stack: str,
+    layer: str,
+    chosen: Values,
+    size: str = UNLIMITED.name,
+    env: Mapping[str, str] | None = None,
+) -> Case:
+    """The case under these values, whether or not its programs are installed here.
+
+    A program that is missing is assumed to be where Debian puts it. Raises BenchError when a layer does not fit.
+    """
+    known = catalog.read()
+    found, layers = known.stack(stack), known.joined_layers(layer)
+    if reason := fit.unfit(found, layers) or refusal(project, found, layers):
+        raise BenchError(f"{stack} with layer {layer}: {reason}")
+    asked = {**found.env, **{name: value for layer in layers for name, value in layer.env.items()}}
+    case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env or {}, env=asked)
+    return with_services_for_files(_with_programs(case)[0])
+
+
+def with_services_for_files(case: Case) -> Case:
+    """The case with the services that its values name, as the release of Debian that they name has them, whether or not
+    they are installed here."""
+    known = catalog.read()
+    names = dict.fromkeys(name for layer in case.layers for name in fit.services_of(layer, case.settings))
+    release = case.settings["debian"]
+    return replace(case, services=tuple(known.service(name).in_debian(release) for name in names))
+
+
+def _resolved(case: Case) -> Case | CannotRun:
+    """The case with its programs and services, or why one of them is not here."""
+    case, missing = _with_programs(case)
+    return CannotRun(missing[0]) if missing else _with_services(case)
+
+
+def _with_programs(case: Case) -> tuple[Case, list[str]]:
+    """The case with the programs of its servers and their modules, and what is not installed, each with its reason.
+
+    That is assumed to be where Debian puts it.
+    """
+    found: dict[str, Path] = {}
+    modules: dict[str, dict[str, str]] = {}
+    missing: list[str] = []
+    venvs = case.project.servers_in
+    for server in case.servers:
+        install = server.hint or INSTALL
+        program = programs.find(server.programs, server.search, venvs)
+        if program is None:
+            missing.append(f"program not installed: {' or '.join(server.programs)}; {install}")
+        found[server.name], modules[server.name] = program or Path(server.directory) / server.programs[0], {}
+        for name, globs in fit.modules_of(server, case.layers).items():
+            path = programs.module(globs, venvs)
+            if path is None:
+                of_python = f"{server.name} has its module {name} for one Python, which is not {case.stack.python}"
+                missing.append(
+                    of_python if case.stack.python else f"module not installed: {name} of {server.name}; {install}"
+                )
+            modules[server.name][name] = path or globs[0]
+    return replace(case, programs=found, modules=modules), missing
+
+
+def _with_services(case: Case) -> Case | CannotRun:
+    """The case with its services, or what replaces those that are not installed."""
+    known, stack = catalog.read(), case.stack
+    services: dict[str, Service] = {}
+    env, notes, own, used = dict(stack.env), [], [], []
+    for manifest in case.manifests:
+        layer = fit.in_own_cache(manifest, case.given_env)
+        own += [f"{layer.name}: {OWN_CACHE}"] if layer is not manifest else []
+        env.update(layer.env)
+        here = layer
+        for name in fit.services_of(layer, case.settings):
+            service = fit.as_installed(known.service(name))
+            missing = fit.missing_programs(service)
+            if not missing:
+                services[name] = service
+            elif name in layer.without:
+                instead = layer.without[name]
+                env.update(instead.get("env", {}))
+                notes.append(f"{layer.name}: {instead['note']}")
+                here = structs.replace(here, **fit.otherwise(instead))
+            else:
+                return CannotRun(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
+        used.append(here)
+    if stack.reason:
+        notes.append(f"{stack.name}: {stack.reason}")
+    return replace(
+        case,
+        layers=tuple(used),
+        services=tuple(services.values()),
+        env=env,
+        notes=(*notes, *own),
+        declares=fit.declared(tuple(used), stack),
+    )

@@ -1,0 +1,215 @@
+"""The servers of a deployment, started from the inside out, and the programs that layers run beside them."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from bench.serve.catalog.server import Action, Server
+from bench.serve.deployment import render
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.launch import Launcher
+from bench.serve.deployment.layout import LOOPBACK, Places
+from bench.serve.deployment.render import Wiring
+from bench.serve.machine import supervise
+from bench.serve.machine.supervise import Address, Process
+from bench.serve.project import run_command
+
+# Longer than all workers of a large project take on a busy machine, each of which imports it.
+READY_TIMEOUT_S = 120
+# A reload is over when no process came or went for so long. Old ones may finish requests for longer than the second.
+RELOADED_S = 1.0
+RELOAD_TIMEOUT_S = 30
+
+
+class Chain:
+    """The servers of a case on their addresses.
+
+    url       where clients speak to the outermost one, without a slash at the end
+    env       the environment of the application server and of the sidecars
+    places    where its files are
+    wiring    the addresses of its servers
+    launcher  starts them
+    servers   the running servers, the innermost first
+    sidecars  the running programs of layers
+    """
+
+    def __init__(self, case: Case, places: Places, wiring: Wiring, launcher: Launcher, env: dict[str, str]):
+        self.url = front_url(case, places)
+        self.env = env
+        self.wiring = wiring
+        self.servers: list[Process] = []
+        self.sidecars: list[Process] = []
+        self._case, self.places, self.launcher = case, places, launcher
+        self._listeners = listeners(case, wiring)
+
+    @property
+    def processes(self) -> list[Process]:
+        return [*self.sidecars, *self.servers]
+
+    def start(self) -> None:
+        """Start everything and wait for a healthy answer; raises DeploymentError when a server does not come up."""
+        self._start_sidecars()
+        for server in self._case.servers:
+            self._start_server(server)
+        with run_command.announced(f"{self._case.name} to answer", READY_TIMEOUT_S):
+            supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """Stop everything."""
+        supervise.stop(self.processes)
+        self.servers.clear()
+        self.sidecars.clear()
+
+    def entries(self) -> int:
+        """How many entries the caches of the servers have; raises ValueError when one cannot be asked."""
+        return sum(_entries_of(server, self._context(server)) for server in self._case.servers if server.entries)
+
+    def _context(self, server: Server) -> dict[str, Any]:
+        return render.context_of(server, self._case, self.places, self.wiring)
+
+    def reload(self, changed: Collection[str], only: str = "") -> dict[str, str]:
+        """Have the servers take over their files, and the application server the site's code; wait until they have.
+
+        changed  names of files that differ from those read before
+        only     the name of the one server that does, all when empty
+
+        Returns what was done, by the server's name. Raises DeploymentError when the site does not come back.
+        """
+        done = {}
+        for server in (server for server in self._case.servers if only in ("", server.name)):
+            files = render.server_files(server, self._case).keys() & set(changed)
+            way = _way(server, self._case, bool(files))
+            if way is None:
+                done[server.name] = "unchanged"
+            elif way:
+                done[server.name] = self._reload_server(server, way)
+            else:
+                self._restart_server(server)
+                done[server.name] = "restarted"
+        supervise.stop(self.sidecars)
+        self._start_sidecars()
+        supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
+        return done
+
+    def _reload_server(self, server: Server, way: Action) -> str:
+        """Reload a server in this way, and wait until no process of it comes or goes any more; returns how."""
+        instances = self._instances(server)
+        before = supervise.children(instances)
+        how = self._ask(server, way)
+        supervise.wait_settled(instances, before, RELOADED_S, RELOAD_TIMEOUT_S)
+        return f"reloaded by {how}"
+
+    def ask_application(self) -> bool:
+        """Have the application server take over the site's code, without waiting; False when it cannot."""
+        server = self._case.servers[0]
+        return bool(server.reload.application and self._ask(server, server.reload.application))
+
+    def _ask(self, server: Server, way: Action) -> str:
+        """Ask all instances of a server to reload in one way; returns how."""
+        if isinstance(way, str):
+            for process in self._instances(server):
+                process.popen.send_signal(getattr(signal, f"SIG{way}"))
+            return f"SIG{way}"
+        argv = render.argv(way, self._context(server), f"{server.name} reload")
+        self.launcher.run(f"{server.name}-reload", argv)
+        return Path(argv[0]).name
+
+    def restart(self, name: str) -> None:
+        """Restart one server; raises DeploymentError when it or the site does not come back."""
+        self._restart_server(next(server for server in self._case.servers if server.name == name))
+        supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
+
+    def _restart_server(self, server: Server) -> None:
+        """Restart a server, one instance after another, each when it has finished its requests, as systemd does."""
+        for process in self._instances(server):
+            supervise.finish(process, server.graceful, float(self._case.settings["stop_timeout_s"]))
+            supervise.stop([process])
+            supervise.wait_accepting(self._replace(process.name), self._listeners[process.name][1], READY_TIMEOUT_S)
+
+    def start_again(self, name: str) -> None:
+        """Start a server or sidecar that has ended, without waiting until it serves.
+
+        Raises DeploymentError when its program cannot be executed.
+        """
+        for place, process in enumerate(self.sidecars):
+            if process.name == name:
+                self.sidecars[place] = self._start_sidecar(name)
+                return
+        self._replace(name)
+
+    def _instances(self, server: Server) -> list[Process]:
+        return [process for process in self.servers if self._listeners[process.name][0] == server]
+
+    def _start_sidecars(self) -> None:
+        self.sidecars[:] = map(self._start_sidecar, render.sidecars(self._case, self.places))
+
+    def _start_sidecar(self, name: str) -> Process:
+        argv = render.sidecars(self._case, self.places)[name]
+        return self.launcher.start(name, argv, self._case.project.environment(self.env), cwd=Path(self.places.project))
+
+    def _start_server(self, server: Server) -> None:
+        """Start every instance of a server, and wait until each accepts connections."""
+        for name, (of, _) in self._listeners.items():
+            if of == server:
+                self.servers.append(self._start_instance(name))
+        for process in self._instances(server):
+            supervise.wait_accepting(process, self._listeners[process.name][1], READY_TIMEOUT_S)
+
+    def _replace(self, name: str) -> Process:
+        """Start an instance that has ended, in its place."""
+        place = [process.name for process in self.servers].index(name)
+        self.servers[place] = self._start_instance(name)
+        return self.servers[place]
+
+    def _start_instance(self, name: str) -> Process:
+        server, address = self._listeners[name]
+        context = self._context(server)
+        # Only the application server learns the site's environment.
+        env = self._case.project.environment(self.env) if server == self._case.servers[0] else self.launcher.clean_env
+        env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
+        argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
+        address.clear()
+        return self.launcher.start(name, argv, env, cwd=Path(self.places.project))
+
+
+def _way(server: Server, case: Case, changed: bool) -> Action | None:
+    """How a server takes over its files, where they have changed, and the site's code: empty, it has to be restarted;
+    None, nothing of it is new."""
+    # A certificate is no rendered file: every server that can reads its files again, unless that may lose requests.
+    certificate = server is case.servers[-1] and render.ends_tls(case)
+    again = certificate or not server.reload.loses
+    if changed or (again and server.reload.configuration):
+        return server.reload.configuration
+    return server.reload.application if server is case.servers[0] else None
+
+
+def _entries_of(server: Server, context: dict[str, Any]) -> int:
+    argv = render.argv(server.entries, context, f"{server.name} entries")
+    done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    found = re.search(r"\s(\d+)\s", done.stdout)
+    if not found:
+        raise ValueError(f"{server.name} does not print its entries: {done.stdout}{done.stderr}")
+    return int(found[1])
+
+
+def listeners(case: Case, wiring: Wiring) -> dict[str, tuple[Server, Address]]:
+    """The server and the address of every instance, by its name, the innermost server's first."""
+    return {
+        render.instance_name(server.name, number): (server, address)
+        for server in case.servers
+        for number, address in enumerate(wiring.listens[server.name], 1)
+    }
+
+
+def front_url(case: Case, places: Places) -> str:
+    """Where clients speak to the case, without a slash at the end."""
+    scheme, host = case.settings["scheme"], places.bind
+    if scheme == "https" and case.settings["strict_sni"] == "on" and host == LOOPBACK:
+        # A client that asks by address names no host in the handshake. The certificate has this name as well.
+        host = "localhost"
+    return f"{scheme}://{host}:{places.port}"

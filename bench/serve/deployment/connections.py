@@ -1,0 +1,136 @@
+"""The connections that a site holds to its PostgreSQL database, counted from outside, without any code of the site."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+
+from bench.serve.project.under_test import UnderTest
+
+# Seconds between two counts while a load is made.
+INTERVAL_S = 0.1
+# When closing connections are gone.
+LEFT_S = 5.0
+PAUSE_S = 0.25
+CONNECT_TIMEOUT_S = 2
+NAME = "bench-count"
+COUNT = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND backend_type = 'client backend' AND application_name <> %s AND backend_start >= to_timestamp(%s)"
+)
+LIMIT = "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int"
+
+
+class Connections:
+    """Counts the client connections to a database on a connection of its own, which does not count.
+
+    As a context manager it ends what it began, and gives up its connection.
+
+    since  the connections that began before this time, in seconds since 1970, do not count
+    """
+
+    def __init__(self, url: str, since: float = 0.0) -> None:
+        self._url, self._since = url, since
+        self._own: Any = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._peak: int | None = None
+
+    def count(self) -> int | None:
+        """How many there are now; None when the database does not answer."""
+        return self._asked(COUNT, NAME, self._since)
+
+    def limit(self) -> int | None:
+        """How many the database allows, all programs together; None when it does not answer."""
+        return self._asked(LIMIT)
+
+    def _asked(self, question: str, *values: str | float) -> int | None:
+        import psycopg2  # type: ignore[import-untyped]
+
+        try:
+            if self._own is None:
+                self._own = psycopg2.connect(self._url, connect_timeout=CONNECT_TIMEOUT_S, application_name=NAME)
+                self._own.autocommit = True
+            with self._own.cursor() as cursor:
+                cursor.execute(question, values)
+                return int(cursor.fetchone()[0])
+        except psycopg2.Error:
+            self.close()
+            return None
+
+    def __enter__(self) -> Connections:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.peak()
+        self.close()
+
+    def close(self) -> None:
+        """Give up the connection of its own."""
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+
+    def watch(self, interval_s: float = INTERVAL_S) -> None:
+        """Begin to count again and again."""
+        self._stop.clear()
+        self._peak = None
+        self._thread = threading.Thread(target=self._watch, args=(interval_s,), name="database connections")
+        self._thread.start()
+
+    def peak(self) -> int | None:
+        """End that; the highest count, None without any."""
+        self._stop.set()
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+        return self._peak
+
+    def left(self, since: float) -> int | None:
+        """How many are left LEFT_S after the moment `since` of the monotonic clock; at once when there are none."""
+        while (count := self.count()) != 0 and time.monotonic() < since + LEFT_S:
+            time.sleep(PAUSE_S)
+        return count
+
+    def _watch(self, interval_s: float) -> None:
+        while True:
+            if (count := self.count()) is not None:
+                self._peak = max(count, self._peak or 0)
+            if self._stop.wait(interval_s):
+                return
+
+
+def of_site(project: UnderTest, env: Mapping[str, str], pids: Iterable[int]) -> Connections | None:
+    """What counts the connections of a site with this environment and these processes.
+
+    Where it names no database, the settings of a project name one, which may have other clients: those that were
+    there before the site do not count.
+    """
+    if url := env.get("DATABASE_URL"):
+        return of(url)
+    return of(project.facts.postgresql, min(map(_begun, pids), default=0.0))
+
+
+def _begun(pid: int) -> float:
+    """When a process began, in seconds since 1970; 0 for one that has ended."""
+    try:
+        return psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
+def of(url: str, since: float = 0.0) -> Connections | None:
+    """What counts the connections to the database of this URL; None for another database, or without the driver."""
+    if urlsplit(url).scheme.partition("+")[0] not in ("postgres", "postgresql"):
+        return None
+    with contextlib.suppress(ImportError):
+        import psycopg2  # noqa: F401
+
+        return Connections(url, since)
+    return None

@@ -1,0 +1,357 @@
+"""The database of a case: the default SQLite file, the private PostgreSQL cluster, or one that the user names."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bench import paths
+from bench.errors import BenchError
+from bench.serve.catalog import catalog
+from bench.serve.machine.identity import Identity
+from bench.serve.machine.lock import exclusive, shared
+from bench.serve.project import commands
+from bench.serve.project.sqlite_snapshot import snapshot
+from bench.serve.project.under_test import UnderTest
+
+SQLITE = "sqlite"
+# What SQLite has beside a file while programs use it.
+BESIDE = ("-wal", "-shm", "-journal")
+# Databases that one of another kind can stand in for; and the words of each kind, in a URL and in engines.
+PLAIN = tuple(f"django.db.backends.{name}" for name in ("sqlite3", "postgresql", "dummy"))
+KINDS = (("sqlite", "spatialite", "SQLite"), ("postg", "psql", "PostgreSQL"), ("mysql", "MySQL"), ("oracle", "Oracle"))
+# The database of another project's settings, used as it is.
+AS_IS = "project"
+
+
+@dataclass(frozen=True)
+class Database:
+    """What `--database` asks for.
+
+    label    what results call it: sqlite, postgresql or the URL's scheme
+    url      the site's DATABASE_URL; empty until `service` is up and gives it, and where the project's is used as it is
+    service  the service to start, or empty
+    made     whether the instrument creates and fills it
+    source   the SQLite file that it is a copy of
+    """
+
+    label: str
+    url: str = ""
+    service: str = ""
+    made: bool = False
+    source: Path | None = None
+
+    @property
+    def note(self) -> str:
+        """Whose rows these are, for those who serve a project of theirs."""
+        if self.source is not None and self.source.is_file():
+            return f"database: a copy of {self.source}"
+        if self.label == AS_IS:
+            return "database: the project's own, as it is"
+        if self.made:
+            return "database: a private one of the kit, filled by the commands of setup"
+        return "database: that of --database, as it is" if self.url else "database: none"
+
+    def again(self, url: str) -> Database:
+        """The same for a second deployment beside the one that made it and serves it by `url`."""
+        return replace(self, url=url, service="", made=False)
+
+    @property
+    def of_project(self) -> bool:
+        """Whether it has the rows of the project's own database."""
+        return self.label == AS_IS or (self.source is not None and self.source.is_file())
+
+    @property
+    def given(self) -> bool:
+        """Whether the user named it by its URL."""
+        return bool(self.url) and not self.made
+
+
+# Of a project without one, and of a case that is not brought up.
+NO_DATABASE = Database("none")
+
+
+def parse(project: UnderTest, asked: str | None) -> Database:
+    """The database of `--database asked`: a URL, `sqlite`, or the name of a persistent service.
+
+    Without one it is a copy of the project's SQLite file, or the database of its settings as it is. Where `setup` makes
+    the rows, it is an SQLite file that is filled by it, or without --project the DATABASE_URL of the environment.
+    """
+    asked = asked or None
+    if not project.description.generated and (
+        asked in (None, AS_IS) or (asked == SQLITE and "default" in project.copied)
+    ):
+        return _of_settings(project)
+    asked = asked or (None if project.recorded else os.environ.get("DATABASE_URL")) or SQLITE
+    _must_fit(project, asked)
+    if "://" in asked:
+        try:
+            return Database(urlsplit(asked).scheme.partition("+")[0], _absolute(project, asked))
+        except ValueError:
+            # The URL is not repeated: it may hold a password.
+            raise BenchError("--database: not a readable URL; write postgresql://USER:PASSWORD@HOST/NAME") from None
+    if asked == SQLITE:
+        return Database(SQLITE, f"sqlite:///{project.copy_of('default')}", made=True)
+    persistent = [name for name, service in catalog.read().services.items() if service.persistent]
+    if asked not in persistent:
+        raise BenchError(
+            f"--database {asked}: use {', '.join([SQLITE, *persistent])} or a URL such as postgresql://HOST/NAME"
+        )
+    return Database(asked, service=asked, made=True)
+
+
+def _must_fit(project: UnderTest, asked: str) -> None:
+    """Raise BenchError where another kind of database would take the place of one that is not plain, such as MySQL."""
+    engine = project.facts.databases.get("default", "") if project.recorded else ""
+    kind = next((words for words in KINDS if words[0] in asked.partition(":")[0]), None)
+    if engine and engine not in PLAIN and kind and not any(word in engine for word in kind):
+        raise BenchError(
+            f"--database: the database of {project.folder} is {engine}, which {kind[-1]} cannot replace; "
+            "name one of its own kind by its URL, or leave --database out"
+        )
+
+
+def _absolute(project: UnderTest, url: str) -> str:
+    """The URL with the whole path of an SQLite file: a server's working directory may be another than the project's."""
+    path, parts = sqlite_path(project, url), urlsplit(url)
+    if path is None or parts.path in ("", "/:memory:") or parts.path.startswith("//"):
+        return url
+    return f"sqlite:///{path}{f'?{parts.query}' if parts.query else ''}"
+
+
+def _of_settings(project: UnderTest) -> Database:
+    """The database of a project's own settings."""
+    facts = project.facts
+    if "default" not in facts.databases:
+        return NO_DATABASE
+    source = facts.database_files.get("default")
+    # One in memory, of which each process would have its own, is filled like a file that is not there.
+    if source is not None or "default" in facts.databases_in_memory:
+        url = f"sqlite:///{project.copy_of('default')}"
+        return Database(SQLITE, url, made=True, source=Path(source) if source else None)
+    if facts.database_error:
+        raise BenchError(
+            f"{project.folder}: its database cannot be used: {facts.database_error}; start it, or name another with "
+            "--database"
+        )
+    return Database(AS_IS)
+
+
+def as_they_are(project: UnderTest) -> list[str]:
+    """The aliases, besides `default`, of databases that a project's servers use as they are: neither files nor memory.
+
+    Its SQLite files are copied.
+    """
+    if not project.recorded:
+        return []
+    # What `setup` fills is a file of the kit's.
+    copied = {*project.facts.database_files, *project.facts.databases_in_memory}
+    return sorted(alias for alias in project.facts.databases if alias != "default" and alias not in copied)
+
+
+def is_ours(project: UnderTest, chosen: Database) -> bool:
+    """Whether checks may write to all databases of a deployment: they are the kit's, copies or private ones."""
+    return not project.recorded or (chosen.made and not as_they_are(project))
+
+
+def notes(project: UnderTest, chosen: Database) -> list[str]:
+    """Whose rows a deployment of a --project serves: copies, private ones, or databases as they are."""
+    if not project.recorded:
+        return []
+    others = as_they_are(project)
+    return [chosen.note, *([f"databases {', '.join(others)}: the project's own, as they are"] if others else [])]
+
+
+@contextmanager
+def in_use(project: UnderTest, chosen: Database, *, alone: bool) -> Iterator[None]:
+    """Hold the lock of a database, alone or together with others that only serve it.
+
+    A command that verifies pages writes rows, and the rows of another command are wrong content to it: it needs the
+    database alone. A persistent service has a lock of its own. Raises BenchError when the database stays in use.
+    """
+    if chosen.service or not chosen.url:
+        yield
+        return
+    path, what = _lock(project, chosen)
+    with (exclusive if alone else shared)(path, what):
+        yield
+
+
+def _lock(project: UnderTest, chosen: Database) -> tuple[Path, str]:
+    """The file of the database's lock, and a name for people without a password.
+
+    It is beside an SQLite file of the kit's; for a database of somebody else it is below `var`.
+    """
+    path = sqlite_path(project, chosen.url)
+    if path is None:
+        place = "".join(urlsplit(chosen.url)[1:3]).rpartition("@")[2]
+        return _lock_of_another(project.var, chosen.label, place), f"the database {place}"
+    if chosen.made:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    else:
+        check_sqlite(project, path, project.worker())
+    real = path.resolve()
+    if chosen.made or paths.VAR.resolve() in real.parents:
+        return real.with_name(f"{real.name}.lock"), f"the database {path}"
+    return _lock_of_another(locks(), chosen.label, str(real)), f"the database {path}"
+
+
+def locks() -> Path:
+    """The folder of the locks of foreign SQLite files: one for all projects, which may name the same file."""
+    return paths.VAR / "locks"
+
+
+def _lock_of_another(folder: Path, label: str, place: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{label}-{hashlib.sha256(place.encode()).hexdigest()[:12]}.lock"
+
+
+def check(project: UnderTest, database: Database, env: dict[str, str], identity: Identity) -> None:
+    """Before anything is started, have the site try the user's database and the user's settings in `env`.
+
+    There is nothing to try when both are the instrument's own. Raises BenchError with the site's message, which
+    holds no password.
+    """
+    if not database.made:
+        if (path := sqlite_path(project, database.url)) is not None:
+            check_sqlite(project, path, identity)
+        commands.check(project, database.url, env, identity)
+    elif env:
+        commands.check(project, "sqlite://:memory:", env, identity, settings_only=True)
+
+
+def prepare(
+    project: UnderTest, database: Database, url: str, identity: Identity, progress: Callable[[str], None]
+) -> None:
+    """See that the database can be served: create and fill one of our own, check one of the user's.
+
+    `progress` is called with nothing before rows are loaded, which shows its own progress. Raises BenchError when the
+    user's SQLite file is missing or the workers cannot write to it.
+    """
+    if database.made or project.copied:
+        project.var.mkdir(parents=True, exist_ok=True)
+        with exclusive(project.var / f"{database.label}.lock", f"the {database.label} database"):
+            for alias, source in project.copied.items():
+                if alias != "default" and Path(source).is_file():
+                    copied(Path(source), project.copy_of(alias), identity)
+            if database.made:
+                _fill_once(project, database, url, identity, progress)
+    path = sqlite_path(project, url)
+    if path is not None:
+        check_sqlite(project, path, identity)
+
+
+def sqlite_path(project: UnderTest, url: str) -> Path | None:
+    """The file of an SQLite URL, or None for another database; a relative one is in the project's folder."""
+    parts = urlsplit(url)
+    return project.folder / parts.path[1:] if parts.scheme == SQLITE else None
+
+
+def _fill_once(
+    project: UnderTest, database: Database, url: str, identity: Identity, progress: Callable[[str], None]
+) -> None:
+    path = sqlite_path(project, url)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        identity.give_tree(path.parent)
+    if path is not None and database.source is not None and database.source.is_file():
+        copied(database.source, path, identity)
+        return
+    if is_filled(project, database) and (path is None or path.exists()):
+        return
+    progress("")
+    print(f"{database.label}: creating the database and loading its rows (once)", file=sys.stderr, flush=True)
+    if path is None:
+        _create_and_fill(project, url, identity)
+    else:
+        with _whole(path) as partial:
+            _create_and_fill(project, f"sqlite:///{partial}", identity)
+    _mark(project, database).write_text(_digest(project), "ascii")
+
+
+def is_filled(project: UnderTest, database: Database) -> bool:
+    """Whether a database of the kit's has all rows that the commands of `setup` make now.
+
+    That of the kit's own site may have rows that somebody has loaded into it: it is never made anew.
+    """
+    mark = _mark(project, database)
+    if not project.recorded:
+        return mark.is_file() or not database.service
+    return mark.is_file() and mark.read_text("ascii") == _digest(project)
+
+
+def _mark(project: UnderTest, database: Database) -> Path:
+    """The file that says how the database was filled, once it is."""
+    if database.service:
+        return project.var / database.service / "filled"
+    path = project.copy_of("default")
+    return path.with_name(f"{path.name}.filled")
+
+
+def _digest(project: UnderTest) -> str:
+    """Of what fills a database: the commands of `setup`, the settings that they have, and the migrations."""
+    found, files = project.project, list[Path]()
+    for root in found.roots:
+        settings = root / found.settings.replace(".", "/")
+        # Beside `shop.settings.local` is what it begins with.
+        beside = settings.parent.glob("*.py") if found.settings.count(".") > 1 else ()
+        files += [settings.with_suffix(".py"), *settings.glob("*.py"), *beside]
+        # Not those of environments, which are further down.
+        for place in (root, settings.parent):
+            files += [path for depth in ("", "*/", "*/*/") for path in place.glob(f"{depth}migrations/*.py")]
+    said = [project.description.setup, found.settings, sorted(found.env.items())]
+    digest = hashlib.sha256(repr(said).encode())
+    for path in sorted({path.resolve() for path in files if path.is_file()}):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def copied(source: Path, target: Path, identity: Identity) -> None:
+    """Copy an SQLite database as it is now, for `identity` to write to, when it has changed since the last copy."""
+    files = [path for path in (source, source.with_name(f"{source.name}-wal")) if path.is_file()]
+    state = " ".join(f"{path.stat().st_mtime_ns} {path.stat().st_size}" for path in files)
+    # The copy's own times say nothing: the site that was served from it has written to it.
+    mark = target.with_name(f"{target.name}.source")
+    if target.is_file() and mark.is_file() and mark.read_text("ascii") == state:
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _whole(target) as partial:
+        snapshot(source, partial)
+    mark.write_text(state, "ascii")
+    identity.give_tree(target.parent)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A new SQLite file in place of the one at `path`; it gets the name when it is complete.
+
+    The next command would take an interrupted one for a filled database.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    for name, end in itertools.product((path.name, partial.name), ("", *BESIDE)):
+        path.with_name(name + end).unlink(missing_ok=True)
+    yield partial
+    partial.replace(path)
+
+
+def _create_and_fill(project: UnderTest, url: str, identity: Identity) -> None:
+    for command in project.description.setup:
+        commands.manage(project, shlex.split(command), url, identity, show=True)
+
+
+def check_sqlite(project: UnderTest, path: Path, identity: Identity) -> None:
+    if not path.is_file():
+        commands_of_setup = " and ".join(f"./manage.py {words}" for words in project.description.setup)
+        raise BenchError(f"{path}: no such database; run {commands_of_setup} with this DATABASE_URL")
+    # The journal of a killed program, or of a command of another user, may be left beside it.
+    for item in (path, path.parent, *(path.with_name(path.name + end) for end in BESIDE)):
+        if item.exists():
+            identity.must_write(item)

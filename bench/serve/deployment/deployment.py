@@ -1,0 +1,337 @@
+"""A case brought up on this machine, and taken down whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bench import paths
+from bench.errors import BenchError, DeploymentError, GlobalFault
+from bench.serve.catalog import catalog, sizes
+from bench.serve.deployment import database, release, render
+from bench.serve.deployment.case import CannotRun, Case
+from bench.serve.deployment.chain import Chain, front_url
+from bench.serve.deployment.launch import Launcher
+from bench.serve.deployment.layout import Layout, Places, directories
+from bench.serve.deployment.release import Releases
+from bench.serve.deployment.services import Services
+from bench.serve.deployment.tls import make_certificate
+from bench.serve.machine import http, orphans, ports, processes, small_disk, supervise
+from bench.serve.machine.cgroups import Group
+from bench.serve.machine.supervise import Address, Process
+from bench.serve.project import commands, health
+
+
+@dataclass
+class Running:
+    """A deployment that serves.
+
+    ready_s  seconds from the first server started to the first healthy answer
+    notes    what a reader of its results must know
+    group    the control group of its size, None without one
+    releases what it serves, where it was asked to serve releases rather than the checkout
+    memory_idle_bytes  PSS of every process tree when all had just become ready; None where it cannot be read
+    """
+
+    case: Case
+    layout: Layout
+    services: Services
+    chain: Chain
+    group: Group | None
+    ready_s: float
+    notes: list[str]
+    releases: Releases | None = None
+    memory_idle_bytes: dict[str, int | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._note_memory()
+
+    @property
+    def url(self) -> str:
+        """Where clients speak to it, without a slash at the end."""
+        return self.chain.url
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of the application server."""
+        return self.chain.env
+
+    @property
+    def logs(self) -> Path:
+        """The directory of the logs of servers and services."""
+        return self.layout.logs
+
+    def log_bytes(self) -> int:
+        """How many bytes those logs have together."""
+        return sum(path.stat().st_size for path in self.logs.rglob("*") if path.is_file())
+
+    @property
+    def store(self) -> Path:
+        """The directory of what servers cache in files."""
+        return self.layout.store
+
+    @property
+    def processes(self) -> list[Process]:
+        """Everything that was started and should run now: services, sidecars of layers, servers."""
+        return [*self.services.processes, *self.chain.processes]
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The root of the process tree of every server and service, by name (`name-2` for a second instance)."""
+        return {process.name: process.pid for process in self.processes}
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names among `pids` that are servers of the chain: neither services nor sidecars of layers."""
+        return tuple(process.name for process in self.chain.servers)
+
+    def empty_layer(self) -> None:
+        """Empty what the layers cache: stored pages are removed, caching services and application servers restarted."""
+        self.chain.stop()
+        self.services.restart_caches()
+        self.layout.empty_store()
+        self.chain.start()
+        self._note_memory()
+
+    def entries(self) -> int:
+        """How many entries the caches of its servers have, without files and services."""
+        return self.chain.entries()
+
+    def oom_kills(self) -> int | None:
+        """How many of its processes the kernel has killed at the memory limit of its size; None without one."""
+        return self.group.oom_kills() if self.group else None
+
+    def answers(self) -> bool:
+        """Whether the site gives a healthy answer now."""
+        return http.status(self.url, self.case.project.health) in http.HEALTHY
+
+    def died(self) -> DeploymentError | None:
+        """Which server or service has ended by itself and why, or None while all run."""
+        return next(filter(None, (process.died() for process in self.processes)), None)
+
+    def start_again(self, name: str) -> None:
+        """Start a server, service or sidecar that has ended, where it was, without waiting until it serves.
+
+        Raises DeploymentError when its program cannot be executed.
+        """
+        part = self.services if name in {process.name for process in self.services.processes} else self.chain
+        part.start_again(name)
+
+    def without_service(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Stop a service of the deployment, and start it again where it was when the block ends, however it ends."""
+        return self.services.stopped(name)
+
+    def hung(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Have a server or service hang until the block ends: connections to it open, and nothing answers on them."""
+        return supervise.hung(next(process for process in self.processes if process.name == name))
+
+    @contextmanager
+    def on_small_disk(self, folder: Path | None = None) -> Iterator[small_disk.SmallDisk]:
+        """Restart the servers with an empty store, or another directory of theirs, on a small disk of its own.
+
+        It is so until the block ends. Raises small_disk.CannotMount where that is not possible.
+        """
+        folder = folder or self.store
+        self.chain.stop()
+        try:
+            with small_disk.mounted(folder) as disk:
+                self.case.project.worker(self.layout.run_dir).give(folder)
+                self.chain.start()
+                yield disk
+        finally:
+            self.chain.stop()
+            self.chain.start()
+
+    def restart(self, name: str) -> None:
+        """Stop a server or service of the deployment and start it again where it was, with all that it has on disk."""
+        if name in self.servers:
+            self.chain.restart(name)
+        else:
+            with self.services.stopped(name):
+                pass
+
+    @contextmanager
+    def again(self, changes: dict[str, Any]) -> Iterator[Running]:
+        """The same deployment once more beside this one, on the same database, with some values changed."""
+        changed = self.case.changed(changes)
+        if isinstance(changed, CannotRun):
+            raise BenchError(f"{self.case.name} cannot run here: {changed.reason}")
+        with deployed(self._on_same_database(changed)) as running:
+            yield running
+
+    @contextmanager
+    def beside(self) -> Iterator[Running]:
+        """A second web server: the same deployment once more, on the same database and the very same services."""
+        with deployed(self._on_same_database(self.case), shares=self.services) as running:
+            yield running
+
+    def _on_same_database(self, case: Case) -> Case:
+        return replace(case, database=self.case.database.again(self.env["DATABASE_URL"]), size=sizes.UNLIMITED)
+
+    def _note_memory(self) -> None:
+        self.memory_idle_bytes = {name: processes.memory_bytes(pid) for name, pid in self.pids.items()}
+
+
+def _show_nothing(step: str) -> None:
+    pass
+
+
+@contextmanager
+def deployed(
+    case: Case,
+    *,
+    port: int | None = None,
+    run_dir: Path | None = None,
+    progress: Callable[[str], None] = _show_nothing,
+    releases: bool = False,
+    shares: Services | None = None,
+) -> Iterator[Running]:
+    """Bring the case up, yield it once it serves, and stop all of it at the end.
+
+    port      the front port on 127.0.0.1; a free one when None
+    run_dir   an empty or new directory for rendered files, logs and stored pages; a temporary one when None
+    progress  called with each step in words; with nothing before something else shows its progress
+    releases  serve a copy of the project, which a new release can replace, rather than the checkout
+    shares    the services of another deployment, used instead of own ones
+
+    Raises BenchError when it cannot run here and DeploymentError, with the log that says why, when it does not come up.
+    """
+    project = case.project
+    with ExitStack() as cleanup:
+        paths.must_be_plain(project.folder, project.venv, run_dir or Path(tempfile.gettempdir()))
+        orphans.clean()
+        group = sizes.group(case.size)
+        layout = cleanup.enter_context(directories(project, run_dir, f"{case.stack.name}~{case.layer_name}"))
+        register = cleanup.enter_context(orphans.Register(layout.scratch))
+        if group:
+            # Registered before it is made, so that the next command can remove it after a kill.
+            register.add_group(group)
+            cleanup.callback(group.remove)
+            group.create(case.size.limits)
+        identity = project.worker(layout.run_dir)
+        places = layout.places(project, identity, port or ports.free_port())
+        copies = Releases(project, layout, identity) if releases else None
+        launcher = Launcher(identity, layout.sockets, layout.logs, register, group)
+        yield _brought_up(case, layout, places, launcher, cleanup, progress, copies, shares)
+
+
+def _brought_up(
+    case: Case,
+    layout: Layout,
+    places: Places,
+    launcher: Launcher,
+    cleanup: ExitStack,
+    progress: Callable[[str], None],
+    releases: Releases | None,
+    shares: Services | None,
+) -> Running:
+    """Start services and servers, the inner before the outer, and wait until the site answers."""
+    project, chosen = case.project, case.database
+    health.require_page(project, chosen.of_project)
+    progress(f"starting {case.name}: database and services")
+    _prepare_front(case, layout, places, launcher)
+    commands.make_files(project, launcher.identity)
+    given = dict(case.given_env)
+    database.check(project, chosen, {**render.site_env(case, places), **given} if given else {}, launcher.identity)
+    commands.collect_static(project, launcher.identity)
+    commands.link_media(project, launcher.identity)
+    places = releases.begin(places) if releases else places
+    services = Services(case, layout, places, launcher)
+    cleanup.callback(services.stop)
+    url = _start_services(services, case, shares)
+    with _global_fault():
+        database.prepare(project.by_the_instrument, chosen, url, launcher.identity, progress)
+        broken = health.require(project, url, given, launcher.identity)
+    begun = time.monotonic()
+    env = _site_env(case, layout, places, services, url, marked=releases is not None)
+    wiring = render.wire(case, places, ports.free_port)
+    render.write_files(case, places, wiring, layout.conf)
+    chain = Chain(case, places, wiring, launcher, env)
+    cleanup.callback(chain.stop)
+    progress(f"starting {case.name}: {', '.join(server.name for server in case.servers)}")
+    chain.start()
+    took_s, notes = time.monotonic() - begun, [*_notes(case, launcher), *broken]
+    return Running(case, layout, services, chain, launcher.group, took_s, notes, releases)
+
+
+@contextmanager
+def database_alone(case: Case, progress: Callable[[str], None] = _show_nothing) -> Iterator[str]:
+    """The URL of the case's database, brought up and filled without any server, until the block ends."""
+    project, chosen = case.project, case.database
+    with ExitStack() as cleanup:
+        layout = cleanup.enter_context(directories(project, None, "database"))
+        register = cleanup.enter_context(orphans.Register(layout.scratch))
+        identity = project.worker(layout.run_dir)
+        launcher = Launcher(identity, layout.sockets, layout.logs, register, None)
+        commands.make_files(project, identity)
+        services = Services(case, layout, layout.places(project, identity, ports.free_port()), launcher)
+        cleanup.callback(services.stop)
+        url = _start_services(services, replace(case, services=()), None)
+        database.prepare(project.by_the_instrument, chosen, url, identity, progress)
+        yield url
+
+
+def _site_env(
+    case: Case, layout: Layout, places: Places, services: Services, url: str, *, marked: bool
+) -> dict[str, str]:
+    """The environment of the application server; `marked` has pages say which release rendered them."""
+    return {
+        **commands.site_environment(case.project, url, layout.sockets),
+        "BENCHAPP_STATIC_ROOT": places.static_root,
+        **services.env,
+        **render.site_env(case, places),
+        **(release.MARKED if marked else {}),
+        **case.given_env,
+    }
+
+
+def _notes(case: Case, launcher: Launcher) -> list[str]:
+    """What a reader of its results must know: of layers, the project, its rows, and the user that servers run as."""
+    notice = launcher.identity.notice
+    of_project = [*case.project.notes, *database.notes(case.project, case.database)]
+    return [*case.notes, *of_project, *([notice] if notice else [])]
+
+
+def _prepare_front(case: Case, layout: Layout, places: Places, launcher: Launcher) -> None:
+    """Check that the front port is free, and make the certificate of a TLS listener."""
+    if Address(places.bind, places.port).accepts():
+        raise BenchError(f"port {places.port} is in use; name another with --port or leave it out")
+    if not front_url(case, places).startswith("https:"):
+        return
+    front = case.servers[-1]
+    if not front.tls:
+        raise BenchError(f"{case.stack.name}: {front.name} has no TLS listener; use listener=plain")
+    make_certificate(layout.tls)
+    launcher.identity.give_tree(layout.tls)
+
+
+def _start_services(services: Services, case: Case, shares: Services | None) -> str:
+    """Start the database's service and those of the layers, or use those of another; returns the DATABASE_URL."""
+    chosen = case.database
+    if shares:
+        services.share(shares)
+        return chosen.url
+    if chosen.service:
+        with _global_fault():
+            filled = database.is_filled(case.project.by_the_instrument, chosen)
+            services.start(catalog.read().services[chosen.service], anew=not filled)
+    for service in case.services:
+        services.start(service)
+    return services.env.get("DATABASE_URL", chosen.url)
+
+
+@contextmanager
+def _global_fault() -> Iterator[None]:
+    """Turn a failure of the database's service into a GlobalFault: without it no deployment comes up."""
+    try:
+        yield
+    except GlobalFault:
+        raise
+    except BenchError as error:
+        raise GlobalFault(str(error)) from None

@@ -1,0 +1,64 @@
+"""Start the programs of a deployment, all in the same way."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench.errors import DeploymentError
+from bench.serve.machine import supervise
+from bench.serve.machine.cgroups import Group
+from bench.serve.machine.identity import Identity
+from bench.serve.machine.orphans import Register
+from bench.serve.machine.supervise import Process
+from bench.serve.project import commands
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """Starts programs as one user, with their output in `logs`, and registers them.
+
+    home   working and home directory of a program, unless it asks for another
+    group  the control group of the deployment's size, for servers and services; preparing commands run outside
+    """
+
+    identity: Identity
+    home: Path
+    logs: Path
+    register: Register
+    group: Group | None = None
+
+    @property
+    def clean_env(self) -> dict[str, str]:
+        """The environment of programs that need nothing of the site."""
+        return commands.clean_environment(self.home)
+
+    @property
+    def _inside(self) -> Identity:
+        if self.group is None:
+            return self.identity
+        return replace(self.identity, prefix=(*self.group.join, *self.identity.prefix))
+
+    def start(self, name: str, argv: list[str], env: dict[str, str], *, cwd: Path | None = None, **how: Any) -> Process:
+        """The program, started; raises DeploymentError when it cannot be executed. `how` is for `supervise.start`."""
+        log, identity = self.logs / f"{name}.log", self._inside
+        process = supervise.start(name, argv, env=env, cwd=cwd or self.home, log=log, identity=identity, **how)
+        self.register.add(process.pid)
+        return process
+
+    def run(self, name: str, argv: list[str]) -> None:
+        """Run a program to its end; raises DeploymentError with its last line when it fails."""
+        log = self.logs / f"{name}.log"
+        with log.open("ab") as output:
+            done = subprocess.run(
+                [*self.identity.prefix, *argv],
+                env=self.clean_env,
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        if done.returncode != 0:
+            raise DeploymentError(f"{name}: {Path(argv[0]).name} failed: {supervise.last_line(log)}", log)

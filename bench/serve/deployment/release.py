@@ -1,0 +1,118 @@
+"""Releases of the project side by side, as on a host: a link, `current`, names the one that is served."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from bench import paths
+from bench.errors import BenchError
+from bench.serve.deployment.layout import Layout, Places
+from bench.serve.machine.identity import Identity
+from bench.serve.project import commands, run_command
+from bench.serve.project.run_command import Interpreter
+from bench.serve.project.under_test import UnderTest
+
+# Parts of the kit's checkout that no server reads.
+LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "deploy")
+# Parts of any project that no server reads; what else a project has, it may need.
+NOT_CODE = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
+# What runs inside the project: a copy in each release has the word for its version.
+INSIDE = "bench/serve/inside"
+# Has the pages of another project say which release rendered them (bench/serve/inside/visits.py); the kit's own need it not.
+MARKED = {"BENCHAPP_MARKS": "1"}
+
+
+class Releases:
+    """Copies of the project in a deployment's run directory; the checkout is never changed.
+
+    project      what is released
+    current      the link to the release that is served: the `project` of templates
+    static_root  the static files of all releases together, so that pages of an older one find theirs
+    """
+
+    def __init__(self, project: UnderTest, layout: Layout, identity: Identity):
+        self.project = project
+        self.current = layout.run_dir / "current"
+        self.static_root = layout.run_dir / "static"
+        self._folder = layout.run_dir / "releases"
+        self._identity = identity
+
+    def begin(self, places: Places) -> Places:
+        """Make the first release, of static files that are collected; the places of a deployment that serves it."""
+        shutil.copytree(self.project.static_root, self.static_root)
+        self._identity.give_tree(self.static_root)
+        self._folder.mkdir()
+        first = self.add("1")
+        self.collect_static(first)
+        self.switch(first)
+        return replace(places, project=str(self.current), static_root=str(self.static_root))
+
+    def add(self, name: str, change: Callable[[Path], None] = lambda folder: None) -> Path:
+        """A new release beside the others, a copy of the project that `change` changes.
+
+        Raises BenchError when it cannot be copied.
+        """
+        folder = self._folder / name
+        project = self.project
+        if project.overlaid:
+            _copy_other(project, folder)
+        else:
+            shutil.copytree(project.folder, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+        _add_inside(folder)
+        change(folder)
+        # As installers do: a worker that starts would otherwise compile the site first. What is compiled came along.
+        subprocess.run([str(project.python), "-m", "compileall", "-q", str(folder)], capture_output=True, check=False)
+        (folder / "var").mkdir(exist_ok=True)
+        self._identity.give(folder / "var")
+        return folder
+
+    def collect_static(self, folder: Path) -> None:
+        """Add the static files of a release to those of the others. Raises BenchError when that fails."""
+        project = self.project
+        env = {
+            **commands.site_environment(project, "sqlite:///:memory:", folder),
+            **commands.COMMANDS_ENV,
+            "BENCHAPP_STATIC_ROOT": str(self.static_root),
+        }
+        interpreter = Interpreter(self._identity.prefix, project.python, folder / "manage.py")
+        words = ["collectstatic", "--noinput", "--verbosity", "0"]
+        done = run_command.run(interpreter, words, project.environment(env))
+        if done.returncode != 0:
+            raise BenchError(f"collectstatic of {folder.name} failed: {done.stderr.strip().splitlines()[-1]}")
+
+    def switch(self, folder: Path) -> None:
+        """Have that release served from the next reload on: the link is replaced in one step."""
+        beside = self.current.with_name("current.new")
+        beside.symlink_to(folder)
+        beside.replace(self.current)
+
+
+def _add_inside(folder: Path) -> None:
+    """Put `bench.serve.inside` beside the project: a release's own comes before that of the kit."""
+    shutil.copytree(paths.PROJECT / INSIDE, folder / INSIDE, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(paths.PROJECT / "bench" / "__init__.py", folder / "bench")
+
+
+def _copy_other(project: UnderTest, folder: Path) -> None:
+    """Copy another project than the kit's.
+
+    Its databases and uploaded files stay where they are, and an environment is no code of it.
+    """
+    data = {f"{file}{ending}" for file in project.facts.database_files.values() for ending in ("", "-wal", "-shm")}
+    data.add(project.facts.media_root or "")
+
+    def left_out(where: str, names: list[str]) -> set[str]:
+        found = {name for name in names if (Path(where) / name / "pyvenv.cfg").is_file()}
+        return found | {name for name in names if name in NOT_CODE or str(Path(where) / name) in data}
+
+    try:
+        shutil.copytree(project.folder, folder, ignore=left_out, ignore_dangling_symlinks=True)
+    except shutil.Error as error:
+        source, _, why = error.args[0][0]
+        raise BenchError(f"{source}: cannot be copied into a release: {why}") from None
+    except OSError as error:
+        raise BenchError(f"{error.filename}: cannot be copied into a release: {error.strerror}") from None

@@ -1,0 +1,294 @@
+"""Rendering a case's files into a directory. Nothing is started here.
+
+Each server reads the files that its manifest names (`config`, `files`), all in one directory. The template of a file
+is in `deploy/servers/<server>/`, or, where several servers read it, in `deploy/servers/`. A file of that name in the
+folder of the stack or of a layer lies over it: it takes its place, or says `{% extends "<name>" %}` and replaces blocks
+of what lies below. A template of which nothing is left makes no file.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+from jinja2 import meta
+
+from bench.errors import BenchError
+from bench.serve.catalog.manifest import Service
+from bench.serve.catalog.server import SERVERS, Server
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import LOOPBACK, Places
+from bench.serve.machine.supervise import Address
+from bench.serve.project import under_test
+
+# Between the names of the templates that lie over each other, the uppermost first: no path has it.
+OVER = "\n"
+
+
+class Engine(jinja2.Environment):
+    """Templates by their paths, or by their names below `home`; a name with several holds each one that lies over the
+    next."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(
+            undefined=jinja2.StrictUndefined,
+            loader=jinja2.FunctionLoader(self._source),
+            keep_trailing_newline=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            # A statement that is a comment in Python, so that a template of it parses.
+            line_statement_prefix="#%",
+        )
+        self.home = home
+
+    def join_path(self, template: str, parent: str) -> str:
+        """What `template` means in `parent`: in one that lies over another of that name, the other."""
+        upper, _, below = parent.partition(OVER)
+        return below if below and Path(upper).name == template else template
+
+    def _source(self, name: str) -> tuple[str, str, Callable[[], bool]]:
+        path = self.home / name.partition(OVER)[0]
+        if not path.is_file():
+            raise jinja2.TemplateNotFound(str(path))
+        changed = path.stat().st_mtime_ns
+        return path.read_text("utf-8"), str(path), lambda: path.stat().st_mtime_ns == changed
+
+
+ENGINE = Engine(SERVERS)
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """The addresses of a chain: the list of each server's instances, by the server's name.
+
+    behind  where the next outer server finds those of a server, if not there alone: on all hosts
+    """
+
+    listens: dict[str, list[Address]] = field(default_factory=dict)
+    behind: dict[str, list[Address]] = field(default_factory=dict)
+
+    def upstreams(self, server: str) -> list[Address]:
+        """Where the next outer server finds the instances of a server."""
+        return self.behind.get(server) or self.listens[server]
+
+
+def instance_name(server: str, number: int) -> str:
+    """What the instance of a server is called: by the server's name, the second `name-2`."""
+    return server if number == 1 else f"{server}-{number}"
+
+
+def wire(case: Case, places: Places, ports: Callable[[], int]) -> Wiring:
+    """Give each server its addresses: the outermost the front port, the others a Unix socket or a port of `ports()`."""
+    listens: dict[str, list[Address]] = {}
+    for server in case.servers:
+        if server is case.servers[-1]:
+            listens[server.name] = [Address(host=places.bind, port=places.port)]
+            continue
+        count = int(case.settings[server.instances]) if server.instances else 1
+        listens[server.name] = [_inner_address(server, places, index, ports) for index in range(count)]
+    return Wiring(listens)
+
+
+def _inner_address(server: Server, places: Places, index: int, ports: Callable[[], int]) -> Address:
+    if server.listen == "tcp":
+        return Address(host="127.0.0.1", port=ports())
+    return Address(path=f"{places.run}/{server.name}{f'-{index + 1}' if server.instances else ''}.sock")
+
+
+def text(template: str, context: dict[str, Any], where: str) -> str:
+    """`template` rendered; raises BenchError naming `where` for an unknown name or a syntax error."""
+    try:
+        return _compiled(template).render(context)
+    except jinja2.TemplateError as error:
+        raise BenchError(f"{where}: {error}; docs/adding-a-stack.md lists the names") from None
+
+
+@functools.cache
+def _compiled(template: str) -> jinja2.Template:
+    """Stacks share most of their templates, and to compile one takes longer than to render it."""
+    return ENGINE.from_string(template)
+
+
+def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> dict[str, Any]:
+    """The names that the templates of one server can use."""
+    chain = [item.name for item in case.servers]
+    index = chain.index(server.name)
+    context: dict[str, Any] = {
+        **site_context(case, places),
+        **case.project.names,
+        "modules": case.modules.get(server.name, {}),
+        "program": str(case.programs[server.name]),
+        "speaks": server.speaks,
+        "listen": wiring.listens[server.name][0],
+    }
+    if context["listen"].port:
+        # The front address is that of the outermost server alone, which a layer may have put in front of this one.
+        context |= {"bind": context["listen"].host, "port": context["listen"].port}
+    context["bypass_re"] = under_test.bypass_re(case.project, context["probed"])
+    if case.project.overlaid:
+        context["page_headers"] = under_test.page_headers(case.project)
+    # Only layers can have put a server in front of it.
+    context["outermost"] = server.name == case.stack.servers[-1].name
+    if index + 1 < len(chain):
+        # The server in front ends TLS, redirects to it, and has found out who the client is.
+        context |= {"listener": "plain", "redirect": "off"}
+    bind6 = context["bind6"] if index + 1 == len(chain) else "off"
+    context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]
+    context["binds"] = [context["bind"], *context["binds6"]]
+    return context | (_upstream(server, case.servers[index - 1], wiring) if index else {})
+
+
+def _upstream(server: Server, inner: Server, wiring: Wiring) -> dict[str, Any]:
+    """What a server knows of the next inner one."""
+    addresses = wiring.upstreams(inner.name)
+    # An instance on this host refuses at once; a host that has gone costs a time to connect.
+    elsewhere = any(address.host not in ("", LOOPBACK) for address in addresses)
+    module = server.upstream_modules.get(inner.speaks)
+    return {
+        "upstreams": addresses,
+        "upstream": addresses[0],
+        "upstream_speaks": inner.speaks,
+        "upstream_interface": inner.interface,
+        "upstream_connection": _connection(inner),
+        "upstream_max_fails": 3 if elsewhere else 0,
+        **({"upstream_module": module} if module else {}),
+    }
+
+
+def site_context(case: Case, places: Places) -> dict[str, Any]:
+    """The names that all templates can use."""
+    return {
+        **case.settings,
+        **places.names,
+        "site_word": _site_word(case),
+        "services": {item.name: places.address(item.name, item.name) for item in case.services},
+        "doors": {
+            door: places.address(door, f"{server.name}-{door}") for server in case.servers for door in server.doors
+        },
+    }
+
+
+def _site_word(case: Case) -> str:
+    """A word by which a site's pages are told from those of others in one store: of the project and its host names."""
+    project = case.project.project
+    text = f"{project.folder.name} {project.settings} {case.settings['server_names']}"
+    return md5(text.encode(), usedforsecurity=False).hexdigest()[:12]
+
+
+def _connection(server: Server) -> str:
+    """What becomes of a connection to the server after an answer: `keepalive` or `close`."""
+    return "keepalive" if server.keepalive else "close"
+
+
+def write_files(
+    case: Case, places: Places, wiring: Wiring, conf: Path, servers: Iterable[Server] | None = None
+) -> list[Path]:
+    """Render every file that these servers, by default all, read into `conf`; returns the files written."""
+    conf.mkdir(parents=True, exist_ok=True)
+    written = []
+    for server in case.servers if servers is None else servers:
+        for name, rendered in texts(server, case, places, wiring).items():
+            target = conf / name
+            target.unlink(missing_ok=True)
+            if rendered.strip():
+                target.write_text(rendered, "utf-8")
+                written.append(target)
+    # Servers of a chain can share a file.
+    return list(dict.fromkeys(written))
+
+
+def texts(server: Server, case: Case, places: Places, wiring: Wiring) -> dict[str, str]:
+    """The text of each file of a server, by its name; blank where nothing of it is left."""
+    context = context_of(server, case, places, wiring)
+    files = server_files(server, case)
+    if missing := next((name for name, templates in files.items() if not templates), None):
+        raise BenchError(f"{server.name} reads {missing}, which {SERVERS / server.name} does not have")
+    return {name: _file_text(templates, context) for name, templates in files.items()}
+
+
+def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:
+    """A file of a server, from the templates that lie over each other, the uppermost first."""
+    try:
+        rendered = ENGINE.get_template(OVER.join(map(str, templates))).render(context)
+    except jinja2.TemplateError as error:
+        raise BenchError(f"{templates[0]}: {error}; docs/adding-a-stack.md lists the names") from None
+    # What is off leaves its blank lines behind.
+    return re.sub(r"\n{3,}", "\n\n", rendered).lstrip("\n")
+
+
+def server_files(server: Server, case: Case) -> dict[str, tuple[Path, ...]]:
+    """The templates of each file of a server, by its name: those that lie over each other, the uppermost first."""
+    homes = [*(layer.folder for layer in reversed(case.layers)), *case.stack.folders, SERVERS / server.name, SERVERS]
+    return {
+        name: tuple(path for path in (home / name for home in homes) if path.is_file()) for name in server.file_names
+    }
+
+
+def names_used(case: Case) -> set[str]:
+    """The values that the files, commands and environment of a case use by name."""
+    texts = [word for server in case.servers for word in server.start]
+    texts += [*case.env.values(), *(word for words in case.sidecars.values() for word in words)]
+    for server in case.servers:
+        texts += [path.read_text("utf-8") for paths in server_files(server, case).values() for path in paths]
+    used = {server.instances for server in case.servers if server.instances}
+    return used.union(*(meta.find_undeclared_variables(ENGINE.parse(text)) for text in texts))
+
+
+def ends_tls(case: Case) -> bool:
+    """Whether the server in front is reached over TLS."""
+    return case.values.names["listener"] == "tls" and case.servers[-1].tls
+
+
+def service_context(
+    service: Service, programs: dict[str, str], case: Case, places: Places, data: Path
+) -> dict[str, Any]:
+    """The names that the templates of a service can use; `run_in_url` is `run` for the query of a URL."""
+    address = places.address(service.name, service.name)
+    return {
+        **site_context(case, places),
+        "programs": programs,
+        "data": str(data),
+        "run_in_url": quote(str(places.run)),
+        "socket": address.endpoint,
+        "host": address.host,
+        "folder": str(service.folder),
+    }
+
+
+def write_service_file(service: Service, context: dict[str, Any], folder: Path) -> None:
+    """Render the configuration file of a service, if it has one, into `folder`."""
+    if service.config:
+        source = service.folder / service.config
+        (folder / service.config).write_text(text(source.read_text("utf-8"), context, str(source)), "utf-8")
+
+
+def site_env(case: Case, places: Places) -> dict[str, str]:
+    """What values, stack and layers add to the application server's environment."""
+    context = site_context(case, places)
+    templates = {
+        "BENCHAPP_CACHE_SECONDS": str(case.values.names["cache_seconds"]),
+        "BENCHAPP_HSTS_SECONDS": str(case.values.names["hsts_seconds"]),
+        "BENCHAPP_PORT": str(places.port),
+        **case.values.env,
+        **case.env,
+    }
+    return {key: text(template, context, f"environment {key}") for key, template in templates.items()}
+
+
+def sidecars(case: Case, places: Places) -> dict[str, list[str]]:
+    """The command of each program that the layers run beside the servers, by its name."""
+    context = site_context(case, places)
+    where = f"{case.layer_name} sidecar"
+    return {name: argv(words, context, where) for name, words in case.sidecars.items()}
+
+
+def argv(items: tuple[str, ...], context: dict[str, Any], where: str) -> list[str]:
+    """A command's words, each a template."""
+    return [text(item, context, where) for item in items]

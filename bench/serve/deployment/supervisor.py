@@ -1,0 +1,98 @@
+"""Start again what ends by itself, as the units of a production host do (deploy/production/host/server.service)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.errors import DeploymentError
+from bench.serve.deployment.deployment import Running
+from bench.serve.machine import supervise
+from bench.serve.machine.supervise import Process
+
+# RestartSec= of the units.
+RESTART_S = 1.0
+POLL_S = 0.05
+
+
+@dataclass
+class Death:
+    """A server, service or sidecar that ended by itself.
+
+    why      what ended it, its last words where it had some, and its log
+    at_s     when it was noticed, by time.monotonic()
+    again_s  when it was started again, by the same clock; None before
+    """
+
+    name: str
+    why: str
+    at_s: float
+    again_s: float | None = None
+
+
+class Supervisor:
+    """Restarts the servers, services and sidecars of a deployment, each by itself and for as long as it fails.
+
+    As with Restart=always, KillMode= and RestartSec=1 of a unit: what is left of its processes is killed at once, and a
+    second later its program is started, whether or not others that it needs are there.
+
+    Call it from the thread that outlives the deployment: the kernel ends a program with the thread that started it.
+
+    deaths  every death so far, the first one first
+    """
+
+    def __init__(self, running: Running, say: Callable[[str], None]):
+        self.deaths: list[Death] = []
+        self._running, self._say = running, say
+        self._waiting: dict[str, tuple[Process, Death]] = {}
+
+    def step(self) -> None:
+        """Notice who died since the last call, and start those whose second is over."""
+        processes = list(self._running.processes)
+        for name, (process, _) in list(self._waiting.items()):
+            if process not in processes:
+                # Stopped or replaced on purpose meanwhile: who did so starts it again, and two would run.
+                del self._waiting[name]
+        for process in processes:
+            if process.name not in self._waiting and (error := process.died()):
+                supervise.kill_session(process.pid)
+                self._expect(process, str(error))
+        for process, death in list(self._waiting.values()):
+            if time.monotonic() >= death.at_s + RESTART_S:
+                self._start(process, death)
+
+    def wait(self, until: Callable[[], object], timeout_s: float) -> bool:
+        """Go on until it holds, which is asked after every step; False when the time is up before."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self.step()
+            if until():
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+
+    def _expect(self, process: Process, why: str) -> None:
+        """Note a death, and plan the next start."""
+        death = Death(process.name, why, time.monotonic())
+        self.deaths.append(death)
+        self._waiting[process.name] = process, death
+        self._say(f"{why}; it is started again in {RESTART_S:g} s")
+
+    def _start(self, process: Process, death: Death) -> None:
+        del self._waiting[death.name]
+        try:
+            self._running.start_again(death.name)
+        except DeploymentError as error:
+            self._expect(process, str(error))
+            return
+        death.again_s = time.monotonic()
+        times = sum(other.name == death.name for other in self.deaths)
+        self._say(f"{death.name} was started again{f', for the {_nth(times)} time' if times > 1 else ''}")
+
+
+def _nth(number: int) -> str:
+    """2nd, 3rd, 4th."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"

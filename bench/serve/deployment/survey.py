@@ -1,0 +1,131 @@
+"""What stacks, layers, services and sizes there are and what can run here, as one document."""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
+
+from msgspec import structs
+
+from bench import paths, programs
+from bench.errors import BenchError
+from bench.serve.catalog import catalog, fit, sizes
+from bench.serve.catalog.manifest import Layer, Service, Stack
+from bench.serve.catalog.server import Server
+from bench.serve.catalog.values import BENCH
+from bench.serve.deployment.case import CannotRun, Case, resolve
+from bench.serve.deployment.database import NO_DATABASE, SQLITE
+from bench.serve.project.under_test import UnderTest
+
+# Programs that are asked their version at the same time; a thread mostly waits.
+THREADS = 8
+
+
+def survey(
+    project: UnderTest, changes: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Every stack, layer and service with what can run here.
+
+    `fits[stack][layer]` is null when the two can run here, else the reason why not; so is the `problem` of a size.
+    """
+    known = catalog.read()
+
+    def problem(stack: str, layer: str) -> str | None:
+        found = resolve(project, stack, layer, database=NO_DATABASE, changes=changes, env=env)
+        return found.reason if isinstance(found, CannotRun) else None
+
+    servers = [server for stack in known.stacks.values() for server in stack.servers]
+    servers += [server for layer in known.layers.values() for server in layer.servers]
+    with ThreadPoolExecutor(THREADS) as threads:
+        who = threads.submit(_who, project)
+        _ask_versions(threads, [*servers, *known.services.values()])
+        fits = {stack: {layer: problem(stack, layer) for layer in known.layers} for stack in known.stacks}
+    return {
+        "python": {"program": str(paths.PYTHON), "version": platform.python_version()},
+        **who.result(),
+        "stacks": {name: _stack(stack) for name, stack in known.stacks.items()},
+        "layers": {name: _layer(layer) for name, layer in known.layers.items()},
+        "services": {name: _service(service) for name, service in known.services.items()},
+        "sizes": {
+            name: {"title": size.title, "problem": sizes.problem(size) or None}
+            for name, size in known.sizes.items()
+            if size.is_limited
+        },
+        "releases": {str(number): structs.asdict(release) for number, release in known.releases.items()},
+        "fits": fits,
+    }
+
+
+def versions(cases: Iterable[Case], database_label: str) -> dict[str, str]:
+    """The known versions of the servers and services of these cases, and of their database, by name."""
+    known = catalog.read().services
+    used: dict[str, Server | Service] = {database_label: known[database_label]} if database_label in known else {}
+    for case in cases:
+        used |= {server.name: server for server in case.servers}
+        used |= {service.name: service for service in case.services}
+    with ThreadPoolExecutor(THREADS) as threads:
+        _ask_versions(threads, used.values())
+    found = {name: version for name, item in used.items() if (version := fit.installed_version(item))}
+    # A part of the very Python that runs the site.
+    return found | ({SQLITE: sqlite3.sqlite_version} if database_label == SQLITE else {})
+
+
+def _ask_versions(threads: Executor, items: Iterable[Server | Service]) -> None:
+    """Ask each program its version once; `programs.version` caches the answers."""
+    for command in dict.fromkeys(filter(None, map(fit.version_command, items))):
+        threads.submit(programs.version, command)
+
+
+def _who(project: UnderTest) -> dict[str, str | None]:
+    """The user that servers run as, with a notice if there is one; no user, and the reason, when they cannot run."""
+    try:
+        who = project.worker()
+    except BenchError as error:
+        return {"servers_run_as": None, "notice": str(error)}
+    return {"servers_run_as": who.user, "notice": who.notice or None}
+
+
+def _stack(stack: Stack) -> dict[str, Any]:
+    return {
+        "title": stack.title,
+        "about": stack.about,
+        "era": stack.era or None,
+        "servers": [_server(server) for server in stack.servers],
+        "declares": {item.check: item.reason for item in fit.declared((), stack)},
+    }
+
+
+def _layer(layer: Layer) -> dict[str, Any]:
+    return {
+        "title": layer.title,
+        "about": layer.about,
+        "place": layer.scope,
+        "kind": layer.kind or None,
+        "several_hosts": layer.several_hosts or None,
+        "one_host": layer.one_host or None,
+        "services": fit.services_of(layer, catalog.read().values[BENCH].names),
+        "servers": [_server(server) for server in layer.servers],
+    }
+
+
+def _server(server: Server) -> dict[str, Any]:
+    program = programs.find(server.programs, server.search)
+    return {
+        "name": server.name,
+        "speaks": server.speaks,
+        "program": str(program) if program else None,
+        "version": fit.installed_version(server),
+        "modules": {name: programs.module(globs) for name, globs in server.modules.items()},
+    }
+
+
+def _service(service: Service) -> dict[str, Any]:
+    service = fit.as_installed(service)
+    return {
+        "title": service.title,
+        "missing": fit.missing_programs(service),
+        "version": fit.installed_version(service),
+    }

@@ -1,0 +1,400 @@
+"""What a Django project is made of, as JSON: python inspect_project.py OUTPUT QUESTION
+
+The project's own interpreter runs it in the project's folder, with DJANGO_SETTINGS_MODULE set. It needs Django 4.2 or
+newer and Python 3.8 or newer, and no other package. QUESTION is JSON: the paths to request, the application to import,
+`module:name`, or null for that of the settings, and the pages that a write of each model makes stale. OUTPUT is a file:
+a project may print what it likes.
+
+It changes nothing of the project: it works on copies of SQLite files and links to uploaded files, and rolls back what a
+page writes elsewhere.
+"""
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import re
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+from error_words import in_a_line, in_words, where
+from inspect_pages import HERE, page, usable_databases
+from inspect_running import NO_DATABASE, has_view, not_waited_for, running
+
+# What is laid over settings where they are served.
+OVERLAY_FOLDER = Path(__file__).parents[3] / "benchapp_overlay"
+MAX_PATTERNS, MAX_REDIRECTS = 500, 3
+# As an application finds it that is served; one that sets it itself is served by other settings.
+SETTINGS, OVERLAY = "DJANGO_SETTINGS_MODULE", "benchapp_overlay.settings"
+OVERRIDES = f"it sets {SETTINGS} whatever the environment says: use os.environ.setdefault there"
+# The first line of a setting; and settings whose value is reported as it is.
+SETTING = re.compile(r"\s*([A-Z][A-Z0-9_]+)\s*(?::[^=]+)?=[^=]")
+REPORTED = ["CSRF_COOKIE_DOMAIN", "FORCE_SCRIPT_NAME", "INSTALLED_APPS", "PREPEND_WWW", "SESSION_COOKIE_DOMAIN"]
+# What a site believes of the server in front of it.
+REPORTED += ["CSRF_COOKIE_SECURE", "CSRF_TRUSTED_ORIGINS", "SECURE_PROXY_SSL_HEADER", "SECURE_SSL_REDIRECT"]
+REPORTED += ["SESSION_COOKIE_SECURE", "USE_X_FORWARDED_HOST"]
+REPORTED += ["CACHING_QUERY", "CACHING_QUERY_IGNORED"]
+# Pages of tools, which no visitor sees.
+TOOL = re.compile(
+    r"/([\w-]*admin|__\w+__|silk|rosetta|explorer|hijack|schema|swagger|redoc|metrics|jsi18n|django-rq)(/|$)"
+)
+TOOL_APP = re.compile("admin|^(djdt|silk|hijack|explorer|rosetta)$")
+# What no project has: its page for errors is asked for.
+UNKNOWN_PATH = "/no/such/page/"
+# Of no host: https://www.rfc-editor.org/rfc/rfc5737
+PLAIN = re.compile(r"(/[\w.~-]+)*/?")
+ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
+# Options of a database that libpq has, too.
+LIBPQ = {"service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey"}
+
+
+class Problem(Exception):
+    """A stage that failed: `settings`, `application` or `urls`."""
+
+    def __init__(self, stage, error):
+        super().__init__(stage)
+        self.record = {"stage": stage, "error": in_a_line(error), "where": where(error)}
+
+
+def inspect(question, folder):
+    """Everything that is asked, by name; raises Problem."""
+    try:
+        import django
+        from django.conf import settings
+        from django.core.management import get_commands
+
+        below = loaded("benchapp_below", OVERLAY_FOLDER / "below.py")
+        below.imported(os.environ["DJANGO_SETTINGS_MODULE"])
+        log_files = files_elsewhere(settings, folder)
+        if question["database"]:
+            settings.DATABASES["default"] = below.database(settings.DATABASES.get("default", {}), question["database"])
+            below.with_replicas(settings.DATABASES)
+        not_waited_for(settings.DATABASES)
+        lines = lines_of_settings(settings)
+        # Django asks for it when it is first used.
+        _ = settings.SECRET_KEY
+        django.setup()
+    except (Exception, SystemExit) as error:
+        raise Problem("settings", error) from None
+    files, in_memory_too = sqlite_databases(settings)
+    copy_sqlite(folder)
+    facts = from_settings(settings, django.get_version())
+    facts["lines"], facts["log_files"] = lines, log_files
+    facts["database_files"] = files
+    facts["databases_in_memory"] = in_memory_too
+    facts["application"], facts["application_problem"] = application(settings, question)
+    facts["urls"], of_tools = urls()
+    facts["media_view"] = bool(facts["media_url"]) and has_view(facts["media_url"])
+    facts["media_url"] = None if facts["media_view"] else facts["media_url"]
+    facts["commands"] = sorted(get_commands())
+    facts.update(running(question))
+    as_served(settings, facts["remote_storages"], folder)
+    link_media(settings, folder)
+    found = plain_paths(facts["urls"], of_tools)[: question["patterns"]]
+    aliases = usable_databases() if not facts["database_error"] else []
+    looked_at = aliases or not facts["databases"]
+    facts["pages"] = pages(question, found, settings, aliases) if looked_at else []
+    return facts
+
+
+def pages(question, found, settings, aliases):
+    """What a visitor gets at paths that are asked for and that were found; with `closely` also at one that no project
+    has, and at some to which others redirect."""
+    unknown, redirects = ([UNKNOWN_PATH], MAX_REDIRECTS) if question["closely"] else ([], 0)
+    paths, made = list(dict.fromkeys([*question["paths"], *found, *unknown])), []
+    most = len(paths) + redirects
+    # It grows meanwhile.
+    for path in paths:
+        made.append(page(path, settings, aliases, question["harmless"]))
+        location = made[-1]["location"] or "none"
+        if PLAIN.fullmatch(location) and location not in paths and len(paths) < most:
+            paths.append(location)
+    return made
+
+
+def files_elsewhere(settings, folder):
+    """Have logs and file caches written to a folder of our own, and no queue opened, before the first of them is; where
+    the logs would be."""
+    elsewhere = loaded("benchapp_elsewhere", OVERLAY_FOLDER / "elsewhere.py")
+    handlers = (settings.LOGGING or {}).get("handlers", {}).values()
+    settings.LOGGING = elsewhere.logs_in(Path(folder), settings.LOGGING)
+    settings.CACHES = elsewhere.caches_in(Path(folder), settings.CACHES)
+    if getattr(settings, "HUEY", None):
+        settings.HUEY = elsewhere.tasks_discarded(settings.HUEY)
+    return [str(it["filename"]) for it in handlers if "filename" in it]
+
+
+@functools.lru_cache
+def loaded(name, path):
+    """A module of the kit's, once, by its path: the project may have packages of the same names."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def lines_of_settings(settings):
+    """The line of the project that gives each setting, the last one where there are several: `shop/settings.py:12`."""
+    paths = {Path(module.__file__) for module in list(sys.modules.values()) if getattr(module, "__file__", None)}
+    inside = [path for path in paths if Path.cwd() in path.parents and "site-packages" not in path.parts]
+    main = Path(sys.modules[settings.SETTINGS_MODULE].__file__)
+    found = {}
+    # What the main module imports comes before what it says itself.
+    for path in sorted(inside, key=lambda path: (path == main, path)):
+        for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+            if name := SETTING.match(line):
+                found[name[1]] = f"{path.relative_to(Path.cwd())}:{number}"
+    return found
+
+
+def from_settings(settings, version):
+    """What the settings say."""
+    engines = {alias: it["ENGINE"] for alias, it in own_databases(settings) if it["ENGINE"] != NO_DATABASE}
+    return {
+        "python": platform.python_version(),
+        "django": version,
+        "debug": bool(settings.DEBUG),
+        "allowed_hosts": [str(name) for name in settings.ALLOWED_HOSTS if name],
+        "static_url": settings.STATIC_URL,
+        "static_root": str(settings.STATIC_ROOT) if settings.STATIC_ROOT else None,
+        "media_root": media_root(settings),
+        "media_url": media_url(settings),
+        "middleware": list(settings.MIDDLEWARE),
+        "databases": engines,
+        "postgresql": postgresql(settings.DATABASES.get("default", {})),
+        "conn_max_age": {alias: it.get("CONN_MAX_AGE", 0) for alias, it in settings.DATABASES.items()},
+        "caches": {alias: cache["BACKEND"] for alias, cache in settings.CACHES.items()},
+        "session_cookie": settings.SESSION_COOKIE_NAME,
+        "csrf_cookie": settings.CSRF_COOKIE_NAME,
+        "session_save_every_request": bool(settings.SESSION_SAVE_EVERY_REQUEST),
+        "settings": {name: getattr(settings, name, None) for name in REPORTED},
+        "sqlite_modes": {alias: sqlite_mode(it) for alias, it in settings.DATABASES.items() if is_sqlite(it)},
+        "pools": {alias: pool_size(it.get("OPTIONS", {}).get("pool")) for alias, it in settings.DATABASES.items()},
+    }
+
+
+def own_databases(settings):
+    """Each database with its alias, but for replicas, which are where the default one is."""
+    found = settings.DATABASES.items()
+    return [(alias, it) for alias, it in found if it.get("TEST", {}).get("MIRROR") != "default"]
+
+
+def is_sqlite(database):
+    """Whether a database is SQLite's, which SpatiaLite is."""
+    return loaded("benchapp_below", OVERLAY_FOLDER / "below.py").kind(database["ENGINE"]) == "sqlite"
+
+
+def sqlite_mode(database):
+    """How writers of an SQLite database wait for each other: its transactions, and its journal."""
+    options, path = database.get("OPTIONS", {}), Path(str(database["NAME"] or "."))
+    with_log = path.is_file() and path.read_bytes()[18:19] == b"\2"
+    wal = with_log or "journal_mode=wal" in str(options.get("init_command", "")).lower().replace(" ", "")
+    return [str(options.get("transaction_mode", "DEFERRED")).upper(), "WAL" if wal else "DELETE"]
+
+
+def pool_size(pool):
+    """How many connections the driver's pool of a process takes; 0 without one."""
+    # https://www.psycopg.org/psycopg3/docs/api/pool.html
+    options = pool if isinstance(pool, dict) else {}
+    return (options.get("max_size") or options.get("min_size") or 4) if pool else 0
+
+
+def postgresql(database):
+    """What libpq needs to connect to a database, as a URL, which may hold a password; empty for another kind."""
+    if "postg" not in database.get("ENGINE", ""):
+        return ""
+    named = {name.lower(): database.get(name) for name in ("USER", "PASSWORD", "HOST", "PORT")}
+    named.update((name, value) for name, value in database.get("OPTIONS", {}).items() if name in LIBPQ)
+    words = {name: str(value) for name, value in named.items() if value}
+    return "postgresql:///" + quote(str(database.get("NAME") or "")) + "?" + urlencode(words, quote_via=quote)
+
+
+def sqlite_databases(settings):
+    """The absolute path of each SQLite database that is a file, by its alias; and the aliases of those that are none,
+    so that each process has its own."""
+    names = {alias: str(it["NAME"] or "") for alias, it in own_databases(settings) if is_sqlite(it)}
+    inside = sorted(alias for alias, name in names.items() if not name or in_memory(name))
+    return {alias: str(Path(name).absolute()) for alias, name in names.items() if alias not in inside}, inside
+
+
+def in_memory(name):
+    """Whether an SQLite database is no file but in the memory of one process; its name is a path, or a URI."""
+    return name == ":memory:" or (name.startswith("file:") and (":memory:" in name or "mode=memory" in name))
+
+
+def media_root(settings):
+    """The absolute path of the folder of uploaded files; None without one of their own."""
+    options = getattr(settings, "STORAGES", {}).get("default", {}).get("OPTIONS", {})
+    here, root = Path.cwd(), Path(options.get("location") or settings.MEDIA_ROOT or ".").absolute()
+    return None if root == here or root in here.parents else str(root)
+
+
+def media_url(settings):
+    """The path below which uploaded files are; None where they are on another site, or have no folder of their own."""
+    url = settings.MEDIA_URL or ""
+    return url if media_root(settings) and re.fullmatch(r"(/[\w-]+)+/", url) else None
+
+
+def link_media(settings, folder):
+    """Have pages find the uploaded files, and write new ones, such as images of another size, somewhere else."""
+    source = media_root(settings)
+    if source is None:
+        return
+    target = Path(folder, "media")
+    target.mkdir()
+    for path in Path(source).rglob("*"):
+        link = target / path.relative_to(source)
+        if path.is_dir() and not path.is_symlink():
+            link.mkdir()
+        else:
+            link.symlink_to(path)
+    put(settings, "MEDIA_ROOT", type(settings.MEDIA_ROOT)(target))
+    storages = getattr(settings, "STORAGES", {})
+    default = storages.get("default", {})
+    if default.get("BACKEND") == "django.core.files.storage.FileSystemStorage":
+        # A link that is written to would lead to the file of the project.
+        storage = loaded("benchapp_media", Path(__file__).parent / "serving" / "media.py").CopiedWhenWritten
+        backend = f"benchapp_media.{storage.__name__}"
+        put(settings, "STORAGES", {**storages, "default": {**default, "BACKEND": backend}})
+
+
+def copy_sqlite(folder):
+    """Have the project work on copies of its SQLite files: a reader, too, writes beside one with a write-ahead log."""
+    from django.db import connections
+
+    snapshot = loaded("sqlite_snapshot", Path(__file__).parents[1] / "project" / "sqlite_snapshot.py").snapshot
+    for alias in connections:
+        database = connections[alias].settings_dict
+        name = str(database["NAME"] or "")
+        if not is_sqlite(database) or in_memory(name):
+            continue
+        copy = f"{folder}/{alias}.sqlite3"
+        # A file that is not there would be made by the first reader.
+        if Path(name).is_file():
+            snapshot(name, copy)
+        database["NAME"] = copy
+
+
+def application(settings, question):
+    """`wsgi` or `asgi` -> `module:name` of each application that can be imported; and why that for ASGI, which no
+    setting names, cannot, or None.
+
+    Where no setting names one, it is that of the module beside the other, or beside the settings: they may be a
+    package, or modules of one.
+    """
+    found, problem = {}, None
+    for kind in ("wsgi", "asgi"):
+        named = question[kind] or getattr(settings, kind.upper() + "_APPLICATION", None)
+        for guess in [named] if named else guesses(kind, found.get("wsgi"), settings.SETTINGS_MODULE):
+            module, name = guess.replace(":", ".").rpartition(".")[::2]
+            try:
+                with as_where_served():
+                    getattr(importlib.import_module(module), name)
+            except (Exception, SystemExit) as error:
+                if named:
+                    raise Problem("application " + named, error) from None
+                missing = isinstance(error, ModuleNotFoundError) and module.startswith(error.name or "-")
+                problem = problem or (None if missing else f"{module}: {in_words(error)}")
+                continue
+            found[kind] = f"{module}:{name}"
+            break
+    return found, problem
+
+
+@contextlib.contextmanager
+def as_where_served():
+    """Have the environment name the settings that are laid over; raises ValueError where they are not heeded."""
+    own, os.environ[SETTINGS] = os.environ[SETTINGS], OVERLAY
+    try:
+        yield
+        if os.environ[SETTINGS] != OVERLAY:
+            raise ValueError(OVERRIDES)
+    finally:
+        os.environ[SETTINGS] = own
+
+
+def guesses(kind, other, settings_module):
+    """Where the application of a kind may be: beside the other, else in the packages around the settings, the nearest
+    first."""
+    around = settings_module.split(".")
+    beside = [other.partition(":")[0].split(".")[:-1]] if other else []
+    packages = beside or [around[:length] for length in range(len(around), -1, -1)]
+    return [".".join([*package, kind]) + ":application" for package in packages]
+
+
+def urls():
+    """The URL patterns, as their routes read; and those of them that are pages of tools, wherever they are."""
+    from django.conf import settings
+    from django.urls import get_resolver
+    from django.utils import translation
+
+    found, of_tools, code = [], set(), settings.LANGUAGE_CODE
+    spoken = [name for name, _ in settings.LANGUAGES if name in (code, code.partition("-")[0])]
+
+    def walk(resolver, prefix, of_tool=False):
+        for pattern in resolver.url_patterns:
+            route = prefix + str(pattern.pattern)
+            if hasattr(pattern, "url_patterns"):
+                walk(pattern, route, of_tool or bool(TOOL_APP.search(pattern.app_name or "")))
+            elif len(found) < MAX_PATTERNS:
+                found.append(route)
+                if of_tool or TOOL.search(route):
+                    of_tools.add(route)
+
+    try:
+        # As visitors without a language get it.
+        with translation.override(next(iter(spoken), settings.LANGUAGE_CODE)):
+            walk(get_resolver(), "/")
+    except (Exception, SystemExit) as error:
+        raise Problem("urls", error) from None
+    return found, of_tools
+
+
+def plain_paths(routes, of_tools):
+    """The paths of URL patterns without parameters, but for those of tools and those whose names are an action's."""
+    return [it for it in routes if PLAIN.fullmatch(it) and it not in of_tools and not ACTION.search(it)]
+
+
+def as_served(settings, remote, folder):
+    """Pages are asked for as the kit serves them: DEBUG off, nothing elsewhere is touched, and static files are under
+    their own names, for they may not have been collected where the settings say."""
+    elsewhere = loaded("benchapp_elsewhere", OVERLAY_FOLDER / "elsewhere.py")
+    said = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
+    for name, value in elsewhere.replaced(said, remote, folder).items():
+        put(settings, name, value)
+    settings.PREPEND_WWW = False
+    # One that comes from a variable which is not set is None, or empty.
+    settings.ALLOWED_HOSTS = [*filter(None, settings.ALLOWED_HOSTS), HERE]
+    settings.DEBUG = False
+    if "staticfiles" in getattr(settings, "STORAGES", {}):
+        plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+        put(settings, "STORAGES", {**settings.STORAGES, "staticfiles": plain})
+
+
+def put(settings, name, value):
+    """Give a setting another value; what a project has used of it already, Django makes anew."""
+    from django.test.signals import setting_changed
+
+    setattr(settings, name, value)
+    setting_changed.send(sender=None, setting=name, value=value, enter=True)
+
+
+def main():
+    """Write the facts, or the problem, to the file."""
+    output, question = sys.argv[1], json.loads(sys.argv[2])
+    sys.path.insert(0, str(Path.cwd()))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            facts = inspect(question, folder)
+        except Problem as problem:
+            facts = {"problem": problem.record}
+    Path(output).write_text(json.dumps(facts), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

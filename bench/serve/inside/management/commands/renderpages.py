@@ -1,0 +1,147 @@
+"""Render pages in this process, without a server: the responses that every stack and layer must give."""
+
+from __future__ import annotations
+
+import json
+import time
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.test import Client
+from django.test.utils import override_settings
+
+from bench.serve.inside.error_words import in_words
+from bench.serve.inside.reading import NoteNames, names_read
+
+HOST = "127.0.0.1"
+# A port at which some pages are rendered, as a deployment has any; no page names it by itself.
+PORT = "50827"
+# Headers of every request that `verify` sends; bench/verify/wire.py.
+USUAL = {"HTTP_USER_AGENT": "verify", "HTTP_ACCEPT": "*/*", "HTTP_ACCEPT_ENCODING": "identity"}
+STREAM_S = 3
+ENDLESS = f"its stream does not end within {STREAM_S} s"
+LEFT_OUT = ("benchapp.caching.", "debug_toolbar.")
+DUMMY = "django.core.cache.backends.dummy.DummyCache"
+IN_MEMORY = "django.core.cache.backends.locmem.LocMemCache"
+# How often pages are rendered beside the first time: at least, and as often as that is cheap or where it matters.
+LEAST, OFTEN = 2, 8
+CHEAP_S = 0.2
+# A clock shows another second then.
+PAUSE_S = 1.1
+# Headers that differ by their nature; the length is that of the body.
+NEW_EACH_TIME = {"x-render-id", "date", "content-length"}
+
+
+NOTES = f"{NoteNames.__module__}.{NoteNames.__qualname__}"
+
+
+class Command(BaseCommand):
+    """Prints the pages as one JSON object.
+
+    For each path: status, content type, body, location of a redirect, error, whether it `streams`, and the names of
+    headers and cookies that it `reads`. If renderings differ: `again`, the other bodies, and `varying`, the names of
+    headers. Bytes that are no UTF-8 are lone surrogates.
+    """
+
+    help = "Render pages as an anonymous visitor gets them, caching layers off; prints one JSON object."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("paths", metavar="PATH", nargs="+", help="path of a URL, with or without a query")
+        parser.add_argument("--often", action="store_true", help="render them more often, and also a second later")
+
+    def handle(self, *, paths: list[str], often: bool = False, **options: Any) -> None:
+        for path in paths:
+            if not path.startswith("/"):
+                raise CommandError(f"{path!r} is not a path: begin it with a slash")
+        with override_settings(ALLOWED_HOSTS=[HOST], SECURE_SSL_REDIRECT=False, **self.settings()):
+            self.stdout.write(json.dumps(self.found(paths, often)))
+
+    def settings(self) -> dict[str, Any]:
+        """Settings without caching layers, redirects to HTTPS and developer tools, with notes of what pages read."""
+        return {
+            "CACHING_LAYERS": {},
+            "CACHES": caches_of(DUMMY),
+            "MIDDLEWARE": [NOTES, *(name for name in settings.MIDDLEWARE if not name.startswith(LEFT_OUT))],
+        }
+
+    def found(self, paths: list[str], often: bool) -> dict[str, Any]:
+        """What is printed, by path; all are rendered before the first one is rendered again."""
+        begun = time.monotonic()
+        renderings = {path: [_render(path)] for path in paths}
+        # The project's own cache is empty, and then it has what the first rendering stored.
+        with override_settings(CACHES=caches_of(IN_MEMORY)):
+            for number in range(OFTEN):
+                if number >= LEAST and not often and time.monotonic() - begun > CHEAP_S:
+                    break
+                if number == LEAST and often:
+                    time.sleep(PAUSE_S)
+                for path in paths:
+                    renderings[path].append(_render(path, PORT if number % 2 else ""))
+        return {path: _compared(*found) for path, found in renderings.items()}
+
+
+def caches_of(backend: str) -> dict[str, Any]:
+    """The caches of the settings with another backend; all else that the project's code reads of them stays."""
+    caches = settings.CACHES.items()
+    return {alias: {**cache, "BACKEND": backend, "LOCATION": f"rendered-{alias}"} for alias, cache in caches}
+
+
+def visitor() -> Client:
+    """A visitor who comes for the first time, with the headers of one who asks a server."""
+    return Client(raise_request_exception=False, SERVER_NAME=HOST, HTTP_HOST=HOST, **USUAL)
+
+
+def _pieces(response: Any) -> list[bytes | None]:
+    """What it streams, and None in the end where that does not come within a few seconds: some streams never end."""
+    end, found = time.monotonic() + STREAM_S, []
+    for piece in response.streaming_content:
+        if time.monotonic() > end:
+            return [*found, None]
+        found.append(piece)
+    return found
+
+
+def _render(path: str, port: str = "") -> dict[str, Any]:
+    """A page and its headers, in both of which the host has no port."""
+    try:
+        response = visitor().get(path, **({"HTTP_HOST": f"{HOST}:{port}", "SERVER_PORT": port} if port else {}))
+    except Exception as error:
+        # That of the site's page for errors itself.
+        return {"status": 500, "content_type": "", "body": "", "error": in_words(error), "headers": {}}
+    pieces = _pieces(response) if response.streaming else [response.content]
+    body = b"".join(filter(None, pieces)).decode("utf-8", errors="surrogateescape")
+    headers = {name.lower(): _without_port(value) for name, value in response.headers.items()}
+    raised = getattr(response, "exc_info", None)
+    error = in_words(raised[1]) if raised else ENDLESS if None in pieces else None
+    page = {
+        "status": response.status_code,
+        "content_type": response.headers.get("Content-Type", ""),
+        "body": _without_port(body),
+        "headers": headers,
+    }
+    more = {
+        "location": headers.get("location"),
+        "error": error,
+        "streams": response.streaming,
+        "reads": names_read(response),
+    }
+    return page | {name: value for name, value in more.items() if value}
+
+
+def _without_port(text: str) -> str:
+    return text.replace(f"{HOST}:{PORT}", HOST)
+
+
+def _compared(page: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
+    """The first rendering, and what differs in the others of the same status."""
+    headers = page.pop("headers")
+    others = [other for other in others if other["status"] == page["status"]]
+    again = dict.fromkeys(other["body"] for other in others if other["body"] != page["body"])
+    varying: set[str] = set()
+    for other in others:
+        varying |= {name for name, _ in other["headers"].items() ^ headers.items()}
+    more = {"again": list(again), "varying": sorted(varying - NEW_EACH_TIME)}
+    return page | {name: found for name, found in more.items() if found}

@@ -1,0 +1,67 @@
+"""What visitors ask for while something breaks: pages that say which version rendered them, for whom, and when."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from django.db.migrations.recorder import MigrationRecorder
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+
+from bench.serve.inside import release
+from bench.serve.inside.pages import account_name, page
+
+MARK = "probes/mark.html"
+OUTSIDE = "outside"
+
+
+def _version() -> str:
+    """The word of this release, or OUTSIDE where the settings that the probes are laid over are not a part of it."""
+    below = sys.modules.get(os.environ.get("OVERLAID_SETTINGS", ""))
+    folder = Path(release.__file__).resolve().parents[3]
+    return release.VERSION if below is None or folder in Path(below.__file__).resolve().parents else OUTSIDE
+
+
+# Once, as the worker starts: the link to the release that is served may lead to another one later.
+VERSION = _version()
+
+
+@page
+def visit(request: HttpRequest, name: str) -> HttpResponse:
+    """A page of any name, cacheable like an ordinary one; it asks the database for a row that every project has."""
+    migration = MigrationRecorder.Migration.objects.order_by("-pk").values_list("name", flat=True).first()
+    return render(request, "probes/visit.html", {**_said(account_name(request)), "migration": migration})
+
+
+def marked(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Middleware by which a project's own pages end with the same line for every visitor.
+
+    Innermost of all middleware, so that a cached page keeps its line. It does not ask who is signed in: that would make
+    every page vary with the cookie.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if _is_page(response) and not request.path.startswith("/__probe__/"):
+            response.content += render_to_string(MARK, _said("nobody")).encode(response.charset)
+            if "Content-Length" in response.headers:
+                response.headers["Content-Length"] = str(len(response.content))
+        return response
+
+    return middleware
+
+
+def _is_page(response: HttpResponse) -> bool:
+    kind = response.headers.get("Content-Type", "").partition(";")[0]
+    is_plain = response.status_code == 200 and not response.streaming and "Content-Encoding" not in response.headers
+    return is_plain and kind == "text/html"
+
+
+def _said(account: str) -> dict[str, str]:
+    outside = OUTSIDE if VERSION == OUTSIDE else ""
+    return {"code": VERSION, "outside": outside, "account": account, "rendered": f"{time.time():.3f}"}

@@ -1,0 +1,72 @@
+"""What is said of a render besides its files: values that do nothing, a cache too large, a port hardly meant."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from bench.serve.catalog.values import Values
+from bench.serve.deployment.case import Case, with_services_for_files
+from bench.serve.production import host as one_host
+
+HTTPS_PORT = 443
+# What stands here is in files, not in memory.
+STORE = "{{ store }}"
+
+
+def idle_changes(case: Case, usual: Values) -> list[str]:
+    """The names that the user changed from `usual` and that change no file or service, such as `http2` of a server
+    without it."""
+    idle = {}
+    # The release of Debian is what the note says and whose packages it names.
+    for name in case.values.changes.keys() - ({"debian"} if case.values.places else set()):
+        values = case.values
+        changes = {key: text for key, text in values.changes.items() if key != name}
+        values = replace(values, names={**values.names, name: usual.names[name]}, changes=changes)
+        before = with_services_for_files(replace(case, values=values))
+        if before.settings[name] != case.settings[name]:
+            idle[name] = before
+    files = _contents(case) if idle else {}
+    return [name for name, before in idle.items() if before.services == case.services and _contents(before) == files]
+
+
+def _contents(case: Case) -> dict[str, str]:
+    """The text of each file that something but a person reads, by its path."""
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        if case.values.places:
+            written = one_host.write_for_host(case, folder, [one_host.NOTE])
+        else:
+            written = one_host.write_for_this_machine(case, folder, one_host.PLAIN_PORT)
+        return {str(path.relative_to(folder)): path.read_text("utf-8").replace(directory, "") for path in written}
+
+
+def too_large_cache(case: Case, memory_disk: bool) -> str:
+    """Why a cache in memory leaves too little of the size for all else, or an empty string.
+
+    memory_disk  whether what is stored in files is in memory, too, as in containers
+    """
+    texts = [word for server in case.servers for word in server.start]
+    texts += [word for service in case.services for word in service.start]
+    texts += [
+        path.read_text("utf-8")
+        for layer in case.layers
+        for server in case.servers
+        for path in layer.files(server).values()
+    ]
+    texts += case.env.values() if memory_disk else []
+    named = [text for text in texts if "cache_memory_mb" in text and (memory_disk or STORE not in text)]
+    size, memory_mb = case.size, int(case.settings["cache_memory_mb"])
+    if not named or not size.is_limited or memory_mb <= size.burstable_mb // 2:
+        return ""
+    return f"size {size.name} has {size.burstable_mb} MB for all, and the cache may take {memory_mb} MB of them"
+
+
+def wrong_port(case: Case) -> str:
+    """Why the port of a site behind a balancer is hardly the one that is meant, or an empty string."""
+    values = case.values
+    behind = values.names["listener"] == "behind" and values.places
+    if not behind or one_host.production_places(values).port != HTTPS_PORT:
+        return ""
+    return f"listener=behind: plain HTTP on port {HTTPS_PORT}; another is `port` under [places] of a values file"

@@ -1,0 +1,247 @@
+"""Production in containers: an image with the servers' files as a host gets them, and what starts it, for Compose or
+Kubernetes. Nothing is built or started."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench.errors import BenchError
+from bench.serve.catalog.server import Server
+from bench.serve.deployment import render
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import LOOPBACK, Places
+from bench.serve.deployment.render import Wiring, instance_name
+from bench.serve.machine.supervise import Address
+from bench.serve.production import host as one_host
+from bench.serve.production import image, overlaid, templates, units
+from bench.serve.production.units import Unit
+
+# The files below deploy/production/containers, of the image and of each form, by the names that they get.
+IMAGE = {"Containerfile": "Containerfile", ".dockerignore": ".dockerignore", "benchapp-probe": "benchapp-probe"}
+FILES = {
+    "compose": {"compose.yaml": "compose.yaml", "compose.md": "INSTALL.md"},
+    "kubernetes": {
+        **{name: name for name in ("jobs.yaml", "kustomization.yaml", "secrets.example.yaml", "site.yaml")},
+        "kubernetes.md": "INSTALL.md",
+    },
+}
+# With the text that keeps each tool from replacing what follows a dollar sign in a command.
+FORMS = {"compose": ("$", "$$"), "kubernetes": ("$(", "$$(")}
+# User and group of every container: a number, by which a cluster sees that it is not root.
+USER_ID = 10001
+PROBE = "/usr/local/bin/benchapp-probe"
+MAINTENANCE_FILE = "maintenance_file"
+# Seconds in which load balancers learn that a pod ends, before its front server stops accepting.
+DRAIN_S = 5
+# Where the site finds its secrets as a file, as Compose mounts one; a host's systemd has its own place.
+SECRETS_AT = "/run/secrets"
+# The files of a certificate, by the names that a Secret of a cluster has for them: two, or one with both.
+CERTIFICATE = {"tls.crt": "fullchain.pem", "tls.key": "privkey.pem"}
+JOINED_CERTIFICATE = "tls-combined.pem"
+# Mebibytes of memory that a volume may fill, at most an eighth of the size; and of a job of a cluster.
+VOLUME_MB, JOB_MB = 64, 512
+Words = list[str]
+
+
+@dataclass(frozen=True)
+class Container:
+    """A server's instance, a layer's sidecar or a service, as the templates read it.
+
+    unit         what it is on a host; it opens its socket itself
+    wait_s       how long it may take to finish
+    certificate  whether it reads that
+    after        the containers that must be well before it starts
+    reload       what has it read a new certificate: words after `docker compose`
+    alive        exits with 0 while it is well; empty: nothing can be asked
+    ready        exits with 0 while the site answers through it and can use its database; of the front server alone
+    health       the healthcheck of Compose: as `alive`, or that the site answers through it
+    """
+
+    unit: Unit
+    wait_s: int
+    certificate: bool = False
+    after: tuple[str, ...] = ()
+    reload: str = ""
+    alive: Words | None = None
+    ready: Words | None = None
+    health: Words | None = None
+
+    @property
+    def name(self) -> str:
+        return self.unit.name.removeprefix("benchapp-")
+
+    @property
+    def command(self) -> Words:
+        """What it runs; a killed server leaves its socket file behind, on which some do not start."""
+        if not self.unit.socket_file:
+            return shlex.split(self.unit.start)
+        return ["/bin/sh", "-c", f"rm -f {self.unit.socket_file} && exec {self.unit.start}"]
+
+    @property
+    def leaves(self) -> Words:
+        """What a pod runs before it sends SIGTERM: a signal that is not SIGTERM, and the wait for its end."""
+        steps = [f"sleep {DRAIN_S}"] if self.ready else []
+        if self.unit.stop_signal != "SIGTERM":
+            steps += [f"kill -{self.unit.stop_signal.removeprefix('SIG')} 1", f"sleep {self.wait_s}"]
+        return ["/bin/sh", "-c", "; ".join(steps)] if steps else []
+
+    @property
+    def variables(self) -> list[dict[str, str]]:
+        """Its own environment, beside the site's, as a cluster's manifests have it."""
+        return [{"name": name, "value": value} for name, value in self.unit.env.items()]
+
+
+def write(case: Case, target: Path, form: str) -> list[Path]:
+    """Write the files of that form into `target`; returns them, sorted. When one cannot be written, none stays.
+
+    Raises BenchError for values without places, for a server that no image can have, and for a project that none can
+    serve.
+    """
+    if not case.values.places:
+        raise BenchError(f"--as {form} needs the places of a host: use --values production")
+    if reason := image.refusal(case.project):
+        raise BenchError(f"{case.project.folder}: --as {form}: {reason}")
+    host = one_host.production_places(case.values)
+    case, places, wiring = one_host.in_production(_with_writable_files(case, host), host.bind)
+    if reason := image.uncontainable(case, places):
+        raise BenchError(f"{case.stack.name} as {form}: {reason}")
+    with one_host.whole(target.absolute()) as folder:
+        written = render.write_files(case, places, wiring, folder / "conf")
+        read = "\n".join(path.read_text("utf-8") for path in written)
+        written += overlaid.write(case, folder / "conf", image.drivers(case.project))
+        context = _names(case, places, wiring, read)
+        context["json"] = lambda value: json.dumps(value).replace(*FORMS[form])
+        files = {f"containers/{source}": name for source, name in {**IMAGE, **FILES[form]}.items()}
+        for source, name in {**files, "host/site.env": "site.env"}.items():
+            written.append(templates.write(source, folder / name, context))
+    return sorted(written)
+
+
+def _with_writable_files(case: Case, places: Places) -> Case:
+    """The case with the file that is made by hand among the sockets: the configuration is read-only."""
+    file = Path(case.values.names[MAINTENANCE_FILE])
+    if not file.is_relative_to(places.conf):
+        return case
+    return replace(case, values=case.values.changed({MAINTENANCE_FILE: f"{places.run}/{file.name}"}))
+
+
+def _names(case: Case, places: Places, wiring: Wiring, read: str) -> dict[str, Any]:
+    """The names that the templates can use: those of the host's files and of the containers.
+
+    read  the text of all files that the servers read
+    """
+    found = units.units(case, places, wiring)
+    host = one_host.host_context(case, places, wiring, found)
+    containers = _containers(case, places, wiring, {unit.name: unit for unit in found}, host["ends_tls"])
+    *inner, front = sorted(containers, key=lambda container: bool(container.ready))
+    joined = case.servers[-1].certificate
+    certificate = {JOINED_CERTIFICATE: joined} if joined else CERTIFICATE
+    cached = case.caches != "nothing"
+    names = {
+        **host,
+        **image.names(case.project, host),
+        "clearsessions": overlaid.SESSIONS in case.project.facts.commands,
+        "containers": containers,
+        "inner": inner,
+        "front_container": front,
+        "user_id": USER_ID,
+        # Limits of a whole pod are newer.
+        "kubernetes": "1.34" if case.size.is_limited else "1.33",
+        "ports": _ports(case, places, host["ends_tls"]),
+        "logs_to": _logs(case, places, read),
+        "certificate": certificate if host["ends_tls"] else {},
+        # A cache of its own in each pod: a write is seen by that of its pod alone.
+        "cached": cached,
+        "drain_s": DRAIN_S,
+        "volumes": _volumes(case, cached),
+        "job_memory_mb": JOB_MB,
+        # Settings that are laid over others know the environment alone.
+        "secrets_file": not case.project.overlaid,
+        "secrets_at": SECRETS_AT,
+    }
+    if not case.project.overlaid:
+        names["env"] = {**names["env"], "CREDENTIALS_DIRECTORY": SECRETS_AT}
+    return names
+
+
+def _volumes(case: Case, cached: bool) -> dict[str, int]:
+    """The mebibytes of each volume in memory: together less than the size, of which a cache may take half."""
+    own = min(VOLUME_MB, case.size.burstable_mb // 8) if case.size.is_limited else VOLUME_MB
+    stored = int(case.settings["cache_memory_mb"]) * 5 // 4
+    return {"run": own, "tmp": own, "store": max(stored, own) if cached else own}
+
+
+def _containers(case: Case, places: Places, wiring: Wiring, found: dict[str, Unit], ends_tls: bool) -> list[Container]:
+    """The container of every unit: services, then the chain from the inside out, then what runs beside it."""
+    containers = []
+    wait_s = case.settings["stop_timeout_s"]
+    for service in case.services:
+        alive = _probe(Address(path=units.service_context(service, case, places)["socket"]))
+        containers.append(Container(found.pop(f"benchapp-{service.name}"), wait_s, alive=alive, health=alive))
+    before = tuple(container.name for container in containers)
+    for server in case.servers:
+        chain = [
+            _of_server(server, found.pop(f"benchapp-{instance_name(server.name, number)}"), case, address, ends_tls)
+            for number, address in enumerate(wiring.listens[server.name], 1)
+        ]
+        containers += [replace(container, after=before) for container in chain]
+        before = tuple(container.name for container in chain)
+    return [*containers, *(Container(unit, wait_s) for unit in found.values())]
+
+
+def _of_server(server: Server, unit: Unit, case: Case, address: Address, ends_tls: bool) -> Container:
+    """An instance of a server, with its probes; those that ask speak HTTP to it."""
+    front = server is case.servers[-1]
+    url = f"{'https' if front and ends_tls else 'http'}://{case.settings['server_name']}"
+    application = server is case.servers[0] and server.speaks == "http"
+    return Container(
+        unit,
+        case.settings["stop_timeout_s"],
+        certificate=front and ends_tls,
+        reload=_reload(server, unit),
+        alive=_probe(address, url + case.project.health if application else ""),
+        ready=_probe(address, url + case.project.ready) if front else None,
+        health=_probe(address, url + case.project.health if application or front else ""),
+    )
+
+
+def _probe(address: Address, url: str = "") -> Words:
+    at = address.path or f"{LOOPBACK}:{address.port}"
+    return [PROBE, at, url] if url else [PROBE, at]
+
+
+def _reload(server: Server, unit: Unit) -> str:
+    """What has a server read its certificate again: words after `docker compose`."""
+    name = unit.name.removeprefix("benchapp-")
+    if isinstance(server.reload.configuration, str):
+        return f"kill -s {server.reload.configuration} {name}" if server.reload.configuration else f"restart {name}"
+    return f"exec {name} {unit.reload[-1]}"
+
+
+def _ports(case: Case, places: Places, ends_tls: bool) -> list[dict[str, Any]]:
+    """The ports of the front server: name, number, that of the cluster's Service, and what Compose publishes."""
+    port, settings = places.port, case.settings
+    found = [("https", port, 443)] if ends_tls else [("http", port, 80)]
+    if ends_tls and settings["redirect"] == "on":
+        found.append(("http", int(settings["http_port"]), 80))
+    # Only the server that ends TLS for it may reach one that cannot.
+    own = f"{LOOPBACK}:{port}" if port == one_host.PLAIN_PORT and not ends_tls else ""
+    return [
+        {"name": name, "number": number, "service": service, "published": f"{own or service}:{number}"}
+        for name, number, service in found
+    ]
+
+
+def _logs(case: Case, places: Places, read: str) -> dict[str, str]:
+    """Where each log file of the servers goes: requests to the container's output, the others to its errors.
+
+    Those are its first process's: /dev/stdout is that of the server itself, which may have closed it.
+    """
+    files = sorted(set(re.findall(rf"{re.escape(places.logs)}/[\w.-]+", read)))
+    requests = case.settings["access_log"]
+    return {file: f"/proc/1/fd/{1 if file == requests else 2}" for file in files}

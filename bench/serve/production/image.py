@@ -1,0 +1,86 @@
+"""What the image of a project needs: its packages, its database's driver, what stays out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from bench import paths
+from bench.serve.catalog.manifest import Release
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import Places
+from bench.serve.production import overlaid
+from bench.serve.project import under_test
+from bench.serve.project.description import ENVIRONMENTS, FILE
+from bench.serve.project.under_test import UnderTest
+
+# Where the kit's settings are laid over none: the Python of its image, and the file that locks its packages.
+PYTHON, LOCK = "3.13", "requirements.lock"
+DATABASE_URL = "DATABASE_URL"
+SETTINGS = ("DJANGO_SETTINGS_MODULE", "OVERLAID_SETTINGS")
+DATABASE_FILES = "BENCHAPP_DATABASE_FILES"
+# For PostgreSQL, in place of an SQLite file.
+DRIVER = "psycopg2-binary"
+
+
+def refusal(project: UnderTest) -> str:
+    """Why no image can serve the project, or an empty string."""
+    if not project.overlaid:
+        named = LOCK in project.description.image
+        return "" if named else f"with reads_environment name in image what it is made of, its {LOCK} among that"
+    if not overlaid.listing(project.folder):
+        return f"no list of its packages for the image: add requirements.txt, or dependencies to its {FILE}"
+    if others := sorted(project.facts.database_files.keys() - {"default"}):
+        return f"its database {others[0]} is an SQLite file, and containers have no disk of their own: use a server"
+    return ""
+
+
+def uncontainable(case: Case, places: Places) -> str:
+    """Why no image can have these servers, or an empty string: each comes from Debian or from requirements.lock."""
+    locked = re.findall(r"(?m)^([\w.-]+)==", (paths.PROJECT / LOCK).read_text("utf-8"))
+    for server in case.servers:
+        if not server.packages and not case.programs[server.name].is_relative_to(places.venv):
+            return f"{server.name} is in no Debian package and not in the virtual environment, so no image can have it"
+        if server.distribution and server.distribution not in locked:
+            return f"{server.name} is not in {LOCK}, so no image can have it"
+    return ""
+
+
+def drivers(project: UnderTest) -> tuple[str, ...]:
+    """The distribution for the database server that takes the place of an SQLite file."""
+    return (DRIVER,) if project.overlaid and "default" in project.facts.database_files else ()
+
+
+def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
+    """What the templates can name of the project's image, besides what a host's files can.
+
+    env           that of a host, without files of databases
+    base          the image with the Python below its environment
+    database_url  the variable that names its database
+    left_out      files and folders of the project that no image gets
+    image         what the image gets of its code; empty for all but what is left out
+    commands_env  environment of its commands while the image is built
+    compiled      folders whose Python is compiled then
+    """
+    said = project.description
+    if not project.overlaid:
+        found = {"database_url": DATABASE_URL, "commands_env": {"SECRET_KEY": "none"}, "compiled": "."}
+        return {**found, "base": _base(PYTHON, host["release"]), "image": said.image}
+    files = [Path(file) for file in project.facts.database_files.values()]
+    inside = [str(file.relative_to(project.folder)) for file in files if file.is_relative_to(project.folder)]
+    env = {name: value for name, value in host["env"].items() if name != DATABASE_FILES}
+    return {
+        "env": env,
+        "image": said.image,
+        "base": _base(".".join(project.facts.python.split(".")[:2]), host["release"]),
+        "database_url": next(iter(under_test.renamed({DATABASE_URL: ""}))),
+        "left_out": list(dict.fromkeys([".git", *ENVIRONMENTS, *filter(None, [said.env_file]), *inside])),
+        "commands_env": {name: env[name] for name in (*SETTINGS, *project.project.found) if name in env}
+        | host["python_env"],
+        "compiled": f". {host['conf']}/python",
+    }
+
+
+def _base(python: str, release: Release) -> str:
+    return f"python:{python}-slim-{release.codename}"

@@ -1,0 +1,177 @@
+"""What each host of an inventory runs of a case, and at which addresses they find each other.
+
+The stack's outermost server, and what a layer puts in front of it, are on the host of group `front`; all inner servers
+are on each host of group `web`; services are on the host of group `cache`. With one web host, it has what the inventory
+names no host for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from bench.errors import BenchError
+from bench.serve.catalog import catalog
+from bench.serve.catalog.manifest import Service, Stack
+from bench.serve.catalog.server import Server
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import Places
+from bench.serve.deployment.render import Wiring
+from bench.serve.machine.supervise import Address
+from bench.serve.production.inventory import CACHE, DB, FRONT, WEB, Host, Inventory
+
+# Where application servers listen for a front on another host; the next instance on the next port.
+FIRST_PORT = 8001
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one host runs.
+
+    servers   those of the chain that are there, the innermost first
+    services  those of the layer that are there
+    first     it is the first web host, which does once for all what only one may do
+    """
+
+    host: Host
+    servers: tuple[Server, ...]
+    services: tuple[Service, ...]
+    first: bool = False
+
+    @property
+    def application(self) -> bool:
+        """Whether it has the site."""
+        return WEB in self.host.groups
+
+
+@dataclass(frozen=True)
+class Split:
+    """A case over the hosts of an inventory; raises BenchError, with the reason, when it cannot be split so."""
+
+    case: Case
+    inventory: Inventory
+
+    def __post_init__(self) -> None:
+        if reason := self._unsupported():
+            raise BenchError(reason)
+
+    @property
+    def web(self) -> tuple[Host, ...]:
+        return self.inventory.of(WEB)
+
+    @property
+    def front(self) -> Host:
+        """The host of the outermost server."""
+        return self._one(FRONT)
+
+    @property
+    def cache(self) -> Host:
+        """The host of the layer's services."""
+        return self._one(CACHE)
+
+    @property
+    def database(self) -> Host | None:
+        """The host of the database; None for that one of the only web host."""
+        return next(iter(self.inventory.of(DB)), None)
+
+    @property
+    def split(self) -> bool:
+        """Whether the application's host and the web server's are not the same one."""
+        return {*self.web} != {self.front}
+
+    @property
+    def outer(self) -> tuple[Server, ...]:
+        """The servers of the front: the stack's outermost one, and those that layers put before it."""
+        return self.case.servers[len(self.case.stack.servers) - 1 :]
+
+    @property
+    def inner(self) -> tuple[Server, ...]:
+        """The servers of a web host, the last of which the front asks."""
+        return self.case.stack.servers[:-1]
+
+    @property
+    def shares(self) -> list[Share]:
+        """What each host that runs something runs, in the order in which they are set up."""
+        wanted = [self.database, self.cache if self.case.services else None, *self.web, self.front]
+        found = []
+        for host in dict.fromkeys(host for host in wanted if host):
+            inner, outer = self.inner if host in self.web else (), self.outer if host == self.front else ()
+            services = self.case.services if host == self.cache else ()
+            found.append(Share(host, (*inner, *outer), services, host == self.web[0]))
+        return found
+
+    @property
+    def idle(self) -> tuple[Host, ...]:
+        """The hosts of the case's groups that run nothing of it."""
+        used = [share.host for share in self.shares]
+        return tuple(host for host in self.inventory.of(CACHE) if host not in used)
+
+    def places(self, places: Places) -> Places:
+        """The places with the addresses of services and doors that other hosts reach."""
+        shared = {}
+        if {*self.web, self.front} != {self.cache}:
+            shared = {service.name: Address(self.cache.address, service.port) for service in self.case.services}
+        if self.split:
+            doors = {door: port for server in self.outer for door, port in server.doors.items()}
+            shared |= {door: Address(self.front.address, port) for door, port in doors.items()}
+        return replace(places, shared=shared)
+
+    def wiring(self, wiring: Wiring, host: Host, without: Host | None = None) -> Wiring:
+        """The addresses of the servers as that host sees them; `without` a web host while the front does not ask it."""
+        if not self.split:
+            return wiring
+        asked = self.inner[-1].name
+        numbers = range(len(wiring.listens[asked]))
+        every = {web: [Address(web.address, FIRST_PORT + number) for number in numbers] for web in self.web}
+        behind = [address for web, addresses in every.items() if web != without for address in addresses]
+        listens = {**wiring.listens, asked: every.get(host, every[self.web[0]])}
+        return Wiring({**listens}, {asked: behind})
+
+    def reached(self, share: Share, wiring: Wiring, places: Places) -> dict[int, list[Host]]:
+        """The ports of a host that other hosts reach, each with those that may: for its firewall."""
+        found: dict[int, list[Host]] = {}
+        if self.split and share.application:
+            found |= {address.port: [self.front] for address in wiring.listens[self.inner[-1].name]}
+        for name, address in places.shared.items():
+            if address.host == share.host.address:
+                # The web server may read the cache itself; the site alone uses a door.
+                door = any(name in server.doors for server in self.outer)
+                found[address.port] = [*self.web] if door else list(dict.fromkeys([*self.web, self.front]))
+        return found
+
+    def _one(self, group: str) -> Host:
+        return next(iter(self.inventory.of(group)), self.web[0])
+
+    def _unsupported(self) -> str:
+        """Why it cannot be split so, or an empty string."""
+        needed = {CACHE: self.case.services, FRONT: self.outer, DB: True}
+        missing = [group for group, wanted in needed.items() if wanted and not self.inventory.of(group)]
+        if len(self.web) > 1 and missing:
+            said = f"{self.inventory.path}: {len(self.web)} web hosts, and none in group {missing[0]}"
+            return f"{said}; name one that serves them all"
+        if len(self.web) > 1 and self.front in self.web:
+            said = f"{self.inventory.path}: {self.front.name} is in group {FRONT} and one of {len(self.web)} web hosts"
+            return f"{said}: a deploy to it would stop the front; take it out of group {WEB}"
+        return self._on_one_host_alone() if self.split else ""
+
+    def _on_one_host_alone(self) -> str:
+        """Why layers or stack have to be on one host, with those that need not, or an empty string."""
+        known, said = catalog.read(), "not over several hosts:"
+        for layer in self.case.layers:
+            if layer.one_host:
+                can = ", ".join(name for name, other in known.layers.items() if not other.one_host)
+                return f"layer {layer.name}: {said} {layer.one_host}; layers that can: {can}"
+        stack = self.case.stack
+        if reason := unsplittable(stack):
+            can = ", ".join(name for name, other in known.stacks.items() if not unsplittable(other))
+            return f"{stack.name}: {said} {reason}; stacks that can: {can}"
+        return ""
+
+
+def unsplittable(stack: Stack) -> str:
+    """Why the servers of a stack have to be on one host, or an empty string."""
+    if len(stack.servers) == 1:
+        return "its one server is web server and application in one"
+    for server in stack.servers[-2:]:
+        if server.one_host:
+            return f"{server.name}: {server.one_host}"
+    return ""

@@ -1,0 +1,296 @@
+"""The systemd units of a production host: the data that their template reads. Here is the one rule for users: what a
+unit alone writes or reads belongs to the unit's user."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bench.serve.catalog.manifest import Service
+from bench.serve.catalog.server import Server
+from bench.serve.deployment import render
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import Places
+from bench.serve.deployment.render import Wiring, instance_name
+from bench.serve.machine.supervise import Address
+from bench.serve.production import overlaid
+from bench.serve.production.split import Share
+
+# Where Debian puts the programs of services.
+DEBIAN_PROGRAMS = "/usr/bin"
+# Ports below need a capability.
+FIRST_FREE_PORT = 1024
+LOW_PORTS = "CAP_NET_BIND_SERVICE"
+ACCESS, NO_LOG = "{{ access_log }}", "off"
+# Other logs, as templates name them.
+OTHER_LOG = re.compile(r"(\{\{ logs \}\}/[\w.-]+)")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One systemd unit, as deploy/production/host/server.service reads it.
+
+    site          it is one of the site's processes, with its environment and secrets
+    check         the configuration test of a server, or empty
+    good_status   the exit status of `check` for a good configuration
+    bad_output    a regular expression that finds a bad one in its output, or empty
+    loads         a command line that imports the application, of its server alone
+    after         the unit to start before it, or empty
+    reload        command lines that reload it, none where it cannot
+    reconfigures  whether those have it read its own files again, not only the site's code
+    loses         why those can lose requests, or empty: they lose none
+    renew         the command line that has it run another release, or empty: it is restarted, which loses no request,
+                  or there is no other way
+    replaced      how many of its processes that replaces, as a number, or empty: all but the main one
+    ends_tls      it reads the private key
+    capability    what root can and it needs, too, or empty
+    type          when systemd takes it as started: `notify`, when it says so, or `exec`
+    socket        where systemd listens for it, as ListenStream= says it, or empty
+    instance      the words with which curl asks it, where it is one of several that listen by themselves
+    socket_file   the socket file that it makes itself and leaves behind when it is killed, or empty
+    command       what systemd starts: `start`, so that it takes its socket from systemd or makes one of its own name
+    own_socket    the socket file that `command` makes, to which `socket_file` is a link, or empty
+    loaded        how many of its processes load the application
+    added         words added to `command` where it stands in for another
+    has_stand_in  a second unit of the same command can serve beside it, so that a restart makes no request wait
+    stands_in     the unit beside which this one serves while that restarts, or empty
+    """
+
+    name: str
+    about: str
+    start: str
+    user: str
+    site: bool = False
+    check: str = ""
+    good_status: int = 0
+    bad_output: str = ""
+    loads: str = ""
+    after: str = ""
+    reload: tuple[str, ...] = ()
+    reconfigures: bool = False
+    loses: str = ""
+    renew: str = ""
+    replaced: str = ""
+    stop_signal: str = "SIGTERM"
+    env: dict[str, str] = field(default_factory=dict)
+    ends_tls: bool = False
+    capability: str = ""
+    type: str = "exec"
+    socket: str = ""
+    instance: str = ""
+    socket_file: str = ""
+    command: str = ""
+    own_socket: str = ""
+    loaded: int = 0
+    added: tuple[str, ...] = ()
+    has_stand_in: bool = False
+    stands_in: str = ""
+
+    @property
+    def stand_in(self) -> Unit:
+        """The unit that serves beside this one while it restarts."""
+        name = f"{self.name}-standin"
+        command = " ".join([self.command, *self.added])
+        found = replace(self, name=name, stands_in=self.name, has_stand_in=False, command=command)
+        if not self.own_socket:
+            return found
+        own = self.own_socket.replace(self.name, name)
+        return replace(found, command=self.command.replace(self.own_socket, own), own_socket=own)
+
+    @property
+    def stopped_by(self) -> str:
+        """How it may end when it is stopped, as SuccessExitStatus= says it."""
+        return f"{self.stop_signal} {int(signal.Signals[self.stop_signal])}"
+
+
+@dataclass(frozen=True)
+class Log:
+    """The log files of one server.
+
+    user     of the unit that writes them
+    rotates  whether the server rotates them itself
+    reopen   the command after which it writes new ones; empty: it cannot
+    """
+
+    files: tuple[str, ...]
+    user: str
+    rotates: bool
+    reopen: str
+
+
+def units(case: Case, places: Places, wiring: Wiring, share: Share | None = None) -> list[Unit]:
+    """A unit for each instance of a server, each sidecar of a layer and each service: all, or those of a host."""
+    servers, services = (share.servers, share.services) if share else (case.servers, case.services)
+    return [
+        *(unit for server in servers for unit in _of_server(server, case, places, wiring)),
+        *(_of_sidecars(case, places) if share is None or share.application else ()),
+        *(_of_service(service, case, places) for service in services),
+    ]
+
+
+def server_user(server: Server, case: Case, places: Places) -> str:
+    """Who a server runs as: the application as its own user, web servers as another; one where a layer needs that."""
+    application = server is case.servers[0] or any(layer.same_user for layer in case.layers)
+    return places.user if application else places.web_user
+
+
+def logs(case: Case, places: Places, found: Sequence[Unit]) -> list[Log]:
+    """The log files of each server that has a unit among those `found`."""
+    names = {unit.name for unit in found}
+    return [
+        Log(
+            files,
+            server_user(server, case, places),
+            server.rotates,
+            f"systemctl kill --kill-who=main --signal={server.reopen} benchapp-{server.name}.service"
+            if server.reopen
+            else "",
+        )
+        for server in case.servers
+        if f"benchapp-{server.name}" in names and (files := _log_files(server, case, places))
+    ]
+
+
+def _log_files(server: Server, case: Case, places: Places) -> tuple[str, ...]:
+    texts = [path.read_text("utf-8") for found in render.server_files(server, case).values() for path in found]
+    named = sorted({name for text in texts for name in OTHER_LOG.findall(text)})
+    found = [name.replace("{{ logs }}", places.logs) for name in named]
+    # One behind another web server has the file for it, too, and does not read it.
+    outermost = server == case.stack.servers[-1] and case.settings["access_log"] != NO_LOG
+    if outermost and any(ACCESS in text for text in texts):
+        found.append(str(case.settings["access_log"]))
+    return tuple(found)
+
+
+def service_context(service: Service, case: Case, places: Places) -> dict[str, Any]:
+    """The names that the templates of a service can use on the host."""
+    found = {key: f"{DEBIAN_PROGRAMS}/{name}" for key, name in service.programs.items()}
+    return render.service_context(service, found, case, places, Path(places.store) / service.name)
+
+
+def _asked(address: Address) -> str:
+    """The words with which curl asks a server at this address."""
+    return f"--unix-socket {address.path} http://localhost/" if address.path else address.url
+
+
+def _of_server(server: Server, case: Case, places: Places, wiring: Wiring) -> Iterator[Unit]:
+    chain = [item.name for item in case.servers]
+    index = chain.index(server.name)
+    application = index == 0
+    context = render.context_of(server, case, places, wiring)
+    env = {key: render.text(text, context, server.name) for key, text in server.env.items()}
+    listens = wiring.listens[server.name]
+    for number, address in enumerate(listens, 1):
+        name = f"benchapp-{instance_name(server.name, number)}"
+        listening = _listening(server, context, address, f"{places.run}/{name}.sock" if application else "")
+        doubled = application and bool(server.inherits or server.shares or listening["own_socket"])
+        yield Unit(
+            name,
+            server.about,
+            _start(server, context, address),
+            user=server_user(server, case, places),
+            site=application,
+            type="notify" if server.notify else "exec",
+            instance=_asked(address) if len(listens) > 1 and not server.inherits else "",
+            **listening,
+            loaded=_loaded(server, case) if application else 0,
+            added=server.shares if isinstance(server.shares, tuple) else (),
+            has_stand_in=doubled,
+            ends_tls=server is case.servers[-1] and render.ends_tls(case),
+            capability=LOW_PORTS if server is case.servers[-1] and _binds_low_port(case, places) else "",
+            check=_check(server, context),
+            good_status=server.good_status,
+            bad_output=server.bad_output,
+            loads=_loads(server, context) if application else "",
+            after="" if application else f"benchapp-{chain[index - 1]}.service",
+            reload=tuple(_reload(server, application, context)),
+            reconfigures=bool(server.reload.configuration),
+            loses=server.reload.loses,
+            renew=_renew(server, name, context) if application and not doubled else "",
+            replaced=str(case.settings[server.reload.replaces]) if server.reload.replaces else "",
+            stop_signal=f"SIG{server.graceful}",
+            env=overlaid.with_path(case, env, places) if application else env,
+        )
+
+
+def _listening(server: Server, context: dict[str, Any], address: Address, own: str) -> dict[str, str]:
+    """Where an instance takes connections, as fields of its unit.
+
+    own  the socket file that it makes beside its stand-in, where it makes one itself
+    """
+    if server.inherits:
+        words = server.inherits if isinstance(server.inherits, tuple) else ()
+        command = " ".join([_start(server, context, address), *words])
+        return {"socket": address.endpoint, "command": command, "own_socket": ""}
+    if not address.path or not own:
+        return {"socket_file": address.path, "command": _start(server, context, address), "own_socket": ""}
+    command = _start(server, context, Address(path=own))
+    return {"socket_file": address.path, "command": command, "own_socket": own}
+
+
+def _start(server: Server, context: dict[str, Any], address: Address) -> str:
+    return " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start"))
+
+
+def _loaded(server: Server, case: Case) -> int:
+    """How many processes of an instance load the application."""
+    return 1 if server.instances else int(case.settings["processes"])
+
+
+def _binds_low_port(case: Case, places: Places) -> bool:
+    names = case.settings
+    return places.port < FIRST_FREE_PORT or (names["redirect"] == "on" and int(names["http_port"]) < FIRST_FREE_PORT)
+
+
+def _loads(server: Server, context: dict[str, Any]) -> str:
+    return shlex.join([context["python"], "-c", f"import {context[server.interface].partition(':')[0]}"])
+
+
+def _check(server: Server, context: dict[str, Any]) -> str:
+    return shlex.join(render.argv(server.check, context, f"{server.name} check"))
+
+
+def _reload(server: Server, application: bool, context: dict[str, Any]) -> Iterator[str]:
+    """The commands that reload a server: its files, or the site's code alone where it cannot reload those."""
+    way = server.reload.configuration or (server.reload.application if application else "")
+    if not isinstance(way, str):
+        yield " ".join(render.argv(way, context, f"{server.name} reload"))
+    elif way:
+        # Of a bad file a signal says nothing, and some servers end. A program that reloads says it itself.
+        if server.check and not server.good_status:
+            yield _check(server, context)
+        yield f"kill -{way} $MAINPID"
+
+
+def _renew(server: Server, name: str, context: dict[str, Any]) -> str:
+    if server.reload.loses and not isinstance(server.reload.application, str):
+        # Its reload would read its files, too.
+        return " ".join(render.argv(server.reload.application, context, f"{server.name} reload"))
+    return f"systemctl reload {name}.service" if server.reload.application else ""
+
+
+def _of_sidecars(case: Case, places: Places) -> Iterator[Unit]:
+    about = f"a program of layer {case.layer_name}, beside the servers"
+    env = overlaid.with_path(case, {}, places)
+    for name, argv in render.sidecars(case, places).items():
+        yield Unit(f"benchapp-{name}", about, " ".join(argv), user=places.user, site=True, env=env)
+
+
+def _of_service(service: Service, case: Case, places: Places) -> Unit:
+    """The service where servers and site look for it."""
+    start = service.shared if service.name in places.shared else service.start
+    argv = render.argv(start, service_context(service, case, places), service.name)
+    return Unit(
+        f"benchapp-{service.name}",
+        f"{service.title}, for layer {case.layer_name}",
+        # systemd needs quotes for an empty argument.
+        " ".join(word or '""' for word in argv),
+        user=places.cache_user,
+        type="notify" if service.notify else "exec",
+        stop_signal=f"SIG{service.stop}",
+    )

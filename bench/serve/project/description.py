@@ -1,0 +1,385 @@
+"""What a Django project says of itself: `[tool.benchapp]` in its pyproject.toml, every key optional.
+
+What is not said there is detected: settings by running manage.py, Python by its virtual environment, the rest by
+`bench.serve.project.inspection`. The paths of `python`, `env_file` and workloads are relative to the folder of that file.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dotenv.parser
+import msgspec
+
+from bench.errors import BenchError, hint
+from bench.serve.project import run_command
+
+FILE = "pyproject.toml"
+# Where a project's virtual environment usually is.
+ENVIRONMENTS = (".venv", "venv", "env")
+# What a release needs, too, of what manage.py sets: the rest may be secret.
+FOUND = ("DJANGO_CONFIGURATION", "PYTHONPATH")
+# Where the interpreter, `{}`, lacks a package.
+OTHER_PYTHON = (
+    f'install it there, or name the interpreter that has it: python = "..." in [tool.benchapp] of {FILE}; '
+    "{} was tried"
+)
+_APPLICATION = re.compile(r"[\w.]+[:.]\w+")
+
+
+class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.benchapp.workloads.NAME]`: what visitors request, from one source.
+
+    urls   steps in their order, such as paths (bench.measure.run.workload)
+    file   a file with a step in each line
+    har    a HAR 1.2 file that a browser saved
+    log    an access log of a web server
+    title  what reports call it; its source when None
+    """
+
+    urls: tuple[str, ...] = ()
+    file: str | None = None
+    har: str | None = None
+    log: str | None = None
+    title: str | None = None
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.urls, self.file, self.har, self.log))) != 1:
+            raise ValueError("a workload has one of urls, file, har and log")
+
+
+class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.benchapp.login]`: two accounts, so that leaks between them can be proved impossible.
+
+    url        the path of the login form
+    proof      a text that only the signed-in user's page shows, with {name} for the account
+    page       the path of a page that shows it; with * at the end that page and all public ones below it do
+    users_env  variables of the environment, NAME:PASSWORD in each; accounts are made for the time of a check when empty
+    superuser  whether those that are made have all rights, as pages of an admin need
+    """
+
+    url: str
+    proof: str = "{name}"
+    page: str = "/"
+    users_env: tuple[str, ...] = ()
+    superuser: bool = False
+
+    @property
+    def account(self) -> str:
+        """The path of a page that shows who is signed in."""
+        return self.page.rstrip("*")
+
+    def __post_init__(self) -> None:
+        if "*" in self.page.removesuffix("/*"):
+            raise ValueError(f"page is {self.page!r}: * stands at the end alone, behind /")
+        if len(self.users_env) not in (0, 2):
+            raise ValueError(f"users_env names {len(self.users_env)} variables: two accounts are needed")
+        if self.users_env and self.superuser:
+            raise ValueError("superuser is for accounts that are made: those of users_env have the rights they have")
+
+
+class Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.benchapp.write]`: a command of manage.py that changes one public page.
+
+    command  its words, as for a shell
+    page     the path of the page that it changes
+    """
+
+    command: str
+    page: str
+
+
+# A path without a way out of the project, nor what a list of files to leave out takes for a pattern.
+_INSIDE = re.compile(r"(?!.*\.\.)[\w.][\w./-]*")
+# A path of folders, such as /protected/.
+FOLDERS = re.compile(r"(/[\w-]+)+/")
+# Of a page that a write makes stale: `{name}` is looked up in the row, and `*` covers all pages below.
+_STALE = re.compile(r"(/|\{[\w.]+\})([^*?#{}\s\"\\$]|\{[\w.]+\})*\*?")
+# A path as a request has it, which every server can have in its configuration, quoted.
+NO_ESCAPES = re.compile(r"[!#%-\[\]-~]+")
+# https://docs.djangoproject.com/en/stable/ref/checks/
+_CHECK = re.compile(r"\w+\.[DIWEC]\d{3}")
+_MODEL = re.compile(r"\w+\.\w+")
+# A header, a cookie, or the path of a middleware.
+_HARMLESS = re.compile(r"[A-Za-z0-9-]+|cookie:[\w.-]+|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
+
+
+class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.benchapp]`: what detection does not find, or gets wrong.
+
+    settings            the settings module; what manage.py sets when None
+    wsgi                `module:application`; WSGI_APPLICATION of the settings when None
+    asgi                `module:application`; ASGI_APPLICATION of the settings when None
+    python              the interpreter; its virtual environment's, else the kit's, when None
+    health              a path that answers 200 while the site serves
+    ready               a path that answers 200 while its database can be used, too; `health` when None
+    env_file            a file of NAME=value lines for the environment; none when None
+    setup               commands of manage.py that fill a new database
+    build               commands of manage.py that follow collectstatic, such as one that compresses what pages name
+    check               a command of manage.py that fails with one line when the site cannot be served on its database
+    generated           `setup` makes all rows: an SQLite file or private cluster of the kit's is filled by it
+    rows                a command of manage.py that prints how many rows each table has, and their `seed`, as JSON
+    public              paths of pages that anonymous visitors share: with those below them, all that may be cached
+    harmless            headers, cookies (`cookie:NAME`) and middleware (by their path) that read something of a visitor
+                        although no page depends on it
+    stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.stale)
+    allow               ids of Django's checks for production that it may fail, such as security.W004; another one stops
+                        a deploy
+    reads_environment   its settings read the variables of `benchapp_overlay.settings` themselves, which is not laid
+                        over them, and its code has the invalidation of the layers
+    strict              what `verify` excuses in other projects, since they or Django do it, is wrong
+    image               files and folders of its code that a container image gets; all but its history and environment
+                        when empty
+    protected           the path below which X-Accel-Redirect names files of MEDIA_ROOT that views have sent
+    backup              a command of manage.py that writes a backup of its database into the folder that follows; the
+                        kit makes backups of SQLite and PostgreSQL when None
+    restore             a command of manage.py that puts one of those back, whose file follows
+    layers              layers that its own templates and views have: the kit gives them the cache
+    workloads           what visitors request, by name; the pages of `public` when empty
+    login, write        what lets `verify` prove that accounts see their own pages, and that pages become fresh
+    """
+
+    settings: str | None = None
+    wsgi: str | None = None
+    asgi: str | None = None
+    python: str | None = None
+    health: str = "/"
+    ready: str | None = None
+    env_file: str | None = None
+    setup: tuple[str, ...] = ("migrate --noinput",)
+    build: tuple[str, ...] = ()
+    check: str = "check --database default"
+    generated: bool = False
+    rows: str | None = None
+    public: tuple[str, ...] = ()
+    harmless: tuple[str, ...] = ()
+    stale: dict[str, tuple[str, ...]] = {}
+    allow: tuple[str, ...] = ()
+    reads_environment: bool = False
+    strict: bool = False
+    image: tuple[str, ...] = ()
+    protected: str = ""
+    backup: str | None = None
+    restore: str | None = None
+    layers: tuple[str, ...] = ()
+    workloads: dict[str, Requests] = {}
+    login: Login | None = None
+    write: Write | None = None
+
+    @property
+    def health_checks(self) -> tuple[str, ...]:
+        """Paths for health checks alone, `health` and `ready`: no page of visitors."""
+        named = dict.fromkeys((self.health, self.ready or self.health))
+        return tuple(path for path in named if path not in ("/", *self.public))
+
+    def shows_account(self, path: str) -> bool:
+        """Whether the page of a path shows who is signed in."""
+        page, account = (self.login.page, self.login.account) if self.login else ("", "")
+        return path == account or (page.endswith("*") and path.startswith(account))
+
+    @property
+    def invalidates(self) -> bool:
+        """Whether the layers know which pages a write makes stale."""
+        return self.reads_environment or bool(self.stale)
+
+    def __post_init__(self) -> None:
+        of_one = {name: getattr(self, name) or "" for name in ("check", "rows", "backup", "restore")}
+        of_one["write.command"] = self.write.command if self.write else ""
+        commands = {"setup": self.setup, "build": self.build, **{name: (words,) for name, words in of_one.items()}}
+        for name, command in ((name, command) for name, said in commands.items() for command in said):
+            try:
+                shlex.split(command)
+            except ValueError as error:
+                raise ValueError(f"{name} is {command!r}: {str(error).lower()}") from None
+        if odd := [name for name in self.allow if not _CHECK.fullmatch(name)]:
+            raise ValueError(f"allow names {odd[0]!r}: write ids of Django's checks, such as security.W004")
+        if self.restore and not self.backup:
+            raise ValueError("restore puts back what backup has written: name that, too")
+        if outside := [name for name in self.image if not _INSIDE.fullmatch(name)]:
+            raise ValueError(f"image names {outside[0]!r}: write names of files and folders in the project")
+        if self.protected and not FOLDERS.fullmatch(self.protected):
+            raise ValueError(f"protected is {self.protected!r}: write a path such as /protected/")
+        for name, application in (("wsgi", self.wsgi), ("asgi", self.asgi)):
+            if application and not _APPLICATION.fullmatch(application):
+                raise ValueError(f'{name} is {application!r}: write it as "module:application"')
+        login = (self.login.url, self.login.page) if self.login else ()
+        write = (self.write.page,) if self.write else ()
+        for path in (self.health, self.ready or self.health, *self.public, *login, *write):
+            if not path.startswith("/"):
+                raise ValueError(f"{path!r} is no path: it begins with /")
+            if not NO_ESCAPES.fullmatch(path):
+                raise ValueError(f'{path!r} is no path: percent-encode letters beyond ASCII, spaces, ", \\ and $')
+        for entry in self.harmless:
+            if not _HARMLESS.fullmatch(entry):
+                raise ValueError(
+                    f'harmless names {entry!r}: write a header, "cookie:NAME", or a middleware as MIDDLEWARE has it'
+                )
+        for model, pages in self.stale.items():
+            if not _MODEL.fullmatch(model):
+                raise ValueError(f'stale names {model!r}: write a model as "app.Model"')
+            for page in pages:
+                # The value of a field may end with a slash, as that of get_absolute_url does.
+                if not _STALE.fullmatch(page) or (page.endswith("*") and not page.endswith(("/*", "}*"))):
+                    raise ValueError(f"stale: {page!r} is no page: it begins with /, or ends with /*")
+
+
+class Project(msgspec.Struct, frozen=True):
+    """A Django project on this machine.
+
+    folder    where its manage.py is
+    settings  its settings module
+    python    the interpreter that has its packages
+    env       the variables of its `env_file`, those that its manage.py reads from a file, and `found`
+    described the file that has its description; paths there are relative to that file's folder
+    found     variables that its manage.py sets: the class of its settings, and folders of its modules, relative to it
+    """
+
+    folder: Path
+    description: Description
+    settings: str
+    python: Path
+    env: dict[str, str]
+    described: Path
+    found: dict[str, str] = {}
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders in which its modules are looked for."""
+        return (self.folder, *(self.folder / name for name in self.env.get("PYTHONPATH", "").split(":") if name))
+
+
+def said(folder: Path, describe: Path | None = None) -> tuple[Description, Path]:
+    """What a project says of itself, and in which file: its own, or `describe`. Nothing of the project is run.
+
+    Raises BenchError, in one line, when there is no project or its description is wrong.
+    """
+    folder = folder.absolute()
+    manage = folder / "manage.py"
+    try:
+        there = manage.is_file()
+    except OSError as error:
+        raise _unreadable(folder, error) from None
+    if not there:
+        below = " or ".join(str(path.parent) for path in sorted(folder.glob("*/manage.py")))
+        raise BenchError(
+            f"{folder}: no manage.py there; name {below or 'the folder of a Django project, which has one'}"
+        )
+    if describe is not None and not describe.is_file():
+        raise BenchError(f"--describe {describe}: no such file; it has [tool.benchapp]")
+    described = describe.absolute() if describe else folder / FILE
+    return _description(described, must_say=describe is not None), described
+
+
+def read(folder: Path, python: Path | None = None, describe: Path | None = None) -> Project:
+    """The project in a folder, run by `python`, else by the interpreter that it says or has.
+
+    `describe` is a file elsewhere that has its description.
+
+    Raises BenchError, in one line, when there is none, its description is wrong, or its manage.py chooses no settings.
+    """
+    folder = folder.absolute()
+    words, described = said(folder, describe)
+    python = python or _python(folder, words, described)
+    env = _variables(words, described)
+    set_there = {} if words.settings else _chosen(folder, python, env)
+    settings = words.settings or set_there.pop("DJANGO_SETTINGS_MODULE")
+    found = {name: set_there.pop(name) for name in FOUND if name in set_there}
+    if "PYTHONPATH" not in {**env, **found} and (below := _folder_of(folder, settings)):
+        found["PYTHONPATH"] = below
+    return Project(folder, words, settings, python, {**set_there, **found, **env}, described, found)
+
+
+def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
+    """The variables that manage.py sets: DJANGO_SETTINGS_MODULE, and what goes with it where it is set.
+
+    It is run to the point where Django takes over. Raises BenchError when it sets no settings or cannot be run.
+    """
+    name_them = f'write settings = "..." into [tool.benchapp] of {FILE}'
+    try:
+        answer, why = run_command.ask(python, "chosen_settings.py", [], folder, env)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BenchError(f"{folder / 'manage.py'}: {python} cannot run it: {error}; {name_them}") from None
+    found: dict[str, str] = msgspec.json.decode(answer or b"{}")
+    if "DJANGO_SETTINGS_MODULE" not in found:
+        remedy = name_them
+        if "django" in why.lower() and "Error" in why:
+            remedy = OTHER_PYTHON.format(python)
+        raise BenchError(f"{folder / 'manage.py'}: {why or 'it sets no DJANGO_SETTINGS_MODULE'}; {remedy}")
+    return {name: value for name, value in found.items() if value}
+
+
+def _folder_of(folder: Path, settings: str) -> str:
+    """The folder such as `src` that has the settings; empty where they are at the project's root or elsewhere."""
+    package = settings.partition(".")[0]
+    if any((folder / name).exists() for name in (package, f"{package}.py")):
+        return ""
+    return next((path.parents[1].name for path in folder.glob(f"*/{package}/__init__.py")), "")
+
+
+def _unreadable(path: Path, error: OSError) -> BenchError:
+    return BenchError(f"{path}: cannot be read: {error.strerror}; correct its rights")
+
+
+def _description(path: Path, must_say: bool) -> Description:
+    """What a file says; nothing where it has no description, unless it must."""
+    try:
+        tables = msgspec.toml.decode(path.read_bytes()) if path.is_file() else {}
+        table: dict[str, Any] | None = tables.get("tool", {}).get("benchapp")
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError) as error:
+        raise BenchError(f"{path}: cannot be read: {error}; correct it") from None
+    if table is None:
+        if must_say:
+            raise BenchError(f"--describe {path}: it has no [tool.benchapp]; begin one in it, or name another file")
+        return Description()
+    if not isinstance(table, dict):
+        raise BenchError(f"{path}: tool.benchapp is no table; begin it with [tool.benchapp]")
+    if unknown := table.keys() - set(Description.__struct_fields__):
+        name = min(unknown)
+        raise BenchError(f"{path}: [tool.benchapp] has no {name}; {hint(name, Description.__struct_fields__)}")
+    try:
+        return msgspec.convert(table, Description)
+    except msgspec.ValidationError as error:
+        raise BenchError(f"{path}: [tool.benchapp] {error}; correct it") from None
+
+
+def _python(folder: Path, words: Description, described: Path) -> Path:
+    if words.python:
+        # Not resolved: a virtual environment is known by the path of its interpreter.
+        python = described.parent / words.python
+        if not python.is_file():
+            raise BenchError(f"{python}: no such interpreter; correct python in [tool.benchapp] of {described}")
+        return python
+    # Its manage.py may be in a folder of the repository.
+    around = [folder, *folder.parents]
+    top = next((number for number, it in enumerate(around) if (it / ".git").exists()), 0)
+    found = (it / name / "bin" / "python" for it in around[: top + 1] for name in ENVIRONMENTS)
+    return next((python for python in found if python.is_file()), Path(sys.executable))
+
+
+def _variables(words: Description, described: Path) -> dict[str, str]:
+    """The variables of the environment file, as python-dotenv reads them, but nothing is expanded."""
+    if not words.env_file:
+        return {}
+    path = described.parent / words.env_file
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise BenchError(
+            f"{path}: {reason}; correct env_file in [tool.benchapp] of {described}, or its rights"
+        ) from None
+    found = {}
+    for binding in dotenv.parser.parse_stream(io.StringIO(text)):
+        if binding.error or (binding.key and binding.value is None) or "\0" in (binding.value or ""):
+            raise BenchError(f"{path}:{binding.original.line}: not NAME=value; correct the line")
+        if binding.key:
+            found[binding.key] = binding.value or ""
+    return found

@@ -1,0 +1,148 @@
+"""Whether the pages of a project are shown to the visitors of a measurement, and what to do about those that are not.
+
+They are looked at in process (bench.serve.project.inspection), and rendered again with the settings and the database that
+will serve them before any server is started.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from bench.errors import BenchError
+from bench.serve.machine.http import HEALTHY
+from bench.serve.machine.identity import Identity
+from bench.serve.project import commands
+from bench.serve.project.description import FILE, Description
+from bench.serve.project.inspection import Facts, Page
+from bench.serve.project.run_command import IMPORT_TIMEOUT_S
+from bench.serve.project.under_test import PLAIN, UnderTest
+
+HOME = "/"
+# What no project has: its page for errors is rendered, too.
+UNKNOWN_PATH = "/no/such/page/"
+# A whole segment at the end of a path: `/health/` or `/up`, and not `/upload/`.
+HEALTH = re.compile(
+    r"/(health|live|ready)(z|y|iness|ness|[-_]?check)?/?$|/(up|ping|status|heartbeat|__(lb)?heartbeat__)/?$", re.I
+)
+# No path for health checks: an admin or a tool answers it.
+OF_A_TOOL = re.compile(r"/([\w-]*admin|__debug__)/")
+PARAMETER = "<"
+# A page that raises an exception may lack rows or files alone.
+CORRECT = "correct it, make what it needs by a command (setup, build in [tool.benchapp])"
+OF_DATABASE = re.compile("OperationalError|ProgrammingError")
+LOGS_IN = re.compile(r"\b(log|sign)[-_]?in\b", re.I)
+# How code refuses visitors that it does not expect, and a redirect to another host or to HTTPS.
+REFUSED = (400, 401, 403, 404)
+LEAVES = re.compile(r"https?://(?!127\.0\.0\.1[:/])")
+LET_IN = (
+    "its code refuses visitors from this machine, by address, host name or their lack of a User-Agent: let them in "
+    "where it is measured, by a variable of env_file"
+)
+
+
+def login(location: str | None) -> str:
+    """The path of the login form that a redirect leads to, by its words; empty where it leads elsewhere."""
+    path, _, query = (location or "").partition("?")
+    return path if path.startswith("/") and (query or LOGS_IN.search(path)) else ""
+
+
+def log_in(url: str) -> str:
+    """What to do where pages need a login, whose form is there."""
+    return (
+        f"describe the login, and measure pages that need none: in [tool.benchapp] of {FILE} public = [...], then "
+        f'[tool.benchapp.login], url = "{url}", page = "/", proof = "{{name}}"'
+    )
+
+
+def way_in(status: int, location: str | None) -> str:
+    """What to do where a page that is there is not shown to the visitors of a measurement."""
+    if url := login(location):
+        return log_in(url)
+    if status in REFUSED or LEAVES.match(location or ""):
+        return LET_IN
+    return f'name pages that visitors get: public = ["{location or "/..."}"] in [tool.benchapp] of {FILE}'
+
+
+def is_refused(facts: Facts, page: Page) -> bool:
+    """Whether its code refuses a page that it has."""
+    return page.status in REFUSED and (page.status != 404 or page.path in facts.urls)
+
+
+def unnamed(said: Description, facts: Facts) -> str:
+    """A path for health checks that the project has and that nobody has named; empty without one."""
+    bad = [page.path for page in facts.pages if page.status not in HEALTHY]
+    urls = (url for url in facts.urls if HEALTH.search(url) and not OF_A_TOOL.search(url) and url not in bad)
+    return "" if HEALTH.search(said.health) else next((url for url in urls if PARAMETER not in url), "")
+
+
+def remedy(said: Description, facts: Facts, page: Page) -> str:
+    """What to do about a page that the description names and that does not answer 200."""
+    leads, to = {it.path: it.location for it in facts.pages}, page.location or ""
+    while further := leads.pop(to.partition("?")[0], None):
+        to = further
+    form = login(to)
+    otherwise = f"correct public in [tool.benchapp] of {FILE}"
+    if page.path in (said.health, said.ready):
+        other = unnamed(said, facts) or form or (to if PLAIN.fullmatch(to) else "/...")
+        otherwise = f'name a page that answers 200: health = "{other}" in [tool.benchapp] of {FILE}'
+    left = 0 if said.reads_environment or said.generated else facts.migrations_left
+    if page.status >= 500 and left and (not page.error or OF_DATABASE.match(page.error)):
+        return f"{left} migrations are not applied to its database: run ./manage.py migrate"
+    first = CORRECT if page.error else LET_IN if is_refused(facts, page) else ""
+    if form and form != page.path and not said.login:
+        first = log_in(form)
+    return f"{first}, or {otherwise}" if first else otherwise
+
+
+def require_page(project: UnderTest, its_rows: bool) -> None:
+    """Raise BenchError when the project's health page, as it was looked at, will not answer 2xx.
+
+    its_rows  it is served with the rows that it was looked at with, or a copy of them
+    """
+    pages = project.facts.pages if project.overlaid else ()
+    page = next((page for page in pages if page.path == project.health), None)
+    # What pages need may be there after `build` alone.
+    as_served = its_rows and not (page and page.status >= 500 and project.description.build)
+    if page and page.status not in HEALTHY and (page.location or as_served):
+        raise _refusal(project, page)
+
+
+def require(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
+    """Raise BenchError where the project's health page, rendered with the settings and the database that it will be
+    served with, does not answer 2xx, or one of the pages that it names is an error.
+
+    Each set of settings and database is asked once. Returns a note for each other page that a load may ask for in
+    vain: its home page where that is an error or not for everybody, and one that it names as public and does not have.
+    The kit's own site is not asked.
+    """
+    if not project.recorded:
+        return ()
+    question = ("health", url, tuple(sorted(env.items())))
+    return project.once(question, lambda: _notes_on_pages(project, url, env, identity))
+
+
+def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
+    named = list(dict.fromkeys((project.health, project.ready, *project.description.public)))
+    asked = ["renderpages", *dict.fromkeys((*named, HOME, UNKNOWN_PATH))]
+    environment = {**commands.site_environment(project, url, project.var), **env}
+    answer = commands.manage(project, asked, url, identity, env=environment, timeout_s=IMPORT_TIMEOUT_S)
+    # What the project prints itself stands before.
+    rendered = json.loads(answer.strip().rpartition("\n")[2])
+    notes: list[str] = []
+    for path, it in rendered.items():
+        page = Page(path, it["status"], it.get("location"), error=it.get("error"))
+        wrong = page.path == project.health and (page.status not in HEALTHY or page.error)
+        if path in named and (page.status >= 500 or wrong):
+            raise _refusal(project, page)
+        vain = page.status >= 500 or (path in named and page.status == 404)
+        to_login = login(page.location) and not project.description.login
+        hidden = to_login or LEAVES.match(page.location or "") or is_refused(project.facts, page)
+        if vain or (hidden and path != UNKNOWN_PATH):
+            notes.append(f"GET {path} {page.words}" + ("" if vain else f"; {way_in(page.status, page.location)}"))
+    return tuple(notes)
+
+
+def _refusal(project: UnderTest, page: Page) -> BenchError:
+    what = f"{project.folder}: GET {page.path} {page.words}"
+    return BenchError(f"{what}; {remedy(project.description, project.facts, page)}")

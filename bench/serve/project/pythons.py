@@ -1,0 +1,107 @@
+"""Other Pythons than the instrument's, which serve the same site: each has an environment of its own, made once.
+
+A stack served by one is a variant of it, `STACK@python=3.13`, in plans, results and reports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from bench import paths
+from bench.errors import BenchError
+from bench.serve.project import layered
+from bench.serve.project.layered import Layered
+
+OLDEST = (3, 11)
+ADVICE = "name another with --python"
+SAYS = (
+    "import platform, django; print(platform.python_implementation(), platform.python_version() + ', Django',"
+    " django.get_version())"
+)
+
+
+def choose(words: Iterable[str]) -> tuple[str, ...]:
+    """The versions of the interpreters that a user names, as `3.13` or by a path, each found and new enough.
+
+    Raises BenchError for one that is not there, too old, or of the same version as another.
+    """
+    versions = []
+    for word in words:
+        python = _by_word(word)
+        if python is None:
+            where = (
+                "no such file" if os.sep in word else f"no python{word} runs on PATH; give the path of an interpreter"
+            )
+            raise BenchError(f"--python {word}: {where}")
+        version = layered.ask(python, ADVICE).version
+        if tuple(map(int, version.split("."))) < OLDEST:
+            oldest = ".".join(map(str, OLDEST))
+            raise BenchError(f"--python {word}: Python {version} is too old for the site; use {oldest} or newer")
+        if version in versions:
+            raise BenchError(f"--python {word}: Python {version} is named twice; name one of each version")
+        if os.sep in word:
+            # From now on the version means this interpreter: the environment made of it is looked for first.
+            environment(version, python)
+        versions.append(version)
+    return tuple(versions)
+
+
+def _by_word(word: str) -> Path | None:
+    """The interpreter of a path, or the first of a version that runs."""
+    if os.sep in word:
+        return Path(word).absolute() if Path(word).is_file() else None
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?", word):
+        return None
+    return next((python for python in _candidates(word) if os.access(python, os.X_OK) and _runs(python)), None)
+
+
+def _candidates(version: str) -> Iterator[Path]:
+    """Where a version may be: in the environment made for it before, on PATH, and among those of a pyenv on it."""
+    yield paths.VAR / "servers" / version / "bin" / "python"
+    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    yield from (folder / f"python{version}" for folder in folders)
+    # Its shims run only the versions that are chosen for a folder. https://github.com/pyenv/pyenv#understanding-shims
+    for shims in (folder for folder in folders if folder.name == "shims"):
+        yield from sorted(shims.parent.glob(f"versions/{version}*/bin/python{version}"), reverse=True)
+
+
+def _runs(python: Path) -> bool:
+    with contextlib.suppress(BenchError):
+        return bool(layered.ask(python, ADVICE))
+    return False
+
+
+def variants(stacks: Sequence[str], versions: Sequence[str]) -> tuple[str, ...]:
+    """The stacks served by each of these Pythons; as they are without any."""
+    if not versions:
+        return tuple(stacks)
+    return tuple(f"{name}{',' if '@' in name else '@'}python={version}" for name in stacks for version in versions)
+
+
+@functools.cache
+def environment(version: str, python: Path | None = None) -> Layered:
+    """The environment of the servers for a version of Python: made when it is not there; the instrument's for its own.
+
+    Raises BenchError when there is no such Python, or the servers cannot be installed for it.
+    """
+    if version == layered.VERSION:
+        return layered.KIT
+    python = python or _by_word(version)
+    if python is None:
+        raise BenchError(f"python={version}: no python{version} runs on PATH; name one with --python PATH")
+    venv = layered.kit(layered.ask(python, ADVICE), python, ADVICE)
+    made = layered.ask(venv / "bin" / "python", ADVICE)
+    return Layered(venv, venv, made.sites, Path(made.base_prefix))
+
+
+def described(version: str) -> str:
+    """The full version of a Python, and of the Django that it serves: `CPython 3.13.0, Django 6.1`."""
+    python = environment(version).python
+    done = subprocess.run([str(python), "-c", SAYS], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return done.stdout.strip() or version

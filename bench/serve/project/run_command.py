@@ -1,0 +1,224 @@
+"""Run a command of a project's manage.py: alone, or in a fork of a process that has Django imported already.
+
+A command alone spends most of its time on importing Django. Those who need several begin with `warm_up`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import os
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from bench import paths
+
+# What a program needs of the caller's environment. All else stays out: servers read variables of their own
+# (WEB_CONCURRENCY, PORT, FORWARDED_ALLOW_IPS, ...) that would change a stack silently.
+INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
+SETTINGS = "DJANGO_SETTINGS_MODULE"
+# So long nobody wonders.
+SILENT_S = 5.0
+# Longer than the settings of any project take on a busy machine: they hang.
+IMPORT_TIMEOUT_S = 120
+INSIDE = paths.PROJECT / "bench" / "serve" / "inside"
+# In what Django's commands and Python write when they fail.
+ADVICE, CHECKS, TRACEBACK = "Type 'manage.py help", "ERRORS:", "Traceback (most recent call last):"
+# Variables that Python reads as it starts: a command with others has another process.
+AT_START = re.compile("PYTHON.*|LANG|LC_ALL|TZ")
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A project's interpreter and a manage.py; `prefix` stands before, and makes it run as another user."""
+
+    prefix: tuple[str, ...]
+    python: Path
+    manage_py: Path
+
+
+def run(
+    interpreter: Interpreter,
+    words: list[str],
+    env: Mapping[str, str],
+    timeout_s: float | None = None,
+    *,
+    show: bool = False,
+) -> subprocess.CompletedProcess[str]:
+    """Run `manage.py` with `words`, in a warm process where there is one.
+
+    With `show` what it prints goes to standard error at once, and is not in what is returned.
+    Raises OSError when it cannot be started, subprocess.TimeoutExpired after `timeout_s`.
+    """
+    # Some manage.py set the variable whatever it says.
+    words = [words[0], f"--settings={env[SETTINGS]}", *words[1:]] if env.get(SETTINGS) else words
+    warm = None if show else _warm.get(_key(interpreter, env))
+    if warm and (done := warm.run(interpreter.manage_py, words, env, timeout_s)):
+        return done
+    return subprocess.run(
+        [*interpreter.prefix, str(interpreter.python), str(interpreter.manage_py), *words],
+        env=env,
+        cwd=interpreter.manage_py.parent,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr if show else subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=timeout_s,
+    )
+
+
+def ask(python: Path, script: str, words: Sequence[str], folder: Path, env: Mapping[str, str]) -> tuple[bytes, str]:
+    """What a script of bench/serve/inside, run by a project's interpreter in its folder, writes to the file that is its first
+    word; and what it said when it failed. Both may be empty.
+
+    It has these variables and what every program needs, and nothing else of the caller's environment.
+    Raises OSError when it cannot be started, subprocess.TimeoutExpired when it hangs.
+    """
+    inherited = {name: os.environ[name] for name in (*INHERITED, "HOME") if name in os.environ}
+    with tempfile.TemporaryDirectory(prefix="benchapp-ask-") as scratch:
+        answer = Path(scratch) / "answer.json"
+        done = subprocess.run(
+            [str(python), str(INSIDE / script), str(answer), *words],
+            cwd=folder,
+            env={**inherited, **env, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=IMPORT_TIMEOUT_S,
+        )
+        failed = f"exit status {done.returncode}" if done.returncode else ""
+        return answer.read_bytes() if answer.is_file() else b"", problem(done.stderr) or failed
+
+
+def problem(errors: str) -> str:
+    """The line of what a command of Python's wrote to standard error that says why it failed; empty without one.
+
+    That of the exception, which may go on for lines; of a failed check its first error; else the last line but for the
+    advice that Django gives.
+    """
+    lines = [line for line in errors.splitlines() if line.strip() and not line.startswith(ADVICE)]
+    if CHECKS in lines:
+        return next((line.strip() for line in lines[lines.index(CHECKS) + 1 :]), "")
+    if TRACEBACK in lines:
+        after = lines[len(lines) - lines[::-1].index(TRACEBACK) :]
+        return next((line.strip() for line in after if not line.startswith(" ")), "")
+    return lines[-1].strip() if lines else ""
+
+
+@contextlib.contextmanager
+def announced(what: str, timeout_s: float) -> Iterator[None]:
+    """Say on stderr what is waited for, and until when, where the block takes more than a few seconds."""
+    words = f"waiting for {what}, up to {timeout_s:g} s"
+    timer = threading.Timer(SILENT_S, print, [words], {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def warm_up(interpreter: Interpreter, env: Mapping[str, str]) -> None:
+    """Have a process ready for commands of this interpreter, whatever the manage.py, until this one ends."""
+    key = _key(interpreter, env)
+    if key in _warm and _warm[key].ended():
+        _warm.pop(key).close()
+    if key not in _warm:
+        # Without the interpreter the first command says so.
+        with contextlib.suppress(OSError):
+            _warm[key] = _Warm(interpreter, env)
+
+
+class _Warm:
+    """A process that waits for commands, and ends when this one closes its socket or ends."""
+
+    def __init__(self, interpreter: Interpreter, env: Mapping[str, str]):
+        self._lock = threading.Lock()
+        with contextlib.ExitStack() as opened:
+            self._questions, its = map(opened.enter_context, socket.socketpair())
+            self._process = subprocess.Popen(
+                [*interpreter.prefix, str(interpreter.python), str(INSIDE / "run_commands.py")],
+                env=_at_start(env),
+                cwd="/",
+                stdin=its.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            opened.pop_all()
+            its.close()
+
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        self._questions.close()
+        self._process.wait()
+
+    def run(
+        self, manage_py: Path, words: list[str], env: Mapping[str, str], timeout_s: float | None
+    ) -> subprocess.CompletedProcess[str] | None:
+        """The command's outcome; None where the process has ended before it began the command."""
+        argv = [str(manage_py), *words]
+        with contextlib.ExitStack() as stack:
+            opened = functools.partial(tempfile.TemporaryFile, "w+", encoding="utf-8", errors="replace")
+            files = [stack.enter_context(opened()) for _ in range(3)]
+            question, output, error = files
+            json.dump({"argv": argv, "cwd": str(manage_py.parent), "env": dict(env)}, question)
+            question.seek(0)
+            status = self._status(files, argv, timeout_s)
+            if status is None:
+                return None
+            for file in (output, error):
+                file.seek(0)
+            return subprocess.CompletedProcess(argv, status, output.read(), error.read())
+
+    def _status(self, files: Sequence[IO[str]], argv: list[str], timeout_s: float | None) -> int | None:
+        """Have it run the command in these files; how it ended, as subprocess says it, or None."""
+        ended, its = os.pipe()
+        with os.fdopen(ended) as answer:
+            try:
+                with self._lock:
+                    socket.send_fds(self._questions, [b"."], [*(file.fileno() for file in files), its])
+            except OSError:
+                return None
+            finally:
+                os.close(its)
+            process = answer.readline()
+            if not process:
+                return None
+            if not select.select([answer], [], [], timeout_s)[0]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(process), signal.SIGKILL)
+                raise subprocess.TimeoutExpired(argv, timeout_s or 0)
+            return os.waitstatus_to_exitcode(int(answer.readline() or -signal.SIGKILL))
+
+
+def _key(interpreter: Interpreter, env: Mapping[str, str]) -> tuple[object, ...]:
+    return interpreter.prefix, interpreter.python, tuple(sorted(_at_start(env).items()))
+
+
+def _at_start(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if AT_START.fullmatch(name)}
+
+
+_warm: dict[tuple[object, ...], _Warm] = {}
+
+
+@atexit.register
+def close() -> None:
+    """End the warm processes."""
+    for warm in _warm.values():
+        warm.close()
+    _warm.clear()

@@ -1,0 +1,54 @@
+"""What a host of an inventory used in the timed load of a trial. ``None`` means "not measured"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from bench.measure.records.records import means
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostCosts:
+    """What one host used, all of its programs together."""
+
+    sampled_s: Annotated[float | None, means("Seconds over which the host was sampled.")] = None
+    cores: Annotated[
+        float | None, means("Processor cores of the host, or as many as its limit of CPU time allows.")
+    ] = None
+    cpu_seconds: Annotated[
+        float | None, means("CPU seconds, user and system, that all programs of the host used in the timed load.")
+    ] = None
+    memory_bytes: Annotated[int | None, means("Memory of the host, in bytes.")] = None
+    memory_peak_bytes: Annotated[
+        int | None,
+        means("Largest memory in use seen, in bytes: what the kernel could not have given to another program."),
+    ] = None
+    received_bytes: Annotated[
+        int | None, means("Bytes received by the network interface that has the address of the host.")
+    ] = None
+    sent_bytes: Annotated[int | None, means("Bytes sent by that interface.")] = None
+    link_bits_per_second: Annotated[
+        float | None, means("Rate of its link in each direction: of the inventory, or else of the kernel.")
+    ] = None
+    link_peak_share: Annotated[
+        float | None,
+        means("Largest share of that rate used in one direction between two samples, about a second apart."),
+    ] = None
+    database_connections_peak: Annotated[
+        int | None, means("Largest number of client connections to its PostgreSQL seen; only of the database's host.")
+    ] = None
+    requests: Annotated[
+        int | None, means("Requests that the front passed to this web host, as its access log has them.")
+    ] = None
+    requests_share: Annotated[
+        float | None, means("Those as a share of the requests that it passed to all web hosts.")
+    ] = None
+    not_sampled: Annotated[str | None, means("Why nothing is known of the host; null when it was sampled.")] = None
+
+    @property
+    def cpu_share(self) -> float | None:
+        """CPU time as a share of what its cores have."""
+        if self.cpu_seconds is None or not self.cores or not self.sampled_s:
+            return None
+        return self.cpu_seconds / (self.cores * self.sampled_s)

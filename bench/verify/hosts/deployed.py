@@ -1,0 +1,171 @@
+"""A case as it is deployed on the hosts of an inventory: how its front and each web host are asked, and how the site's
+commands are run there, in the environment that its units get."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bench.errors import BenchError
+from bench.serve.deployment import render
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import LOOPBACK, Places
+from bench.serve.deployment.render import Wiring
+from bench.serve.machine.supervise import Address
+from bench.serve.production import host as one_host
+from bench.serve.production.hosts import Deployed
+from bench.serve.production.inventory import Host, Inventory
+from bench.serve.production.split import Split
+from bench.serve.project.under_test import UnderTest
+from bench.verify.context import Accounts, Context
+from bench.verify.hosts import host_record, ssh
+from bench.verify.hosts.host_record import FORWARDED
+from bench.verify.hosts.sampling import Sampler, sampling
+from bench.verify.hosts.ssh import tunnel
+from bench.verify.rows import Row
+from bench.verify.site import NOT_PLAIN, ROLES, Site, described_urls
+from bench.verify.target_site import NO_COMMANDS, NoExpectedPages
+from bench.verify.wire import Target, Via
+
+TIMEOUT_S = 60.0
+# `benchapp-manage` needs to be root.
+MANAGE = ssh.AS_ROOT + "exec $sudo benchapp-manage shell -c {code}"
+# The probes are installed for that one command: the servers have none.
+WITH_PROBES = (
+    "import os, sys; os.environ['BENCHAPP_PROBES'] = '1'; "
+    "os.execv(sys.executable, [sys.executable, 'manage.py', *{words!r}])"
+)
+
+
+@dataclass(frozen=True)
+class HostSite(Site):
+    """The site of one web host; its accounts and rows are those of all.
+
+    Naming an inventory lets checks make rows of their own there, which they remove.
+    """
+
+    may_write: bool = True
+    host: Host | None = None
+
+    @property
+    def own(self) -> bool:
+        return True
+
+    @property
+    def html_paths(self) -> list[str]:
+        """The public pages of each kind: none is rendered in process, so nothing is compared with that."""
+        kinds = [kind for kind in self.urls if not kind.endswith(NOT_PLAIN) and kind not in (*ROLES, "health")]
+        return list(dict.fromkeys(self.urls[kind] for kind in kinds))
+
+    def make_row(self) -> Row:
+        """A new author with a post and a comment; raises BenchError when that fails."""
+        return Row(**self._command(["proberows", "make"], None))
+
+    def written(self, row: Row, what: str) -> Row:
+        """Do `what` to the row; returns it as it is then."""
+        return Row(**self.write_row(row.author, what, {}))
+
+    def at(self, host: Host) -> HostSite:
+        """The same site, its commands run on another host."""
+        return replace(self, host=host)
+
+    def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
+        assert self.host
+        script = MANAGE.format(code=shlex.quote(WITH_PROBES.format(words=words)))
+        said = ssh.run(self.host, script, TIMEOUT_S, f"manage.py {words[0]}")
+        if not reads:
+            return None
+        try:
+            # The shell of some versions of Django says first what it has imported.
+            return json.loads(said[said.index("{") :])
+        except ValueError:
+            why = f"printed {said[:80]!r}, not a JSON object"
+            raise BenchError(f"{self.host.name}: manage.py {words[0]}: {why}") from None
+
+
+def learn(host: Host, project: UnderTest) -> HostSite:
+    """The site with its URLs, as the host's own command knows them; raises BenchError when that fails."""
+    static_url, said = project.names["static_url"], project.description
+    site = HostSite({}, NoExpectedPages(), Path(), static_url, NO_COMMANDS, description=said, host=host)
+    return replace(site, urls=described_urls(said) | site._command(["siteurls"], None))
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A deployment on hosts as the checks of several hosts work with it.
+
+    front    asked as visitors do, through a tunnel to its own port
+    direct   each web host's application, asked by that host itself; empty where it speaks no HTTP
+    site     the site, its commands run on the first web host
+    sampler  counts the requests that the front passes to each web host
+    """
+
+    case: Case
+    web: tuple[Host, ...]
+    front_host: Host
+    front: Context
+    site: HostSite
+    sampler: Sampler
+    static_root: str
+    direct: dict[str, Context] = field(default_factory=dict)
+
+
+@contextmanager
+def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
+    """The deployment while the block lasts.
+
+    Raises BenchError when it is not what the hosts have, and when a host or the site's commands cannot be used.
+    """
+    if not case.values.places:
+        raise BenchError("--inventory verifies what production runs: its values have the places of a host")
+    split = Split(case, inventory)
+    case, places, wiring = one_host.in_production(case, LOOPBACK)
+    there = host_record.read(inventory)
+    host_record.must_be(there, [case.stack.name], [case.layer_name], "STACK")
+    _require_same_values(there, case, places)
+    tls = render.ends_tls(case)
+    with ExitStack() as cleanup:
+        site = learn(split.web[0], case.project)
+        https = case.values.env.get("BENCHAPP_HTTPS") == "1"
+        target = Target("https" if https else "http", case.settings["server_name"], 443 if https else 80)
+        # The web server takes them from the hosts that it trusts, the application from the web server.
+        headers = tuple(FORWARDED.items()) if https else ()
+        ends = cleanup.enter_context(tunnel(split.front, LOOPBACK, places.port))
+        accounts = Accounts(site, {})
+        cleanup.callback(accounts.remove)
+        context = Context(
+            replace(target, via=Via(*ends, tls, () if tls else headers)),
+            site,
+            case.layers,
+            accounts,
+            stack=case.stack.name,
+        )
+        direct = {}
+        for host, address in _doors(split, wiring):
+            ends = cleanup.enter_context(tunnel(host, address.host, address.port))
+            direct[host.name] = replace(context, target=replace(target, via=Via(*ends, False, headers)), pages={})
+        sampler = cleanup.enter_context(sampling(inventory, case.values.names["access_log"]))
+        yield Reached(case, split.web, split.front, context, site, sampler, places.static_root, direct)
+
+
+def _require_same_values(there: Deployed, case: Case, places: Places) -> None:
+    """Raise BenchError unless the hosts were rendered with these values, as far as visitors meet them."""
+    settings, log = case.settings, str(case.values.names["access_log"])
+    asked = (settings["server_name"], places.port, places.static_root, log, settings["cache_seconds"])
+    if asked != (urlsplit(there.url).netloc, there.port, there.static_root, there.access_log, there.cache_seconds):
+        has = f"{there.url} at port {there.port} with cache_seconds={there.cache_seconds}"
+        raise BenchError(f"the hosts have {has}; give the --set of their `render`")
+
+
+def _doors(split: Split, wiring: Wiring) -> list[tuple[Host, Address]]:
+    """Where each web host's application listens, if it speaks HTTP and the front is on another host."""
+    server = split.inner[-1] if split.split else None
+    if server is None or server.speaks != "http":
+        return []
+    return [(host, split.wiring(wiring, host).listens[server.name][0]) for host in split.web]

@@ -1,0 +1,226 @@
+"""What a deployment on several web hosts promises, proved on the hosts themselves. What is written is removed again."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from bench.measure.records.records import Outcome
+from bench.serve.deployment.case import Case
+from bench.serve.production.inventory import Host
+from bench.verify import page_parser, wire
+from bench.verify.check import Check
+from bench.verify.checks.privacy import accounts_apart
+from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.hosts import ssh
+from bench.verify.hosts.deployed import TIMEOUT_S, Reached
+from bench.verify.rows import INVALIDATED_S, SLACK_S, Row, expected_pages, settle, waiting, warm, wrong_pages
+from bench.verify.suite import Progress, findings, outcome
+from bench.verify.visitor import SECRET_CHARACTERS
+from bench.words import plural
+
+# Requests for each web host, after which the front must have asked it: its processes each begin with the first one.
+TURNS = 12
+# How often a page is asked for after a write, for each web host.
+READS = 2
+# Requests for a page, for each web host, of which one may come from a cache.
+REPEATS = 4
+NO_LOG = "the access log of the front does not say which host answered"
+STATIC = "cd {root} && find . -type f -exec sha256sum {{}} +"
+MANIFEST = "./staticfiles.json"
+
+Proof = Callable[[Reached], Iterator[Finding]]
+
+
+def answers(deployed: Reached) -> Iterator[Finding]:
+    """Each web host answers through the front, and all of them give the same pages."""
+    front = deployed.front
+    count = TURNS * len(deployed.web)
+    deployed.sampler.start()
+    pages = {path: [front.get(path, front.bypass) for _ in range(count)] for path in front.site.main_paths}
+    costs = deployed.sampler.stop()
+    for path, got in pages.items():
+        statuses = {answer.status for answer in got} - {200}
+        texts = {page_parser.normalised(answer.text) for answer in got}
+        if statuses or len(texts) != 1:
+            yield Mismatch(f"GET {path}, {count} times: one page", f"{len(texts)} pages, other statuses: {statuses}")
+    for host in deployed.web:
+        if (requests := costs[host.name].requests) is None:
+            raise NotTried(NO_LOG)
+        yield Figure(f"requests_{host.name}", requests)
+        if not requests:
+            yield Mismatch(f"{host.name} answers some of {count * len(pages)} requests", "none")
+
+
+@dataclass
+class Shown:
+    """How writes showed.
+
+    took_s    seconds until the pages were right, of each write
+    requests  that each web host answered of those that read the pages after that, as far as the front's log says so
+    """
+
+    took_s: list[float] = field(default_factory=list)
+    requests: Counter[str] = field(default_factory=Counter)
+
+
+def fresh(deployed: Reached) -> Iterator[Finding]:
+    """A write on each web host in turn shows through the front and at all the others, and so does its removal: soon, or
+    within the time to live where the layer promises no more."""
+    row = deployed.site.make_row()
+    shown = Shown()
+    try:
+        for host in deployed.web:
+            _warm(deployed, row)
+            row, old = deployed.site.at(host).written(row, "edit"), row
+            yield from _shows(deployed, row, old, f"an edit on {host.name}", shown)
+        last = deployed.web[-1]
+        gone = deployed.site.at(last).written(row, "remove")
+        yield from _shows(deployed, gone, row, f"a removal on {last.name}", shown)
+        yield Figure("fresh_after_write_ms", round(max(shown.took_s, default=0) * 1000))
+        yield from not_asked(deployed, shown)
+    finally:
+        # What a killed one has left, too.
+        deployed.site.remove_probes()
+
+
+def _warm(deployed: Reached, row: Row) -> None:
+    """Have every cache there is cache the pages as they are."""
+    for context in [*[deployed.front] * READS * len(deployed.web), *deployed.direct.values()]:
+        warm(context, expected_pages(context, row, None))
+
+
+def _shows(deployed: Reached, row: Row, old: Row, what: str, shown: Shown) -> Iterator[Finding]:
+    """Whether all pages become right through the front, stay so, and are right at each host itself."""
+    front, bound_s, began = deployed.front, _bound_s(deployed.case), time.monotonic()
+    waited = waiting(front, row, old, bound_s or INVALIDATED_S, what)
+    settle(front, waited, stale_until_expired=bool(bound_s))
+    yield from wrong_pages(waited)
+    shown.took_s.extend(item.done_s for item in waited if item.done_s is not None)
+    # A page that is right at one host may be stale at another one until then.
+    time.sleep(max(0.0, began + bound_s - time.monotonic()))
+    places = {f"after {what}": front} | {f"at {name} after {what}": one for name, one in deployed.direct.items()}
+    deployed.sampler.start()
+    for right in expected_pages(front, row, old):
+        for when, context in places.items():
+            for _ in range(READS * len(deployed.web) if context is front else 1):
+                if not right.met(answer := context.get(right.path)):
+                    yield right.wrong(answer, when)
+    costs = deployed.sampler.stop()
+    shown.requests.update({host.name: costs[host.name].requests or 0 for host in deployed.web})
+
+
+def _bound_s(case: Case) -> float:
+    """When a write shows at all hosts, where the time to live alone ends a stale page; else 0."""
+    if not any(layer.hosts_expire for layer in case.layers):
+        return 0.0
+    return float(case.settings["cache_seconds"]) * len(case.layers) + SLACK_S
+
+
+def not_asked(deployed: Reached, shown: Shown) -> Iterator[Finding]:
+    """Of which hosts nothing is proved: they speak no HTTP, and the front, which has a cache, did not ask them."""
+    hosts = [host.name for host in deployed.web if host.name not in deployed.direct]
+    if len(deployed.web) == 1 or not hosts:
+        return
+    yield from (Figure(f"reads_{name}", shown.requests[name]) for name in hosts)
+    if unasked := [name for name in hosts if not shown.requests[name]]:
+        why = "only the front can ask it, whose log has no such request after a write"
+        raise NotTried(f"at {' and '.join(unasked)}: {why}")
+
+
+def apart(deployed: Reached) -> Iterator[Finding]:
+    """Two accounts that are signed in through the front stay signed in at whichever host answers; neither they nor an
+    anonymous visitor see what is another's."""
+    return iter(accounts_apart.run(deployed.front))
+
+
+def static(deployed: Reached) -> Iterator[Finding]:
+    """All web hosts have the same static files, the front has those of each, and serves them."""
+    hosts = list(dict.fromkeys([*deployed.web, deployed.front_host]))
+    with ThreadPoolExecutor(len(hosts)) as pool:
+        found = dict(zip(hosts, pool.map(lambda host: _files(host, deployed.static_root), hosts), strict=True))
+    first = deployed.web[0]
+    for host in hosts[1:]:
+        # Older releases leave files, too, and not the same ones on each host.
+        both = found[host].keys() & found[first].keys() - ({MANIFEST} if host not in deployed.web else set())
+        if wrong := [name for name in sorted(both) if found[host][name] != found[first][name]]:
+            yield Mismatch(
+                f"{host.name}: {wrong[0]} as on {first.name}", f"{plural(len(wrong), 'file')} with other bytes"
+            )
+    for host in deployed.web:
+        if missing := sorted(found[host].keys() - found[deployed.front_host].keys() - {MANIFEST}):
+            yield Mismatch(
+                f"{deployed.front_host.name}: {missing[0]} of {host.name}", f"{plural(len(missing), 'file')} missing"
+            )
+    yield Figure("static_files", len(found[first]))
+    yield from _served(deployed, found[first])
+
+
+def _files(host: Host, root: str) -> dict[str, str]:
+    """The SHA-256 of each static file on a host, by its name; none where the directory is not there."""
+    said = ssh.run(host, STATIC.format(root=root), TIMEOUT_S, "static files")
+    return {name: digest for digest, name in (line.split(maxsplit=1) for line in said.splitlines())}
+
+
+def _served(deployed: Reached, files: dict[str, str]) -> Iterator[Finding]:
+    """Whether the front serves the static files that the home page has."""
+    front = deployed.front
+    home = front.get(front.site.url("home")).text
+    named = [name for name in sorted(files) if f"{front.site.static_url}{name.removeprefix('./')}" in home]
+    for name in named:
+        path = front.site.static_url + name.removeprefix("./")
+        answer = wire.fetch(front.target, path)
+        if answer.status != 200 or hashlib.sha256(answer.content).hexdigest() != files[name]:
+            yield Mismatch(f"GET {path}: the file of {deployed.web[0].name}", f"status {answer.status}, other bytes")
+    if not named:
+        raise NotTried("the home page names no static file")
+
+
+def cookies(deployed: Reached) -> Iterator[Finding]:
+    """No visitor gets a cookie that another one got, with a page or with a login form."""
+    front = deployed.front
+    for path in [*front.site.main_paths, front.site.url("login")]:
+        seen: set[str] = set()
+        for _ in range(REPEATS * len(deployed.web)):
+            lines = front.get(path).all("Set-Cookie")
+            given = {line.split(";")[0] for line in lines}
+            # A short one, such as of a language, may be the same for everybody.
+            secrets = {pair for pair in given if len(pair.partition("=")[2]) >= SECRET_CHARACTERS}
+            if again := secrets & seen:
+                yield Mismatch(f"GET {path}: a cookie for each visitor", f"{min(again).partition('=')[0]} twice")
+                break
+            seen |= secrets
+
+
+# Name -> its group and what it proves.
+PROOFS: dict[str, tuple[str, Proof]] = {
+    "hosts-answer": ("behaviour", answers),
+    "hosts-static": ("behaviour", static),
+    "hosts-cookies": ("caching", cookies),
+    "hosts-fresh": ("freshness", fresh),
+    "hosts-apart": ("privacy", apart),
+}
+
+
+def prove(deployed: Reached, progress: Progress | None = None) -> list[Outcome]:
+    """The outcome of each proof; raises BenchError when a host or the site's commands cannot be used any more."""
+    checks = [_check(name, group, proof, deployed) for name, (group, proof) in PROOFS.items()]
+    found = []
+    for number, check in enumerate(checks):
+        if progress:
+            progress(number, len(checks), check)
+        found.append(outcome(deployed.front, check, findings(check, deployed.front)))
+    return found
+
+
+def _check(name: str, group: str, proof: Proof, deployed: Reached) -> Check:
+    return Check(name, lambda _: proof(deployed), " ".join((proof.__doc__ or "").split()), group)
+
+
+def promises(case: Case) -> list[str]:
+    """What each layer says of several web hosts."""
+    return [f"{layer.name}: {layer.several_hosts}" for layer in case.layers]

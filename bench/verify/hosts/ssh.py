@@ -1,0 +1,191 @@
+"""What runs on a host, over one connection that ends it: by ssh, or by a shell where the host is this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from bench.errors import BenchError
+from bench.measure.run.load_process import drain
+from bench.serve.machine.ports import free_port
+from bench.serve.production.inventory import Host
+
+NOT_INSTALLED = "program not installed: ssh; apt-get install openssh-client"
+# Begins scripts that use $sudo: as root where that is possible.
+AS_ROOT = '[ "$(id -u)" = 0 ] || ! sudo -n true 2> /dev/null || sudo="sudo -n"\n'
+PROGRAM = Path(__file__).with_name("program.sh")
+# What a shell prints before this line is of its own files, such as .bashrc.
+BEGINS = "benchapp begins"
+# For what runs there to end when the connection does; longer than it takes to end its own processes.
+END_S = 8.0
+MAX_CHARACTERS = 200
+TUNNEL_S = 20.0
+
+
+def run(host: Host, script: str, limit_s: float, what: str) -> str:
+    """What a script prints on a host, from its begin to its end.
+
+    Raises BenchError without ssh, for a host that cannot be reached, and when `what` the script does fails there.
+    """
+    argv = host.argv(_marked(script))
+    try:
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=limit_s
+        )
+    except FileNotFoundError:
+        raise BenchError(NOT_INSTALLED) from None
+    except subprocess.TimeoutExpired:
+        raise BenchError(f"{host.name}: {what}: no end after {limit_s:.0f} s") from None
+    _, begun, said = done.stdout.partition(f"{BEGINS}\n")
+    if not begun:
+        raise BenchError(f"{host.name}: cannot be reached: {last_line(done.stderr, 'no reason given')}")
+    if done.returncode != 0:
+        why = last_line(done.stderr or said, "it wrote nothing")
+        raise BenchError(f"{host.name}: {what}: exit status {done.returncode}: {why}")
+    return said
+
+
+def last_line(said: str, otherwise: str) -> str:
+    """The last line of what ssh, or a program on a host, said; `otherwise` when it said nothing."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1].removeprefix("ssh: ")[:MAX_CHARACTERS] if lines else otherwise
+
+
+def _marked(script: str) -> str:
+    return f"echo {BEGINS}\n{script}"
+
+
+class Connection:
+    """A script that runs on a host while the context lasts, and speaks in lines; raises BenchError without ssh.
+
+    options  more words for ssh
+    """
+
+    def __init__(self, host: Host, script: str, options: Sequence[str] = ()):
+        self.host = host
+        program, *words = host.argv(_marked(script))
+        self._argv = [program, *(() if host.local else options), *words]
+        self._said: list[bytes] = []
+        self._has_begun = self._is_late = False
+
+    def __enter__(self) -> Self:
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(self._argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+        except FileNotFoundError:
+            raise BenchError(NOT_INSTALLED) from None
+        self._listener = threading.Thread(target=drain, args=(self._process.stderr, self._said), daemon=True)
+        self._listener.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what runs there, and wait for that."""
+        assert self._process.stdin and self._process.stdout
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join(END_S)
+        self._process.stdout.close()
+
+    def send(self, data: bytes) -> None:
+        """Send it. Why a host is gone is found when its answer is read."""
+        assert self._process.stdin
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+
+    def line(self, limit_s: float) -> bytes:
+        """The next whole line from there; empty when none came within the limit, which ends the connection."""
+        late = threading.Timer(limit_s, self._give_up)
+        late.start()
+        try:
+            while not self._has_begun and (line := self._line()):
+                self._has_begun = line.endswith(f"{BEGINS}\n".encode())
+            return self._line() if self._has_begun else b""
+        finally:
+            late.cancel()
+
+    def why(self, limit_s: float) -> str:
+        """Why no line came within that limit, by the last words of the other side or of ssh. Ends the connection."""
+        self.kill()
+        self._listener.join(END_S)
+        if self._is_late:
+            return f"no answer within {limit_s:.0f} s"
+        return last_line(b"".join(self._said).decode("utf-8", "replace"), "the connection ended")
+
+    def kill(self) -> None:
+        """End the connection at once."""
+        self._process.kill()
+
+    def _line(self) -> bytes:
+        """The next line; empty for one that was cut short."""
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        return line if line.endswith(b"\n") else b""
+
+    def _give_up(self) -> None:
+        self._is_late = True
+        self.kill()
+
+
+class Program(Connection):
+    """A Python program of this package that runs on a host, from memory, and speaks in lines of JSON.
+
+    as_root  as far as that is possible
+    lost     why it answers no more; empty while it does
+    """
+
+    def __init__(self, host: Host, path: Path, as_root: bool = False):
+        super().__init__(host, (AS_ROOT if as_root else "") + PROGRAM.read_text("utf-8"))
+        self._path = path
+        self.lost = ""
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        text = self._path.read_bytes()
+        self.send(b"%d\n%s" % (len(text), text))
+        return self
+
+    def tell(self, what: object) -> None:
+        """Send it in a line."""
+        self.send(json.dumps(what).encode() + b"\n")
+
+    def answer(self, failure: str, limit_s: float) -> Any:
+        """The next line from there. Raises BenchError with the host, the failure and what was said of it."""
+        if line := self.line(limit_s):
+            with contextlib.suppress(ValueError):
+                return json.loads(line)
+        self.lost = self.why(limit_s)
+        raise BenchError(f"{self.host.name}: {failure}: {self.lost}")
+
+
+@contextlib.contextmanager
+def tunnel(host: Host, address: str, port: int) -> Iterator[tuple[str, int]]:
+    """Where this machine reaches an address of the host while the block lasts, whatever firewall is before it.
+
+    Raises BenchError when it cannot.
+    """
+    if host.local:
+        yield address, port
+        return
+    here = free_port()
+    options = ("-o", "ExitOnForwardFailure=yes", "-L", f"127.0.0.1:{here}:{address}:{port}")
+    # `cat` answers once the tunnel stands, and ends with this process.
+    with Connection(host, "exec cat", options) as connection:
+        connection.send(b"\n")
+        if not connection.line(TUNNEL_S):
+            raise BenchError(f"{host.name}: no tunnel by ssh: {connection.why(TUNNEL_S)}")
+        try:
+            yield "127.0.0.1", here
+        finally:
+            # ssh would wait for the end of what goes through it.
+            connection.kill()

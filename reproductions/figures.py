@@ -1,0 +1,185 @@
+"""The figures that the runs of a reproduction measured for a place of its publication. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.folder import Run
+from bench.measure.records.records import NO_LAYER, UNLIMITED, Outcome
+from bench.measure.records.trials import Trial, total
+from bench.measure.stats import Runs, Table
+from bench.measure.stats.table import Ratio
+from reproductions.published import Part, Place
+
+Key = tuple[str, ...]  # stack, layer, workload, size, level
+
+DEFAULTS = {"layer": NO_LAYER, "size": UNLIMITED}
+HIGHEST = "highest"
+
+
+@dataclass(frozen=True)
+class Found:
+    """The trials of a place: all of its levels in the run that has it; without one, `why`."""
+
+    trials: tuple[Trial, ...] = ()
+    run: Run | None = None
+    why: str = ""
+
+    @property
+    def highest(self) -> list[Trial]:
+        """Those at the highest level."""
+        level = max((trial.level for trial in self.trials), default=0)
+        return [trial for trial in self.trials if trial.level == level]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The runs and faults of a reproduction, and why each part that has none could not run."""
+
+    runs: Sequence[Run]
+    outcomes: Sequence[FaultOutcome] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[Part] = ()
+
+    def find(self, place: Place) -> Found:
+        """The trials of a place."""
+        wanted = {**DEFAULTS, **place}
+        named = ("stack", "layer", "workload", "size", *(["database"] if place.get("database") else []))
+        for run in self.runs:
+            made = run.latest.values()
+            trials = tuple(it for it in made if all(getattr(it, name) == wanted[name] for name in named))
+            if not trials:
+                continue
+            if any((it.stack, it.layer) == (trials[0].stack, trials[0].layer) for it in run.checks if not it.ok):
+                return Found(trials, run, "it gave wrong answers")
+            if any(trial.status == "ok" for trial in trials):
+                return Found(trials, run)
+            reasons = [trial.reason for trial in trials if trial.reason]
+            return Found(trials, run, f"{trials[-1].status}: {reasons[-1] if reasons else ''}")
+        return Found(why=self._why_absent(wanted))
+
+    def _why_absent(self, place: Place) -> str:
+        """Why no run has this case: its stack, or its part, cannot run here."""
+        for run in self.runs:
+            for skip in run.info.skips:
+                if (skip.stack, skip.layer) == (place["stack"], place["layer"]) and skip.size in (None, place["size"]):
+                    return skip.reason
+        for part in self.parts:
+            if place["stack"] in part.stacks and place["size"] in part.sizes and part.name in self.left_out:
+                return self.left_out[part.name]
+        return "not made yet"
+
+    def by_round(self, place: Place, metric: str) -> tuple[dict[int, float], Found]:
+        """Round -> the figure of a place; empty where it was not measured, for the reason that comes with it."""
+        if place.get("stacks"):
+            each = [self.by_round({**place, "stacks": (), "stack": stack}, metric) for stack in place["stacks"]]
+            known = [rounds for rounds, _ in each if rounds]
+            numbers = set.intersection(*map(set, known)) if known else set()
+            found = next((found for rounds, found in each if rounds), each[0][1])
+            return {n: statistics.median(rounds[n] for rounds in known) for n in numbers}, found
+        found = self.find(place)
+        if found.why or not found.run:
+            return {}, found
+        return self._rates(found.run, metric, _level(place)).get(_key(found.trials[0], _level(place)), {}), found
+
+    def _rates(self, run: Run, metric: str, level: str) -> dict[Key, dict[int, float]]:
+        """All cases of a run at such a level."""
+        cases: dict[Key, dict[int, dict[int, float]]] = {}
+        planned = run.info.plan.levels
+        highest = str(max(planned, default=0))
+        for trial in run.latest.values():
+            figure = _figure(trial, metric) if trial.status == "ok" else None
+            if figure and (level in ("min", "max") or str(trial.level) == (highest if level == HIGHEST else level)):
+                cases.setdefault(_key(trial, level), {}).setdefault(trial.round, {})[trial.level] = figure
+        choose = min if level == "min" else max
+        # The lowest may be at a level that has no figure.
+        whole = len(planned) if level == "min" else 1
+        found = {
+            key: {n: choose(levels.values()) for n, levels in rounds.items() if len(levels) >= whole}
+            for key, rounds in cases.items()
+        }
+        return {key: rounds for key, rounds in found.items() if rounds}
+
+    def ratio(self, left: Place, right: Place, metric: str) -> tuple[Ratio | None, str]:
+        """Left divided by right with its 95 % interval, by the noise of all cases beside them; or why there is none."""
+        (one, found), (two, other) = self.by_round(left, metric), self.by_round(right, metric)
+        for name, rounds, side in ((name_of(left), one, found), (name_of(right), two, other)):
+            if not rounds or side.run is None:
+                return None, f"{name}: {side.why or 'no figure'}"
+        if found.run is other.run and found.run:
+            beside = {**self._rates(found.run, metric, _level(left)), **self._rates(found.run, metric, _level(right))}
+            drop = {_key(trials[0], _level(at)) for at, trials in ((left, found.trials), (right, other.trials))}
+            rest = {key: rounds for key, rounds in beside.items() if key not in drop}
+            return Table({**rest, ("left",): one, ("right",): two}).ratio(("left",), ("right",)), ""
+        return Runs(Table({"it": two}), Table({"it": one}), "it").ratio("B", "A"), ""
+
+    def median(self, place: Place, metric: str) -> float | None:
+        """The median of the rounds; None where it was not measured."""
+        rounds, _ = self.by_round(place, metric)
+        return statistics.median(rounds.values()) if rounds else None
+
+    def check(self, place: Place, name: str) -> tuple[Outcome | None, str]:
+        """The outcome of a check of verify, and why there is none."""
+        wanted = {**DEFAULTS, **place}
+        found = [
+            check
+            for run in self.runs
+            for check in run.checks
+            if (check.stack, check.layer, check.check) == (wanted["stack"], wanted["layer"], name)
+        ]
+        made = [check for check in found if check.word in ("pass", "FAIL")]
+        if made:
+            return made[-1], ""
+        return None, (found[-1].not_tried or found[-1].declared or "not made") if found else self._why_absent(wanted)
+
+    def faults(self, place: Place, name: str) -> tuple[list[FaultOutcome], str]:
+        """The outcomes of a fault that can be trusted, and why there are none."""
+        found = [item for item in self.outcomes if (item.stack, item.fault) == (place["stack"], name)]
+        usable = [item for item in found if item.failed is not None and item.status in ("ok", "failed")]
+        reasons = [item.reason for item in found if item.reason]
+        return usable, "" if usable else reasons[-1] if reasons else self._why_absent({**DEFAULTS, **place})
+
+
+def _level(place: Place) -> str:
+    return str(place.get("level") or place.get("pick") or HIGHEST)
+
+
+def _key(trial: Trial, level: str) -> Key:
+    return (trial.stack, trial.layer, trial.workload, trial.size, level)
+
+
+def _added(trial: Trial) -> float | None:
+    """Memory that the load added to idle memory, in bytes; None when it added none."""
+    peak, idle = total(trial.memory_peak_bytes), total(trial.memory_idle_bytes)
+    return None if peak is None or idle is None or peak <= idle else peak - idle
+
+
+# Metric that is no field of a trial -> how to compute it.
+METRICS: dict[str, Callable[[Trial], float | None]] = {
+    # Little's law: in a closed loop every connection always waits for an answer.
+    "latency_mean_ms": lambda trial: (
+        1000 * trial.level / trial.requests_per_second if trial.requests_per_second else None
+    ),
+    "memory_total": lambda trial: total(trial.memory_peak_bytes),
+    "memory_idle": lambda trial: total(trial.memory_idle_bytes),
+    "memory_added": _added,
+}
+
+
+def _figure(trial: Trial, metric: str) -> float | None:
+    found: float | None = METRICS[metric](trial) if metric in METRICS else getattr(trial, metric)
+    return found
+
+
+def name_of(place: Place) -> str:
+    """A place in words: its given name, or its stack and whatever else it says."""
+    if name := place.get("name"):
+        return str(name)
+    stack, layer = place.get("stack"), place.get("layer")
+    words = [str(stack or layer or "")] + ([f"with {layer}"] if stack and layer not in (None, NO_LAYER) else [])
+    for key, before in (("workload", "on"), ("size", "of size"), ("database", "on"), ("level", "at level")):
+        words += [f"{before} {place[key]}"] if place.get(key) else []
+    return " ".join(words)

@@ -1,0 +1,83 @@
+"""The folder of a reproduction: a run or faults for each part, and `reproduction.json`, which lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+from bench.measure.records.folder import RUN_FILE, convert, read_json, read_run, require_format, write_json
+from bench.measure.records.records import ResultsError, means
+from reproductions.figures import Figures
+from reproductions.published import publications
+
+FORMAT = 3
+FILE = "reproduction.json"
+
+
+@dataclass(frozen=True)
+class PartRecord:
+    """What became of a part."""
+
+    name: Annotated[str, means("Name of the part, and of its folder.")]
+    reason: Annotated[str | None, means("Why it cannot run here; null when it ran or is still to run.")] = None
+    notes: Annotated[tuple[str, ...], means("What differs from the publication, and why.")] = ()
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Which published benchmark a folder repeats, and how."""
+
+    format: Annotated[int, means("Version of this file's format.")]
+    benchmark: Annotated[str, means("Name of the published benchmark.")]
+    quick: Annotated[bool, means("True when rounds and seconds were shortened.")]
+    command: Annotated[tuple[str, ...], means("Command line of the reproduction.")]
+    started_at: Annotated[str, means("When it began, ISO 8601 with offset.")]
+    finished_at: Annotated[str | None, means("When it ended; null when it was stopped and can be resumed.")]
+    parts: Annotated[tuple[PartRecord, ...], means("Its parts.")]
+    guards: Annotated[tuple[str, ...], means("Guards with other bounds than usual, as NAME=BOUND or NAME=off.")] = ()
+
+    def part(self, name: str) -> PartRecord:
+        """What became of a part."""
+        return next(part for part in self.parts if part.name == name)
+
+    def with_part(self, done: PartRecord) -> Reproduction:
+        """The same with what became of a part."""
+        return replace(self, parts=tuple(done if part.name == done.name else part for part in self.parts))
+
+
+def is_reproduction(directory: Path) -> bool:
+    """Whether the folder holds a reproduction and not a single run."""
+    return (directory / FILE).is_file()
+
+
+def read(directory: Path) -> Reproduction:
+    """The reproduction.json of `directory`. Raises ResultsError, in one line, when it cannot be read."""
+    path = directory / FILE
+    if not path.exists():
+        raise ResultsError(
+            f"{directory}: not a reproduction, it has no {FILE}; give a folder that `python -m bench reproduce` made"
+        )
+    content = read_json(path)
+    require_format(path, content, FORMAT)
+    found = convert(Reproduction, content, path)
+    if found.benchmark not in publications():
+        raise ResultsError(f"{path}: no published benchmark called {found.benchmark!r}")
+    return found
+
+
+def write(directory: Path, record: Reproduction) -> None:
+    """Write reproduction.json, whole or not at all."""
+    write_json(directory / FILE, record)
+
+
+def figures(directory: Path, record: Reproduction) -> Figures:
+    """What its parts have measured so far."""
+    folders = [directory / part.name for part in record.parts]
+    runs = [read_run(folder) for folder in folders if (folder / RUN_FILE).exists()]
+    return Figures(
+        runs=[run for run in runs if not run.info.plan.faults],
+        outcomes=[outcome for run in runs for outcome in run.latest_outcomes.values()],
+        left_out={part.name: part.reason for part in record.parts if part.reason},
+        parts=publications()[record.benchmark].parts,
+    )

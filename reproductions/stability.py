@@ -1,0 +1,111 @@
+"""Rate how stable a case was: HIGH, MEDIUM or LOW, by the criteria in docs/reproductions.md. Pure, over trials alone.
+
+Each criterion has its own rating, and the worst one is that of the case. One without a measurement does not count.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from bench.measure.records.trials import Trial, largest
+
+HIGH, MEDIUM, LOW = "HIGH", "MEDIUM", "LOW"
+ORDER = (HIGH, MEDIUM, LOW)
+SPREAD = "spread"
+
+
+# Criterion -> its rating, None where it was not measured, and its value in words.
+Rated = Mapping[str, tuple[str | None, str]]
+
+
+def rate(trials: Iterable[Trial]) -> Rated:
+    """Rate the trials of one case, all rounds and levels together. One without a valid trial can only be LOW."""
+    trials = tuple(trials)
+    if not any(trial.status == "ok" for trial in trials):
+        trials = tuple(trial for trial in trials if trial.status == "failed")
+    found: dict[str, tuple[str | None, str]] = {}
+    for name, (measure, high, medium, text) in CRITERIA.items():
+        value = measure(trials)
+        rating = None if value is None else HIGH if value <= high else MEDIUM if value <= medium else LOW
+        found[name] = rating, "" if value is None else text.format(value)
+    return found
+
+
+def worst(rated: Rated, without: str = "") -> str | None:
+    """The rating of the case, without one of the criteria; None without a trial to judge by."""
+    ratings = (rating for name, (rating, _) in rated.items() if rating and name != without)
+    return max(ratings, key=ORDER.index, default=None)
+
+
+def reasons(rated: Rated) -> list[str]:
+    """Why the rating is below HIGH, worst reason first."""
+    return [text for level in (LOW, MEDIUM) for rating, text in rated.values() if rating == level]
+
+
+def _error_share(trial: Trial) -> float | None:
+    """The share of failed requests."""
+    if trial.status == "failed" and trial.came_back is None:
+        # It failed before its load, from wrong answers or a failed start: no evidence about stability.
+        return None
+    bad = trial.errors
+    # A load that failed has no total, and not every tool counts statuses: the good and the bad answers are one, though.
+    counted = (trial.answers_before_failure or 0) + (trial.responses_not_2xx or 0)
+    answers = trial.requests_total or sum((trial.statuses or {}).values()) or counted
+    broken = bad - (trial.responses_not_2xx or 0)
+    if trial.status == "failed" and not bad:
+        return 1.0
+    return bad / (answers + broken) if answers + broken else None
+
+
+def _spread(trials: Sequence[Trial]) -> float | None:
+    """(Highest - lowest) / median of the rounds' requests/s, at the level where it is largest."""
+    levels = _by_level(trials, lambda trial: trial.requests_per_second if trial.status == "ok" else None)
+    return largest((max(rates) - min(rates)) / statistics.median(rates) for rates in levels if len(rates) > 1)
+
+
+def _growth(trials: Sequence[Trial]) -> float | None:
+    """Memory that all servers gained in a trial as a share of its start; median of the rounds, at the worst level."""
+    return largest(map(statistics.median, _by_level(trials, _memory_gained)))
+
+
+def _memory_gained(trial: Trial) -> float | None:
+    slopes, memory = trial.memory_slope_bytes_per_s, trial.memory
+    if not slopes or not memory or not trial.duration_s or not all(memory.values()) or None in slopes.values():
+        return None
+    start = sum(samples[0][1] for samples in memory.values())
+    return max(0.0, sum(slope or 0.0 for slope in slopes.values()) * trial.duration_s / start) if start else None
+
+
+def _by_level(trials: Sequence[Trial], value: Callable[[Trial], float | None]) -> list[list[float]]:
+    found: dict[int, list[float]] = {}
+    for trial in trials:
+        if (known := value(trial)) is not None:
+            found.setdefault(trial.level, []).append(known)
+    return list(found.values())
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+# Criterion -> how it is measured, the largest value that rates HIGH, the largest that rates MEDIUM, and it in words.
+CRITERIA: dict[str, tuple[Callable[[Sequence[Trial]], float | None], float, float, str]] = {
+    "errors": (
+        lambda trials: largest(map(_error_share, trials)),
+        0.0,
+        0.01,
+        "a share of {:.3g} of the requests of one trial failed",
+    ),
+    SPREAD: (_spread, 0.25, 0.5, "requests/s varied by {:.0%} between rounds"),
+    "growth": (_growth, 0.1, 0.5, "memory grew by {:.0%} during a trial"),
+    "kills": (lambda trials: _sum(it.oom_kills for it in trials), 0, 0, "{:g} processes killed for lack of memory"),
+    "restarts": (lambda trials: largest(it.restarts for it in trials), 0, 3, "{:g} workers replaced during one trial"),
+    "absence": (
+        lambda trials: _sum(None if it.came_back is None else int(not it.came_back) for it in trials),
+        0,
+        0,
+        "the site did not recover by itself after {:g} trials",
+    ),
+}

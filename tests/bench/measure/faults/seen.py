@@ -1,0 +1,23 @@
+"""Visits as the load tool would log them, made by hand."""
+
+from __future__ import annotations
+
+from bench.measure.faults.observe import Moments
+from bench.measure.faults.visitors import NOBODY, Page
+from bench.measure.load.visits import Visit
+
+PAGES = [Page("/anonymous/"), Page("/anonymous/", "me", "sessionid=1"), Page("/static/x.css", None)]
+MOMENTS = Moments(struck=10.0, over=10.0, old="release-1", new="release-1")
+DEPLOY = Moments(struck=10.0, over=12.0, deployed=12.0, old="release-1", new="release-2")
+
+
+def visit(
+    due, *, page=0, kept=False, again=0, status=200, failure="", took=0.1, late=0.0, size=100, said=None, **words
+):
+    """A visit; by default an anonymous page, right and fresh. `words` are of what it said."""
+    words = {"code": "release-1", "account": PAGES[page].account or NOBODY, "rendered": due, **words}
+    words = {"template": words["code"], "static": "/static/r.css", **words}
+    if said is None:
+        names = ("code", "template", "account", "rendered", "static")
+        said = tuple(str(words[name]) for name in names) if not failure and status == 200 and page != 2 else ()
+    return Visit(due, due + late, due + took, page, kept, again, 0 if failure else status, failure, size, said)

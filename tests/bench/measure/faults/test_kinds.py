@@ -1,0 +1,231 @@
+"""What each fault does to a deployment, what it notes, and what it needs."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from bench.errors import BenchError
+from bench.measure.faults import database, kinds, replaced, stopped
+from bench.measure.faults.kinds import FAULTS
+from bench.measure.faults.scene import CannotFault
+from bench.serve.catalog.sizes import UNLIMITED
+from bench.serve.deployment.database import Database
+from bench.serve.machine import http
+from bench.serve.machine.small_disk import CannotMount
+from tests.bench.measure.faults.scenes import SITE, run, scene
+from tests.bench.measure.faults.slow_server import slow_server
+
+
+@pytest.fixture(autouse=True)
+def commands(monkeypatch):
+    """The commands of the site that are run."""
+    ran = []
+    monkeypatch.setattr(replaced.commands, "manage", lambda project, words, *_, **__: ran.extend(words))
+    monkeypatch.setattr(replaced.render, "server_files", lambda server, case: {f"{server.name}.conf": None})
+    return ran
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """A scene in which what is killed is started again."""
+
+    def kill(pid, number):
+        made.log.append(f"kill {pid}")
+        name = next((name for name, its in made.running.pids.items() if its == pid), "")
+        made.supervisor.deaths.append(
+            SimpleNamespace(name=name, at_s=made.moments.struck, again_s=made.moments.struck + 1)
+        )
+
+    made = scene()
+    monkeypatch.setattr(os, "kill", kill)
+    monkeypatch.setattr(database.time, "sleep", lambda seconds: made.log.append(f"sleep {seconds:.0f}"))
+    monkeypatch.setattr(replaced.ssl, "get_server_certificate", lambda place: "old")
+    monkeypatch.setattr(replaced, "make_certificate", lambda folder: None)
+    monkeypatch.setattr(stopped.http, "get", lambda url, path: b'{"process_id": 99}')
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "done"),
+    {
+        "configuration": "|, reload",
+        "application": "new, |, switch to 2, reload app",
+        "cache-after-deploy": "new, |, switch to 2, reload app",
+        "broken-application": "new broken, |, switch to 2, ask, wait, switch to 1, ask",
+        "certificate": "|, reload front",
+        "worker": "|, kill 99",
+        "application-server": "|, kill 11, wait",
+        "front-server": "|, kill 12, wait",
+        "caching-service": "|, kill 13, wait",
+        "database": "|, kill 14, sleep 5, wait, db",
+        "application-server-hangs": "|, app-1 hangs, app-2 hangs, wait, app-2 goes on, app-1 goes on",
+        "front-server-hangs": "|, front hangs, wait, front goes on",
+        "caching-service-hangs": "|, cache hangs, wait, cache goes on",
+        "full-logs": "small disk for logs, |, full, wait, room, |, disk",
+    }.items(),
+)
+def test_what_is_done_before_visitors_come_while_they_ask_and_once_they_have_gone(made, name, done):
+    assert run(name, made) == done.split(", ")
+
+
+def test_a_deploy_invalidates_cached_pages(made, commands):
+    run("application", made)
+    assert made.moments.deployed >= made.moments.struck and commands == ["invalidatepages"]
+    made.running.case.caches = "nothing"
+    run("application", made)
+    assert commands == ["invalidatepages"]
+
+
+@pytest.mark.parametrize(("answer", "wrong"), [("200", []), ("502", ["the slow request: 502"])])
+def test_a_slow_request_that_a_deploy_breaks_off_is_wrong(made, monkeypatch, answer, wrong):
+    asked = []
+    monkeypatch.setattr(replaced, "got", lambda target, path, limit_s: asked.append(path) or answer)
+    done = run("deploy-under-slow-requests", made)
+    assert [word for word in done if word != "wait"] == ["new", "|", "switch to 2", "reload app"]
+    assert (made.wrong, len(asked)) == (wrong, 1) and asked[0].startswith("/__probe__/slow/10000/")
+
+
+def test_a_broken_version_is_rolled_back_by_restarts_where_nothing_reloads(made):
+    made.running.chain.reloads = False
+    assert run("broken-application", made).count("restart app") == 2
+    assert (made.operator, made.versions.word) == ("roll back, reload", "release-1")
+
+
+def test_a_certificate_that_is_not_taken_over_is_noticed(made):
+    run("certificate", made)
+    assert made.wrong == ["front still serves the old certificate"]
+
+
+@pytest.mark.parametrize(("ended", "says"), [([0, 1, 2], ""), ([0, 0, 0], "no worker was replaced")])
+def test_workers_are_recycled_by_the_visitors_requests(monkeypatch, ended, says):
+    looks = iter(ended)
+    workers = SimpleNamespace(ended=ended[-1], look=lambda: next(looks, ended[-1]))
+    monkeypatch.setattr(replaced, "Workers", lambda running: workers)
+    monkeypatch.setattr(replaced, "RECYCLED_S", 0.01)
+    made = scene()
+    with pytest.raises(CannotFault, match=says) if says else nullcontext():
+        run("recycled-workers", made)
+    assert made.figures == {"workers_replaced": ended[-1]}
+    assert FAULTS["recycled-workers"].changes == {"max_requests": 200}
+
+
+def test_what_is_not_started_again_is_an_error(made, monkeypatch):
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    with pytest.raises(BenchError, match="app was not started again within 15 s"):
+        run("application-server", made)
+
+
+def test_no_worker_is_killed_where_there_is_none_beside_its_master(made, monkeypatch):
+    monkeypatch.setattr(stopped.http, "get", lambda url, path: b'{"process_id": 11}')
+    with pytest.raises(CannotFault, match="no worker processes under a master"):
+        run("worker", made)
+
+
+@pytest.mark.parametrize(
+    ("name", "running"),
+    [("database-hangs", {}), ("write-lock", {"env": {"DATABASE_URL": "sqlite:////tmp/x"}})],
+)
+def test_a_health_page_that_waits_for_the_database_is_wrong(monkeypatch, name, running):
+    monkeypatch.setattr(database, "AWAY_S", 0.0)
+    monkeypatch.setattr(database, "locked", lambda url: nullcontext())
+    monkeypatch.setattr(database, "Visitor", lambda target: SimpleNamespace(token=lambda path: "", cookie_header=dict))
+    made = scene(**running)
+    made.site = SimpleNamespace(**vars(SITE), remove_probes=lambda: None)
+    run(name, made)
+    assert len(made.wrong) == 1 and made.wrong[0].startswith("GET /health: [Errno 111] Connection refused")
+
+
+@pytest.mark.parametrize(
+    ("page", "health", "wrong"),
+    [
+        ("/later/503", "/200", []),
+        ("/503", "/200", ["/503"]),
+        ("/later/500", "/200", ["/later/500"]),
+        ("/wait", "/200", ["/wait"]),
+        ("/later/503", "/503", ["/503"]),
+    ],
+)
+def test_without_the_database_a_page_says_at_once_when_to_come_again_and_the_health_page_is_well(
+    made, page, health, wrong
+):
+    strict = SimpleNamespace(strict=True)
+    made.site = SimpleNamespace(
+        url=lambda *kinds: health if kinds == ("health",) else page, session_cookie="sessionid", description=strict
+    )
+    with slow_server() as target:
+        made.running.url = target.origin
+        run("database", made)
+    assert [sentence.split(":")[0].removeprefix("GET ") for sentence in made.wrong] == wrong
+
+
+def test_a_request_that_fails_as_connections_end_is_of_the_fault(monkeypatch):
+    made, struck = scene(), []
+
+    @contextmanager
+    def connections(url):
+        struck.append(made.moments.struck)
+        yield 97
+
+    monkeypatch.setattr(database, "all_connections", connections)
+    run("database-connections", made)
+    assert 0 < struck[0] < made.moments.over
+
+
+@pytest.mark.parametrize(("kills", "wrong"), [([3, 5], []), ([3, 3], ["no process was killed at the limit of memory"])])
+def test_kills_for_want_of_memory_are_counted(monkeypatch, kills, wrong):
+    asked = []
+    monkeypatch.setattr(http, "status", lambda url, path, timeout_s: asked.append(path))
+    made = scene(oom_kills=iter(kills).__next__)
+    run("memory", made)
+    assert asked == ["/__probe__/memory/268/"] * 2
+    assert (made.figures["oom_kills"], made.wrong) == (kills[1] - kills[0], wrong)
+
+
+@contextmanager
+def refused(folder):
+    raise CannotMount("only root can mount a small disk to fill")
+    yield
+
+
+@pytest.mark.parametrize(
+    ("name", "running", "why"),
+    [
+        ("full-logs", {"on_small_disk": refused}, "only root"),
+        ("full-store", {"on_small_disk": lambda folder: nullcontext()}, "no server here stores pages in files"),
+    ],
+)
+def test_what_cannot_be_made_says_what_it_needs(monkeypatch, tmp_path, name, running, why):
+    monkeypatch.setattr(http, "status", lambda *_: 200)
+    with pytest.raises(CannotFault, match=why):
+        run(name, scene(logs=tmp_path, store=tmp_path, **running))
+
+
+@pytest.mark.parametrize(
+    ("name", "lacks", "why"),
+    [
+        ("front-server", {"servers": [SimpleNamespace(name="app")]}, "the application server is itself in front"),
+        ("front-server-hangs", {"servers": [SimpleNamespace(name="app")]}, "the application server is itself in front"),
+        ("caching-service", {"services": ()}, "no layer here uses a caching service"),
+        ("cache-after-deploy", {"caches": "parts"}, "no layer here caches pages"),
+        ("memory", {"size": UNLIMITED}, "give --size bronze"),
+        ("database", {"database": Database("sqlite")}, "give --database postgresql"),
+        ("database-hangs", {"database": Database("postgresql", "postgresql://x")}, "give --database postgresql"),
+        ("database-connections", {"database": Database("sqlite")}, "give --database postgresql"),
+        ("write-lock", {"database": Database("postgresql", service="db")}, "only SQLite has one lock"),
+    ],
+)
+def test_a_case_that_lacks_something_says_what(name, lacks, why):
+    case = scene().running.case
+    assert FAULTS[name].misfit(case) == ""
+    vars(case).update(lacks)
+    assert why in FAULTS[name].misfit(case)
+
+
+def test_faults_are_chosen_by_name_and_by_group():
+    assert {item.group for item in kinds.named(("killed",))} == {"killed"}
+    assert [item.name for item in kinds.named(("worker", "application"))] == ["application", "worker"]
+    assert kinds.named(()) == list(FAULTS.values())

@@ -1,0 +1,195 @@
+"""The site's commands on a host, its ports through a tunnel, and what `verify --inventory` refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bench import programs
+from bench.cli import main
+from bench.errors import BenchError
+from bench.serve.machine import orphans
+from bench.serve.production.inventory import Host
+from bench.verify.finding import Figure, Mismatch, NotTried
+from bench.verify.hosts import proofs
+from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.deployed import HostSite, learn
+from bench.verify.hosts.ssh import tunnel
+from bench.verify.site import Account
+from bench.verify.target_site import NO_COMMANDS
+from bench.verify.wire import Answer
+from tests.cases import kit
+
+HERE = Host("web1", "127.0.0.1", ("web",), "127.0.0.1", local=True)
+THERE = replace(HERE, name="web2", address="127.0.0.2")
+# What `benchapp-manage shell -c CODE` does, with a manage.py that says how it was called.
+MANAGE = '#!/bin/sh\ncd {folder} && echo "8 objects imported automatically" && exec python -c "$3"\n'
+SAYS = (
+    "import json, os, sys\n"
+    "if sys.argv[1] == 'proberows': sys.exit('author 5: no probe has made it')\n"
+    "open('asked', 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
+    "account = {'username': os.environ['BENCHAPP_PROBES'], 'password': sys.argv[2:]}\n"
+    "print(json.dumps({'accounts': [account], 'others': json.load(open('others'))}, indent=1))\n"
+)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    (tmp_path / "manage.py").write_text(SAYS)
+    (tmp_path / "others").write_text("[]")
+    (tmp_path / "benchapp-manage").write_text(MANAGE.format(folder=tmp_path))
+    (tmp_path / "benchapp-manage").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    return HostSite({"login": "/login/"}, {}, tmp_path, "/static/", NO_COMMANDS, host=HERE)
+
+
+def test_a_command_runs_with_the_probes_in_the_environment_of_the_units(site):
+    words = ["create", "--count", "2", "--owner", orphans.owner()]
+    assert site.create_accounts(2) == [Account("1", words)]
+
+
+def test_accounts_that_a_killed_verification_left_are_removed_by_the_next(site, tmp_path):
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
+        gone = [*orphans.owner().split()[:2], str(ended.pid), "1.00"]
+    others = {"verify-1": " ".join(gone), "verify-2": orphans.owner(), "verify-3": f"elsewhere {' '.join(gone[1:])}"}
+    listed = [{"username": name, "owner": owner} for name, owner in others.items()]
+    (tmp_path / "others").write_text(json.dumps(listed))
+    site.create_accounts(2)
+    assert (tmp_path / "asked").read_text().splitlines()[1:] == ["verifyaccount delete verify-1"]
+
+
+def test_a_command_that_fails_names_its_host_and_why(site):
+    with pytest.raises(BenchError) as raised:
+        site.at(THERE).write_row(5, "edit", {})
+    assert str(raised.value) == "web2: manage.py proberows: exit status 1: author 5: no probe has made it"
+
+
+def test_a_host_without_the_site_is_named(monkeypatch, tmp_path):
+    with pytest.raises(BenchError, match=r"^web1: manage\.py siteurls: exit status 127: .*benchapp-manage.*not found"):
+        learn(HERE, kit())
+
+
+def test_a_tunnel_through_a_host_that_refuses_is_one_line():
+    if shutil.which("ssh") is None:
+        pytest.skip("program not installed: ssh")
+    with pytest.raises(BenchError) as raised, tunnel(replace(HERE, local=False, port=1), "127.0.0.1", 80):
+        pass
+    said = "web1: no tunnel by ssh: connect to host 127.0.0.1 port 1: Connection refused"
+    assert str(raised.value) == said
+
+
+INVENTORY = (
+    "[front]\nf1 ansible_host=10.0.0.1\n[web]\nw1 ansible_host=10.0.0.2\nw2 ansible_host=10.0.0.3\n"
+    "[db]\nd1 ansible_host=10.0.0.4\n[cache]\nd1\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nginx-uwsgi", "--layer", "none", "--database", "postgresql"], "what is deployed; leave out --database"),
+        (["nginx-uwsgi", "--layer", "none", "--quick"], "it verifies what is deployed; leave out --quick"),
+        (["nginx-uwsgi", "--layer", "none", "--target", "http://x/"], "what is deployed; leave out --target"),
+        (["nginx-uwsgi", "--layer", "none", "--python", "3.13"], "what is deployed; leave out --python"),
+        (["--layer", "none"], "name the one STACK that is deployed, and its --layer"),
+        (["nginx-uwsgi"], "name the one STACK that is deployed, and its --layer"),
+        (["nginx-uwsgi", "--layer", "none", "--layer", "varnish"], "name the one STACK that is deployed, and its --l"),
+        (
+            ["nginx-uwsgi", "--layer", "staticgenerator"],
+            "layer staticgenerator: not over several hosts: a page is a file of",
+        ),
+        (["gunicorn", "--layer", "none"], "gunicorn: not over several hosts: its one server is web server and applic"),
+        (["nginx-uwsgi", "--layer", "none", "--set", "nonsense=1"], "nonsense"),
+    ],
+)
+def test_what_cannot_be_verified_on_hosts_is_one_line(tmp_path, capsys, words, said):
+    if programs.find(["ansible-inventory"]) is None:
+        pytest.skip("program not installed: ansible-inventory")
+    path = tmp_path / "hosts.ini"
+    path.write_text(INVENTORY)
+    assert main.main(["verify", "--inventory", str(path), *words]) == 2
+    found = capsys.readouterr().err.splitlines()[-1]
+    assert found.startswith("bench verify: ") and said in found
+
+
+class Front:
+    """A front whose web hosts each have pages of their own, by the number of the request."""
+
+    bypass = {"Cookie": "sessionid=nobody"}
+
+    def __init__(self, *answers: Answer):
+        self.answers, self.asked = answers, 0
+        self.site = SimpleNamespace(
+            main_paths=["/"], url=lambda kind: "/login/" if kind == "login" else "/", static_url="/static/"
+        )
+
+    def get(self, path: str, headers: object = ()) -> Answer:
+        self.asked += 1
+        return self.answers[self.asked % len(self.answers)]
+
+
+def page(text: str = "home", **headers: str) -> Answer:
+    named = tuple((name.replace("_", "-"), value) for name, value in headers.items())
+    return Answer(200, "HTTP/1.1", named, text.encode())
+
+
+def deployed(front: Front, root: Path = Path("/nowhere"), requests: tuple[int | None, int | None] = (5, 5)):
+    costs = {host.name: HostCosts(requests=count) for host, count in zip((HERE, THERE), requests, strict=True)}
+    sampler = SimpleNamespace(start=lambda: None, stop=lambda: costs)
+    return SimpleNamespace(front=front, web=(HERE, THERE), front_host=HERE, sampler=sampler, static_root=str(root))
+
+
+def test_hosts_that_answer_differently_or_not_at_all_are_found():
+    assert list(proofs.answers(deployed(Front(page())))) == [Figure("requests_web1", 5), Figure("requests_web2", 5)]
+    (wrong, *_) = proofs.answers(deployed(Front(page(), page("another"))))
+    assert (wrong.expected, wrong.got) == ("GET /, 24 times: one page", "2 pages, other statuses: set()")
+    *_, silent = proofs.answers(deployed(Front(page()), requests=(5, 0)))
+    assert silent == Mismatch("web2 answers some of 24 requests", "none")
+    with pytest.raises(NotTried):
+        list(proofs.answers(deployed(Front(page()), requests=(None, None))))
+
+
+def test_hosts_that_the_front_alone_can_ask_and_did_not_are_named():
+    of_two = SimpleNamespace(web=(HERE, THERE), direct={})
+    shown = proofs.Shown(requests=Counter(web1=3, web2=4))
+    assert list(proofs.not_asked(of_two, shown)) == [Figure("reads_web1", 3), Figure("reads_web2", 4)]
+    with pytest.raises(NotTried) as raised:
+        list(proofs.not_asked(of_two, proofs.Shown(requests=Counter(web1=3))))
+    said = "at web2: only the front can ask it, whose log has no such request after a write"
+    assert str(raised.value) == said
+    assert list(proofs.not_asked(SimpleNamespace(web=(HERE, THERE), direct={"web1": 0, "web2": 0}), shown)) == []
+
+
+def test_a_cookie_from_a_cache_is_found():
+    fresh = [page(Set_Cookie=f"csrftoken={number:032}") for number in range(99)]
+    assert list(proofs.cookies(deployed(Front(*fresh)))) == []
+    assert list(proofs.cookies(deployed(Front(page(Set_Cookie="language=en"))))) == []
+    cached = page(Set_Cookie=f"csrftoken={7:032}; Path=/")
+    found = next(proofs.cookies(deployed(Front(cached))))
+    assert found == Mismatch("GET /: a cookie for each visitor", "csrftoken twice")
+
+
+def test_static_files_that_differ_between_hosts_are_found(tmp_path, monkeypatch):
+    digests = {"web1": {"./a.css": "1", "./staticfiles.json": "1"}, "web2": {"./a.css": "2", "./staticfiles.json": "1"}}
+    monkeypatch.setattr(proofs, "_files", lambda host, root: digests[host.name])
+    monkeypatch.setattr(proofs, "_served", lambda deployed, files: iter(()))
+    found = [item for item in proofs.static(deployed(Front(page()))) if isinstance(item, Mismatch)]
+    assert found == [Mismatch("web2: ./a.css as on web1", "1 file with other bytes")]
+    digests["web2"] = {**digests["web1"], "./b.css": "1"}
+    found = [item for item in proofs.static(deployed(Front(page()))) if isinstance(item, Mismatch)]
+    assert found == [Mismatch("web1: ./b.css of web2", "1 file missing")]
+
+
+def test_the_files_of_a_host_are_read_there(tmp_path):
+    (tmp_path / "a.txt").write_text("x")
+    assert list(proofs._files(HERE, str(tmp_path))) == ["./a.txt"]
+    with pytest.raises(BenchError, match=r"^web1: static files: exit status"):
+        proofs._files(HERE, str(tmp_path / "none"))

@@ -1,0 +1,55 @@
+"""Runs on a fake instrument."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.cli import run
+from bench.measure.records.folder import read_run
+from bench.measure.run import rounds
+from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, arguments, change
+
+
+@pytest.fixture(autouse=True)
+def no_database_of_the_caller(monkeypatch):
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def latency(monkeypatch):
+    """What is measured in an open loop after the rounds: nothing, but where a test asks for it."""
+    made = rounds.latency
+    monkeypatch.setattr(rounds, "latency", lambda *_: [])
+    return lambda: monkeypatch.setattr(rounds, "latency", made)
+
+
+@pytest.fixture
+def instrument():
+    return FakeInstrument()
+
+
+@pytest.fixture
+def go(tmp_path, instrument):
+    """Run with these arguments on the fake instrument; gives the exit status and what was recorded."""
+
+    def went(*words, to="run"):
+        where = [] if "--resume" in words else ["--to", str(tmp_path / to)]
+        status = run.main(arguments([*QUICK, *where, *words] if where else list(words)), instrument)
+        return status, read_run(tmp_path / to)
+
+    return went
+
+
+@pytest.fixture
+def unfinished(tmp_path, go):
+    """The folder of a run of these arguments that has not noted its end, and has so many of its trials."""
+
+    def made(*words, trials=None):
+        go("--stack", "one", *words)
+        folder = tmp_path / "run"
+        change(folder / "run.json", finished_at=None)
+        lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
+        (folder / "trials.jsonl").write_text("".join(lines[:trials]))
+        return folder
+
+    return made

@@ -1,0 +1,72 @@
+"""What a run is asked for: what does not exist is refused in one line and leaves no folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.errors import BenchError
+from bench.measure.records.records import warmup_s
+from bench.measure.run import plan
+from bench.serve.catalog import catalog
+from tests.bench.measure.run.fake_instrument import FakeInstrument
+from tests.cases import kit
+
+
+def test_nothing_that_can_run_here_is_an_error(go, instrument):
+    instrument.misfits["one", "none"] = "program not installed: server"
+    with pytest.raises(BenchError, match="nothing to measure here: one with layer none: program not installed: server"):
+        go("--stack", "one")
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["--size", "bronce"], "--size bronce: no such size; did you mean bronze?"),
+        (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
+        (["--rate", "5", "--level", "6"], "--rate is of an open loop and --level of a closed one; give one of them"),
+        (["--capacity", "p95=1s", "--rate", "5"], "--capacity finds the rates of an open loop; leave out --rate"),
+        (["--capacity", "p95=1s", "--level", "5"], "--capacity finds the rates of an open loop; leave out --level"),
+        (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
+        (
+            ["--guard", "drft=1"],
+            "--guard drft=1: write it as NAME=BOUND or NAME=off; there are: tool, interference, dr",
+        ),
+        (["--guard", "tool=x"], "--guard tool=x: 'x' is no bound; write a number from 0, or off"),
+    ],
+)
+def test_an_unknown_name_is_one_line_and_leaves_no_folder(go, tmp_path, words, message):
+    with pytest.raises(BenchError) as error:
+        go("--stack", "one", *words)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_a_server_could_not_work_in_is_refused(go, tmp_path):
+    with pytest.raises(BenchError) as error:
+        go("--stack", "one", to="a b#$c")
+    said = "not every server can work in a folder with a space # $ in its name; use another"
+    assert str(error.value) == f"{tmp_path / 'a b#$c'}: {said}"
+    assert not (tmp_path / "a b#$c").exists()
+
+
+def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monkeypatch):
+    def programs(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeInstrument, "programs", programs)
+    with pytest.raises(KeyboardInterrupt):
+        go("--stack", "one")
+    assert not (tmp_path / "run").exists()
+
+
+def test_historic_stacks_are_measured_only_where_they_are_named():
+    assert plan.make_plan(plan.Request(kit())).stacks == catalog.read().usual_stacks
+    assert plan.make_plan(plan.Request(kit(), stacks=("cherokee-flup",))).stacks == ("cherokee-flup",)
+
+
+def test_the_defaults_are_those_of_the_contract():
+    made = plan.make_plan(plan.Request(kit()))
+    assert (made.mode, made.levels, made.rounds, made.duration_s) == ("closed", (16,), 5, 10)
+    assert plan.make_plan(plan.Request(kit(), capacity="p95=1s")).duration_s == 5
+    assert (warmup_s(10), warmup_s(5)) == (2, 1)

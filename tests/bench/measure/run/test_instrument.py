@@ -1,0 +1,64 @@
+"""What the instrument says of a database that the servers cannot use, and how many queries a request takes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bench.errors import GlobalFault
+from bench.measure.records.records import Case
+from bench.measure.run import instrument
+from bench.measure.run.instrument import Instrument
+from bench.serve.deployment.database import Database
+from bench.serve.machine.identity import worker
+from tests.cases import kit
+
+CASE = Case("one~none~home", "one", "none", "home", "unlimited", "sqlite")
+
+
+@pytest.mark.parametrize("name", ["site.sqlite3", "site.sqlite3-wal"])
+def test_a_file_that_the_servers_may_not_write_is_named(tmp_path, name):
+    (tmp_path / "site.sqlite3").touch()
+    worker().give_tree(tmp_path)
+    closed = tmp_path / name
+    closed.unlink(missing_ok=True)
+    closed.touch()
+    closed.chmod(0o444)
+    with pytest.raises(GlobalFault) as error:
+        Instrument(kit()).check_database(Database("sqlite", f"sqlite:///{tmp_path / 'site.sqlite3'}"))
+    user = worker().user
+    assert str(error.value) == (
+        f"the database cannot be used: {closed}: not writable by user {user}, which the servers run as; "
+        f"chown it to {user} or set BENCH_USER"
+    )
+
+
+def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
+    asked = []
+
+    def headers(url, page):
+        asked.append(page)
+        rendered = "same" if page == "/cached/" else str(len(asked))
+        return {"Content-Type": "text/html; charset=utf-8"} | ({} if page == "/file/" else {"X-Render-Id": rendered})
+
+    counted = {page: {"cold": 10, "warm": 4} for page in ("/", "/cached/", "/file/")}
+    monkeypatch.setattr(instrument, "count_queries", lambda project, env, pages: counted)
+    monkeypatch.setattr(instrument.http, "headers", headers)
+    counting = Instrument(kit())
+    addresses = ("/", "/", "/cached/", "/file/", "/static/a.css")
+    running = SimpleNamespace(url="", env={}, case=SimpleNamespace(project=kit()))
+    assert counting.queries_per_request(running, CASE, addresses) == 8 / 5
+    times = len(asked)
+    assert counting.queries_per_request(running, CASE, addresses) == 8 / 5
+    assert len(asked) == times, "what is known is not asked again"
+    assert counting.queries_per_request(running, CASE, ("/static/a.css",)) == 0
+
+
+def test_unknown_queries_are_not_measured(monkeypatch):
+    running = SimpleNamespace(
+        url="http://127.0.0.1:9", env={"DATABASE_URL": "sqlite:////nowhere/at/all"}, case=SimpleNamespace(project=kit())
+    )
+    counting = Instrument(kit())
+    monkeypatch.setattr(instrument, "count_queries", lambda project, env, pages: {"/": {"cold": 1, "warm": 1}})
+    assert counting.queries_per_request(running, CASE, ("/",)) is None, "nobody answers"

@@ -1,0 +1,106 @@
+"""What a run says while it works: plain lines everywhere, and on a terminal a live line below them."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from dataclasses import replace
+
+import pytest
+
+from bench.measure.records.records import Case
+from bench.measure.run import plan, progress
+from bench.measure.run.ledger import Ledger
+from bench.measure.run.progress import RunProgress
+from bench.printer import Printer
+from tests.bench.measure.records import run_data
+from tests.bench.measure.run.test_plan import case
+from tests.waiting import until
+
+BATCH = plan.schedule([case("one")], [16], 1, 1)[0]
+CASE = Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    # Time alone changes no line of a test.
+    monkeypatch.setattr("bench.printer.SILENT_S", math.inf)
+    monkeypatch.setattr("bench.printer.REFRESHES_PER_S", 0.001)
+    return Terminal()
+
+
+def begin(printer):
+    RunProgress(printer, run_data.INFO, Ledger()).begin(plan.Measurement(CASE, 16, 1), BATCH)
+
+
+def test_a_terminal_shows_the_trial_under_way(terminal):
+    with Printer(terminal) as printer:
+        begin(printer)
+        assert terminal.getvalue().endswith("one, layer none, home, 16 connections")
+        printer.say("round 1")
+        last = terminal.getvalue().splitlines()[-1]
+        assert last.endswith("\x1b[2Kround 1"), "the live line is erased before a line that stays"
+
+
+def test_a_live_line_is_cut_to_the_terminal_and_removed_at_the_end(terminal):
+    with Printer(terminal, "prefix: ") as printer:
+        printer.show("x" * 100)
+        shown = terminal.getvalue().split("prefix: ")[1]
+        assert shown == "x" * 51 + "…"
+    assert terminal.getvalue().endswith("\x1b[2K")
+
+
+def test_a_live_line_that_stays_says_for_how_long(terminal, monkeypatch):
+    monkeypatch.setattr("bench.printer.SILENT_S", 0.0)
+    with Printer(terminal) as printer:
+        printer.show("starting one")
+        assert re.search(r"starting one, \d+ s$", terminal.getvalue())
+        printer.show("")
+        assert terminal.getvalue().endswith("\x1b[2K"), "no words remove the line"
+
+
+def test_a_live_line_is_drawn_again_while_the_command_works(terminal, monkeypatch):
+    monkeypatch.setattr("bench.printer.REFRESHES_PER_S", 100)
+    with Printer(terminal) as printer:
+        printer.show("starting one")
+        until(lambda: terminal.getvalue().count("starting one") > 2, "the line is drawn again")
+
+
+@pytest.mark.parametrize(("no_color", "red"), [("", True), ("1", False)])
+def test_colours_are_for_terminals_that_want_them(terminal, monkeypatch, no_color, red):
+    monkeypatch.setenv("NO_COLOR", no_color)
+    for stream in (terminal, file := io.StringIO()):
+        Printer(stream).say("one with layer none: FAIL")
+    assert ("\x1b[31mFAIL" in terminal.getvalue()) is red
+    assert file.getvalue() == "one with layer none: FAIL\n"
+
+
+@pytest.mark.parametrize("name", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_a_file_gets_plain_lines_alone(monkeypatch, name):
+    monkeypatch.setenv(name, "1")
+    stream = io.StringIO()
+    with Printer(stream) as printer:
+        begin(printer)
+        printer.say("a [bold]line[/] that :smile: is not touched, " + "and is not wrapped " * 10)
+    assert stream.getvalue() == "a [bold]line[/] that :smile: is not touched, " + "and is not wrapped " * 10 + "\n"
+
+
+def test_a_size_is_named_where_there_is_one():
+    bronze = replace(CASE, size="bronze")
+    said = [progress.case_words(each) for each in (CASE, bronze)]
+    assert said == ["one, layer none, home", "one, layer none, home, bronze"]
+
+
+def test_a_trial_of_a_closed_loop_is_told_without_a_latency():
+    closed = replace(run_data.TRIAL, requests_per_second=100.0, latency_p99_ms=7.0)
+    assert progress.outcome(closed) == "100 requests/s"
+    asked = replace(closed, level_connections=None, rate_requested=100.0)
+    assert progress.outcome(asked) == "100 requests/s, p99 7.0 ms"

@@ -1,0 +1,281 @@
+"""Runs: what is measured, in what order, what is recorded, and what fails alone or stops the run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import programs
+from bench.errors import BenchError
+from bench.measure.records import records
+from bench.measure.records.folder import read_run
+from bench.measure.stats import table
+from bench.serve.machine.processes import MachineLoad
+from tests.bench.measure.records.test_schema import problems
+from tests.skips import needs
+
+
+@pytest.mark.servers
+def test_a_run_records_what_was_asked_and_what_was_measured(go, instrument, capsys):
+    instrument.misfits["two", "files"] = "no server of its chain serves files"
+    words = ["--stack", "one", "--stack", "two", "--layer", "files", "--rounds", "2"]
+    status, recorded = go(*words)
+    assert status == 0
+    assert [trial.status for trial in recorded.trials] == ["ok"] * 6
+    case_ids = {case.case_id for case in recorded.info.cases}
+    assert case_ids == {
+        "one~none~home~unlimited~sqlite",
+        "one~files~home~unlimited~sqlite",
+        "two~none~home~unlimited~sqlite",
+    }
+    assert recorded.info.cases[0].notes == ("one is small",)
+    assert recorded.info.notes[-1] == "the machine is odd"
+    assert "one is small" not in recorded.info.notes
+    assert recorded.info.skips == (records.Skip("two", "files", None, "no server of its chain serves files"),)
+    assert (recorded.info.plan.rows_total, recorded.environment.rows_seed) == (1234, 7)
+    assert recorded.environment.rows_total == 1234
+    assert recorded.info.plan.order_seed is not None
+    assert recorded.info.finished_at
+    assert {(check.stack, check.layer) for check in recorded.checks} == {
+        ("one", "none"),
+        ("one", "files"),
+        ("two", "none"),
+    }
+    assert recorded.environment.programs == {"server": "1.0"}
+    said = capsys.readouterr().out
+    assert "skipped: two with layer files: no server of its chain serves files" in said
+    assert "round 2 of 2, case 3 of 3: " in said
+    assert "time left ~" in said
+    assert f"results in {recorded.directory}; next: python -m bench report {recorded.directory}\n" in said
+    assert said.splitlines()[-1].startswith("Next: python -m bench ")
+
+
+@pytest.mark.servers
+def test_a_variant_is_verified_once_always_taken_down_and_brought_up_where_every_server_can_work(go, instrument):
+    _, recorded = go("--stack", "one@processes=2,threads=3", "--rounds", "2")
+    name = "one@processes=2,threads=3"
+    assert [(trial.stack, trial.status) for trial in recorded.trials] == [(name, "ok")] * 2
+    once = [f"{done} {name} none" for done in ("up", "verify", "empty", "down")]
+    assert instrument.log == [*once, once[0], once[-1]]
+    assert (recorded.directory / "raw" / "one@processes=2+threads=3~none~r1" / "logs" / "server.log").exists()
+
+
+@pytest.mark.servers
+def test_the_urls_of_the_session_are_looked_up_once_and_recorded(go):
+    _, recorded = go("--stack", "one", "--workload", "session")
+    addresses = json.loads((recorded.directory / "workloads.json").read_text())
+    assert set(addresses) == {"home", "session"}
+    assert addresses["session"][:4] == ["/", "/static/site.1.css", "/static/site.2.js", "/static/logo.3.svg"]
+    assert "/posts/page/38/" in addresses["session"]
+
+
+@pytest.mark.servers
+def test_a_workload_that_leads_nowhere_fails_alone(go, instrument):
+    instrument.bare.add("one")
+    status, recorded = go("--stack", "one", "--workload", "session")
+    assert status == 1
+    assert {trial.workload: trial.reason for trial in recorded.trials} == {
+        "home": None,
+        "session": "workload session, step 13: /posts/ links to nothing below /posts/",
+    }
+
+
+@pytest.mark.servers
+def test_wrong_answers_are_never_measured_and_what_does_not_come_up_fails_alone(go, instrument, capsys):
+    instrument.wrong.add("two")
+    instrument.refuses.add("three")
+    instrument.unreadable["four"] = "layer.toml: unknown key"
+    stacks = ("one", "two", "three", "four")
+    status, recorded = go(*(word for name in stacks for word in ("--stack", name)), "--rounds", "2")
+    assert (status, recorded.info.finished_at is None) == (1, False)
+    found = {name: {(it.status, it.reason, it.log) for it in recorded.trials if it.stack == name} for name in stacks}
+    wrong = "not measured, it gives wrong answers: 1 check failed: content"
+    tired = "server exited with status 1: three is tired"
+    logs = {name: [f"raw/{name}~none~r{number}/logs/server.log" for number in (1, 2)] for name in stacks}
+    assert found == {
+        "one": {("ok", None, None)},
+        "two": {("failed", wrong, "verify.jsonl")},
+        "three": {("failed", tired, log) for log in logs["three"]},
+        "four": {("failed", "layer.toml: unknown key", log) for log in logs["four"]},
+    }
+    assert {it.requests_per_second for it in recorded.trials if it.status == "failed"} == {None}
+    assert problems(recorded.directory) == [], "it keeps to the schema"
+    assert (recorded.directory / "raw" / "three~none~r1" / "logs" / "server.log").read_text() == "it began\n"
+    # In the second round it is known to be wrong, and is not even brought up.
+    assert instrument.log.count("up two none") == 1
+    said = capsys.readouterr().out
+    assert f"FAILED: {tired} (see raw/three~none~r1/logs/server.log)" in said
+    assert "6 of 8 trials failed" in said
+
+
+@pytest.mark.servers
+def test_a_server_that_dies_in_one_trial_does_not_spoil_the_next(go, instrument):
+    # The addresses are looked up on `one`, which is well.
+    instrument.dies["two"] = 1
+    go("--stack", "one", to="first")
+    status, recorded = go("--stack", "two", "--workload", "login")
+    assert status == 1
+    assert [trial.status for trial in recorded.trials] == ["failed", "ok"]
+    # Which workload comes first is shuffled.
+    address = {"home": "/", "login": "/login/"}[recorded.trials[0].workload]
+    why = f"before the load: GET {address}: status 503, not 200; server was killed by SIGKILL"
+    assert recorded.trials[0].reason == why
+    assert instrument.log.count("up two none") == 2
+
+
+# ------------------------------------------------------------------------------------- until decided
+
+
+@pytest.mark.servers
+def test_a_run_until_decided_ends_when_it_is_and_says_so(go, capsys):
+    status, recorded = go("--stack", "one", "--until", "decided", "--rounds", "9")
+    assert (status, recorded.info.ended_by, recorded.missing) == (0, "decided", 0)
+    assert [trial.round for trial in recorded.trials] == [1, 2]
+    said = capsys.readouterr().out
+    assert "1 case, 1 trial in the next round to make by " in said
+    assert "rounds: until one case leads or the rest tie, at most 9\n" in said
+    assert "round 2 of at most 9, case 1 of 1: " in said
+    assert "after round 1: no case dropped; 1 trial in the next round\n" in said
+    assert "after round 2: no case dropped; no round is left to make\n" in said
+    with pytest.raises(BenchError, match="the run is complete; next: python -m bench report"):
+        go("--resume", str(recorded.directory))
+
+
+@pytest.mark.servers
+def test_a_dropped_case_is_recorded_with_its_round_and_reason(go, monkeypatch):
+    needs("wrk")
+    monkeypatch.setattr(table, "MIN_LEFT", 1)
+    monkeypatch.setattr(table, "ASSUMED_NOISE", 1e-9)
+    _, recorded = go("--stack", "one", "--stack", "two", "--until", "decided", "--rounds", "2", "--margin", "0")
+    (dropped,) = recorded.info.dropped
+    assert (dropped.level, dropped.round, dropped.reason) == (16, 1, "it cannot be the best any more")
+    assert [trial.case_id for trial in recorded.trials].count(dropped.case_id) == 1
+    assert len(recorded.trials) == 3
+
+
+# ------------------------------------------------------------------------------------- open loop, guards, faults
+
+
+@pytest.mark.servers
+def test_an_open_loop_run_has_rates_for_levels(go, capsys):
+    status, recorded = go("--stack", "one", "--rate", "20", "--rate", "40")
+    assert status == 0
+    assert (recorded.info.plan.mode, recorded.info.plan.levels) == ("open", (20, 40))
+    assert recorded.environment.load_tool.name == "openloop"
+    assert sorted(trial.requests_total for trial in recorded.trials) == [20, 40]
+    for trial in recorded.trials:
+        assert (trial.level_connections, trial.rate_requested, trial.level) == (None, trial.requests_total, trial.level)
+        assert (trial.requests_dropped, trial.statuses) == (0, {"200": trial.level})
+        # Too few requests for a 99th percentile.
+        assert trial.latency_p50_ms is not None and trial.latency_p99_ms is None
+    assert "home, 40 requests/s due: " in capsys.readouterr().out
+
+
+@pytest.mark.servers
+def test_a_run_without_any_load_tool_of_the_system(go, monkeypatch):
+    """Only what pip installs: the load tool of this project makes the closed loop, and the run says so."""
+    monkeypatch.setattr(
+        programs, "find", lambda names, search=(), venvs=(): Path(sys.executable) if "python3" in names else None
+    )
+    status, recorded = go("--stack", "one", "--level", "3")
+    assert status == 0
+    assert (recorded.environment.load_tool.name, recorded.environment.load_tool.fallback) == ("closedloop", True)
+    assert "load made by closedloop, the load tool of this project" in "".join(recorded.info.notes)
+    for trial in recorded.trials:
+        assert (trial.tool, trial.rate_requested) == ("closedloop", None)
+        assert trial.thirds and trial.statuses == {"200": trial.requests_total}
+
+
+@pytest.mark.servers
+def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
+    # Every load tool uses some CPU time.
+    status, recorded = go("--stack", "one", "--guard", "bodies=0", "--guard", "tool=0")
+    (trial,) = recorded.trials
+    assert (status, trial.status) == (1, "voided")
+    assert trial.reason.startswith("tool: the load tool used ")
+    assert trial.requests_per_second > 0
+    assert trial.guards["bodies"] == "ok"
+    assert recorded.info.plan.guards == {"bodies": 0.0, "tool": 0.0}
+    said = capsys.readouterr().out
+    assert "VOIDED: tool: the load tool used" in said
+    assert "1 of 1 trials voided: guards do not trust them" in said
+
+
+@pytest.mark.servers
+def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypatch, tmp_path):
+    found = iter([0.9, 0.1])
+    monkeypatch.setattr("bench.measure.run.here.Interference.share", lambda *_: next(found))
+    status, recorded = go("--stack", "one", "--guard", "interference=0.25", "--keep-going")
+    assert (status, [trial.status for trial in recorded.trials]) == (0, ["voided", "ok"])
+    assert len({trial.trial_id for trial in recorded.trials}) == 1
+    said = capsys.readouterr().out
+    assert "interference: other processes took 90% of the machine: the trial is repeated" in said
+    assert "trials voided" not in said
+    assert (tmp_path / "run" / "raw" / f"{recorded.trials[0].trial_id}~void1" / "load.out").exists()
+
+
+@pytest.mark.servers
+def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, monkeypatch, tmp_path):
+    found = iter([0.9, 0.8, 0.75, 0.1, 0.1])
+    monkeypatch.setattr("bench.measure.run.here.Interference.share", lambda *_: next(found))
+    instrument.load = MachineLoad(0.7, "other processes take 70% of this machine (chromium, process 12: 60%)")
+    folder = tmp_path / "run"
+    with pytest.raises(BenchError) as error:
+        go("--stack", "one", "--guard", "interference=0.25", "--rounds", "2")
+    assert str(error.value) == (
+        "stopped: 3 trials in a row were voided (interference: other processes took 75% of the machine); now other "
+        "processes take 70% of this machine (chromium, process 12: 60%); stop those programs and "
+        f"resume with: python -m bench run --resume {folder}, or now with --keep-going"
+    )
+    assert f"warning: {instrument.load.words}; trials beyond 25% are voided" in capsys.readouterr().out
+    assert read_run(folder).info.finished_at is None
+    status, recorded = go("--resume", str(folder))
+    assert status == 0
+    assert [trial.status for trial in recorded.trials] == ["voided"] * 3 + ["ok"] * 2
+    assert recorded.info.finished_at
+    assert (folder / "raw" / f"{recorded.trials[0].trial_id}~void3" / "load.out").exists()
+
+
+@pytest.mark.servers
+def test_a_page_that_changes_under_load_voids_its_trial(go, instrument):
+    # The engine of this project sees it itself, and the trial fails.
+    needs("wrk")
+    instrument.changes.add("one")
+    _, recorded = go("--stack", "one", "--guard", "bodies=0.05", "--duration", "3")
+    assert recorded.trials[0].status == "voided"
+    assert recorded.trials[0].reason.startswith("bodies: GET /: ")
+    assert recorded.trials[0].bodies_checked >= 1
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("when", ["at the start", "in the middle"])
+def test_a_database_that_is_gone_stops_a_run_once_and_it_can_go_on(go, instrument, tmp_path, when):
+    gone = "the database cannot be used: connection refused"
+    if when == "at the start":
+        instrument.database_gone = gone
+    else:
+        instrument.refuses.add("one")
+        instrument.gone_after_failure = gone
+    with pytest.raises(BenchError) as error:
+        go("--stack", "one", "--stack", "two")
+    folder = tmp_path / "run"
+    assert str(error.value) == (f"stopped: {gone}; fix it and resume with: python -m bench run --resume {folder}")
+    assert len([trial for trial in read_run(folder).trials if trial.status == "failed"]) == 0
+    instrument.database_gone, instrument.gone_after_failure = "", ""
+    instrument.refuses.clear()
+    status, recorded = go("--resume", str(folder))
+    assert (status, len(recorded.trials)) == (0, 2)
+
+
+@pytest.mark.servers
+def test_logs_and_configurations_are_saved_and_hashed_without_paths_and_ports_and_caches_are_not(go):
+    _, first = go("--stack", "one")
+    raw = first.directory / "raw" / "one~none~r1"
+    assert (raw / "logs" / "server.log").exists() and not (raw / "store").exists()
+    assert (first.directory / "configs" / "one~none" / "file").read_text() == "one none"
+    _, second = go("--stack", "one", to="again")
+    assert first.environment.configs == second.environment.configs
+    assert set(first.environment.configs) == {"one~none/file"}

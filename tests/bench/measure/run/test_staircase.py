@@ -1,0 +1,114 @@
+"""Runs that seek capacities: which trial comes next, what is recorded, and what a resumed run makes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench.measure.records.capacity import Visits
+from bench.measure.run import here
+from bench.measure.run.ledger import Ledger
+from bench.measure.run.plan import Measurement
+from bench.measure.run.staircase import Staircases, capacity_words
+from bench.measure.stats.capacity import RATES, Limit
+from tests.bench.measure.records.run_data import TRIAL, at_rate, failed
+from tests.bench.measure.run.test_plan import case
+
+LIMIT = Limit("p95", 200.0)
+CASE = case("one").record
+
+
+@pytest.fixture
+def holds(monkeypatch):
+    """Trials without any load: each stack holds rates up to its own."""
+    capacities = {"one": 480, "two": 120}
+    made: list[str] = []
+
+    def measure(item, *rest):
+        made.append(item.key)
+        latency = 20.0 if item.level <= capacities[item.case.stack] else 900.0
+        identity = replace(TRIAL, **{name: getattr(item.case, name) for name in ("case_id", "stack", "layer")})
+        return at_rate(item.level, latency, item.round, identity)
+
+    monkeypatch.setattr(here, "measure", measure)
+    measure.capacities, measure.made = capacities, made
+    return measure
+
+
+def test_each_case_climbs_to_its_capacity_and_later_rounds_begin_there(go, holds, capsys):
+    status, recorded = go("--stack", "one", "--stack", "two", "--capacity", "p95=200ms", "--rounds", "2")
+    assert (status, recorded.info.plan.mode, recorded.info.plan.levels) == (0, "open", ())
+    assert recorded.info.plan.capacity == "p95=200ms"
+    assert recorded.info.plan.margin == 0.11, "a step of the staircase is no difference"
+    levels = {(trial.stack, trial.round): [] for trial in recorded.trials}
+    for trial in recorded.trials:
+        levels[trial.stack, trial.round].append(trial.level)
+    assert levels["one", 1][:3] == [50, 200, 800]
+    assert levels["one", 2] == [475, 500, 500, 475], "both ends twice"
+    assert levels["two", 2] == [118, 125, 125, 118]
+    said = capsys.readouterr().out
+    assert "each case: the highest rate with p95 within 200 ms, 2 rounds of 1 s" in said
+    assert "one, layer none, home, 475 requests/s due: 475 requests/s, p95 20.0 ms, holds; " in said
+    assert "due: 500 requests/s, p95 900.1 ms, does not hold; " in said
+    assert (
+        "capacity of one, layer none, home: 475 requests/s (475 to 500) with p95 within 200 ms, "
+        "1,710,000 visitors an hour, each for 1 page" in said
+    )
+
+
+def test_a_resumed_run_goes_on_with_the_next_step(go, holds, unfinished):
+    folder = unfinished("--capacity", "p95=200ms", "--rounds", "2", trials=4)
+    made = list(holds.made)
+    holds.made.clear()
+    status, recorded = go("--resume", str(folder))
+    assert (status, holds.made) == (0, made[4:])
+    assert [trial.trial_id for trial in recorded.trials] == [*made[:4], *holds.made]
+
+
+def test_wrong_answers_end_the_search_before_the_first_trial(go, holds, instrument):
+    instrument.wrong.add("one")
+    status, recorded = go("--stack", "one", "--capacity", "p95=200ms", "--rounds", "2")
+    assert (status, holds.made) == (1, [])
+    assert [(trial.status, trial.level) for trial in recorded.trials] == [("failed", 50)] * 2
+
+
+def test_overload_fails_no_run(go, holds, monkeypatch):
+    """A rate beyond the knee may fail its trial: that is what was to be found out."""
+    quick = holds
+
+    def measure(item, *rest):
+        made = quick(item, *rest)
+        return failed(made) if item.level > 480 else made
+
+    monkeypatch.setattr(here, "measure", measure)
+    status, recorded = go("--stack", "one", "--capacity", "p95=200ms")
+    assert (status, {trial.status for trial in recorded.trials}) == (0, {"ok", "failed"})
+
+
+def test_count_left_are_estimated_from_what_is_known():
+    first, second = (Measurement(CASE, 0, number) for number in (1, 2))
+    staircases = Staircases(LIMIT, [])
+    assert (staircases.expected(first), staircases.expected(second)) == (12, 6)
+    for rate, latency in ((50, 20), (53, 900), (53, 900), (50, 20)):
+        staircases.add(at_rate(rate, latency, 1, replace(TRIAL, case_id=CASE.case_id)))
+    assert (staircases.expected(first), staircases.next(first)) == (0, None)
+    assert staircases.next(second) == replace(second, level=50)
+
+
+def test_a_capacity_in_words():
+    climb = [at_rate(RATES[-1])]
+    assert (
+        capacity_words(climb, LIMIT, None) == "100,000 requests/s (100,000 or more; one round) with p95 within 200 ms"
+    )
+    assert capacity_words([at_rate(1, 900)], LIMIT, Visits(1, 1)) == "no rate holds p95 within 200 ms"
+
+
+def test_resuming_repeats_what_interference_voided_and_not_what_an_overloaded_site_did():
+    busy, lost = "interference: other processes took 90% of the machine", "lost: 7 requests were not sent"
+    identity = replace(TRIAL, case_id=CASE.case_id)
+    voided = [replace(at_rate(rate, 20, 1, identity), status="voided", reason=busy) for rate in (50, 50, 50)]
+    overloaded = [replace(at_rate(800, 20, 1, identity), status="voided", reason=lost)] * 2
+    ledger = Ledger((), [*voided, at_rate(200, 20, 1, identity), *overloaded], limit=LIMIT)
+    steps = ledger.staircases.rounds_of(CASE.case_id)[1].steps
+    assert {rate: step.held for rate, step in steps.items()} == {200: True, 800: False}

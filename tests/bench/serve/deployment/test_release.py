@@ -1,0 +1,114 @@
+"""Releases of the project side by side."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from msgspec import structs
+
+from bench.errors import BenchError
+from bench.serve.deployment.layout import Layout
+from bench.serve.deployment.release import Releases
+from bench.serve.machine.identity import worker
+from tests.cases import kit
+
+
+@pytest.fixture
+def releases(tmp_path, monkeypatch):
+    """Releases of a small project; its static files are those of a folder of two."""
+    identity = worker()
+    project = tmp_path / "project"
+    for name in ("app/code.py", "tests/test.py", ".git/config", "var/data"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("VERSION = 1\n")
+    (project / "manage.py").write_text("")
+    small = replace(kit(), project=structs.replace(kit().project, folder=project), var=tmp_path / "kept")
+    small.static_root.mkdir(parents=True)
+    (small.static_root / "x.css").write_text("x")
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    layout = Layout(run_dir, run_dir / "run")
+    made = Releases(small, layout, identity)
+    monkeypatch.setattr(made, "collect_static", lambda folder: None)
+    places = layout.places(small, identity, 8000)
+    return made, made.begin(places)
+
+
+def test_the_first_release_is_a_copy_that_current_leads_to(releases):
+    made, places = releases
+    assert (places.project, places.static_root) == (str(made.current), str(made.static_root))
+    assert made.current.is_symlink()
+    assert sorted(path.name for path in made.current.iterdir()) == ["__pycache__", "app", "bench", "manage.py", "var"]
+    assert list((made.current / "var").iterdir()) == []
+    assert (made.static_root / "x.css").read_text() == "x"
+
+
+def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp_path):
+    made, _ = releases
+    theirs, facts = (
+        tmp_path / "theirs",
+        SimpleNamespace(
+            database_files={"default": f"{tmp_path}/theirs/db.sqlite3"}, media_root=f"{tmp_path}/theirs/media"
+        ),
+    )
+    needed = ("manage.py", ".env", "docs/models.py", "deploy/urls.py", "results/tests/__init__.py", "var/x.txt")
+    for name in (
+        *needed,
+        ".git/config",
+        "env3/pyvenv.cfg",
+        "node_modules/x.js",
+        "db.sqlite3",
+        "db.sqlite3-wal",
+        "media/x.png",
+    ):
+        (theirs / name).parent.mkdir(parents=True, exist_ok=True)
+        (theirs / name).write_text("")
+    (theirs / "lost").symlink_to("/no/such/file")
+    project = SimpleNamespace(overlaid=True, folder=theirs, facts=facts, python=sys.executable)
+    made.project = project
+    folder = made.add("2")
+    assert all(
+        (folder / name).is_file()
+        for name in (*needed, "bench/serve/inside/release.py", "bench/serve/inside/templates/probes/mark.html")
+    )
+    assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == sorted(
+        {name.partition("/")[0] for name in needed} | {"bench"}
+    )
+    assert not (theirs / "bench").exists()
+
+
+def test_a_project_that_cannot_be_copied_is_one_line(releases, tmp_path):
+    made, _ = releases
+    project = SimpleNamespace(
+        overlaid=True, folder=tmp_path / "gone", facts=SimpleNamespace(database_files={}, media_root=None)
+    )
+    made.project = project
+    with pytest.raises(BenchError, match=r"/gone: cannot be copied into a release: No such file or directory$"):
+        made.add("2")
+
+
+def test_a_new_release_is_served_only_when_it_is_switched_to(releases):
+    made, _ = releases
+    folder = made.add("2", lambda folder: (folder / "app" / "code.py").write_text("VERSION = 2\n"))
+    assert (made.current / "app" / "code.py").read_text() == "VERSION = 1\n"
+    made.switch(folder)
+    assert (made.current / "app" / "code.py").read_text() == "VERSION = 2\n"
+    assert (made.project.folder / "app" / "code.py").read_text() == "VERSION = 1\n"
+    # Compiled, as an installer would.
+    assert list((folder / "app" / "__pycache__").glob("code.*.pyc"))
+
+
+def test_a_release_whose_static_files_cannot_be_collected_is_refused(tmp_path, monkeypatch):
+    folder = tmp_path / "2"
+    folder.mkdir()
+    (folder / "manage.py").write_text("raise SystemExit('no settings')\n")
+    releases = Releases(kit(), Layout(tmp_path, tmp_path), worker(tmp_path))
+    monkeypatch.setattr(
+        subprocess, "run", lambda argv, **how: subprocess.CompletedProcess(argv, 1, "", "no settings\n")
+    )
+    with pytest.raises(BenchError, match="collectstatic of 2 failed: no settings"):
+        releases.collect_static(folder)

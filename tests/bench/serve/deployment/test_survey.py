@@ -1,0 +1,58 @@
+"""The survey: what there is and what can run here, with versions that are asked for once."""
+
+from __future__ import annotations
+
+import collections
+import importlib.metadata
+import json
+import sqlite3
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from bench import paths, programs
+from bench.serve.catalog import catalog, fit
+from bench.serve.deployment.survey import _ask_versions, versions
+from tests.cases import for_files, resolved
+
+
+def test_programs_are_asked_their_version_once_and_side_by_side(monkeypatch):
+    asked: collections.Counter[tuple[str, ...]] = collections.Counter()
+    two = threading.Barrier(2)
+
+    def version(argv):
+        asked[argv] += 1
+        # A program is asked while another has not answered yet.
+        two.wait(timeout=60)
+        return "1.2"
+
+    monkeypatch.setattr(programs, "version", version)
+    one, other = (catalog.read().services[name] for name in ("memcached", "redis"))
+    monkeypatch.setattr(fit, "version_command", lambda item: (item.name,))
+    with ThreadPoolExecutor(2) as threads:
+        _ask_versions(threads, [one, other, one])
+    assert asked == {("memcached",): 1, ("redis",): 1}
+
+
+def test_python_servers_are_not_started_for_their_version(monkeypatch):
+    monkeypatch.setattr(programs, "version", lambda argv: "started")
+    found = versions([resolved("gunicorn"), resolved("uvicorn")], "none")
+    assert found == {name: importlib.metadata.version(name) for name in ("gunicorn", "uvicorn")}
+
+
+def test_versions_are_those_of_the_servers_services_and_database_of_a_case(monkeypatch):
+    monkeypatch.setattr(programs, "version", lambda argv: "1.2")
+    monkeypatch.setattr(programs, "find", lambda *where: Path("/bin/true"))
+    found = versions([for_files("nginx-uwsgi")], "sqlite")
+    assert found == {"uwsgi": "1.2", "nginx": "1.2", "sqlite": sqlite3.sqlite_version}
+
+
+def test_the_help_imports_no_command():
+    code = (
+        "import json, sys\nfrom bench.cli import main\nmain.parser().format_help()\n"
+        "print(json.dumps([name for name in sys.modules if name.startswith('bench.')]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=paths.PROJECT, capture_output=True, text=True, check=True)
+    assert set(json.loads(done.stdout)) == {"bench.cli", "bench.cli.main", "bench.errors"}

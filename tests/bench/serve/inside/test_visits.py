@@ -1,0 +1,91 @@
+"""The page of the visitors: what it says is what rendered it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from django.http import HttpResponse, StreamingHttpResponse
+from django.test import RequestFactory
+
+from bench import paths
+from bench.measure.faults.scene import FILES, FIRST
+from bench.measure.faults.visitors import NOBODY, PAGE, said
+from bench.serve.inside import release, visits
+
+ASK = f"""
+import django; django.setup()
+from django.core.management import call_command
+from django.test import Client
+call_command("migrate", verbosity=0)
+answer = Client(SERVER_NAME="127.0.0.1").get({PAGE.format("x")!r})
+print(answer.headers["Vary"], answer.status_code, "Set-Cookie" in answer.headers)
+print(answer.content.decode())
+"""
+
+
+@pytest.fixture(scope="module")
+def answer():
+    env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings"}
+    env |= {"DATABASE_URL": "sqlite://:memory:", "BENCHAPP_PROBES": "1"}
+    done = subprocess.run([sys.executable, "-c", ASK], cwd=paths.PROJECT, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n", 1)
+
+
+def test_it_is_cacheable_like_an_ordinary_page(answer):
+    assert answer[0] == "Cookie 200 False"
+
+
+def test_it_says_its_versions_its_account_and_its_time(answer):
+    code, template, account, rendered, static = said(answer[1])
+    assert (code, template, account) == (release.VERSION, release.VERSION, NOBODY)
+    assert abs(time.time() - float(rendered)) < 60
+    assert static.startswith("/static/probes/release.")
+
+
+def through(response: HttpResponse, path: str = "/") -> HttpResponse:
+    """What the middleware makes of a project's answer."""
+    return visits.marked(lambda request: response)(RequestFactory().get(path))
+
+
+def test_a_page_of_a_project_ends_with_the_same_line():
+    page = HttpResponse("<p>Prices</p>", headers={"Content-Length": "13"})
+    body = through(page).content.decode()
+    assert body.startswith("<p>Prices</p>") and said(body)[:3] == (release.VERSION, release.VERSION, NOBODY)
+    assert page.headers["Content-Length"] == str(len(page.content))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        HttpResponse("{}", content_type="application/json"),
+        HttpResponse("no", status=404),
+        HttpResponse(b"\x1f\x8b", headers={"Content-Encoding": "gzip"}),
+        StreamingHttpResponse(["<p>"]),
+    ],
+    ids=["json", "404", "gzip", "stream"],
+)
+def test_what_is_no_page_stays_as_it_is(answer):
+    before = b"".join(answer)
+    answer = through(answer)
+    assert answer.streaming or answer.content == before
+
+
+def test_settings_that_are_no_part_of_the_release_are_said(monkeypatch):
+    monkeypatch.setenv("OVERLAID_SETTINGS", "config.settings")
+    assert visits._version() == release.VERSION
+    # As if imported from elsewhere.
+    monkeypatch.setenv("OVERLAID_SETTINGS", "os")
+    assert visits._version() == visits.OUTSIDE
+    monkeypatch.setattr(visits, "VERSION", visits.OUTSIDE)
+    assert said(through(HttpResponse("<p>")).content.decode())[:2] == (visits.OUTSIDE, visits.OUTSIDE)
+
+
+def test_every_file_of_a_release_has_the_word_for_its_version():
+    assert release.VERSION == FIRST
+    for name in FILES:
+        assert FIRST in (paths.PROJECT / name).read_text("utf-8"), name

@@ -1,0 +1,49 @@
+"""What asks a container whether it is well."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+from bench.serve.production import containers
+from tests.cases import for_files
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    """Answers by the name that it is asked by."""
+
+    def do_GET(self):
+        self.send_response(200 if self.headers["Host"] == "example.org" else 400)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_the_probe_tells_what_is_well(tmp_path):
+    containers.write(for_files("gunicorn", values="production"), tmp_path / "out", "compose")
+    probe = tmp_path / "out" / "benchapp-probe"
+    assert os.access(probe, os.X_OK)
+
+    def exits(*words: str) -> int:
+        return subprocess.run([sys.executable, str(probe), *words], capture_output=True).returncode
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"127.0.0.1:{server.server_port}"
+        assert exits(address) == 0
+        assert exits(address, "http://example.org/healthz") == 0
+        assert exits(address, "http://other.example/healthz") == 1
+        assert exits(address, "https://example.org/healthz") == 1
+        server.shutdown()
+    assert exits(address) == 1
+    with socket.socket(socket.AF_UNIX) as listener:
+        path = f"{os.path.relpath(tmp_path)}/s" if len(str(tmp_path)) > 90 else f"{tmp_path}/s"
+        assert exits(path if path.startswith("/") else str(tmp_path / "s")) == 1
+        listener.bind(path)
+        listener.listen()
+        assert exits(str(tmp_path / "s")) == 0

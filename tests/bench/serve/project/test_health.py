@@ -1,0 +1,202 @@
+"""A project that cannot say that it serves is refused before anything starts."""
+
+import json
+import os
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from bench.errors import BenchError
+from bench.serve.machine.identity import Identity
+from bench.serve.project import commands, health
+from bench.serve.project.description import Description, Login
+from bench.serve.project.inspection import Page
+from bench.serve.project.under_test import open_project
+
+GOOD = {"status": 200, "content_type": "text/html", "body": ""}
+TO_LOGIN = {**GOOD, "status": 302, "location": "/login/?next=/"}
+BROKEN = {**GOOD, "status": 500, "error": "KeyError: 'x' (shop/views.py:7)"}
+
+
+def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
+    """What is found where these are the pages that Django renders, others good."""
+
+    def manage(_, words, *more, **named):
+        return "the project prints this\n" + json.dumps({path: pages.get(path, GOOD) for path in words[1:]})
+
+    monkeypatch.setattr(commands, "manage", manage)
+    monkeypatch.setattr(commands, "site_environment", lambda *_: {})
+    facts = SimpleNamespace(migrations_left=migrations_left, urls=urls, pages=())
+    described = Description(**said)
+    paths = {
+        "health": described.health,
+        "ready": described.health,
+        "description": described,
+        "once": lambda _, ask: ask(),
+    }
+    project = SimpleNamespace(folder="/srv/shop", recorded="x", overlaid=True, var=None, facts=facts, **paths)
+    return health.require(project, "sqlite:///x", {}, SimpleNamespace())
+
+
+@pytest.mark.parametrize(
+    ("pages", "more", "said"),
+    [
+        (
+            {"/": {**GOOD, "status": 302, "location": "/en/"}},
+            {},
+            'GET / redirects to /en/; name a page that answers 200: health = "/en/" in ',
+        ),
+        ({"/": {**GOOD, "error": "its stream does not end"}}, {}, "GET / is answered with status 200: its stream does"),
+        ({"/": TO_LOGIN}, {}, 'name a page that answers 200: health = "/login/" in '),
+        ({"/": {**GOOD, "status": 403}}, {}, "GET / is answered with status 403; its code refuses visitors from this "),
+        ({"/": {**GOOD, "status": 404}}, {}, "GET / is answered with status 404; name a page that answers 200"),
+        ({"/": BROKEN}, {}, r"GET / is answered with status 500: KeyError: 'x' \(shop/views.py:7\); correct it, "),
+        (
+            {"/": {**BROKEN, "error": "OperationalError: no such table: shop (shop/views.py:7)"}},
+            {"migrations_left": 3},
+            "3 migrations are not applied to its database: run ./manage.py migrate",
+        ),
+        ({"/a/": BROKEN}, {"public": ("/a/",)}, "GET /a/ is answered with status 500: KeyError: 'x'"),
+    ],
+)
+def test_it_is_said_in_one_line(monkeypatch, pages, more, said):
+    with pytest.raises(BenchError, match=said):
+        asked(monkeypatch, pages, **more)
+
+
+@pytest.mark.parametrize("status", [200, 204])
+def test_any_status_of_success_is_that_of_a_site_that_serves(monkeypatch, status):
+    assert asked(monkeypatch, {"/up/": {**GOOD, "status": status}}, health="/up/") == ()
+
+
+def test_what_nobody_has_named_is_a_note(monkeypatch):
+    (note,) = asked(monkeypatch, {"/": BROKEN}, health="/up/")
+    assert note == "GET / is answered with status 500: KeyError: 'x' (shop/views.py:7)"
+    assert asked(monkeypatch, {"/": {**GOOD, "status": 404}}, health="/up/") == ()
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        (TO_LOGIN, 'GET / redirects to /login/?next=/; describe the login, and .* url = "/login/", '),
+        ({**GOOD, "status": 403}, "GET / is answered with status 403; its code refuses visitors from this machine, "),
+        # It has such a page, for another host.
+        ({**GOOD, "status": 404}, "GET / is answered with status 404; its code refuses visitors from this machine, "),
+        (
+            {**GOOD, "status": 301, "location": "https://shop.example/"},
+            "GET / redirects to https://shop.example/; its code refuses visitors from this machine, ",
+        ),
+    ],
+)
+def test_a_home_page_that_is_not_for_the_visitors_of_a_measurement_is_a_note(monkeypatch, page, said):
+    (note,) = asked(monkeypatch, {"/": page}, urls=("/",), health="/up/")
+    assert re.match(said.replace("?", "[?]"), note)
+    assert asked(monkeypatch, {"/": {**GOOD, "status": 302, "location": "/en/"}}, health="/up/") == ()
+    assert asked(monkeypatch, {"/": TO_LOGIN}, health="/up/", login=Login("/login/")) == ()
+
+
+def test_a_public_page_that_is_not_there_is_a_note(monkeypatch):
+    """Pages below it may be there."""
+    (note,) = asked(monkeypatch, {"/a/": {**GOOD, "status": 404}}, public=("/a/",), health="/up/")
+    assert note == "GET /a/ is answered with status 404"
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "its_rows", "refused", "build"),
+    # On other rows than those that it was looked at with, a page may be there.
+    [
+        (404, None, True, True, ()),
+        (404, None, False, False, ()),
+        (302, "/en/", False, True, ()),
+        (200, None, True, False, ()),
+        (500, None, True, True, ()),
+        # Nor is what these commands make there yet.
+        (500, None, True, False, ("compress",)),
+    ],
+)
+def test_a_page_that_was_looked_at_is_refused_before_a_run_is_planned(status, location, its_rows, refused, build):
+    page = Page("/", status, location, None, None, (), False, False, 0)
+    facts = SimpleNamespace(pages=(page,), migrations_left=0, urls=())
+    project = SimpleNamespace(folder="x", overlaid=True, health="/", facts=facts, description=Description(build=build))
+    if refused:
+        with pytest.raises(BenchError):
+            health.require_page(project, its_rows)
+    else:
+        health.require_page(project, its_rows)
+
+
+MAKES = """
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+
+class Command(BaseCommand):
+    def handle(self, **options):
+        with open(settings.STATIC_ROOT + "/made.txt", "w") as file:
+            file.write("made")
+"""
+READS = """
+def made(request):
+    from django.conf import settings
+
+    return HttpResponse(open(settings.STATIC_ROOT + "/made.txt").read())
+
+
+urlpatterns[0] = path("", made)
+"""
+
+
+@pytest.mark.servers
+def test_what_a_page_lacks_is_named_and_a_command_of_build_makes_it(new_project, own_var):
+    folder = new_project("INSTALLED_APPS.append('shop')\nSTATIC_ROOT = str(BASE_DIR / 'collected')")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(READS)
+    made = folder / "shop" / "management" / "commands"
+    made.mkdir(parents=True)
+    (made / "makefile.py").write_text(MAKES)
+    line = (folder / "shop" / "urls.py").read_text().splitlines().index(READS.strip().splitlines()[3]) + 1
+    with pytest.raises(BenchError, match=rf"GET / is answered .* FileNotFoundError: .* \(shop/urls.py:{line}\); "):
+        served(folder)
+    (folder / "pyproject.toml").write_text('[tool.benchapp]\nbuild = ["makefile"]\n')
+    assert served(folder) == ()
+    assert not (folder / "collected").exists()
+
+
+@pytest.mark.servers
+def test_a_page_that_never_answers_is_not_waited_for(new_project, own_var, monkeypatch):
+    # The home page is not looked at before, as it is none that the description names.
+    folder = new_project(said='[tool.benchapp]\nhealth = "/form/"\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("import time\nurlpatterns[0] = path('', lambda request: time.sleep(600))\n")
+    monkeypatch.setattr(health, "IMPORT_TIMEOUT_S", 5)
+    with pytest.raises(BenchError, match=r"manage.py renderpages of .* does not end within 5 s; see where it hangs"):
+        served(folder)
+
+
+THEIRS = """
+from django.core.files.storage import Storage
+
+
+class Bucket(Storage):
+    def _save(self, name, content):
+        raise RuntimeError("written to production")
+
+    exists = _save
+"""
+
+
+@pytest.mark.servers
+def test_static_files_go_to_no_storage_elsewhere(new_project, own_var):
+    backend = '{"BACKEND": "shop.bucket.Bucket"}'
+    folder = new_project(f'STORAGES = {{"default": {backend}, "staticfiles": {backend}}}')
+    (folder / "shop" / "bucket.py").write_text(THEIRS)
+    assert served(folder) == ()
+    assert open_project(folder).facts.remote_storages == ("default", "staticfiles")
+
+
+def served(folder):
+    project = open_project(folder)
+    identity = Identity("me", os.geteuid(), os.getegid(), ())
+    commands.collect_static(project, identity)
+    return health.require(project, "sqlite:///:memory:", {}, identity)

@@ -1,0 +1,393 @@
+"""A project as its own interpreter sees it; nothing of it changes."""
+
+import json
+import re
+import socket
+import sqlite3
+import sys
+import time
+
+import psycopg2.extensions
+import pytest
+
+from bench.errors import BenchError
+from bench.serve.machine.ports import free_port
+from bench.serve.project import description, inspection
+from tests.projects import tree
+
+# Each starts another interpreter.
+pytestmark = pytest.mark.servers
+
+IN_MEMORY = """
+_sqlite = "django.db.backends.sqlite3"
+DATABASES["cached"] = {"ENGINE": _sqlite, "NAME": ":memory:"}
+DATABASES["shared"] = {"ENGINE": _sqlite, "NAME": "file:pages?mode=memory&cache=shared"}
+"""
+WRITES_FILES = """
+LOGGING = {"version": 1, "handlers": {"mine": {"class": "logging.FileHandler", "filename": BASE_DIR / "site.log"}},
+           "root": {"handlers": ["mine"], "level": "DEBUG"}}
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": BASE_DIR / "c"}}
+HUEY = {"huey_class": "huey.SqliteHuey", "filename": BASE_DIR / "tasks.sqlite3"}
+"""
+LOGS = """
+from django.conf import settings
+if settings.HUEY["huey_class"] == "huey.SqliteHuey":
+    settings.HUEY["filename"].touch()
+
+
+def logs(request):
+    import logging
+
+    from django.core.cache import cache
+
+    logging.getLogger("shop").warning("seen")
+    cache.set("seen", 1)
+    return HttpResponse(str(cache.get("seen")))
+
+
+urlpatterns.append(path("logs/", logs))
+"""
+PUBLIC = '[tool.benchapp]\npublic = ["/form/", "/visits/", "/who/", "/nowhere/"]\n'
+
+
+def test_pages_are_asked_for_as_an_anonymous_visitor_gets_them_and_nothing_changes(new_project):
+    # Hosts that come from a variable which is not set.
+    theirs = "SESSION_ENGINE = 'django.contrib.sessions.backends.signed_cookies'\nALLOWED_HOSTS = [None, '']"
+    folder = new_project(theirs, PUBLIC)
+    before = tree(folder)
+    facts = inspection.inspect(description.read(folder))
+    home, form, visits, who, nowhere = facts.pages
+    assert (home.status, home.vary, home.cookies, home.session_read) == (200, None, (), False)
+    lines = (folder / "shop" / "urls.py").read_text().splitlines()
+
+    def line(text):
+        return f"shop/urls.py:{next(number for number, found in enumerate(lines, 1) if text in found)}"
+
+    assert (form.cookies, form.causes["csrftoken"]) == (("csrftoken",), line("HttpResponse(get_token(request))"))
+    assert (visits.session_written, visits.cookies) == (True, ("sessionid",))
+    assert visits.causes["session"] == line('request.session["visits"]')
+    assert (who.session_read, who.vary, who.cookies) == (True, "Cookie", ())
+    assert who.causes["session"] == line("is_authenticated")
+    assert nowhere.status == 404
+    # No setting names the second: `startproject` writes it beside the first.
+    assert facts.application == {"wsgi": "shop.wsgi:application", "asgi": "shop.asgi:application"}
+    assert not facts.debug and not facts.allowed_hosts
+    assert facts.migrations_left
+    assert "/visits/" in facts.urls
+    assert tree(folder) == before, "a file of the project changed"
+
+
+def test_a_template_that_makes_a_page_vary_is_named_with_its_line(new_project):
+    folder = new_project("TEMPLATES[0]['DIRS'] = [BASE_DIR / 'pages']", '[tool.benchapp]\npublic = ["/account/"]\n')
+    (folder / "pages").mkdir()
+    base = "<p>\n{% if user.is_authenticated %}me{% endif %}{% block form %}{% endblock %}"
+    (folder / "pages" / "base.html").write_text(base)
+    form = "{% extends 'base.html' %}\n\n{% block form %}{% csrf_token %}{% endblock %}"
+    (folder / "pages" / "form.html").write_text(form)
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("from django.shortcuts import render\n")
+        urls.write("urlpatterns.append(path('account/', lambda request: render(request, 'form.html')))\n")
+    page = next(it for it in inspection.inspect(description.read(folder)).pages if it.path == "/account/")
+    assert (page.causes["session"], page.causes["csrftoken"]) == ("base.html:2", "form.html:3")
+
+
+PAGINATED = """
+urlpatterns.append(path("list/", lambda request: HttpResponse('<a href="?page=2">2</a> <a href="/form/?next=/">')))
+"""
+
+
+def test_parameters_in_links_of_a_page_are_known_with_what_the_page_cache_is_told(new_project):
+    folder = new_project("CACHING_QUERY = ['page']", '[tool.benchapp]\npublic = ["/list/"]\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(PAGINATED)
+    facts = inspection.inspect(description.read(folder))
+    page = next(it for it in facts.pages if it.path == "/list/")
+    assert page.linked_parameters == {"/list/": ("page",), "/form/": ("next",)}
+    assert facts.settings["CACHING_QUERY"] == ["page"]
+
+
+CACHED_VIEWS = """
+from django.views.decorators.cache import cache_control, cache_page
+from django.views.decorators.vary import vary_on_cookie
+
+
+def mine(request):
+    return HttpResponse(request.user.get_username())
+
+
+def themed(request):
+    return HttpResponse(request.COOKIES.get("theme", "light"))
+
+
+def plain(request):
+    return HttpResponse("the same for everybody")
+
+
+urlpatterns += [
+    path("mine/", cache_page(60)(mine)),
+    path("themed/", cache_page(60)(themed)),
+    path("varied/", cache_page(60)(vary_on_cookie(mine))),
+    path("private/", cache_page(60)(cache_control(private=True)(mine))),
+    path("plain/", cache_page(60)(plain)),
+    path("uncached/", mine),
+]
+"""
+
+
+def test_a_view_that_django_s_cache_gives_to_others_is_found(new_project):
+    shared = {"/mine/": True, "/themed/": True}
+    right = dict.fromkeys(("/varied/", "/private/", "/plain/", "/uncached/"), False)
+    folder = new_project("", f"[tool.benchapp]\npublic = {json.dumps([*shared, *right])}\n")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(CACHED_VIEWS)
+    pages = inspection.inspect(description.read(folder)).pages
+    assert {page.path: page.shared for page in pages if page.path != "/"} == shared | right
+    (mine,) = [page for page in pages if page.path == "/mine/"]
+    assert mine.causes["shared"].startswith("shop/urls.py:")
+
+
+def test_the_default_database_has_a_url_that_libpq_understands(new_project):
+    database = {"NAME": "a site", "USER": "me", "PASSWORD": "p w@:/%?&", "HOST": "/var/run", "PORT": 5433}
+    options = {"ENGINE": "django.db.backends.postgresql", "OPTIONS": {"sslmode": "prefer", "pool": True}}
+    facts = inspection.inspect(description.read(new_project(f"DATABASES = {{'default': {database | options}}}")))
+    assert psycopg2.extensions.parse_dsn(facts.postgresql) == {
+        "dbname": "a site",
+        "user": "me",
+        "password": "p w@:/%?&",
+        "host": "/var/run",
+        "port": "5433",
+        "sslmode": "prefer",
+    }
+
+
+def test_a_page_that_writes_leaves_no_row_and_nothing_beside_the_file(new_project):
+    # A file, whatever its name has.
+    theirs = "DATABASES['default']['NAME'] = BASE_DIR / 'memory-game.sqlite3'\n" + IN_MEMORY
+    folder = new_project(theirs, '[tool.benchapp]\npublic = ["/visits/"]\n')
+    # The very table that the page writes to.
+    with sqlite3.connect(folder / "memory-game.sqlite3") as database:
+        database.execute("create table django_session (session_key text, session_data text, expire_date text)")
+        database.execute("pragma journal_mode=wal")
+    database.close()
+    before = tree(folder)
+    facts = inspection.inspect(description.read(folder))
+    assert facts.database_files == {"default": str(folder / "memory-game.sqlite3")}
+    assert facts.databases_in_memory == ("cached", "shared")
+    assert facts.pages[1].session_written
+    assert tree(folder) == before
+
+
+def test_logs_and_file_caches_are_not_written_beside_the_code(new_project):
+    folder = new_project(WRITES_FILES, '[tool.benchapp]\npublic = ["/logs/"]\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(LOGS)
+    before = tree(folder)
+    facts = inspection.inspect(description.read(folder))
+    assert [(page.path, page.status) for page in facts.pages] == [("/", 200), ("/logs/", 200)]
+    assert facts.log_files == (f"{folder}/site.log",)
+    assert tree(folder) == before
+
+
+def test_pages_of_patterns_without_parameters_are_looked_at_where_none_is_named(new_project):
+    folder = new_project("LANGUAGES, LANGUAGE_CODE = [('de', 'Deutsch'), ('en', 'English')], 'en-us'")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(
+            "from django.contrib import admin\n"
+            "from django.views.generic import RedirectView\n"
+            "names = ['logout/', '__debug__/x/', 'django-admin/', 'item/<int:id>/', 'more/', 'last/']\n"
+            "from django.conf.urls.i18n import i18n_patterns\n"
+            "urlpatterns += [path('staff/', admin.site.urls), path('moved/', RedirectView.as_view(url='/last/'))]\n"
+            "urlpatterns += [*(path(name, form) for name in names), *i18n_patterns(path('tour/', form))]\n"
+        )
+    found, first = description.read(folder), ["/", "/form/", "/visits/", "/who/", "/moved/"]
+    # One that no project has, and the last of them is where the one before leads.
+    pages = inspection.inspect(found, 5, closely=True).pages
+    assert [page.path for page in pages] == [*first, "/no/such/page/", "/last/"]
+    pages = inspection.inspect(found, 8).pages
+    assert [page.path for page in pages] == [*first, "/more/", "/last/", "/en/tour/"]
+
+
+def test_a_database_that_does_not_answer_is_said_in_seconds(new_project):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"'HOST': '127.0.0.1', 'PORT': '{silent.getsockname()[1]}'"
+        folder = new_project(
+            f"DATABASES = {{'default': {{'ENGINE': 'django.db.backends.postgresql', 'NAME': 'x', {place}}}}}"
+        )
+        begun = time.monotonic()
+        facts = inspection.inspect(description.read(folder))
+    assert "timeout expired" in facts.database_error and time.monotonic() - begun < 20
+
+
+def test_a_package_in_a_folder_of_its_own_is_found_and_its_application_above_its_settings(new_project):
+    said = '[tool.benchapp]\nsettings = "store.settings.dev"\n'
+    folder = new_project("ROOT_URLCONF = 'store.urls'\ndel WSGI_APPLICATION", said)
+    package = folder / "src" / "store"
+    package.parent.mkdir()
+    (folder / "shop").rename(package)
+    (package / "settings").mkdir()
+    (package / "settings" / "__init__.py").touch()
+    (package / "settings.py").rename(package / "settings" / "dev.py")
+    facts = inspection.inspect(description.read(folder))
+    assert facts.application == {"wsgi": "store.wsgi:application", "asgi": "store.asgi:application"}
+    assert facts.pages[0].status == 200
+
+
+def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_at(new_project):
+    down = {"ENGINE": "django.db.backends.postgresql", "NAME": "x", "HOST": "127.0.0.1", "PORT": str(free_port())}
+    # A replica is where the default one is, whichever that is.
+    replica = "DATABASES['replica'] = {**DATABASES['default'], 'TEST': {'MIRROR': 'default'}}"
+    folder = new_project(f"DATABASES['second'] = {down}\n{replica}")
+    facts = inspection.inspect(description.read(folder), closely=True)
+    assert (list(facts.databases), list(facts.database_files)) == (["default", "second"], ["default"])
+    assert [(page.path, page.status) for page in facts.pages] == [("/", 200), ("/no/such/page/", 404)]
+    assert facts.silent["DATABASES['second']"].startswith("OperationalError: ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("ALLOWED_HOSTS = 'example.org'", "must be a list or a tuple.; correct it, or settings in [tool.benchapp]"),
+        (
+            "from django.core.exceptions import ImproperlyConfigured\nraise ImproperlyConfigured('no environment KEY')",
+            "; write the variable into a file, and name it: env_file",
+        ),
+        ("import os\nos.environ['SHOP_KEY']", "settings shop.settings cannot be imported: KeyError: 'SHOP_KEY' (shop/"),
+        (
+            "SECRET_KEY = ''",
+            "SECRET_KEY setting must not be empty.; write the variable into a file, and name it: env_f",
+        ),
+        ("import nonsense.x", "; install it there, or name the interpreter that has it: python = "),
+        ("import shop.nonsense", "; correct it, or settings in [tool.benchapp]"),
+        ("import sys\nsys.exit('set STAGE')", "cannot be imported: SystemExit: set STAGE (shop/settings.py:"),
+        ("open('/run/secrets/none')", "; give it that where it is measured, or have the settings do without, by a "),
+        (
+            "raise ValueError('cannot') from FileNotFoundError('logs')",
+            "ValueError: cannot: FileNotFoundError: logs (shop/",
+        ),
+        ("WSGI_APPLICATION = 'shop.wsgi.x'", " AttributeError: module 'shop.wsgi' has no attribute 'x'; correct it,"),
+        ("DATABASES['default']['ENGINE'] = 'django.db.backends.mysql'", "; install it there, or name the interpreter"),
+        ("ROOT_URLCONF = 'shop.nowhere'", "urls cannot be imported: ModuleNotFoundError"),
+    ],
+)
+def test_what_cannot_be_imported_is_one_line(new_project, settings, said):
+    folder = new_project(settings)
+    with pytest.raises(BenchError) as caught:
+        inspection.inspect(description.read(folder))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+STORAGES = "STORAGES = {'default': {'BACKEND': 'django.core.files.storage.FileSystemStorage'}}"
+MORE = "DEBUG, ALLOWED_HOSTS, STATIC_ROOT, MEDIA_ROOT = True, [], '/nowhere', BASE_DIR / 'media'"
+# As apps do that make images in another size.
+STORES = """
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+
+
+def stores(request):
+    default_storage.save("old/new", ContentFile(default_storage.open("old/there").read()))
+    default_storage.open("old/there", "w").write("overwritten")
+    return HttpResponse("stored")
+
+
+"""
+
+
+def test_pages_are_asked_for_as_they_are_served(new_project):
+    folder = new_project(f"{STORAGES}\nSTORAGES['staticfiles'] = {{'BACKEND': 'shop.kept.Own'}}\n{MORE}")
+    (folder / "shop" / "kept.py").write_text(
+        "from django.contrib.staticfiles.storage import ManifestStaticFilesStorage\n\n\n"
+        "class Own(ManifestStaticFilesStorage):\n    pass\n"
+    )
+    (folder / "pyproject.toml").write_text(
+        '[tool.benchapp]\npublic = ["/admin/login/", "/no/such/", "/bad/", "/stores/"]\n'
+    )
+    (folder / "media" / "old").mkdir(parents=True)
+    (folder / "media" / "old" / "there").write_text("x" * 200)
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        # As apps do that name a static file while they are imported.
+        urls.write("from django.contrib.staticfiles.storage import staticfiles_storage\nstaticfiles_storage.base_url\n")
+        urls.write("from django.contrib import admin\n")
+        urls.write(STORES)
+        urls.write("urlpatterns = [path('admin/', admin.site.urls), path('bad/', lambda request: {}['x'])]\n")
+        urls.write("urlpatterns.append(path('stores/', stores))\n")
+    facts = inspection.inspect(description.read(folder))
+    # Neither Django's page of congratulations nor an error over names of files that nobody has collected.
+    assert [page.status for page in facts.pages] == [404, 200, 404, 500, 200]
+    assert re.fullmatch(r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", facts.pages[3].words)
+    assert (facts.debug, facts.allowed_hosts, facts.static_hashed) == (True, (), True)
+    assert facts.media_root == str(folder / "media")
+    assert [(path.name, path.read_text()) for path in (folder / "media" / "old").iterdir()] == [("there", "x" * 200)]
+
+
+def test_a_page_that_is_not_for_the_host_that_the_kit_asks_for_is_found(new_project):
+    folder = new_project("ALLOWED_HOSTS = ['localhost', '.shop.example']\nMIDDLEWARE.append('shop.urls.tenants')")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("def tenants(get_response):\n    from django.http import HttpResponseNotFound as Missing\n")
+        urls.write("    return lambda it: get_response(it) if it.get_host() == 'shop.example' else Missing()\n")
+    facts = inspection.inspect(description.read(folder))
+    assert [(page.path, page.status, page.here) for page in facts.pages] == [("/", 200, 404)]
+
+
+def test_a_page_for_errors_that_fails_too_is_an_error_of_the_page(new_project):
+    folder = new_project()
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("\ndef broken(request, exception=None):\n    raise KeyError('x')\n\n")
+        urls.write("handler404 = handler500 = broken\nurlpatterns[0] = path('', broken)\n")
+    pages = inspection.inspect(description.read(folder), closely=True).pages
+    assert [page.path for page in pages] == ["/", "/no/such/page/"]
+    for page in pages:
+        assert re.fullmatch(r"is answered with status 500: KeyError: 'x' \(shop/urls.py:\d+\)", page.words)
+
+
+def test_a_project_without_a_database_is_looked_at(new_project):
+    without = "DATABASES, MIDDLEWARE, INSTALLED_APPS = {}, [], ['django.contrib.staticfiles']"
+    found = inspection.inspect(description.read(new_project(without)))
+    assert (found.databases, found.database_error, found.migrations_left) == ({}, None, 0)
+    assert [(page.path, page.status, page.queries) for page in found.pages] == [("/", 200, 0)]
+
+
+def test_an_application_that_has_its_own_say_which_settings_serve_is_refused(new_project):
+    folder = new_project()
+    wsgi = folder / "shop" / "wsgi.py"
+    wsgi.write_text(wsgi.read_text().replace("os.environ.setdefault(", "os.environ.__setitem__("))
+    with pytest.raises(BenchError, match=r"it sets DJANGO_SETTINGS_MODULE whatever .* use os.environ.setdefault there"):
+        inspection.inspect(description.read(folder))
+
+
+def test_an_interpreter_without_django_is_named(new_project, tmp_path):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.base_prefix}/bin/python3 -S "$@"\n')
+    python.chmod(0o755)
+    folder = new_project(said=f'[tool.benchapp]\npython = "{python}"\n')
+    with pytest.raises(BenchError, match="'django'; install it there, or name the interpreter that has it: python = "):
+        inspection.inspect(description.read(folder))
+
+
+def test_a_cookie_that_is_named_by_keyword_breaks_no_page(new_project):
+    folder = new_project("", '[tool.benchapp]\npublic = ["/seen/"]\n')
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("def seen(request):\n    answer = HttpResponse('x')\n")
+        urls.write("    answer.set_cookie(key='seen', value=request.COOKIES.get('theme', '1'))\n    return answer\n")
+        urls.write("urlpatterns.append(path('seen/', seen))\n")
+    page = next(it for it in inspection.inspect(description.read(folder)).pages if it.path == "/seen/")
+    assert (page.status, page.cookies) == (200, ("seen",)) and page.causes["seen"].startswith("shop/urls.py:")
+    assert page.causes["reads theme"] == page.causes["seen"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "protected"),
+    [
+        ("path('media/<path:name>', lambda request, name: HttpResponse(name))", True),
+        ("path('media/<str:name>', lambda request, name: HttpResponse(name))", True),
+        ("path('media/<path:path>', serve, {'document_root': '/'})", False),
+        ("path('<path:name>', lambda request, name: HttpResponse(name))", False),
+    ],
+)
+def test_uploads_that_a_view_sends_are_no_web_servers(new_project, pattern, protected):
+    folder = new_project("MEDIA_URL, MEDIA_ROOT = '/media/', BASE_DIR / 'media'")
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(f"from django.views.static import serve\nurlpatterns.append({pattern})\n")
+    facts = inspection.inspect(description.read(folder))
+    assert (facts.media_view, facts.media_url) == ((True, None) if protected else (False, "/media/"))

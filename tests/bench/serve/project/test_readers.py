@@ -1,0 +1,65 @@
+"""Who reads what of a visitor, as doctor finds it: middleware and views of a project, with their lines."""
+
+from __future__ import annotations
+
+from bench.serve.project import description, inspection
+
+READERS = """
+class Country:
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        request.country = request.headers.get("CF-IPCountry")
+        return self.get_response(request)
+
+
+def log(get_response):
+    def middleware(request):
+        request.META.get("HTTP_USER_AGENT"), request.META["REMOTE_ADDR"]
+        return get_response(request)
+
+    return middleware
+"""
+VIEWS_THAT_READ = """
+def office(request):
+    return HttpResponse(request.META["REMOTE_ADDR"])
+
+
+def named(request):
+    return HttpResponse(request.build_absolute_uri())
+
+
+urlpatterns += [path("office/", office), path("named/", named)]
+"""
+
+
+def test_what_middleware_and_views_read_is_found_with_its_line_unless_it_is_harmless(new_project):
+    middleware = "MIDDLEWARE = [MIDDLEWARE[0], 'shop.readers.log', *MIDDLEWARE[1:], 'shop.readers.Country']"
+    public = '[tool.benchapp]\npublic = ["/", "/office/", "/named/"]\n'
+    folder = new_project(middleware, public)
+    (folder / "shop" / "readers.py").write_text(READERS)
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(VIEWS_THAT_READ)
+
+    def pages():
+        return {page.path: page for page in inspection.inspect(description.read(folder)).pages}
+
+    def line(name, text):
+        lines = (folder / "shop" / name).read_text().splitlines()
+        return f"shop/{name}:{next(number for number, found in enumerate(lines, 1) if text in found)}"
+
+    found = pages()
+    everywhere = {"cf-ipcountry": "shop.readers.Country", "user-agent": "shop.readers.middleware"}
+    everywhere["remote-addr"] = "shop.readers.middleware"
+    assert found["/"].readers == found["/office/"].readers == found["/named/"].readers == everywhere
+    assert found["/"].causes["header cf-ipcountry"] == line("readers.py", "CF-IPCountry")
+    harmless = public + 'harmless = ["cf-ipcountry", "shop.readers.log"]\n'
+    (folder / "pyproject.toml").write_text(harmless)
+    found = pages()
+    assert not found["/"].readers and not found["/named/"].readers
+    assert found["/office/"].readers == {"remote-addr": "shop.urls.office"}
+    assert found["/office/"].causes["header remote-addr"] == line("urls.py", "REMOTE_ADDR")
+    with (folder / "shop" / "settings.py").open("a") as settings:
+        settings.write("ALLOWED_HOSTS = ['a.example', 'b.example']\n")
+    assert pages()["/named/"].readers == {"host": "shop.urls.named"}

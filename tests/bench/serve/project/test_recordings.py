@@ -1,0 +1,236 @@
+"""Recordings: what of a HAR file or an access log becomes a workload, and what is left out with a count."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from bench.errors import BenchError
+from bench.measure.run import recordings
+from bench.measure.run.recorded_secrets import has_secret
+
+LINE = '192.0.2.1 - - [22/Nov/2026:12:00:{second:02} +0000] "{request}" {status} 512 "-" "Mozilla/5.0"\n'
+AT, CLIENT = "[22/Nov/2026:12:00:01 +0000]", "203.0.113.7 - -"
+# As servers write them: `{}` is the request line.
+FORMATS = {
+    "common": f'{CLIENT} {AT} "{{}}" 200 512',
+    "combined": f'{CLIENT} {AT} "{{}}" 200 512 "https://x.example/?a=%22" "Mozilla/5.0 \\"odd\\""',
+    "nginx's main": f'{CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0" "198.51.100.2, 10.0.0.1"',
+    "ingress-nginx": f'{CLIENT} {AT} "{{}}" 200 512 "-" "x" 543 0.002 [default-app-80] [] 10.0.0.2:80 5 0.002 200 8f',
+    "the kit's nginx": f'{CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0" www.example.com 8f0e 0.010 0.009 "unix:/run/a"',
+    "the kit's haproxy": '203.0.113.7 - - [22/Nov/2026:12:00:01.123] "{}" 200 512 - "Mozilla/5.0" a.example 8f-0e 9',
+    "haproxy's own": "haproxy[9]: 10.0.1.2:33317 [06/Feb/2026:12:14:14.655] http-in static/srv1 10/0/30/69/109 200 2750"
+    ' - - ---- 1/1/1/1/0 0/0 {{1wt.eu}} {{}} "{}"',
+    "virtual hosts": f'www.example.com:443 {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
+    "host after address": f'203.0.113.7 www.example.com - {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
+    "an AWS balancer": "https 2026-11-22T12:00:01.186641Z app/lb/50dc 192.0.2.1:2817 10.0.0.1:80 0.08 0.04 0.03 200 200"
+    ' 0 57 "{}" "curl/7.46.0" ECDHE TLSv1.2',
+    "uWSGI's own": "[pid: 81|app: 0|req: 7/9] 192.0.2.1 (jane) {{36 vars in 611 bytes}} [Thu Nov  5 12:00:01 2026] {}"
+    " => generated 512 bytes in 3 msecs (HTTP/1.1 200) 3 headers in 98 bytes (1 switches on core 0)",
+    "granian's": '[2026-11-22 12:00:01 +0000] 192.0.2.1 - "{}" 200 1.332',
+    "daphne's": '192.0.2.1:38402 - - [22/Nov/2026:12:00:01] "{}" 200 512',
+    "hypercorn's": f'[2026-11-22 12:00:01 +0000] [9] [INFO] {CLIENT} {AT} "{{}}" 200 512',
+    "runserver": '[22/Nov/2026 12:00:01] "{}" 200 512',
+    "behind syslog": f'Nov 22 12:00:01 web1 nginx: 2001:db8::1 - Jane Doe {AT} "{{}}" 200 512 "-" "-"',
+}
+
+
+def entry(url, second=0, method="GET", status=200):
+    return {
+        "startedDateTime": f"2026-11-22T12:00:{second:02}.000Z",
+        "request": {"method": method, "url": url},
+        "response": {"status": status},
+    }
+
+
+def har(tmp_path, *entries):
+    path = tmp_path / "visit.har"
+    path.write_text(json.dumps({"log": {"version": "1.2", "entries": entries}}))
+    return path
+
+
+def log(tmp_path, *requests):
+    path = tmp_path / "access.log"
+    path.write_text(
+        "".join(LINE.format(second=i, request=it, status=status) for i, (it, status) in enumerate(requests))
+    )
+    return path
+
+
+def test_a_har_file_gives_the_gets_to_the_host_with_most_entries(tmp_path):
+    found = recordings.har(
+        har(
+            tmp_path,
+            *(entry(f"data:image/png;base64,{i}") for i in range(9)),
+            entry("http://example.com/", status=301),
+            entry("https://A.example/"),
+            entry("https://cdn.example/x.js", 1),
+            entry("https://a.example:443/cart?page=2", 3),
+            entry("https://a.example/cart", 4, method="POST", status=302),
+        )
+    )
+    assert (found.paths, found.times_s) == (("/", "/cart?page=2"), (0.0, 3.0))
+    assert found.notes == ("left out of visit.har: requests to other hosts (11), requests that are no GET (1)",)
+
+
+def test_odd_entries_of_a_har_file_are_left_out_with_a_count(tmp_path):
+    good = entry("https://a.example/")
+    odd = [
+        {key: value for key, value in good.items() if key != "response"},
+        entry("https://a.example/", status=None),
+        entry("https://a.example/", status=""),
+        entry("https://a.example/", status=-1),
+        entry("https://a.example/", status=float("inf")),
+        {**good, "startedDateTime": ""},
+        {**good, "startedDateTime": None},
+        entry("https://[bad/"),
+        entry(7),
+        None,
+    ]
+    found = recordings.har(har(tmp_path, *odd, good))
+    assert (found.paths, found.notes) == (("/",), (f"left out of visit.har: entries that cannot be read ({len(odd)})",))
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_access_logs_as_servers_write_them(tmp_path, form):
+    path = tmp_path / "access.log"
+    targets = ("/", "/about", "/blog/?page=2")
+    version = "" if "=> generated" in form else " HTTP/1.1"
+    path.write_text("".join(form.format(f"GET {target}{version}") + "\n" for target in targets))
+    found = recordings.access_log(path)
+    assert (found.paths, found.notes) == (targets, ())
+
+
+ASKED = {"method": "GET", "host": "a.example:443", "uri": "/blog/?page=2"}
+JSON_LINES = {
+    "caddy": {"level": "info", "ts": 1.5, "request": {**ASKED, "proto": "HTTP/2.0"}, "status": 200},
+    "nginx": {"time_iso8601": "2026-11-22T12:00:01+00:00", "request": "GET /blog/?page=2 HTTP/1.1", "status": "200"},
+    "nginx's parts": {"msec": "1.5", "request_method": "GET", "uri": "/blog/", "args": "page=2", "status": 200},
+    "both": {"msec": "1.5", "method": "GET", "uri": "/blog/", "request": "GET /blog/?page=2 HTTP/2.0", "status": 200},
+    "traefik": {
+        "StartUTC": "2026-11-22T12:00:01.123456789Z",
+        "RequestMethod": "GET",
+        "RequestPath": "/blog/?page=2",
+        "DownstreamStatus": 200,
+    },
+    "with words": {"message": "request_finished", "time": 1.5, "method": "GET", "path": "/blog/?page=2", "status": 200},
+    "a container's": {"log": FORMATS["combined"].format("GET /blog/?page=2 HTTP/1.1") + "\n", "stream": "stdout"},
+}
+
+
+@pytest.mark.parametrize("entry", JSON_LINES.values(), ids=JSON_LINES)
+def test_logs_of_json(tmp_path, entry):
+    path = tmp_path / "access.log"
+    path.write_text(json.dumps(entry) + "\n{}\n")
+    found = recordings.access_log(path)
+    assert (found.paths, found.notes) == (("/blog/?page=2",), ("left out of access.log: lines of another format (1)",))
+
+
+def test_times_in_milliseconds_are_seconds(tmp_path):
+    path, asked = tmp_path / "access.log", {"method": "GET", "path": "/", "status": 200}
+    path.write_text("\n".join(json.dumps({"timestamp": 1_700_000_000_000 + ms, **asked}) for ms in (10, 260)))
+    assert recordings.access_log(path).times_s == pytest.approx((0, 0.25), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["virtual hosts", "host after address"])
+def test_of_several_sites_in_a_log_the_busiest_is_taken(tmp_path, name):
+    path, line = tmp_path / "access.log", FORMATS[name]
+    one, other = line.format("GET /one HTTP/1.1"), line.format("GET /other HTTP/1.1").replace("www.", "")
+    path.write_text("\n".join([other, one, one]))
+    found = recordings.access_log(path)
+    assert (found.paths, found.notes) == (("/one",) * 2, ("left out of access.log: requests to other hosts (1)",))
+
+
+def test_what_no_address_may_hold_is_percent_encoded(tmp_path):
+    found = recordings.har(har(tmp_path, entry("https://a.example/a b/é/%20?q=x y&r=[1]#part")))
+    assert found.paths == ("/a%20b/%C3%A9/%20?q=x%20y&r=[1]",)
+    lines = (r"GET /\xc3\xa9/\"x HTTP/1.1", 200), ("GET /é?q=%C3 HTTP/2.0", 200), ("GET //two/a b HTTP/1.1", 200)
+    assert recordings.access_log(log(tmp_path, *lines)).paths == ("/%C3%A9/%22x", "/%C3%A9?q=%C3", "//two/a%20b")
+
+
+def test_an_access_log_gives_frequencies_and_order(tmp_path):
+    requests = [("GET / HTTP/1.1", 200), ("GET /a/ HTTP/1.1", 304), ("GET / HTTP/1.1", 200), ("GET /x HTTP/1.1", 404)]
+    found = recordings.access_log(log(tmp_path, *requests))
+    assert (found.paths, found.times_s) == (("/", "/a/", "/"), (0.0, 1.0, 2.0))
+    assert found.notes == ("left out of access.log: requests without status 200 (1)",)
+
+
+PARTS = ("1.000", "1.000", "1.200")
+
+
+def test_the_requests_of_one_second_are_spread_over_it(tmp_path):
+    path = tmp_path / "access.log"
+    seconds = (0, 0, 1, 1, 1, 1)
+    path.write_text("".join(LINE.format(second=second, request="GET / HTTP/1.1", status=200) for second in seconds))
+    assert recordings.access_log(path).times_s == (0.0, 0.5, 1.0, 1.25, 1.5, 1.75)
+    # But not where the server writes parts of a second.
+    path.write_text("".join(FORMATS["the kit's haproxy"].replace("1.123", ms).format("GET /") + "\n" for ms in PARTS))
+    assert recordings.access_log(path).times_s == pytest.approx((0, 0, 0.2))
+
+
+def test_a_packed_log_is_read_and_no_further_than_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr(recordings, "MAX_REQUESTS", 2)
+    monkeypatch.setattr(recordings, "LATE_REQUESTS", 3)
+    slow, quick = (LINE.format(second=second, request=f"GET /{second} HTTP/1.1", status=200) for second in (0, 1))
+    path = tmp_path / "access.log.2.gz"
+    whole = gzip.compress((quick * 3 + slow + quick * 2).encode())
+    # The end of the file is damaged, and nobody comes so far.
+    path.write_bytes(whole + gzip.compress(b"x" * 100_000)[:-9])
+    found = recordings.access_log(path)
+    assert (found.paths, found.times_s) == (("/0", "/1"), (0.0, 1.0))
+    assert found.notes == ("left out of access.log.2.gz: all requests after the first 2",)
+    path.write_bytes(whole[:30])
+    with pytest.raises(BenchError, match=r"access.log.2.gz: .*; it is damaged or not yet whole"):
+        recordings.access_log(path)
+
+
+SECRET = """/?pw=x /?PHPSESSID=x /files/Mg:1tXyZQ:Zk3jQb4_abc-DEF-ghi_JKL-mno-pqr_s/
+/?token=x /?accessToken=x /?csrfmiddlewaretoken=x /?X-Amz-Signature=1 /?sig=a /?reset_code=1 /?code=4/0AX
+/?next=/&api_key=1 /?user_email=x /?password= /?q=jane%40example.com /?t=eyJhbGciOi.eyJzdWIi.sig
+/in?next=%2Fin%3Ftoken%3Dx /?k=0123456789abcdef0123456789abcdef /unsubscribe/jane@example.com/ /activate/8f0e12/
+/reset/MQ/c5x3ab-9f8e/ /reset/MQ/c5x3ab-0123456789abcdef0123456789abcdef/ /m/dGhpcyBpcyBhIHRva2Vu9d8f7a6b5c4d3e2f/"""
+HARMLESS = """/?author=jane /?state=open /?postcode=10115 /?country_code=de /?keyword=x /?design=1 /?monkey=1 /?id=5
+/blog/top-10-python-tips-for-2026/ /products/550e8400-e29b-41d4-a716-446655440000/ /@jane/ /i/logo@2x.png
+/static/app.3f2a1b9c8d7e3f2a1b9c8d7e.js /s/a.css?v=3f2a1b9c8d7e3f2a1b9c8d7e3f2a1b9c /reset/done/ /api/v1/items/
+/login/?next=/blog/ /?q=a%40b /sessions/2/ /blog/authors/ //two/slashes"""
+
+
+def test_secrets_are_known_by_a_word_of_their_name_or_by_their_value():
+    assert [address for address in SECRET.split() if not has_secret(address)] == []
+    assert [address for address in HARMLESS.split() if has_secret(address)] == []
+
+
+def test_secrets_and_lines_of_another_format_are_left_out_with_a_count(tmp_path):
+    path = log(tmp_path, ("GET /?page=1 HTTP/1.1", 200), ("GET /in?token=x HTTP/1.1", 200))
+    path.write_text(path.read_text() + "nonsense\n")
+    found = recordings.access_log(path)
+    assert found.paths == ("/?page=1",)
+    left_out = "lines of another format (1), requests that look like a secret (1)"
+    assert found.notes == (f"left out of access.log: {left_out}",)
+
+
+def test_a_recording_without_a_get_is_one_line(tmp_path):
+    for read, path in (
+        (recordings.har, har(tmp_path, entry("https://shop.example/", method="POST"))),
+        (recordings.har, har(tmp_path)),
+        (recordings.access_log, log(tmp_path)),
+    ):
+        with pytest.raises(BenchError) as error:
+            read(path)
+        assert str(error.value) == f"{path}: no GET that was answered with 200: name another recording"
+
+
+def test_a_file_that_is_no_recording_is_one_line(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("[" * 100_000)
+    with pytest.raises(BenchError, match=r"no HAR file: RecursionError: .*; save one in a browser"):
+        recordings.har(path)
+    path.write_text("nonsense")
+    with pytest.raises(BenchError, match=r"no HAR file: JSONDecodeError: .*; save one in a browser"):
+        recordings.har(path)
+    with pytest.raises(BenchError, match="x: 1 lines of another format and none that can be read; name "):
+        recordings.access_log(path)
+    with pytest.raises(BenchError, match=r"nowhere: No such file or directory; correct its name or rights in"):
+        recordings.steps(tmp_path / "nowhere")

@@ -1,0 +1,172 @@
+"""Commands of a manage.py, alone and in a warm process: a command cannot tell which."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bench.serve.project import run_command
+from bench.serve.project.run_command import Interpreter
+from tests.waiting import until
+
+# Says what it can know of its process, or ends as its first word says.
+MANAGE = """
+import atexit, json, os, sys, time
+atexit.register(lambda: print("the end"))
+word = sys.argv[1]
+if word == "killed":
+    os.kill(os.getpid(), 9)
+if word == "raises":
+    raise ValueError("it fails")
+if word == "exits":
+    sys.exit("in one line")
+if word == "slow":
+    open("begun", "w").write(str(os.getpid()))
+    time.sleep(60)
+import beside
+variables = [os.environ.get(name) for name in ("GIVEN", "PREFIXED", "CALLERS")]
+main = [__name__, __file__, sys.modules["__main__"].__name__]
+print(json.dumps([sys.argv, sys.path[0], os.getcwd(), sys.stdin.read(), beside.WORD, variables, main]))
+"""
+
+
+@pytest.fixture(scope="module")
+def manage_py(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "manage.py").write_text(MANAGE)
+    (folder / "beside.py").write_text("WORD = 'beside'")
+    return folder / "manage.py"
+
+
+@pytest.fixture(scope="module")
+def prefixed(manage_py):
+    """An interpreter with a warm process."""
+    found = Interpreter(("env", "PREFIXED=1"), Path(sys.executable), manage_py)
+    run_command.warm_up(found, {"GIVEN": "at the start"})
+    return found
+
+
+@pytest.fixture(params=["alone", "warm"])
+def interpreter(request, prefixed, monkeypatch):
+    """One whose commands run alone, or in a warm process."""
+    monkeypatch.setenv("CALLERS", "1")
+    if request.param == "warm":
+        # So that none runs alone.
+        monkeypatch.setattr(subprocess, "run", None)
+    else:
+        monkeypatch.setattr(run_command, "_warm", {})
+    return prefixed
+
+
+def test_a_command_has_its_words_its_environment_and_its_folder(interpreter, manage_py):
+    for given in ("1", "2"):
+        done = run_command.run(interpreter, ["says", "ü"], {"GIVEN": given})
+        said, end = done.stdout.splitlines()
+        folder, main = str(manage_py.parent), ["__main__", str(manage_py), "__main__"]
+        argv = [str(manage_py), "says", "ü"]
+        assert json.loads(said) == [argv, folder, folder, "", "beside", [given, "1", None], main]
+        assert (done.returncode, done.stderr, end) == (0, "", "the end")
+
+
+@pytest.mark.parametrize(
+    ("word", "status", "output", "last"),
+    [
+        ("exits", 1, "the end\n", "in one line"),
+        ("raises", 1, "the end\n", "ValueError: it fails"),
+        ("killed", -9, "", None),
+    ],
+)
+def test_a_command_that_fails_says_how(interpreter, word, status, output, last):
+    done = run_command.run(interpreter, [word], {})
+    assert (done.returncode, done.stdout) == (status, output)
+    assert done.stderr.splitlines()[-1:] == [*([last] if last else [])]
+
+
+def test_a_command_without_end_is_ended(interpreter, manage_py):
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_command.run(interpreter, ["slow"], {}, timeout_s=2)
+    process = int((manage_py.parent / "begun").read_text())
+    until(lambda: not psutil.pid_exists(process), "the end of the command")
+
+
+def test_commands_run_at_once_and_each_has_its_own_answer(prefixed):
+    with ThreadPoolExecutor(4) as pool:
+        done = pool.map(lambda number: run_command.run(prefixed, ["says", str(number)], {}).stdout, range(8))
+        assert [json.loads(said.splitlines()[0])[0][2] for said in done] == list(map(str, range(8)))
+
+
+def test_without_the_warm_process_a_command_runs_alone(manage_py):
+    interpreter = Interpreter(("env", "OTHER=1"), Path(sys.executable), manage_py)
+    first = warm_process(interpreter)
+    first.kill()
+    assert run_command.run(interpreter, ["says"], {}).returncode == 0
+    assert warm_process(interpreter) != first
+
+
+def warm_process(interpreter: Interpreter) -> psutil.Process:
+    """The one that `warm_up` starts."""
+    before = set(psutil.Process().children())
+    run_command.warm_up(interpreter, {})
+    (started,) = set(psutil.Process().children()) - before
+    return started
+
+
+def test_an_interpreter_that_is_not_there_is_an_error_of_the_command(manage_py):
+    interpreter = Interpreter((), Path("/no/python"), manage_py)
+    run_command.warm_up(interpreter, {})
+    with pytest.raises(FileNotFoundError):
+        run_command.run(interpreter, ["says"], {})
+
+
+def test_it_ends_with_a_killed_caller(manage_py):
+    program = (
+        "import sys, time; from pathlib import Path; from bench.serve.project import run_command\n"
+        "at = run_command.Interpreter((), Path(sys.executable), Path(sys.argv[1]))\n"
+        "run_command.warm_up(at, {}); print(run_command.run(at, ['says'], {}).returncode, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(manage_py)], stdout=subprocess.PIPE) as caller:
+        assert caller.stdout.readline() == b"0\n"
+        (warm,) = psutil.Process(caller.pid).children()
+        caller.send_signal(signal.SIGKILL)
+    until(lambda: not warm.is_running() or warm.status() == psutil.STATUS_ZOMBIE, "its end")
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "x.py", line 1, in <module>
+KeyError: 'x'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "y.py", line 2, in <module>
+    raise ImproperlyConfigured
+django.core.exceptions.ImproperlyConfigured: SHOP_KEY is not set.
+Set it in .env
+"""
+
+
+@pytest.mark.parametrize(
+    ("errors", "said"),
+    [
+        ("", ""),
+        (TRACEBACK, "django.core.exceptions.ImproperlyConfigured: SHOP_KEY is not set."),
+        ("Unknown command: 'x'\nType 'manage.py help' for usage.\n", "Unknown command: 'x'"),
+        ("SystemCheckError: issues:\n\nERRORS:\n?: (shop.E1) Wrong.\n\tHINT: Mend.\n\n1 issue.", "?: (shop.E1) Wrong."),
+        ("a warning\nCommandError: no\n", "CommandError: no"),
+    ],
+)
+def test_the_reason_of_a_failed_command_is_found(errors, said):
+    assert run_command.problem(errors) == said
+
+
+def test_a_manage_py_that_sets_the_settings_itself_is_overruled(interpreter):
+    variables = {"GIVEN": "at the start", "DJANGO_SETTINGS_MODULE": "laid.over"}
+    done = run_command.run(interpreter, ["migrate", "--noinput"], variables)
+    assert json.loads(done.stdout.splitlines()[0])[0][1:] == ["migrate", "--settings=laid.over", "--noinput"]

@@ -1,0 +1,82 @@
+"""The published benchmarks as data: they lead to runs of what exists, and their figures bear out their conclusions."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.cli import reproduce
+from bench.measure.faults import kinds
+from bench.measure.records.trials import Trial
+from bench.measure.run import workload
+from bench.measure.run.plan import make_plan
+from bench.serve.catalog import catalog
+from bench.verify.suite import all_checks
+from reproductions import stability
+from reproductions.conclusions import HOLDS, NOT_MEASURED, conclusions, within
+from reproductions.figures import DEFAULTS, METRICS, Figures
+from reproductions.published import publications
+from tests.cases import kit
+
+NAMES = list(publications())
+PARTS = [(name, part.name) for name in NAMES for part in publications()[name].parts]
+
+
+@pytest.mark.parametrize(("benchmark", "part"), PARTS)
+def test_every_part_is_of_what_exists_and_quick_is_shorter(benchmark, part):
+    whole, quick = (publications()[benchmark].part(part, short) for short in (False, True))
+    assert quick.rounds * max(quick.duration_s, 1) < whole.rounds * (whole.duration_s or 9)
+    for stack in whole.stacks:
+        assert catalog.read().stack(stack)
+    if whole.faults:
+        assert kinds.named(tuple(whole.faults))
+        return
+    request = reproduce.request_of(whole, kit())
+    assert not make_plan(request).latency, "trials after the rounds that no conclusion reads"
+    for layer in request.layers:
+        assert catalog.read().joined_layers(layer)
+    for name in request.workloads:
+        assert workload.workload(kit(), name)
+    for size in request.sizes:
+        assert size == "unlimited" or catalog.read().size(size)
+
+
+@pytest.mark.parametrize("benchmark", NAMES)
+def test_claims_and_columns_are_of_figures_that_exist(benchmark):
+    metrics = {*METRICS, "stability", *Trial.__dataclass_fields__}
+    published = publications()[benchmark]
+    assert {column.metric for column in published.columns} | {claim.metric for claim in published.claims} <= metrics
+    for claim in published.claims:
+        assert set(claim.because) <= set(stability.CRITERIA)
+        assert not claim.check or claim.check in {check.name for check in all_checks()}
+        if claim.published and not claim.survives:
+            verdict = within(claim, claim.published, claim.published)
+            assert verdict == HOLDS, "not even published figures bear it out"
+
+
+@pytest.mark.parametrize("benchmark", NAMES)
+def test_every_place_is_measured_by_some_part(benchmark):
+    """A claim about what no part measures could never be anything but "not measured"."""
+    published = publications()[benchmark]
+    made = {
+        (stack, layer, work, size)
+        for part in published.parts
+        for stack in part.stacks
+        for layer in part.layers
+        for work in part.workloads or [None]
+        for size in part.sizes
+    }
+    places = [place for claim in published.claims for place in (claim.left, claim.right, *claim.order) if place]
+    for place in ({**DEFAULTS, **published.here, **place} for place in [*places, *published.rows]):
+        for stack in place.get("stacks", [place.get("stack")]):
+            wanted = (stack, place["layer"], place["workload"], place["size"])
+            assert wanted in made or (stack, "none", None, "unlimited") in made, place
+
+
+@pytest.mark.parametrize("benchmark", NAMES)
+def test_without_a_run_nothing_is_measured_and_the_reason_is_said(benchmark):
+    published = publications()[benchmark]
+    left_out = {part.name: "it is gone" for part in published.parts}
+    found = conclusions(published, Figures([], [], left_out, published.parts))
+    assert {it.verdict for it in found} == {NOT_MEASURED}
+    untested = {claim.claim for claim in published.claims if claim.untested}
+    assert all(it.claim.claim in untested or it.says.endswith("it is gone") for it in found)
