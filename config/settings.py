@@ -80,7 +80,7 @@ BENCHAPP_ACCESS_LOG = env.flag("BENCHAPP_ACCESS_LOG")
 BENCHAPP_COMPRESS_PAGES = env.flag("BENCHAPP_COMPRESS_PAGES")
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = env.flag("BENCHAPP_WHITENOISE", default=True)
-# The apps `bench.serve.inside` and `bench.serve.inside.site`: commands of the instrument, and views that read and write inside a
+# The app `bench.serve.inside` and the one below it: commands of the instrument, and views that read and write inside a
 # worker. Off in production.
 BENCHAPP_PROBES = env.flag("BENCHAPP_PROBES")
 # Responses say whether they come from a cache, and why not.

@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.folder import Run
-from bench.measure.records.records import NO_LAYER, UNLIMITED, Outcome
 from bench.measure.records.trials import Trial, total
 from bench.measure.stats import Runs, Table
 from bench.measure.stats.table import Ratio
+from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
+from bench.verify.outcome import Outcome
 from reproductions.published import Part, Place
 
 Key = tuple[str, ...]  # stack, layer, workload, size, level
 
-DEFAULTS = {"layer": NO_LAYER, "size": UNLIMITED}
+DEFAULTS = {"layer": NO_LAYER, "size": NO_LIMIT}
 HIGHEST = "highest"
 
 

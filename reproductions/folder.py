@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+from bench.means import means
 from bench.measure.records.folder import RUN_FILE, convert, read_json, read_run, require_format, write_json
-from bench.measure.records.records import ResultsError, means
+from bench.measure.records.records import ResultsError
 from reproductions.figures import Figures
 from reproductions.published import publications
 

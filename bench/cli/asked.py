@@ -12,9 +12,9 @@ from typing import Any
 from bench.cli import options
 from bench.errors import BenchError
 from bench.measure.records.folder import read_run
-from bench.measure.records.records import UNLIMITED
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import Request
+from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.project.under_test import UnderTest, recorded_project
 
 # Fields of a request -> the argument that they come from, where that is called otherwise.
@@ -70,7 +70,7 @@ def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
     for name in names:
         value = getattr(args, name.strip("-").replace("-", "_"))
         # The last is the usual size.
-        if value not in (None, False, [], UNLIMITED):
+        if value not in (None, False, [], NO_LIMIT):
             raise BenchError(f"{why}; leave out {name}")
 
 

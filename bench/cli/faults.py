@@ -18,11 +18,11 @@ from bench.measure.faults import begin, judge
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.records.faults import GROUPS
 from bench.measure.records.folder import read_faults
-from bench.measure.records.records import NO_LAYER
 from bench.measure.report import page, write
 from bench.measure.run.plan import MAX_ROUNDS
 from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer, say
+from bench.serve.catalog.names import NO_LAYER
 from bench.words import case_name
 
 # Of what is printed at the end.

@@ -13,11 +13,11 @@ from typing import Any
 from bench import paths
 from bench.errors import BenchError
 from bench.measure.records.folder import RUN_FILE
-from bench.measure.records.records import NO_LAYER, UNLIMITED
 from bench.measure.run import guards, workload
 from bench.measure.stats.columns import columns
 from bench.printer import Printer
 from bench.serve.catalog import catalog
+from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
 from bench.serve.project import description, pythons
 from bench.serve.project.under_test import UnderTest, open_project
 
@@ -52,7 +52,7 @@ def add_served(
     group = parser.add_argument_group("what is served")
     layer = layer_default if layers else NO_LAYER
     _add_named(group, "--layer", "a layer, or several with +", layers, layer, lambda: catalog.read().layers)
-    _add_named(group, "--size", "bronze, silver or gold", sizes, UNLIMITED, lambda: catalog.read().sizes)
+    _add_named(group, "--size", "bronze, silver or gold", sizes, NO_LIMIT, lambda: catalog.read().sizes)
     _add_database(group, "sqlite")
     _add_values(group)
     group.add_argument(
@@ -103,7 +103,7 @@ def project_of(args: argparse.Namespace) -> UnderTest:
 
 def served_words(args: argparse.Namespace) -> list[str]:
     """The options of `add_served` that were given, but for layers and Pythons, which results name themselves."""
-    size = None if args.size == UNLIMITED else args.size
+    size = None if args.size == NO_LIMIT else args.size
     once = {"--project": args.project, "--describe": args.describe, "--size": size, "--database": args.database}
     pairs = [(option, value) for option, value in once.items() if value is not None]
     pairs += [("--env", value) for value in args.env] + [("--set", value) for value in args.set]

@@ -11,6 +11,7 @@ from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure import load
 from bench.measure.hosts import begin as on_hosts
+from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run
 from bench.measure.report import write
 from bench.measure.run import begin, plan, replay, rounds
@@ -23,7 +24,6 @@ from bench.printer import say
 from bench.serve.production import inventory
 from bench.serve.project.pythons import choose
 from bench.verify.hosts import host_record
-from bench.verify.hosts.host_record import DeployedHosts
 
 # Options that have no say in what is deployed elsewhere.
 NOT_ON_HOSTS = (

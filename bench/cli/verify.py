@@ -12,10 +12,10 @@ from itertools import product
 
 from bench.cli import asked, options
 from bench.errors import BenchError, DeploymentError
-from bench.measure.records.records import GROUPS, NO_LAYER, Outcome, Skip
 from bench.measure.run.progress import show_check
 from bench.printer import Printer, say
 from bench.serve.catalog import catalog, fit, values
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import CannotRun, Case, for_files, resolve
 from bench.serve.deployment.database import Database
@@ -26,6 +26,7 @@ from bench.verify import changing, table
 from bench.verify.context import Accounts, Context
 from bench.verify.hosts import proofs
 from bench.verify.hosts.deployed import reached
+from bench.verify.outcome import GROUPS, Outcome, Skip
 from bench.verify.site import Site, learn, prepare
 from bench.verify.suite import Selection, all_checks, run_suite
 from bench.verify.target_site import require_answer, target_site

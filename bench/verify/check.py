@@ -35,7 +35,7 @@ class Check:
 
     run        yields what is wrong
     title      what the check proves, in a sentence
-    group      one of bench.measure.records.records.GROUPS; all but `behaviour` are made only of deployments with a layer
+    group      one of bench.verify.outcome.GROUPS; all but `behaviour` are made only of deployments with a layer
     stage      one of STAGES
     alone      no other check is made meanwhile: it writes, counts what requests leave, or needs all of the site
     thorough   it takes seconds, and is alone: `run` and `verify --quick` leave it out

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from bench.measure.records.records import NO_LAYER
 from bench.serve.catalog.manifest import Layer
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment.deployment import Running
 from bench.verify import wire
 from bench.verify.expect import Expectation, wrong_of

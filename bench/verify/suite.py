@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from bench.errors import BenchError, hint
-from bench.measure.records.records import GROUPS, Outcome
 from bench.serve.catalog.manifest import Layer
 from bench.verify.changing import changed, knowing
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, FIRST, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Context
 from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried, Sent
+from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import DatabaseChanged
 from bench.verify.wire import BadAnswer
 

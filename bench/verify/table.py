@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bench.measure.records.records import Outcome, Skip
+from bench.verify.outcome import Outcome, Skip
 from bench.words import plural
 
 # What the stack of a --target is called.

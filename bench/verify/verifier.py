@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bench.measure.records.records import Outcome
 from bench.serve.deployment.deployment import Running
 from bench.serve.deployment.render import names_used
 from bench.serve.project import commands
 from bench.serve.project.under_test import UnderTest
 from bench.verify.changing import notes
 from bench.verify.context import Accounts, Context, target_of
+from bench.verify.outcome import Outcome
 from bench.verify.site import DatabaseChanged, Site, command_env, described_accounts, learn, prepare
 from bench.verify.suite import Progress, Selection, run_suite
 

@@ -10,11 +10,11 @@ import httpx2
 import psutil
 import pytest
 
-from bench.measure.records.records import Outcome
 from bench.serve.catalog import catalog, fit
 from bench.serve.deployment import config_check, deployment
 from bench.serve.deployment.deployment import Running
 from bench.serve.project import commands
+from bench.verify.outcome import Outcome
 from bench.verify.suite import Selection, all_checks
 from bench.verify.verifier import Verifier
 from tests.cases import kit, resolved

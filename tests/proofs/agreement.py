@@ -24,12 +24,12 @@ from bench import programs
 from bench.cli.options import count
 from bench.measure import load
 from bench.measure.records.folder import Folder
-from bench.measure.records.records import NO_LAYER
 from bench.measure.run import workload
 from bench.measure.run.here import HereLoad
 from bench.measure.run.plan import Measurement, record
 from bench.measure.run.trial import Load, measure
 from bench.measure.stats import LEADS, Table
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import must_resolve
 from bench.serve.machine.http import get

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 
 from bench.cli.options import count
 from bench.measure.load import Job
-from bench.measure.records.records import NO_LAYER
 from bench.measure.run.here import Observer
 from bench.measure.run.trial import Load
 from bench.measure.stats import LEADS, Table
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import must_resolve
 from bench.serve.deployment.deployment import Running

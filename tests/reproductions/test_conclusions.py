@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.measure.records.folder import Run
-from bench.measure.records.records import Outcome
+from bench.verify.outcome import Outcome
 from reproductions.conclusions import HOLDS, NOT, NOT_MEASURED, OPEN, conclusions
 from reproductions.figures import Figures
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL

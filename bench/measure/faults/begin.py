@@ -20,7 +20,7 @@ from bench.measure.faults.stage import Stage
 from bench.measure.load.openloop import VERSION
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.folder import read_faults
-from bench.measure.records.records import FORMAT, NO_LAYER, Environment, LoadTool, Plan, RunInfo
+from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
 from bench.measure.run import facts, guards
 from bench.measure.run.begin import same_database
 from bench.measure.run.ledger import Ledger, Record
@@ -28,6 +28,7 @@ from bench.measure.run.plan import Batch, Item, Request, Resolve, make_plan
 from bench.measure.run.session import Journal, Place, Planned, Session, now
 from bench.printer import Printer
 from bench.serve.catalog import catalog, sizes, values
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import database, survey
 from bench.serve.deployment.case import CannotRun, Case, resolve
 from bench.serve.deployment.database import Database

@@ -1,4 +1,4 @@
-"""What a fault is, what is expected of it, and on which cases it is made. All of them are in bench.measure.faults.kinds."""
+"""What a fault is, what is expected of it, and on which cases it is made. bench.measure.faults.kinds has all."""
 
 from __future__ import annotations
 

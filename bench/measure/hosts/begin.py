@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.measure.hosts import loaders
+from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.hosts.place import Hosts
 from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.load.openloop import VERSION
@@ -23,7 +24,6 @@ from bench.serve.deployment.case import for_files
 from bench.serve.deployment.database import Database
 from bench.serve.production.inventory import DB, LOAD, Inventory
 from bench.serve.project.under_test import UnderTest
-from bench.verify.hosts.host_record import DeployedHosts
 
 NOTES = (
     "the hosts were measured as they were deployed; the processor, cores and memory of the machine are those of the "

@@ -13,6 +13,7 @@ from typing import Any
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.hosts import loaders, loaders_guards
+from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.hosts.loaders import LoadShare
 from bench.measure.load import Job
 from bench.measure.load.engine import Engine
@@ -25,7 +26,6 @@ from bench.measure.run.plan import Batch, Item, Measurement
 from bench.measure.run.trial import Bodies, Load
 from bench.serve.production.inventory import LOAD
 from bench.verify.hosts.costs import HostCosts
-from bench.verify.hosts.host_record import DeployedHosts
 from bench.verify.hosts.sampling import sampling
 
 # For a trial's hosts to be greeted before its load and asked after it, in seconds.

@@ -1,4 +1,4 @@
-"""The load tool that is always there: a program of this project (bench/measure/load/openloop/), closed loop and open loop.
+"""The load tool that is always there, closed loop and open loop: the program in bench/measure/load/openloop/.
 
 What its figures mean: latency in steps of a microsecond, up to three digits. In the closed loop it counts from sending
 a request, or from opening its connection where it needs a new one; in the open loop from the moment the request was

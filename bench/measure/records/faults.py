@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from bench.measure.records.records import means
+from bench.means import means
 
 # Group of faults -> what its faults show, in the order they are made and shown.
 GROUPS = {

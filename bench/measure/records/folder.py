@@ -23,8 +23,9 @@ import msgspec
 
 from bench.errors import DISK_FULL
 from bench.measure.records.faults import FaultOutcome
-from bench.measure.records.records import FORMAT, Environment, Outcome, ResultsError, RunInfo
+from bench.measure.records.records import FORMAT, Environment, ResultsError, RunInfo
 from bench.measure.records.trials import Trial
+from bench.verify.outcome import Outcome
 
 RUN_FILE = "run.json"
 CHECKS_FILE = "verify.jsonl"

@@ -1,9 +1,8 @@
 """The records of a run, each declared once: field, type, and the sentence that says what the field means.
 
-`bench.measure.records.folder` writes and reads them, `bench.measure.records.schema` makes their JSON Schema; msgspec takes both
-from the declarations here.
+`folder` writes and reads them, `schema` makes their JSON Schema; msgspec takes both from the declarations here.
 
-``None`` means "not measured". The record of a trial is in `bench.measure.records.trials`.
+``None`` means "not measured". The record of a trial is in `trials`.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from bench.errors import BenchError
+from bench.means import means
+from bench.serve.catalog.names import NO_LAYER
+from bench.verify.outcome import Skip
 
-# What results call a case without a layer, and one without limits.
-NO_LAYER, UNLIMITED = "none", "unlimited"
 # No earlier one is read: its guards and figures have other names and meanings.
 FORMAT = 4
 # Of the duration of a trial, and of seconds.
@@ -30,11 +30,6 @@ def options_of(layer: str) -> str:
 
 class ResultsError(BenchError, ValueError):
     """A folder or a line that cannot be read as results; one line that says what, where and what to do next."""
-
-
-def means(sentence: str) -> Meta:
-    """What a field means."""
-    return Meta(description=sentence)
 
 
 def warmup_s(duration_s: float) -> float:
@@ -177,17 +172,6 @@ class Case:
     caches: Annotated[str, means("What its layers cache: pages, parts (of pages) or nothing; empty: not known.")] = ""
 
 
-@dataclass(frozen=True)
-class Skip:
-    """What was asked for and cannot run here."""
-
-    stack: Annotated[str, means("Name of the stack.")]
-    layer: Annotated[str, means("Name of the layer.")]
-    workload: Annotated[str | None, means("Name of the workload, null when all workloads are skipped.")]
-    reason: Annotated[str, means("Why it cannot run here.")]
-    size: Annotated[str | None, means("Name of the resource limit, null when all sizes are skipped.")] = None
-
-
 # Why a run until decided makes no more rounds.
 Ended = Literal["decided", "rounds", "budget"]
 
@@ -219,56 +203,3 @@ class RunInfo:
         Ended | None,
         means("Why a run until decided made no more rounds; null for others, and before the end."),
     ] = None
-
-
-# Group of checks -> what passing it proves, in the order they are made and shown. `behaviour` holds for any site; the
-# others are about layers.
-GROUPS = {
-    "behaviour": "the site gives its right answers",
-    "caching": "the layer caches cacheable pages and nothing else",
-    "privacy": "no visitor sees another visitor's page",
-    "web": "made-up cookies, query strings and hosts neither split nor flood the cache",
-    "freshness": "a write shows soon, and stale pages do not come back",
-    "stampede": "many requests at once cost few renderings",
-    "bytes": "a cached answer equals the rendered one in every byte and header",
-    "names": "odd URLs break nothing, read no other file and share no cache entry",
-    "files": "no client reads a partial page, whichever process dies meanwhile",
-    "service": "pages keep coming while the caching service is down, and hits return with it",
-    "advisories": "published faults of cache middleware and Vary stay fixed",
-}
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one check of verify found on one deployment."""
-
-    stack: Annotated[str, means("Name of the stack.")]
-    layer: Annotated[str, means("Name of the layer.")]
-    check: Annotated[str, means("Name of the check.")]
-    ok: Annotated[bool, means("False when an answer was wrong.")]
-    expected: Annotated[str | None, means("The right answer; null unless an answer was wrong.")] = None
-    got: Annotated[str | None, means("The wrong answer received; null unless an answer was wrong.")] = None
-    declared: Annotated[str | None, means("Why the stack or layer declares that it does not support it, or null.")] = (
-        None
-    )
-    group: Annotated[str, means("Group of the check: behaviour, caching, privacy, ...")] = "behaviour"
-    figures: Annotated[
-        dict[str, float | None] | None, means("Figure the check measured -> its value; the unit is in the name.")
-    ] = None
-    request: Annotated[
-        str | None,
-        means(
-            "The first wrong answer's request, as a curl command for `up --port 8000`; null unless curl can send it."
-        ),
-    ] = None
-    serve: Annotated[str | None, means("The command that serves what the request asks; null for a --target.")] = None
-    not_tried: Annotated[str | None, means("Why the check was not made, which is not a pass; null when it was.")] = None
-
-    @property
-    def word(self) -> str:
-        """`FAIL`, `declared`, `not tried` or `pass`."""
-        if not self.ok:
-            return "FAIL"
-        if self.declared:
-            return "declared"
-        return "not tried" if self.not_tried else "pass"

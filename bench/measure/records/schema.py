@@ -1,4 +1,4 @@
-"""The JSON Schema of a run's folder, made by msgspec from the records of bench.measure.records: other programs can rely on it.
+"""The JSON Schema of a run's folder, made by msgspec from the records beside it: other programs can rely on it.
 
 `python -m bench report --schema` prints it. Each file of a folder has its definition: run.json is `run`,
 environment.json `environment`, a line of trials.jsonl `trial`, one of verify.jsonl `check`, one of faults.jsonl
@@ -16,11 +16,12 @@ import msgspec
 from bench.measure.records import records
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.trials import Trial
+from bench.verify.outcome import Outcome
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 # Files of a folder, or lines of files.
-RECORDS = (records.RunInfo, records.Environment, Trial, records.Outcome, FaultOutcome)
+RECORDS = (records.RunInfo, records.Environment, Trial, Outcome, FaultOutcome)
 # Definitions that are not called like their record in small letters.
 NAMES = {"RunInfo": "run", "Outcome": "check", "FaultOutcome": "fault"}
 

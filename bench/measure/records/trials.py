@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, TypeVar
 
-from bench.measure.records.records import ResultsError, means
+from bench.means import means
+from bench.measure.records.records import ResultsError
 from bench.verify.hosts.costs import HostCosts
 
 # The guard whose finding may be over when the trial is made again.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bench.measure.records.records import NO_LAYER, options_of
+from bench.measure.records.records import options_of
 from bench.measure.report.document import Board, CaseRow
+from bench.serve.catalog.names import NO_LAYER
 from bench.words import LEADS, MIB, OPEN, TIES, case_name, interval, joined, number, plural, some
 
 # Of a reason in the headline, which has at most 25 words.

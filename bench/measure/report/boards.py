@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.measure.records.capacity import climbs, visits
 from bench.measure.records.folder import Run
-from bench.measure.records.records import NO_LAYER, Case
+from bench.measure.records.records import Case
 from bench.measure.records.trials import Trial, largest
 from bench.measure.report import loads, visitors
 from bench.measure.report.document import Board, CaseLoad, CaseRow, Checks, FaultCase, Ratio
@@ -19,6 +19,7 @@ from bench.measure.report.loads import Found
 from bench.measure.stats import OPEN, TIES, Decision, GeometricMean, Table
 from bench.measure.stats.capacity import Limit, parse_limit
 from bench.measure.stats.table import Cases
+from bench.serve.catalog.names import NO_LAYER
 from bench.words import NOT_MEASURED, case_name
 
 # Needs of memory that differ by less are the same: so much do two runs of one case differ.

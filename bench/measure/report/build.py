@@ -9,10 +9,10 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.measure.records.folder import Run, is_faults, read_run
-from bench.measure.records.records import UNLIMITED
 from bench.measure.report import answer, boards, facts, redact, visitors
 from bench.measure.report.document import FORMAT, Board, Document, FaultCase, Host, RunFacts
 from bench.measure.report.loads import middle
+from bench.serve.catalog.names import NO_LIMIT
 from bench.verify.hosts.costs import HostCosts
 from bench.words import case_name, one_line, plural, some
 
@@ -120,7 +120,7 @@ def places(runs: Sequence[RunFacts], made: Sequence[Board]) -> list[str]:
     found = []
     for board in made:
         parts = [runs[board.run].name] if several["run"] else []
-        parts += [f"size {board.size}"] if several["size"] or board.size != UNLIMITED else []
+        parts += [f"size {board.size}"] if several["size"] or board.size != NO_LIMIT else []
         parts += [board.database] if several["database"] else []
         found.append(", ".join(parts))
     return found

@@ -1,7 +1,7 @@
 """Compare two runs case by case: requests/s of A and B, their ratio, and a verdict. Pure.
 
-The noise of a run comes from all of its cases (bench.measure.stats). Nothing pairs the rounds of two runs, so that rounds that
-were faster or slower count as noise, too.
+The noise of a run comes from all of its cases (bench.measure.stats). Nothing pairs the rounds of two runs, so faster
+and slower rounds count as noise, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """report.json: what one or several runs found, each field declared once with the sentence that says what it means.
 
-`bench.measure.report.build` makes it from folders of results, the page is rendered from it alone, the terminal prints its
-first lines, and other programs read it. ``None`` means "not measured".
+`build` makes it from folders of results, the page is rendered from it alone, the terminal prints its first lines, and
+other programs read it. ``None`` means "not measured".
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from bench.measure.records.records import means
+from bench.means import means
 from bench.words import LEADS, NOT_MEASURED, OPEN, TIES
 
 FORMAT = 1

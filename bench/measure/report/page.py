@@ -15,10 +15,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from bench import words
-from bench.measure.records.records import NO_LAYER, UNLIMITED
 from bench.measure.records.trials import UNEVEN
 from bench.measure.report import build, chart, visitors
 from bench.measure.report.document import Board, CaseRow, Checks, Document, FaultCase, FaultRow, Ratio
+from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 # A path below a folder, with nothing in it that a browser could read as an address.
@@ -96,7 +96,7 @@ def _percent(value: float | None) -> str:
 
 def case_name(row: CaseRow | FaultCase) -> str:
     """A case in words."""
-    size = row.size if isinstance(row, FaultCase) and row.size != UNLIMITED else ""
+    size = row.size if isinstance(row, FaultCase) and row.size != NO_LIMIT else ""
     return words.case_name(row.stack, row.layer) + (f", {size}" if size else "")
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from bench.errors import BenchError, GlobalFault
 from bench.measure.records import records
-from bench.measure.records.records import Outcome, Plan
+from bench.measure.records.records import Plan
 from bench.measure.run.plan import Resolve
 from bench.serve.catalog import catalog, values
 from bench.serve.deployment import database, deployment, survey
@@ -22,6 +22,7 @@ from bench.serve.machine import http, pin
 from bench.serve.machine.processes import machine_load
 from bench.serve.project import commands
 from bench.serve.project.under_test import UnderTest
+from bench.verify.outcome import Outcome
 from bench.verify.suite import Progress, Selection
 from bench.verify.verifier import Verifier
 

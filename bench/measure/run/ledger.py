@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from bench.measure.records.capacity import MAX_REPEATS, overloaded
 from bench.measure.records.faults import FaultOutcome
-from bench.measure.records.records import Outcome
 from bench.measure.records.trials import Trial
 from bench.measure.run.plan import Batch, Item, Measurement
 from bench.measure.run.racing import Racing
 from bench.measure.run.staircase import Staircases
 from bench.measure.stats.capacity import Limit
+from bench.verify.outcome import Outcome
 from bench.words import plural, some
 
 # So many disturbed trials in a row say that the machine is busy, and that the next ones will be disturbed, too.

@@ -18,9 +18,8 @@ from typing import IO
 from bench.errors import GlobalFault, is_disk_full
 from bench.interrupt import SIGNALS
 from bench.measure.load import Command, Figures
+from bench.serve.machine.error_output import drain
 
-# How large a load tool's log of errors may grow; siege writes a line for each failed request.
-MAX_LOG_BYTES = 1_000_000
 # File descriptors a load tool needs besides its connections.
 SPARE_FILES = 100
 POLL_S = 0.1
@@ -162,16 +161,6 @@ def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, st
         return f"{name} was not done after {limit_s:g} s and was stopped"
     last = (texts[1].strip() or texts[0].strip() or "nothing").splitlines()[-1].strip()
     return f"{name} exited with status {status}; it said: {last[:200]}"
-
-
-def drain(stream: IO[bytes], errors: list[bytes]) -> None:
-    """Collect the tool's errors up to the limit of their file, and read on, so that the tool never blocks."""
-    room = MAX_LOG_BYTES
-    with stream:
-        while line := stream.readline(65536):
-            if room:
-                errors.append(line[:room])
-                room = max(0, room - len(line))
 
 
 @contextlib.contextmanager

@@ -11,15 +11,17 @@ from typing import Literal, Protocol
 
 from bench.errors import BenchError
 from bench.measure.records import records
-from bench.measure.records.records import UNLIMITED, Plan, Skip
+from bench.measure.records.records import Plan
 from bench.measure.run import guards, replay, workload
 from bench.measure.stats import MARGIN, capacity
 from bench.measure.stats.capacity import parse_limit
 from bench.serve.catalog import catalog, sizes
+from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.deployment import database
 from bench.serve.deployment.case import CannotRun, Case
 from bench.serve.project import pythons
 from bench.serve.project.under_test import UnderTest
+from bench.verify.outcome import Skip
 
 LEVEL = 16
 ROUNDS = 5
@@ -161,7 +163,7 @@ def make_plan(request: Request) -> Plan:
         levels=levels,
         rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until else ROUNDS),
         duration_s=float(request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)),
-        sizes=request.sizes or (UNLIMITED,),
+        sizes=request.sizes or (NO_LIMIT,),
         database=asked.label,
         rows_total=None,
         order_seed=random.SystemRandom().randrange(2**31),

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from bench.measure.records.capacity import visits
 from bench.measure.records.folder import Run
-from bench.measure.records.records import UNLIMITED, Case, Plan, RunInfo, warmup_s
+from bench.measure.records.records import Case, Plan, RunInfo, warmup_s
 from bench.measure.records.trials import Trial
 from bench.measure.run.ledger import Ledger, Record
 from bench.measure.run.plan import Batch, Item, Measurement
 from bench.measure.run.staircase import capacity_words, step_words
 from bench.measure.stats.capacity import parse_limit
 from bench.printer import Printer
+from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.deployment import connections
 from bench.serve.machine.processes import MachineLoad
 from bench.verify.check import Check
@@ -191,7 +192,7 @@ class RunProgress:
 
 def case_words(case: Case | Trial) -> str:
     """A case, or the case of a trial, in words; the size only where there is one."""
-    size = "" if case.size == UNLIMITED else f", {case.size}"
+    size = "" if case.size == NO_LIMIT else f", {case.size}"
     return f"{case.stack}, layer {case.layer}, {case.workload}{size}"
 
 

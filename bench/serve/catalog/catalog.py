@@ -14,9 +14,9 @@ from msgspec import structs
 
 from bench import paths
 from bench.errors import BenchError, hint
-from bench.measure.records.records import NO_LAYER
 from bench.serve.catalog import manifest, sizes, values
 from bench.serve.catalog.manifest import HISTORIC, Layer, Release, Service, Stack
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.catalog.sizes import Size
 from bench.serve.catalog.values import Values
 

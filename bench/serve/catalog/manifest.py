@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from bench.errors import BenchError
-from bench.measure.records.records import NO_LAYER
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.catalog.server import SERVERS, Break, Declaration, Reload, Server
 from bench.serve.catalog.toml import decode, read_toml
 

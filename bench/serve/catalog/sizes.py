@@ -8,7 +8,7 @@ import psutil
 from msgspec import Struct
 
 from bench.errors import BenchError
-from bench.measure.records import records
+from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.catalog.toml import decode, read_toml
 from bench.serve.machine import cgroups, pin
 from bench.serve.machine.cgroups import Group, Limits, Unavailable
@@ -32,7 +32,7 @@ class Size(Struct, frozen=True, forbid_unknown_fields=True):
     cpus: float
 
     def __post_init__(self) -> None:
-        if self.name == records.UNLIMITED:
+        if self.name == NO_LIMIT:
             return
         if not 0 < self.guaranteed_mb <= self.burstable_mb:
             raise ValueError(f"size {self.name}: use 0 < guaranteed_mb <= burstable_mb")
@@ -57,7 +57,7 @@ class Size(Struct, frozen=True, forbid_unknown_fields=True):
         return Limits(self.guaranteed_mb * MIB, self.burstable_mb * MIB, self.cpus)
 
 
-UNLIMITED = Size(records.UNLIMITED, 0, 0, 0.0)
+UNLIMITED = Size(NO_LIMIT, 0, 0, 0.0)
 
 
 def read(path: Path) -> dict[str, Size]:

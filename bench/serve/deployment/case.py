@@ -12,9 +12,9 @@ from msgspec import structs
 
 from bench import paths, programs
 from bench.errors import BenchError
-from bench.measure.records.records import NO_LAYER
 from bench.serve.catalog import catalog, fit, values
 from bench.serve.catalog.manifest import CACHED, Layer, Service, Stack
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.catalog.server import Declaration, Server
 from bench.serve.catalog.sizes import UNLIMITED, Size
 from bench.serve.catalog.values import BENCH, Values

@@ -22,7 +22,7 @@ LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "deploy")
 NOT_CODE = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
 # What runs inside the project: a copy in each release has the word for its version.
 INSIDE = "bench/serve/inside"
-# Has the pages of another project say which release rendered them (bench/serve/inside/visits.py); the kit's own need it not.
+# Pages of another project then say which release rendered them (bench/serve/inside/visits.py).
 MARKED = {"BENCHAPP_MARKS": "1"}
 
 
@@ -94,7 +94,8 @@ class Releases:
 def _add_inside(folder: Path) -> None:
     """Put `bench.serve.inside` beside the project: a release's own comes before that of the kit."""
     shutil.copytree(paths.PROJECT / INSIDE, folder / INSIDE, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(paths.PROJECT / "bench" / "__init__.py", folder / "bench")
+    for package in ("bench", "bench/serve"):
+        shutil.copy(paths.PROJECT / package / "__init__.py", folder / package)
 
 
 def _copy_other(project: UnderTest, folder: Path) -> None:

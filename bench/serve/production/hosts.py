@@ -14,7 +14,7 @@ import msgspec
 from msgspec import structs
 
 from bench.errors import BenchError
-from bench.measure.records.records import UNLIMITED
+from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import LOOPBACK
@@ -69,7 +69,7 @@ class Deployed:
     @property
     def words(self) -> str:
         """The stack with its layer, in words."""
-        return f"{self.stack} with layer {self.layer}" + ("" if self.size == UNLIMITED else f", size {self.size}")
+        return f"{self.stack} with layer {self.layer}" + ("" if self.size == NO_LIMIT else f", size {self.size}")
 
 
 def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:

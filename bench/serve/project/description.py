@@ -1,7 +1,7 @@
 """What a Django project says of itself: `[tool.benchapp]` in its pyproject.toml, every key optional.
 
 What is not said there is detected: settings by running manage.py, Python by its virtual environment, the rest by
-`bench.serve.project.inspection`. The paths of `python`, `env_file` and workloads are relative to the folder of that file.
+`inspection`. The paths of `python`, `env_file` and workloads are relative to the folder of that file.
 """
 
 from __future__ import annotations

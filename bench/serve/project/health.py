@@ -1,6 +1,6 @@
 """Whether the pages of a project are shown to the visitors of a measurement, and what to do about those that are not.
 
-They are looked at in process (bench.serve.project.inspection), and rendered again with the settings and the database that
+They are looked at in process (`inspection`), and rendered again with the settings and the database that
 will serve them before any server is started.
 """
 

@@ -80,7 +80,7 @@ def run(
 
 
 def ask(python: Path, script: str, words: Sequence[str], folder: Path, env: Mapping[str, str]) -> tuple[bytes, str]:
-    """What a script of bench/serve/inside, run by a project's interpreter in its folder, writes to the file that is its first
+    """What a script of `inside`, run by a project's interpreter in its folder, writes to the file that is its first
     word; and what it said when it failed. Both may be empty.
 
     It has these variables and what every program needs, and nothing else of the caller's environment.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from bench.measure.records.records import means
+from bench.means import means
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from bench.measure.records.records import Outcome
 from bench.serve.deployment.case import Case
 from bench.serve.production.inventory import Host
 from bench.verify import page_parser, wire
@@ -18,6 +17,7 @@ from bench.verify.checks.privacy import accounts_apart
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hosts import ssh
 from bench.verify.hosts.deployed import TIMEOUT_S, Reached
+from bench.verify.outcome import Outcome
 from bench.verify.rows import INVALIDATED_S, SLACK_S, Row, expected_pages, settle, waiting, warm, wrong_pages
 from bench.verify.suite import Progress, findings, outcome
 from bench.verify.visitor import SECRET_CHARACTERS

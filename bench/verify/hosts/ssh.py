@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from bench.errors import BenchError
-from bench.measure.run.load_process import drain
+from bench.serve.machine.error_output import drain
 from bench.serve.machine.ports import free_port
 from bench.serve.production.inventory import Host
 

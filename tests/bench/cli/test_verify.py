@@ -12,7 +12,6 @@ from bench import programs
 from bench.cli import verify
 from bench.cli.main import main
 from bench.errors import BenchError, DeploymentError
-from bench.measure.records.records import Outcome
 from bench.serve.catalog import catalog
 from bench.serve.deployment import case as cases
 from bench.serve.deployment import deployment
@@ -21,6 +20,7 @@ from bench.serve.machine.ports import free_port
 from bench.verify import suite, table, verifier
 from bench.verify.changing import Changed
 from bench.verify.in_process import Expected
+from bench.verify.outcome import Outcome
 from bench.verify.suite import Selection, all_checks
 from bench.verify.verifier import Verifier
 from tests.cases import kit, resolved

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bench.measure.records.records import NO_LAYER, Outcome
 from bench.serve.catalog import catalog
 from bench.serve.catalog.manifest import Layer
+from bench.serve.catalog.names import NO_LAYER
 from bench.verify.context import Accounts, Context
+from bench.verify.outcome import Outcome
 from bench.verify.site import Site
 from bench.verify.suite import Selection, run_suite
 from bench.verify.wire import Target

@@ -12,8 +12,8 @@ import pytest
 from msgspec import structs
 
 from bench.errors import BenchError
-from bench.measure.records.records import NO_LAYER
 from bench.serve.catalog import catalog
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.project import run_command
 from bench.serve.project.description import Description, Login, Write
 from bench.serve.project.run_command import Interpreter

@@ -26,7 +26,7 @@ class Job:
 
     times       when each request is due instead, in seconds from the start
     headers     more header lines for each path, none where empty
-    mark        a regular expression: what it finds in each answer of an open loop goes to a log (bench.measure.load.visits)
+    mark        a regular expression: what it finds in each answer of an open loop goes to a log (see `visits`)
     own         numbers of the processes that are started here; all of them where empty
     begins      when the load begins, in seconds by this machine's clock; None: as soon as it can
     connect     HOST:PORT where connections go, if not to that of the URL

@@ -131,7 +131,7 @@ class OpenLoop(Loop):
         super()._answered(connection, now)
 
     def _log(self, connection: Connection, now: float, failure: str = "") -> None:
-        """Log a request that was answered or failed, as bench.measure.load.visits.Visit reads it, where the job asks for it."""
+        """Log a request that was answered or failed, as `visits.Visit` reads it, if the job asks for it."""
         if self._mark is None:
             return
         answer, times = connection.answer, (connection.since, connection.left, now)

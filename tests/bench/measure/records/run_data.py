@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bench.measure.records import records, trials
 from bench.measure.stats import histogram
+from bench.verify.outcome import Skip
 
 ENVIRONMENT = records.Environment(
     cpu_model="Example 3000",
@@ -39,7 +40,7 @@ INFO = records.RunInfo(
         order_seed=7,
     ),
     cases=(records.Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite"),),
-    skips=(records.Skip("one", "files", None, "no server of its chain serves files"),),
+    skips=(Skip("one", "files", None, "no server of its chain serves files"),),
     notes=("2 cores",),
 )
 

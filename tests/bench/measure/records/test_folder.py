@@ -13,7 +13,8 @@ import pytest
 from bench.cli import main
 from bench.measure.records import records
 from bench.measure.records.folder import Folder, read_run
-from bench.measure.records.records import Outcome, ResultsError
+from bench.measure.records.records import ResultsError
+from bench.verify.outcome import Outcome
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, failed
 
 

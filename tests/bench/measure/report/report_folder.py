@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.measure.records import records, trials
 from bench.measure.records.folder import ADDRESSES_FILE, Folder, read_info, write_json
+from bench.verify.outcome import Outcome, Skip
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate
 
 MIB = 1024 * 1024
@@ -39,7 +40,7 @@ RATE = {
 MEMORY = {"gunicorn": 118, "uwsgi": 84, "nginx": 9, "memcached": 14}
 
 SKIPPED = tuple(
-    records.Skip(stack, "staticgenerator", None, f"no web server in front: {stack} cannot serve the finished pages")
+    Skip(stack, "staticgenerator", None, f"no web server in front: {stack} cannot serve the finished pages")
     for stack in ("gunicorn", "uwsgi")
 )
 
@@ -81,7 +82,7 @@ def make(
     info = replace(INFO, command=command, plan=plan, cases=cases, skips=SKIPPED, notes=())
     info = replace(info, started_at="2026-11-21T08:07:00+00:00", finished_at="2026-11-21T08:19:30+00:00")
     if hostile:
-        skip = records.Skip("nginx-uwsgi", "<b>bold</b>", "home", HOSTILE)
+        skip = Skip("nginx-uwsgi", "<b>bold</b>", "home", HOSTILE)
         info = replace(info, skips=(*SKIPPED, skip), notes=(HOSTILE,))
     folder.create(info, machine)
     order = itertools.product(range(1, rounds + 1), cases, levels)
@@ -172,18 +173,18 @@ def _identity(case, level: int, number: int) -> dict:
     }
 
 
-def _checks(hostile: bool) -> list[records.Outcome]:
+def _checks(hostile: bool) -> list[Outcome]:
     kinds = ("status", "content", "static files", "404", "HEAD", "login", "comment")
     skipped = {(skip.stack, skip.layer) for skip in SKIPPED}
     checks = [
-        records.Outcome(stack, layer, kind, True, "as rendered", "as rendered")
+        Outcome(stack, layer, kind, True, "as rendered", "as rendered")
         for stack in STACKS
         for layer in LAYERS
         if (stack, layer) not in skipped
         for kind in kinds
     ]
     known = "chunked bodies are refused by design"
-    checks.append(records.Outcome("uwsgi", "none", "chunked body", True, None, f"declared: {known}", known))
+    checks.append(Outcome("uwsgi", "none", "chunked body", True, None, f"declared: {known}", known))
     wrong = HOSTILE if hostile else "the greeting of another account"
-    checks.append(records.Outcome("gunicorn", "page-cache", "login", False, "Hello, alice", wrong))
+    checks.append(Outcome("gunicorn", "page-cache", "login", False, "Hello, alice", wrong))
     return checks

@@ -1,6 +1,6 @@
 """An instrument whose deployments are a tiny site in this process, for the tests of runs: quick, and wrong on request.
 
-As a program it is `python -m bench run` on that instrument: python -m tests.bench.measure.run.fake_instrument ARGUMENTS.
+As a program it is `python -m bench run` on that instrument: `python -m tests.bench.measure.run.fake_instrument`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from types import ModuleType, SimpleNamespace
 from bench import paths
 from bench.cli import run
 from bench.errors import BenchError, DeploymentError, GlobalFault
-from bench.measure.records.records import Outcome, Plan
+from bench.measure.records.records import Plan
 from bench.measure.run import guards
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import Resolve
 from bench.serve.deployment.case import CannotRun, Case
 from bench.serve.deployment.database import Database
 from bench.serve.machine.processes import MachineLoad
+from bench.verify.outcome import Outcome
 from tests.bench.measure.load.load_target import target
 from tests.cases import bare, kit
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from bench.measure.records.capacity import MAX_REPEATS
-from bench.measure.records.records import Outcome
 from bench.measure.records.trials import Trial
 from bench.measure.run import plan
 from bench.measure.run.ledger import Ledger
+from bench.verify.outcome import Outcome
 from tests.bench.measure.records.run_data import TRIAL, failed
 from tests.bench.measure.run.test_plan import case
 

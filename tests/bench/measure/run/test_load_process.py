@@ -16,6 +16,7 @@ from bench import paths
 from bench.measure.load import Command
 from bench.measure.run import load_process
 from bench.measure.run.load_process import TrialError
+from bench.serve.machine import error_output
 from tests.waiting import until
 
 
@@ -47,7 +48,7 @@ def test_a_warm_up_is_stopped_in_time_and_its_output_saved(tmp_path):
 
 
 def test_endless_errors_do_not_fill_the_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr(load_process, "MAX_LOG_BYTES", 1000)
+    monkeypatch.setattr(error_output, "MAX_LOG_BYTES", 1000)
     load_process.run(python("import sys; sys.stderr.write('first' + 'x' * 1_000_000)"), 1, tmp_path, "load", 30)
     assert (tmp_path / "load.err").read_text().startswith("firstxxx")
     assert (tmp_path / "load.err").stat().st_size == 1000

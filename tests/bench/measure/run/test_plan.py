@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from bench.errors import BenchError
-from bench.measure.records import records
 from bench.measure.records.records import Case
 from bench.measure.run import plan
 from bench.serve.catalog import sizes
 from bench.serve.deployment.case import CannotRun
+from bench.verify.outcome import Skip
 from tests.bench.measure.records.run_data import INFO
 from tests.bench.measure.run.fake_instrument import fake_case
 
@@ -64,8 +64,8 @@ def test_each_stack_and_layer_is_resolved_once_and_its_cases_carry_it(monkeypatc
         *(("b", "none", "home"), ("b", "none", "login")),
     ]
     assert {item.served.stack.name == item.record.stack for item in cases} == {True}
-    assert records.Skip("b", "x", None, "no server of its chain serves files") in skips
-    assert records.Skip("a", "x", None, "size bronze is not available here: run it as root", "bronze") in skips
+    assert Skip("b", "x", None, "no server of its chain serves files") in skips
+    assert Skip("a", "x", None, "size bronze is not available here: run it as root", "bronze") in skips
     again = plan.recorded([item.record for item in cases], resolve)
     assert [item.record for item in again] == [item.record for item in cases]
 

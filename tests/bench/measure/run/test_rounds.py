@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.measure.records.records import Outcome, warmup_s
+from bench.measure.records.records import warmup_s
 from bench.measure.records.trials import Trial
 from bench.measure.run import plan, rounds
 from bench.measure.run.ledger import Ledger
 from bench.measure.run.progress import Pace
 from bench.measure.run.racing import Racing
 from bench.measure.run.rounds import latency as latency_of
+from bench.verify.outcome import Outcome
 from tests.bench.measure.records.run_data import INFO, TRIAL
 from tests.bench.measure.run.test_plan import case
 

@@ -10,10 +10,10 @@ import pytest
 
 from bench import programs
 from bench.errors import BenchError
-from bench.measure.records import records
 from bench.measure.records.folder import read_run
 from bench.measure.stats import table
 from bench.serve.machine.processes import MachineLoad
+from bench.verify.outcome import Skip
 from tests.bench.measure.records.test_schema import problems
 from tests.skips import needs
 
@@ -34,7 +34,7 @@ def test_a_run_records_what_was_asked_and_what_was_measured(go, instrument, caps
     assert recorded.info.cases[0].notes == ("one is small",)
     assert recorded.info.notes[-1] == "the machine is odd"
     assert "one is small" not in recorded.info.notes
-    assert recorded.info.skips == (records.Skip("two", "files", None, "no server of its chain serves files"),)
+    assert recorded.info.skips == (Skip("two", "files", None, "no server of its chain serves files"),)
     assert (recorded.info.plan.rows_total, recorded.environment.rows_seed) == (1234, 7)
     assert recorded.environment.rows_total == 1234
     assert recorded.info.plan.order_seed is not None

@@ -1,0 +1,90 @@
+"""Hosts with a deployment. Loads and this machine reach their front by its address, under the site's name."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from dataclasses import dataclass, replace
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from bench.errors import BenchError
+from bench.measure.load import Job
+from bench.serve.machine.http import CLOSE, VisitError, ask
+from bench.serve.machine.http import TIMEOUT_S as VISIT_S
+from bench.serve.production.hosts import Deployed
+from bench.serve.production.inventory import TRUST, Inventory, front_of
+from bench.serve.project.under_test import UnderTest
+from bench.verify.hosts.host_record import FORWARDED, file_of
+
+
+@dataclass(frozen=True)
+class DeployedHosts:
+    """The hosts, what is deployed on them, and how their front is asked.
+
+    trust  certificates (PEM) that are trusted beside those of each host
+    """
+
+    project: UnderTest
+    inventory: Inventory
+    deployed: Deployed
+    trust: str = ""
+
+    @property
+    def address(self) -> str:
+        """Where the front is, as the other hosts reach it."""
+        return front_of(self.inventory).address
+
+    def static_names(self) -> dict[str, str]:
+        """The hashed name of every static file by its plain one, as the front has them."""
+        host, path = front_of(self.inventory), f"{self.deployed.static_root}/staticfiles.json"
+        (text,) = file_of(host, path)
+        try:
+            names: dict[str, str] = json.loads(text)["paths"]
+        except (ValueError, KeyError):
+            raise BenchError(f"{host.name}: {path} names no static files; run the playbook again") from None
+        return names
+
+    def job(self, job: Job) -> Job:
+        """The load, made at the front."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in self._headers.items())
+        headers = tuple(f"{line}{lines}" for line in job.headers or ("",) * len(job.paths))
+        return replace(job, connect=f"{self.address}:{self.deployed.port}", trust=self.trust, headers=headers)
+
+    def get(self, path: str) -> bytes:
+        """The body at `path`. Raises VisitError unless the status is 200."""
+        body, answer = ask(self._connection, path, {**self._headers, **CLOSE})
+        if answer.status != 200:
+            advice = (
+                "; the front believes X-Forwarded-Proto of `trusted_proxies` alone: render with load hosts among them"
+            )
+            redirects = self.deployed.behind and answer.status in (301, 302, 307, 308)
+            raise VisitError(f"GET {path}: status {answer.status}, not 200{advice if redirects else ''}")
+        return body
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return FORWARDED if self.deployed.behind else {}
+
+    def _connection(self) -> http.client.HTTPConnection:
+        name = urlsplit(self.deployed.url).netloc
+        connection = http.client.HTTPConnection(name, timeout=VISIT_S)
+        connection.sock = socket.create_connection((self.address, self.deployed.port), VISIT_S)
+        if self._tls:
+            try:
+                connection.sock = self._tls.wrap_socket(connection.sock, server_hostname=name)
+            except ssl.SSLCertVerificationError as error:
+                why = f"the certificate of {self.address} is not trusted ({error.verify_message})"
+                raise OSError(f"{why}; name the one that signed it as {TRUST} in the inventory") from None
+        return connection
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext | None:
+        if not self.deployed.url.startswith("https:"):
+            return None
+        context = ssl.create_default_context()
+        if self.trust:
+            context.load_verify_locations(cadata=self.trust)
+        return context

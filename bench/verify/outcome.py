@@ -1,0 +1,71 @@
+"""Outcomes of checks: what each found on one deployment, and what could not be tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from bench.means import means
+
+# Group of checks -> what passing it proves, in the order they are made and shown. `behaviour` holds for any site; the
+# others are about layers.
+GROUPS = {
+    "behaviour": "the site gives its right answers",
+    "caching": "the layer caches cacheable pages and nothing else",
+    "privacy": "no visitor sees another visitor's page",
+    "web": "made-up cookies, query strings and hosts neither split nor flood the cache",
+    "freshness": "a write shows soon, and stale pages do not come back",
+    "stampede": "many requests at once cost few renderings",
+    "bytes": "a cached answer equals the rendered one in every byte and header",
+    "names": "odd URLs break nothing, read no other file and share no cache entry",
+    "files": "no client reads a partial page, whichever process dies meanwhile",
+    "service": "pages keep coming while the caching service is down, and hits return with it",
+    "advisories": "published faults of cache middleware and Vary stay fixed",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one check of verify found on one deployment."""
+
+    stack: Annotated[str, means("Name of the stack.")]
+    layer: Annotated[str, means("Name of the layer.")]
+    check: Annotated[str, means("Name of the check.")]
+    ok: Annotated[bool, means("False when an answer was wrong.")]
+    expected: Annotated[str | None, means("The right answer; null unless an answer was wrong.")] = None
+    got: Annotated[str | None, means("The wrong answer received; null unless an answer was wrong.")] = None
+    declared: Annotated[str | None, means("Why the stack or layer declares that it does not support it, or null.")] = (
+        None
+    )
+    group: Annotated[str, means("Group of the check: behaviour, caching, privacy, ...")] = "behaviour"
+    figures: Annotated[
+        dict[str, float | None] | None, means("Figure the check measured -> its value; the unit is in the name.")
+    ] = None
+    request: Annotated[
+        str | None,
+        means(
+            "The first wrong answer's request, as a curl command for `up --port 8000`; null unless curl can send it."
+        ),
+    ] = None
+    serve: Annotated[str | None, means("The command that serves what the request asks; null for a --target.")] = None
+    not_tried: Annotated[str | None, means("Why the check was not made, which is not a pass; null when it was.")] = None
+
+    @property
+    def word(self) -> str:
+        """`FAIL`, `declared`, `not tried` or `pass`."""
+        if not self.ok:
+            return "FAIL"
+        if self.declared:
+            return "declared"
+        return "not tried" if self.not_tried else "pass"
+
+
+@dataclass(frozen=True)
+class Skip:
+    """What was asked for and cannot run here."""
+
+    stack: Annotated[str, means("Name of the stack.")]
+    layer: Annotated[str, means("Name of the layer.")]
+    workload: Annotated[str | None, means("Name of the workload, null when all workloads are skipped.")]
+    reason: Annotated[str, means("Why it cannot run here.")]
+    size: Annotated[str | None, means("Name of the resource limit, null when all sizes are skipped.")] = None
