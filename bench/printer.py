@@ -1,6 +1,6 @@
 """The one printer of progress: lines that stay and, on a terminal, a live line below them that is replaced.
 
-It serves every command: `run` and `reproduce` write to stdout, `verify` shows its checks on stderr. Where the stream is
+It serves every command: `run` writes to stdout, `verify` shows its checks on stderr. Where the stream is
 no terminal only the lines that stay are written, as plain text.
 """
 

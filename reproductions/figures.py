@@ -38,12 +38,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Figures:
-    """The runs and faults of a reproduction, and why each part that has none could not run."""
+    """The runs, faults and further checks of a reproduction, and why each part that has none could not run."""
 
     runs: Sequence[Run]
     outcomes: Sequence[FaultOutcome] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     parts: Sequence[Part] = ()
+    checks: Sequence[Outcome] = ()
 
     def find(self, place: Place) -> Found:
         """The trials of a place."""
@@ -125,12 +126,11 @@ class Figures:
     def check(self, place: Place, name: str) -> tuple[Outcome | None, str]:
         """The outcome of a check of verify, and why there is none."""
         wanted = {**DEFAULTS, **place}
-        found = [
-            check
-            for run in self.runs
-            for check in run.checks
-            if (check.stack, check.layer, check.check) == (wanted["stack"], wanted["layer"], name)
-        ]
+        case = (wanted["stack"], wanted["layer"], name)
+        checks = list(self.checks)
+        for run in self.runs:
+            checks += run.checks
+        found = [check for check in checks if (check.stack, check.layer, check.check) == case]
         made = [check for check in found if check.word in ("pass", "FAIL")]
         if made:
             return made[-1], ""

@@ -9,11 +9,14 @@ from typing import Annotated
 from bench.means import means
 from bench.measure.records.folder import RUN_FILE, convert, read_json, read_run, require_format, write_json
 from bench.measure.records.records import ResultsError
+from bench.verify.outcome import Outcome
 from reproductions.figures import Figures
 from reproductions.published import publications
 
-FORMAT = 3
+FORMAT = 4
 FILE = "reproduction.json"
+# The folder of the outcomes of checks, a file each.
+CHECKS = "checks"
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,6 @@ class Reproduction:
     format: Annotated[int, means("Version of this file's format.")]
     benchmark: Annotated[str, means("Name of the published benchmark.")]
     quick: Annotated[bool, means("True when rounds and seconds were shortened.")]
-    command: Annotated[tuple[str, ...], means("Command line of the reproduction.")]
     started_at: Annotated[str, means("When it began, ISO 8601 with offset.")]
     finished_at: Annotated[str | None, means("When it ended; null when it was stopped and can be resumed.")]
     parts: Annotated[tuple[PartRecord, ...], means("Its parts.")]
@@ -47,17 +49,12 @@ class Reproduction:
         return replace(self, parts=tuple(done if part.name == done.name else part for part in self.parts))
 
 
-def is_reproduction(directory: Path) -> bool:
-    """Whether the folder holds a reproduction and not a single run."""
-    return (directory / FILE).is_file()
-
-
 def read(directory: Path) -> Reproduction:
     """The reproduction.json of `directory`. Raises ResultsError, in one line, when it cannot be read."""
     path = directory / FILE
     if not path.exists():
         raise ResultsError(
-            f"{directory}: not a reproduction, it has no {FILE}; give a folder that `python -m bench reproduce` made"
+            f"{directory}: not a reproduction, it has no {FILE}; give a folder that `python -m reproductions` made"
         )
     content = read_json(path)
     require_format(path, content, FORMAT)
@@ -81,4 +78,13 @@ def figures(directory: Path, record: Reproduction) -> Figures:
         outcomes=[outcome for run in runs for outcome in run.latest_outcomes.values()],
         left_out={part.name: part.reason for part in record.parts if part.reason},
         parts=publications()[record.benchmark].parts,
+        checks=_checks(directory / CHECKS),
     )
+
+
+def _checks(directory: Path) -> list[Outcome]:
+    """The outcomes of checks that were made for a claim."""
+    found: list[Outcome] = []
+    for path in sorted(directory.glob("*.json")):
+        found += convert(list[Outcome], read_json(path).get("outcomes"), path)
+    return found

@@ -44,7 +44,7 @@ def page(publication: Publication, record: Reproduction, figures: Figures, found
     text = [
         f"## {publication.title} ({publication.year})",
         f"*{publication.question}* {publication.source}; {publication.load}.",
-        f"`python -m bench reproduce {record.benchmark}{' --quick' if record.quick else ''}`, {when}{quick}"
+        f"`python -m reproductions {record.benchmark}{' --quick' if record.quick else ''}`, {when}{quick}"
         + "".join(f"; {machine}" for machine in sorted(machines))
         + f". {summary(found)}",
         "\n".join(_table(("conclusion", "verdict", "published", "here (95 % confidence)", "what"), map(_row, found))),

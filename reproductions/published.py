@@ -26,7 +26,6 @@ class Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     set           values changed, as of `run`
     own_database  no other database replaces it where it is not installed
-    thorough      its cases are verified with the checks that take seconds, too
     faults        made on the stacks instead of a run
     quick         what --quick replaces, besides that of the benchmark
     """
@@ -42,7 +41,6 @@ class Part(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     database: str = "sqlite"
     own_database: bool = False
     set: list[str] = []
-    thorough: bool = False
     faults: list[str] = []
     quick: dict[str, int] = {}
 

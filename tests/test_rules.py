@@ -88,56 +88,113 @@ def test_load_adapters_are_pure():
     assert importing(files, "subprocess", "time", "socket", "threading", "os", "httpx2") == []
 
 
-# The packages of bench/ in the order of docs/architecture.md: each imports only those above it.
+# The packages of bench/, door by door, in the order of docs/architecture.md: each imports only those before it.
 ORDER = [
-    "stats",
-    "records",
-    "load",
-    "machine",
-    "catalog",
-    "project",
-    "serve",
-    "production",
+    "serve.machine",
+    "serve.catalog",
+    "serve.project",
+    "serve.deployment",
+    "serve.production",
     "verify",
-    "measure",
-    "faults",
-    "hosts",
-    "report",
-    "reproduce",
+    "measure.stats",
+    "measure.records",
+    "measure.load",
+    "measure.run",
+    "measure.faults",
+    "measure.hosts",
+    "measure.report",
     "cli",
 ]
-ALONE = {"errors", "paths", "interrupt", "programs", "words"}
+DOORS = ["serve", "verify", "measure", "cli"]
+TOP = {"errors", "paths", "interrupt", "means", "printer", "programs", "words"}
+# Records of outcomes and names that both a run's folder and a report hold.
+DECLARED = {"bench.means", "bench.serve.catalog.names", "bench.verify.hosts.costs", "bench.verify.outcome"}
 
 
-def packages_imported(path: Path) -> set[str]:
-    """The packages and modules of bench/ that a module imports."""
+def modules_imported(path: Path) -> set[str]:
+    """The modules of bench/ that a module imports, by their dotted names."""
     names = set()
     for node in imports_of(path):
-        if isinstance(node, ast.ImportFrom) and node.module == "bench":
+        if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bench."):
-            names.add(node.module.split(".")[1])
-        elif isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("bench.")}
-    return names
+        elif node.module and not node.level:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                names.add(name if is_module(name) else node.module)
+    return {name for name in names if name.startswith("bench.")}
 
 
-def test_a_package_imports_only_those_above_it():
+def is_module(name: str) -> bool:
+    path = paths.PROJECT / name.replace(".", "/")
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+def package_of(module: str) -> str:
+    """`serve.catalog` of `bench.serve.catalog.fit`; `errors` of `bench.errors`."""
+    words = [*module.split(".")[1:], ""]
+    return ".".join(words[:2]) if ".".join(words[:2]) in ORDER else words[0]
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a module."""
+    return ".".join(path.relative_to(paths.PROJECT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_a_package_imports_only_those_before_it():
     for path in BENCH_FILES:
-        package = path.relative_to(paths.PROJECT / "bench").parts[0]
-        above = set(ORDER[: ORDER.index(package) + 1]) if package in ORDER else set()
-        if package in ("records", "report"):  # records depend on stats alone, reports on the files of a run alone
-            above = {"stats", "records", package}
-        assert packages_imported(path) <= above | ALONE or package == "__main__.py", path
+        package = package_of(name_of(path))
+        if package not in ORDER:
+            continue
+        before = set(ORDER[: ORDER.index(package) + 1]) | TOP
+        found = {name for name in modules_imported(path) if package_of(name) not in before}
+        assert found == set(), path
 
 
-def test_only_the_packages_and_five_modules_lie_in_bench():
+def test_serving_knows_no_other_door_and_nothing_below_the_command_line_knows_it():
+    for path in BENCH_FILES:
+        door = name_of(path).split(".")[1] if path.parent != paths.PROJECT / "bench" else ""
+        if door not in DOORS:
+            continue
+        beyond = set(DOORS[DOORS.index(door) + 1 :])
+        assert [name for name in modules_imported(path) if name.split(".")[1] in beyond] == [], path
+
+
+@pytest.mark.parametrize(
+    ("package", "own"), [("records", {"stats"}), ("report", {"stats", "records"}), ("stats", set())]
+)
+def test_results_are_read_without_what_made_them(package, own):
+    allowed = {f"bench.measure.{name}" for name in (package, *own)} | DECLARED
+    allowed |= {"bench.errors", "bench.paths", "bench.words"}
+    for path in sorted((paths.PROJECT / "bench" / "measure" / package).glob("*.py")):
+        wrong = [
+            name
+            for name in modules_imported(path)
+            if name not in allowed and not name.startswith(tuple(f"{prefix}." for prefix in allowed))
+        ]
+        assert wrong == [], path
+
+
+def test_each_door_says_what_is_behind_it():
+    for door in DOORS[:-1]:
+        text = ast.get_docstring(ast.parse((paths.PROJECT / "bench" / door / "__init__.py").read_text("utf-8"))) or ""
+        folder = paths.PROJECT / "bench" / door
+        packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+        assert packages <= set(re.findall(r"\w+", text)), door
+
+
+def test_nothing_imports_the_reproductions():
+    own = paths.PROJECT / "reproductions"
+    assert importing([*BENCH_FILES, *INSIDE_FILES, *SITE_FILES], "reproductions") == []
+    assert own.is_dir()
+
+
+def test_only_the_doors_and_a_few_modules_lie_in_bench():
     found = {
         path.stem
         for path in (paths.PROJECT / "bench").iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert found <= {*ORDER, *ALONE, "inside", "__init__", "__main__"}
+    assert found <= {*DOORS, *TOP, "__init__", "__main__"}
 
 
 # What a process has of its own and gives back when it ends: warm processes, and reserved ports.
@@ -190,8 +247,9 @@ def test_functions_are_short():
 
 
 def test_reports_records_and_rendering_start_nothing():
-    bench = paths.PROJECT / "bench"
-    files = [*(bench / "report").rglob("*.py"), *(bench / "records").rglob("*.py"), bench / "serve" / "render.py"]
+    measure = paths.PROJECT / "bench" / "measure"
+    files = [*(measure / "report").rglob("*.py"), *(measure / "records").rglob("*.py")]
+    files.append(paths.PROJECT / "bench" / "serve" / "deployment" / "render.py")
     assert importing(files, "subprocess") == []
 
 

@@ -29,7 +29,6 @@ COMMANDS = {
     "hosts": "check what the hosts of an inventory lack",
     "report": "write one page from the files of one or several runs",
     "compare": "compare two runs case by case: ratios, intervals and verdicts",
-    "reproduce": "repeat a published benchmark and say which of its conclusions hold here",
 }
 
 

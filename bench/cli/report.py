@@ -9,21 +9,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench.cli import reproduce
 from bench.cli.options import results_folder
 from bench.errors import BenchError
 from bench.measure.records import schema
 from bench.measure.report import write
 from bench.measure.report.document import Document
 from bench.printer import say, working
-from reproductions import folder
-from reproductions.folder import Reproduction
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument(
-        "directories", metavar="DIR", nargs="*", type=results_folder, help="folder of a run, faults or a reproduction"
+        "directories", metavar="DIR", nargs="*", type=results_folder, help="folder of a run or of faults"
     )
     parser.add_argument("--to", type=Path, metavar="FILE", help="the page (default: DIR/report.html)")
     what = parser.add_mutually_exclusive_group()
@@ -34,15 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Write the report, or print its data or the schema. Raises BenchError, in one line, when it cannot."""
     if args.schema:
-        print(schema.text(Document, Reproduction), end="")
+        print(schema.text(Document), end="")
         return 0
     if not args.directories:
         raise BenchError("report: give a folder of results, such as results/DIR, or --schema")
     if args.json:
         print(write.document(args.directories, args.to or args.directories[0] / write.NAME)[1], end="")
-        return 0
-    if len(args.directories) == 1 and folder.is_reproduction(args.directories[0]):
-        reproduce.write_page(args.directories[0], args.to)
         return 0
     with working("writing the report"):
         path, found = write.write(args.directories, args.to)

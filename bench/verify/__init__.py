@@ -1,4 +1,6 @@
-"""Prove that a stack serves right answers: one suite of checks through its front port, the same for every stack.
+"""VERIFY: whether a site that runs gives the right responses.
 
-The expected answers are the site's own, rendered in process. `bench.verify.checks` says what is compared and how.
+The suite makes the checks of `checks`, each a function, through the port that visitors use. The expected pages are
+rendered in process. `wire` is the HTTP client, `site` knows which pages there are, `rows` writes rows to see that pages
+follow, and `hosts` reaches deployments on other machines.
 """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from bench.cli import reproduce
+from bench.cli import main
 from bench.measure.faults import kinds
 from bench.measure.records.trials import Trial
 from bench.measure.run import workload
-from bench.measure.run.plan import make_plan
 from bench.serve.catalog import catalog
 from bench.verify.suite import all_checks
 from reproductions import stability
+from reproductions.__main__ import options_of
 from reproductions.conclusions import HOLDS, NOT_MEASURED, conclusions, within
 from reproductions.figures import DEFAULTS, METRICS, Figures
 from reproductions.published import publications
@@ -30,13 +30,13 @@ def test_every_part_is_of_what_exists_and_quick_is_shorter(benchmark, part):
     if whole.faults:
         assert kinds.named(tuple(whole.faults))
         return
-    request = reproduce.request_of(whole, kit())
-    assert not make_plan(request).latency, "trials after the rounds that no conclusion reads"
-    for layer in request.layers:
+    args = main.parser().parse_args(["run", *options_of(whole)])
+    assert (args.stack, args.level, args.rounds) == (whole.stacks, whole.levels, whole.rounds)
+    for layer in whole.layers:
         assert catalog.read().joined_layers(layer)
-    for name in request.workloads:
+    for name in whole.workloads:
         assert workload.workload(kit(), name)
-    for size in request.sizes:
+    for size in whole.sizes:
         assert size == "unlimited" or catalog.read().size(size)
 
 

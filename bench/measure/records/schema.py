@@ -2,7 +2,7 @@
 
 `python -m bench report --schema` prints it. Each file of a folder has its definition: run.json is `run`,
 environment.json `environment`, a line of trials.jsonl `trial`, one of verify.jsonl `check`, one of faults.jsonl
-`fault`, reproduction.json of a reproduction `reproduction`. A newer program may add properties; no listed property goes
+`fault`. A newer program may add properties; no listed property goes
 away within one version.
 """
 

@@ -96,9 +96,6 @@ def more_rounds(run: Run) -> str:
         if option in words:
             at = words.index(option)
             words[at : at + 2] = []
-    if "reproduce" in words:
-        # Its rounds are those of the publication, or fewer.
-        return redact.command([word for word in words if word != "--quick"])
     return redact.command((*words, "--rounds", str(2 * plan.rounds)))
 
 

@@ -10,7 +10,6 @@ import jsonschema
 
 from bench.cli import main
 from bench.measure.records import records, schema
-from reproductions import folder as reproduction
 from tests.bench.measure.report import report_folder
 
 # File of a run's folder -> the definition of it, or of each of its lines.
@@ -19,7 +18,7 @@ FILES = {"run.json": "run", "environment.json": "environment", "trials.jsonl": "
 
 @cache
 def validator(name: str) -> jsonschema.Draft202012Validator:
-    document = schema.schema(reproduction.Reproduction)
+    document = schema.schema()
     return jsonschema.Draft202012Validator({**document, "$ref": f"#/$defs/{name}"})
 
 
@@ -48,17 +47,7 @@ def test_report_prints_a_schema_that_carries_the_version_of_the_format(capsys):
 
 def test_every_field_of_every_record_is_described(tmp_path):
     assert problems(report_folder.make(tmp_path / "run")) == []
-    definitions = schema.schema(reproduction.Reproduction)["$defs"]
+    definitions = schema.schema()["$defs"]
     for name, record in definitions.items():
         for field, about in record["properties"].items():
             assert about["description"].endswith("."), f"{name}.{field}"
-
-
-def test_a_reproduction_keeps_to_it(tmp_path):
-    record = reproduction.Reproduction(
-        reproduction.FORMAT, "caching", True, ("python",), "2026-11-21T08:07:00+00:00", None, ()
-    )
-    reproduction.write(tmp_path, record)
-    content = json.loads((tmp_path / reproduction.FILE).read_text("utf-8"))
-    assert list(validator("reproduction").iter_errors(content)) == []
-    assert reproduction.read(tmp_path) == record

@@ -126,7 +126,6 @@ def test_what_the_rounds_do_not_tell_is_open(tmp_path):
     ("words", "plan", "more"),
     [
         ("run --rounds 3 --budget=3m", {}, "python -m bench run --rounds 2"),
-        ("reproduce caching --quick", {}, "python -m bench reproduce caching"),
         ("tune gunicorn --limit p95=200ms", {"tunes": "gunicorn"}, ""),
     ],
 )
