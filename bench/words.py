@@ -33,7 +33,7 @@ def joined(words: Sequence[str], last: str = "and") -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
 
 
-def some(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """At most MAX_NAMES of the names, and how many more: `a, b, c and 4 more`."""
     more = [f"{len(names) - MAX_NAMES} more"] if len(names) > MAX_NAMES else []
     return joined([*names[:MAX_NAMES], *more])
@@ -51,7 +51,7 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def about(seconds: float) -> str:
+def estimate(seconds: float) -> str:
     """An estimate: `40 s`, `3 min`, `1 h 20 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -73,19 +73,19 @@ def number(value: float | None) -> str:
     return f"{value:,.{min(max(digits, 0), 6)}f}"
 
 
-def short(value: float) -> str:
+def compact(value: float) -> str:
     """A count, or seconds to a hundredth: `0`, `12`, `0.35`."""
     return f"{value:,.{2 if value < 10 else 1}f}".rstrip("0").rstrip(".")
 
 
-def reach(low: float, high: float | None) -> str:
+def interval_text(low: float, high: float | None) -> str:
     """The ends of an interval: `1.9 to 2.4`, or `1.9 or more`."""
     return f"{number(low)} or more" if high is None or math.isinf(high) else f"{number(low)} to {number(high)}"
 
 
 def interval(low: float, high: float | None) -> str:
     """`1.9 to 2.4 (95 % confidence)`."""
-    return f"{reach(low, high)} (95 % confidence)"
+    return f"{interval_text(low, high)} (95 % confidence)"
 
 
 def size(count: float) -> str:
@@ -93,7 +93,7 @@ def size(count: float) -> str:
     return f"{number(count / MIB / 1024)} GiB" if count >= 1024 * MIB else f"{number(count / MIB)} MiB"
 
 
-def when(text: str) -> str:
+def timestamp_text(text: str) -> str:
     """`21 November 2026, 08:07 UTC`; the text itself when it is not an ISO 8601 time."""
     try:
         at = datetime.fromisoformat(text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.urls import reverse
 
 from benchapp.caching.invalidation import StalePages
-from benchapp.caching.watch import CREATED, DELETED, watch
+from benchapp.caching.model_signals import CREATED, DELETED, watch
 from benchapp.models import Author, Comment, Post
 
 

@@ -14,21 +14,21 @@ from urllib.parse import unquote
 
 from django.core.exceptions import ImproperlyConfigured
 
-from benchapp_overlay import below, caches, elsewhere, environment
+from benchapp_overlay import caches, environment, external_services, project_settings
 
-_below = below.imported(os.environ["OVERLAID_SETTINGS"])
-_said = below.attributes(_below)
+_below = project_settings.load(os.environ["OVERLAID_SETTINGS"])
+_said = project_settings.attributes(_below)
 _env = environment.Env()
 # The project's folder, to which a release's link leads now: the working directory may be that of the release before.
 _base = Path(_below.__file__).resolve().parents[_below.__name__.count(".") + hasattr(_below, "__path__")]
 for _alias, _variable in (("staticfiles", "BENCHAPP_STATIC_ROOT"), ("default", "BENCHAPP_MEDIA_ROOT")):
     if _found := _env.directory(_variable, _base):
-        _said.update(below.moved(_said, _alias, _found))
+        _said.update(project_settings.storage_settings(_said, _alias, _found))
 globals().update(_said)
-if below.CONFIGURATION in os.environ:
-    globals()[os.environ[below.CONFIGURATION]] = below.Configured
+if project_settings.CONFIGURATION in os.environ:
+    globals()[os.environ[project_settings.CONFIGURATION]] = project_settings.Configured
 # Django's defaults, where the settings below say nothing.
-_middleware = elsewhere.without_toolbar(_said.get("MIDDLEWARE", ()))
+_middleware = external_services.without_toolbar(_said.get("MIDDLEWARE", ()))
 _apps = list(_said.get("INSTALLED_APPS", ()))
 # A project may have the caching app itself.
 _caching_app = "benchapp.caching"
@@ -103,17 +103,17 @@ WHITENOISE_IMMUTABLE_FILE_TEST = _said.get("WHITENOISE_IMMUTABLE_FILE_TEST", r"\
 # Other SQLite files by alias, and a URL for the default database. Everything else of a database stays as it is.
 DATABASES = {_alias: dict(_database) for _alias, _database in _said.get("DATABASES", {}).items()}
 for _alias, _file in _env.json("BENCHAPP_DATABASE_FILES", {}).items():
-    if below.kind(DATABASES[_alias]["ENGINE"]) == "sqlite":
+    if project_settings.kind(DATABASES[_alias]["ENGINE"]) == "sqlite":
         DATABASES[_alias]["NAME"] = _file
 if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
     _found = _env.database("BENCHAPP_DATABASE_URL", "", _base, environment.ALL_DATABASE_SCHEMES)
     try:
-        DATABASES["default"] = below.database(DATABASES.get("default", {}), _found)
+        DATABASES["default"] = project_settings.database(DATABASES.get("default", {}), _found)
     except ValueError as _error:
         raise ImproperlyConfigured(f"BENCHAPP_DATABASE_URL: {_error}; name one of its own kind") from None
     # On a host they are those of the settings.
     if "BENCHAPP_FILES" in os.environ:
-        below.with_replicas(DATABASES)
+        project_settings.with_replicas(DATABASES)
 
 # --- Caching layers -----------------------------------------------------------------------------
 
@@ -185,10 +185,13 @@ LOGGING = _said.get("LOGGING", None) or {
 }
 # Where it is tried and measured, nothing is written beside its code.
 if _files := os.environ.get("BENCHAPP_FILES"):
-    LOGGING, CACHES = elsewhere.logs_in(Path(_files), LOGGING), elsewhere.caches_in(Path(_files), CACHES)
+    LOGGING, CACHES = (
+        external_services.logs_in(Path(_files), LOGGING),
+        external_services.caches_in(Path(_files), CACHES),
+    )
     # Nothing of its production is touched either.
     _remote = _env.json("BENCHAPP_REMOTE_STORAGES", [])
-    globals().update(elsewhere.replaced({**_said, "CACHES": CACHES}, _remote, Path(_files)))
+    globals().update(external_services.settings_overrides({**_said, "CACHES": CACHES}, _remote, Path(_files)))
 INSTALLED_APPS = _apps if _has_caching else [*_apps, _caching_app]
 
 # Whole pages are stored inside of what comes first, which adds the same headers to every page, and outside of all else,
@@ -211,7 +214,7 @@ MIDDLEWARE = [
     *(["benchapp.serving.static_files.StaticFiles"] if _serves_static else []),
     "benchapp.caching.middleware.CachingMiddleware",
     *([_update] if _adds_cache else []),
-    "benchapp.serving.sessions.private",
+    "benchapp.serving.sessions.private_sessions",
     *environment.with_pauses(_middleware[_outer:], CACHING_HARMLESS),
     *([_fetch] if _adds_cache else []),
     "benchapp.caching.middleware.WatchMiddleware",

@@ -146,7 +146,7 @@ MIDDLEWARE += [
 if CACHING_SITE_MIDDLEWARE:
     MIDDLEWARE += ["django.middleware.cache.UpdateCacheMiddleware"]
 MIDDLEWARE += [
-    "benchapp.serving.sessions.private",
+    "benchapp.serving.sessions.private_sessions",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

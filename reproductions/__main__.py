@@ -27,7 +27,7 @@ from bench.measure.run import guards
 from bench.measure.run.session import new_folder, now
 from bench.measure.stats.columns import columns
 from bench.printer import Printer, say
-from bench.serve.catalog import catalog, fit
+from bench.serve.catalog import catalog, compatibility
 from bench.serve.deployment.layout import fresh_directory
 from reproductions import folder, page
 from reproductions.conclusions import conclusions
@@ -200,7 +200,7 @@ def _database(part: Part) -> tuple[str, tuple[str, ...]]:
     Raises BenchError for a part that is about a database which is not installed.
     """
     service = catalog.read().services.get(part.database)
-    missing = fit.missing_programs(service) if service else []
+    missing = compatibility.missing_programs(service) if service else []
     if not missing:
         return part.database, ()
     programs = ", ".join(missing)

@@ -22,7 +22,7 @@ HIGHEST = "highest"
 
 
 @dataclass(frozen=True)
-class Found:
+class PublishedFigure:
     """The trials of a place: all of its levels in the run that has it; without one, `why`."""
 
     trials: tuple[Trial, ...] = ()
@@ -46,7 +46,7 @@ class Figures:
     parts: Sequence[Part] = ()
     checks: Sequence[Outcome] = ()
 
-    def find(self, place: Place) -> Found:
+    def find(self, place: Place) -> PublishedFigure:
         """The trials of a place."""
         wanted = {**DEFAULTS, **place}
         named = ("stack", "layer", "workload", "size", *(["database"] if place.get("database") else []))
@@ -56,12 +56,12 @@ class Figures:
             if not trials:
                 continue
             if any((it.stack, it.layer) == (trials[0].stack, trials[0].layer) for it in run.checks if not it.ok):
-                return Found(trials, run, "it gave wrong answers")
+                return PublishedFigure(trials, run, "it gave wrong answers")
             if any(trial.status == "ok" for trial in trials):
-                return Found(trials, run)
+                return PublishedFigure(trials, run)
             reasons = [trial.reason for trial in trials if trial.reason]
-            return Found(trials, run, f"{trials[-1].status}: {reasons[-1] if reasons else ''}")
-        return Found(why=self._why_absent(wanted))
+            return PublishedFigure(trials, run, f"{trials[-1].status}: {reasons[-1] if reasons else ''}")
+        return PublishedFigure(why=self._why_absent(wanted))
 
     def _why_absent(self, place: Place) -> str:
         """Why no run has this case: its stack, or its part, cannot run here."""
@@ -74,7 +74,7 @@ class Figures:
                 return self.left_out[part.name]
         return "not made yet"
 
-    def by_round(self, place: Place, metric: str) -> tuple[dict[int, float], Found]:
+    def by_round(self, place: Place, metric: str) -> tuple[dict[int, float], PublishedFigure]:
         """Round -> the figure of a place; empty where it was not measured, for the reason that comes with it."""
         if place.get("stacks"):
             each = [self.by_round({**place, "stacks": (), "stack": stack}, metric) for stack in place["stacks"]]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from bench.words import MIB, number, plural, reach
+from bench.words import MIB, interval_text, number, plural
 from reproductions import stability
 from reproductions.conclusions import HOLDS, NOT, NOT_MEASURED, OPEN, Conclusion
 from reproductions.figures import Figures
@@ -32,7 +32,7 @@ def here(it: Conclusion) -> str:
     """`2.1 (1.9 to 2.4)`; empty for a claim that is about no ratio."""
     if it.ratio is None:
         return ""
-    return f"{number(it.ratio)} ({reach(it.low, it.high) if it.low else '?'})"
+    return f"{number(it.ratio)} ({interval_text(it.low, it.high) if it.low else '?'})"
 
 
 def page(publication: Publication, record: Reproduction, figures: Figures, found: Sequence[Conclusion]) -> str:

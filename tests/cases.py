@@ -14,7 +14,7 @@ from bench.serve.deployment import case as cases
 from bench.serve.deployment import database
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.database import NO_DATABASE
-from bench.serve.project.under_test import UnderTest, open_project
+from bench.serve.project.opened import UnderTest, open_project
 
 
 def kit() -> UnderTest:

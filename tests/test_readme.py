@@ -13,7 +13,7 @@ from django.core.management import get_commands, load_command_class
 
 from bench import paths
 from bench.cli import main
-from bench.serve.catalog import catalog, fit, manifest
+from bench.serve.catalog import catalog, compatibility, manifest
 from reproductions.published import publications
 
 TEXT = (paths.PROJECT / "README.md").read_text("utf-8")
@@ -116,7 +116,9 @@ def test_the_table_of_layers_says_which_stacks_each_fits():
         named = set(needs.split(" or "))
         for stack in known.stacks.values():
             fits = needs == "any" or not named.isdisjoint(server.name for server in stack.servers)
-            assert fits == (not fit.misfit(stack, known.layers[name.strip("`")])), f"{name} on {stack.name}"
+            assert fits == (not compatibility.layer_problem(stack, known.layers[name.strip("`")])), (
+                f"{name} on {stack.name}"
+            )
 
 
 def test_what_django_s_own_caches_cannot_promise_is_listed_as_they_declare_it():

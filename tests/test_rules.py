@@ -130,7 +130,7 @@ def is_module(name: str) -> bool:
 
 
 def package_of(module: str) -> str:
-    """`serve.catalog` of `bench.serve.catalog.fit`; `errors` of `bench.errors`."""
+    """`serve.catalog` of `bench.serve.catalog.compatibility`; `errors` of `bench.errors`."""
     words = [*module.split(".")[1:], ""]
     return ".".join(words[:2]) if ".".join(words[:2]) in ORDER else words[0]
 

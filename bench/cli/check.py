@@ -8,7 +8,7 @@ from bench.cli import options
 from bench.printer import Printer
 from bench.serve.catalog import catalog
 from bench.serve.deployment.config_check import ConfigCheck, check
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

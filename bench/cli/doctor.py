@@ -21,7 +21,7 @@ from bench.serve.project.description import Project
 from bench.serve.project.findings import Finding
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.serve.project.inspection import Facts
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 from bench.words import plural
 
 WIDTH = 80

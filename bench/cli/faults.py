@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from bench.cli import asked, options
-from bench.cli.stops import made
+from bench.cli import options, request_args
+from bench.cli.stops import run_until_stopped
 from bench.errors import BenchError
-from bench.measure.faults import begin, judge
+from bench.measure.faults import judge, plan_faults
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.records.faults import GROUPS
 from bench.measure.records.folder import read_faults
@@ -62,12 +62,12 @@ def main(args: argparse.Namespace) -> int:
         raise BenchError("--dry-run prints lines for people; leave out --json")
     project = options.project_of(args)
     if args.resume:
-        asked.refuse_with_resume(args)
-        planned = begin.resumed(args.resume, project, args.database)
+        request_args.refuse_with_resume(args)
+        planned = plan_faults.resumed(args.resume, project, args.database)
     else:
         stacks = tuple(dict.fromkeys(args.stacks))
-        request = asked.request(args, project, stacks=stacks, pythons=options.one_python(args))
-        planned = begin.planned(request, tuple(dict.fromkeys(args.fault or ())))
+        request = request_args.request(args, project, stacks=stacks, pythons=options.one_python(args))
+        planned = plan_faults.planned(request, tuple(dict.fromkeys(args.fault or ())))
     if args.dry_run:
         for line in planned.words:
             say(line)
@@ -75,13 +75,15 @@ def main(args: argparse.Namespace) -> int:
     return carry_out(planned, args.to, args.write, args.json)
 
 
-def carry_out(planned: begin.PlannedFaults, to: Path | None, may_write: bool = False, as_json: bool = False) -> int:
+def carry_out(
+    planned: plan_faults.PlannedFaults, to: Path | None, may_write: bool = False, as_json: bool = False
+) -> int:
     """Make what was planned, and print the outcomes; returns the exit status of `faults`."""
     printer = Printer(sys.stderr if as_json else None)
     session = planned.session(to, may_write, printer)
     with printer:
         also = " --write" if may_write else ""
-        stopped = made(session.journal, partial(planned.go, session), also)
+        stopped = run_until_stopped(session.journal, partial(planned.go, session), also)
     return stopped or _show(session.journal.folder.directory, as_json)
 
 

@@ -7,7 +7,7 @@ import argparse
 from bench.cli import options
 from bench.serve.production import inventory
 from bench.verify.hosts import reach
-from bench.verify.hosts.reach import Found
+from bench.verify.hosts.reach import HostState
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print a line a host, or one for each thing that it lacks; returns 1 when something is lacking."""
-    found = reach.look(inventory.read(args.inventory))
+    found = reach.probe_hosts(inventory.read(args.inventory))
     for item in found:
         print("\n".join(_lines(item)))
     return 1 if any(item.lacks for item in found) else 0
 
 
-def _lines(found: Found) -> list[str]:
+def _lines(found: HostState) -> list[str]:
     host = found.host
     if found.lacks:
         return [f"FAIL  {host.name} {host.target}: {lack}" for lack in found.lacks]

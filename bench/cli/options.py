@@ -19,7 +19,7 @@ from bench.printer import Printer
 from bench.serve.catalog import catalog
 from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
 from bench.serve.project import description, pythons
-from bench.serve.project.under_test import UnderTest, open_project
+from bench.serve.project.opened import UnderTest, open_project
 
 REPEATABLE = " (repeatable; default: {})"
 USUAL = "all but historic"
@@ -148,7 +148,7 @@ def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
 def _workloads(folder: Path | None, describe: Path | None) -> list[str]:
     """The workloads of a project, none of one that cannot be read: its command says why."""
     try:
-        return workload.names(description.said(folder or paths.PROJECT, describe)[0])
+        return workload.names(description.read_description(folder or paths.PROJECT, describe)[0])
     except BenchError:
         return []
 

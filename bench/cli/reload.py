@@ -24,7 +24,7 @@ def main(args: argparse.Namespace) -> int:
     """Reload, and print a line a server."""
     served = reload.find(port=args.port, pid=args.pid)
     with working("reloading"):
-        done_by = reload.ask(served).done
+        done_by = reload.request_reload(served).done
     for server, done in done_by.items():
         print(f"{server}: {done}")
     return 0

@@ -12,8 +12,7 @@ from bench.cli import options
 from bench.errors import BenchError
 from bench.serve.catalog import catalog, values
 from bench.serve.deployment.case import Case, for_files
-from bench.serve.production import advice, containers, hosts, inventory
-from bench.serve.production import host as one_host
+from bench.serve.production import advice, containers, inventory, one_host, several_hosts
 from bench.serve.project import doctor
 
 SYSTEMD = "systemd"
@@ -95,7 +94,7 @@ def _write(case: Case, args: argparse.Namespace) -> list[Path]:
     if args.inventory and args.form:
         raise BenchError("--inventory renders for systemd on hosts; leave out --as")
     if args.inventory:
-        return hosts.write(case, inventory.read(args.inventory), args.to)
+        return several_hosts.write(case, inventory.read(args.inventory), args.to)
     if args.form in containers.FORMS:
         return containers.write(case, args.to, args.form)
     if case.size.is_limited and not case.values.places:

@@ -6,18 +6,18 @@ import argparse
 import ssl
 from pathlib import Path
 
-from bench.cli import asked, options, stops
+from bench.cli import options, request_args, stops
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure import load
-from bench.measure.hosts import begin as on_hosts
+from bench.measure.hosts import plan_hosts as on_hosts
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run
 from bench.measure.report import write
-from bench.measure.run import begin, plan, replay, rounds
-from bench.measure.run.begin import PlannedRun
+from bench.measure.run import plan, plan_run, replay, rounds
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import Request
+from bench.measure.run.plan_run import PlannedRun
 from bench.measure.run.progress import case_words
 from bench.measure.stats import MARGIN
 from bench.printer import say
@@ -96,17 +96,17 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
     if args.resume:
-        asked.refuse_with_resume(args)
-    instrument = asked.instrument(args, instrument)
+        request_args.refuse_with_resume(args)
+    instrument = request_args.instrument(args, instrument)
     pythons = choose(dict.fromkeys(args.python))
-    request = asked.request(args, instrument.project, pythons=pythons)
+    request = request_args.request(args, instrument.project, pythons=pythons)
     if args.inventory:
         site = _deployed(args, request)
         new = on_hosts.resumed(args.resume, site) if args.resume else on_hosts.planned(request, site)
     elif args.resume:
-        new = begin.resumed(args.resume, args.database, instrument)
+        new = plan_run.resumed(args.resume, args.database, instrument)
     else:
-        new = begin.planned(request, instrument)
+        new = plan_run.planned(request, instrument)
     if args.dry_run:
         for case in new.info.cases:
             say(f"case: {case_words(case)}")
@@ -117,8 +117,8 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
 
 def _deployed(args: argparse.Namespace, request: Request) -> DeployedHosts:
     """The hosts that are to be measured; raises BenchError for options that have no say, and for other deployments."""
-    asked.refuse(args, NOT_ON_HOSTS, "--inventory measures what is deployed on the hosts")
-    asked.refuse(args, ["--tool"], "--inventory has its own load tool")
+    request_args.refuse(args, NOT_ON_HOSTS, "--inventory measures what is deployed on the hosts")
+    request_args.refuse(args, ["--tool"], "--inventory has its own load tool")
     hosts = inventory.read(args.inventory)
     found = host_record.read(hosts)
     site = DeployedHosts(request.project, hosts, found, _trusted(inventory.front_of(hosts)))
@@ -157,4 +157,4 @@ def carry_out(new: PlannedRun, to: Path | None, keep_going: bool) -> int:
                 say(line)
         return 1 if new.ledger.count("failed") or not made.is_measured else 0
 
-    return stops.made(session.journal, go, busy="or now with --keep-going")
+    return stops.run_until_stopped(session.journal, go, busy="or now with --keep-going")

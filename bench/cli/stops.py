@@ -11,7 +11,7 @@ from bench.measure.records.folder import resume_command
 from bench.measure.run.session import Journal
 
 
-def made(journal: Journal, go: Callable[[Interrupts], int], also: str = "", busy: str = "") -> int:
+def run_until_stopped(journal: Journal, go: Callable[[Interrupts], int], also: str = "", busy: str = "") -> int:
     """The exit status of `go`, or 130 or 143 when a signal stopped it; the folder of its run is this process's alone
     meanwhile. Raises BenchError for what else stops it, with the command that resumes it.
 

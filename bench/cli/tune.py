@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from bench.cli import asked, options
-from bench.cli.stops import made
+from bench.cli import options, request_args
+from bench.cli.stops import run_until_stopped
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.records.records import options_of
@@ -22,7 +22,7 @@ from bench.measure.run import tune
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import CAPACITY_DURATION_S, MAX_SECONDS
 from bench.measure.run.tune import Tuner
-from bench.measure.run.tuning import Tried
+from bench.measure.run.tuning import Candidate
 from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer
 
@@ -52,22 +52,22 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Print what was tried and the answer; returns 0, 1 when no settings hold the limit, 130 or 143 by a signal."""
     printer = Printer(sys.stderr if args.json else sys.stdout)
     if args.resume:
-        asked.refuse_with_resume(args)
+        request_args.refuse_with_resume(args)
     elif not args.stack or not args.limit:
         raise BenchError("name a STACK and the --limit of its latency, such as --limit p95=200ms; or --resume DIR")
-    instrument = asked.instrument(args, instrument)
+    instrument = request_args.instrument(args, instrument)
     if args.resume:
         tuner = tune.resumed(args.resume, args.database, instrument, printer)
     else:
         stacks = (options.stack_of(args),)
-        request = asked.request(args, instrument.project, stacks=stacks, rounds=ROUNDS, capacity=args.limit)
+        request = request_args.request(args, instrument.project, stacks=stacks, rounds=ROUNDS, capacity=args.limit)
         tuner = tune.begun(request, instrument, printer)
 
     def go(interrupts: Interrupts) -> int:
         tuner.go(interrupts)
         return _show(tuner, args.json)
 
-    return made(tuner.session.journal, go)
+    return run_until_stopped(tuner.session.journal, go)
 
 
 def _show(tuner: Tuner, as_json: bool) -> int:
@@ -85,7 +85,7 @@ def _show(tuner: Tuner, as_json: bool) -> int:
 HEADS = ("settings", "requests/s", "lowest to highest", "rounds", "memory", "connections", "")
 
 
-def _print(tuner: Tuner, chosen: Tried | None, path: Path) -> None:
+def _print(tuner: Tuner, chosen: Candidate | None, path: Path) -> None:
     """One table, and what to take and what that changes."""
     search = tuner.search
     print()
@@ -100,7 +100,7 @@ def _print(tuner: Tuner, chosen: Tried | None, path: Path) -> None:
         print(f"next: python -m bench render {stack}{options_of(tuner.layer)} --values {path} --to DIR")
 
 
-def _as_json(tuner: Tuner, chosen: Tried | None, path: Path) -> dict[str, Any]:
+def _as_json(tuner: Tuner, chosen: Candidate | None, path: Path) -> dict[str, Any]:
     search, answer = tuner.search, None
     if chosen:
         answer = chosen.record() | {

@@ -10,24 +10,24 @@ import sys
 import time
 from itertools import product
 
-from bench.cli import asked, options
+from bench.cli import options, request_args
 from bench.errors import BenchError, DeploymentError
 from bench.measure.run.progress import show_check
 from bench.printer import Printer, say
-from bench.serve.catalog import catalog, fit, values
+from bench.serve.catalog import catalog, compatibility, values
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import CannotRun, Case, for_files, resolve
 from bench.serve.deployment.database import Database
 from bench.serve.production import inventory
 from bench.serve.project import commands, pythons
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 from bench.verify import changing, table
 from bench.verify.context import Accounts, Context
 from bench.verify.hosts import proofs
 from bench.verify.hosts.deployed import reached
 from bench.verify.outcome import GROUPS, Outcome, Skip
-from bench.verify.site import Site, learn, prepare
+from bench.verify.site import Site, discover_site, prepare
 from bench.verify.suite import Selection, all_checks, run_suite
 from bench.verify.target_site import require_answer, target_site
 from bench.verify.verifier import Verifier
@@ -96,7 +96,7 @@ def _verify_hosts(args: argparse.Namespace, _: Selection) -> Found:
 
     Raises BenchError for an option that would do nothing, and for hosts that cannot be asked.
     """
-    asked.refuse(args, NOT_ON_HOSTS, f"--inventory {args.inventory}: it verifies what is deployed")
+    request_args.refuse(args, NOT_ON_HOSTS, f"--inventory {args.inventory}: it verifies what is deployed")
     layers = args.layer or []
     if len(args.stacks) != 1 or len(layers) != 1:
         raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
@@ -127,8 +127,8 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     target = Target.parse(args.target)
     layer = args.layer[0] if args.layer else NO_LAYER
     given = values.environment(args.env)
-    layers = tuple(fit.in_own_cache(item, given) for item in catalog.read().joined_layers(layer))
-    declared = {item.check: item.reason for item in fit.declared(layers)}
+    layers = tuple(compatibility.in_own_cache(item, given) for item in catalog.read().joined_layers(layer))
+    declared = {item.check: item.reason for item in compatibility.declared(layers)}
     project = options.project_of(args)
     require_answer(target, project.health)
     chosen = database.parse(project, args.database) if args.database else None
@@ -154,7 +154,7 @@ def _site_of(
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
     commands.make_files(project, project.worker())
     commands.warm_up(project)
-    return prepare(learn(project, chosen, chosen.url, args.write, given)), given
+    return prepare(discover_site(project, chosen, chosen.url, args.write, given)), given
 
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found:

@@ -14,8 +14,8 @@ from bench.verify import wire
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
 from bench.verify.finding import Finding, Mismatch
-from bench.verify.rows import PAUSE_S, Right, Row, Waiting, Writer, words
-from bench.verify.wire import Answer, BadAnswer, Closed, Connection
+from bench.verify.rows import PAUSE_S, ExpectedPage, PendingPage, Row, Writer, words
+from bench.verify.wire import Answer, BadAnswer, Connection, ConnectionClosed
 
 MAX_MISMATCHES = 3
 RETRY_S = 0.01
@@ -80,7 +80,7 @@ class Clients:
             except (BadAnswer, OSError) as error:
                 answer = None
                 # A server may close a keep-alive connection just as the next request arrives.
-                if not (self.tolerant or (reused and isinstance(error, (Closed, ConnectionError)))):
+                if not (self.tolerant or (reused and isinstance(error, (ConnectionClosed, ConnectionError)))):
                     self._note(begun, [Mismatch(f"GET {path}: a complete answer", str(error))])
                 self._stop.wait(RETRY_S)
             if connection and not (answer and answer.keeps_open):
@@ -163,7 +163,9 @@ class Slow:
         self._pool.shutdown()
 
 
-def race(context: Context, writer: Writer, row: Row, what: str, others: int = 0) -> tuple[Right, list[Answer]] | None:
+def race(
+    context: Context, writer: Writer, row: Row, what: str, others: int = 0
+) -> tuple[ExpectedPage, list[Answer]] | None:
     """Write during a rendering that has read the row already; None when no write was in time.
 
     Returns what the page must say now, and the answers to `others` clients who asked after the write and before the
@@ -175,10 +177,10 @@ def race(context: Context, writer: Writer, row: Row, what: str, others: int = 0)
             in_time = slow.under_way
             late = [slow.ask_again() for _ in range(others)]
         if in_time:
-            right = Right(slow.path, words(row.title), words(old.title))
+            right = ExpectedPage(slow.path, words(row.title), words(old.title))
             return right, [asked.result() for asked in late if not asked.exception()]
     return None
 
 
-def after_race(right: Right, bound_s: float) -> Waiting:
-    return Waiting(right, time.monotonic(), bound_s, "a write during a slow rendering")
+def after_race(right: ExpectedPage, bound_s: float) -> PendingPage:
+    return PendingPage(right, time.monotonic(), bound_s, "a write during a slow rendering")

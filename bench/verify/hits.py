@@ -17,8 +17,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bench.serve.catalog.manifest import Layer
+from bench.serve.project.opened import page_headers
 from bench.serve.project.page_findings import VARY_ALLOWED
-from bench.serve.project.under_test import page_headers
 from bench.verify import page_parser, wire
 from bench.verify.context import Context
 from bench.verify.expect import Expectation
@@ -55,7 +55,7 @@ def new_path(view: str = "page") -> str:
     return f"/__probe__/{view}/{secrets.token_hex(8)}/"
 
 
-def answering(**said: Any) -> str:
+def path_with_response(**said: Any) -> str:
     """The path of a probe page, not requested before, whose answer is as said: see bench/serve/inside/answers.py."""
     spelt = base64.urlsafe_b64encode(json.dumps(said, separators=(",", ":")).encode()).decode().rstrip("=")
     return new_path(f"answer/{spelt}")
@@ -63,7 +63,7 @@ def answering(**said: Any) -> str:
 
 def with_headers(**headers: str) -> str:
     """The path of such a page with these headers, their names spelt with underscores."""
-    return answering(headers=[[name.replace("_", "-"), value] for name, value in headers.items()])
+    return path_with_response(headers=[[name.replace("_", "-"), value] for name, value in headers.items()])
 
 
 def require_probes(context: Context) -> None:
@@ -86,14 +86,14 @@ def require_cacheable(context: Context) -> None:
         raise NotTried(f"no page of the project is cached: {why}")
 
 
-def shown(answer: Answer, name: str) -> str:
+def paragraph(answer: Answer, name: str) -> str:
     """The text of a probe page's paragraph; raises ValueError when the page has none of that name."""
     if name not in answer.paragraphs:
         raise ValueError(f"{answer.sent}: status {answer.status}, a page without its paragraph {name}")
     return answer.paragraphs[name]
 
 
-def shows(name: str, right: str) -> Expectation:
+def has_paragraph(name: str, right: str) -> Expectation:
     """A probe page whose paragraph has this text."""
 
     def wrong(answer: Answer) -> str | None:
@@ -105,11 +105,11 @@ def shows(name: str, right: str) -> Expectation:
 
 def is_whole(answer: Answer) -> bool:
     """Whether a probe page has its first and its last paragraph, from one rendering."""
-    tail = page_parser.Page(answer.content[-_TAIL_BYTES:].decode("utf-8", "replace")).paragraphs
+    tail = page_parser.ParsedPage(answer.content[-_TAIL_BYTES:].decode("utf-8", "replace")).paragraphs
     return answer.status == 200 and "whole" in tail and tail["whole"] == answer.paragraphs.get("render-id")
 
 
-def whole(least: int = 0) -> Expectation:
+def complete_page(least: int = 0) -> Expectation:
     """A whole probe page, of at least so many bytes."""
 
     def wrong(answer: Answer) -> str | None:
@@ -207,7 +207,7 @@ def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
         name = "Cache-Control" if "max-age" in control.lower() else "Expires"
         return f"its {name} is {answer.header(name)}, and the layer stores for {time_to_live_s:g} s"
     policies = "".join(answer.header(name) or "" for name in POLICIES).lower()
-    if "'nonce-" in policies or page_parser.Page(answer.text).nonces:
+    if "'nonce-" in policies or page_parser.ParsedPage(answer.text).nonces:
         return "it has a nonce, which is new for each visitor"
     return None
 

@@ -71,7 +71,7 @@ class Form:
         return [name for name, kind in self.kinds.items() if kind in kinds]
 
 
-class Page:
+class ParsedPage:
     """A page at the path `base`: the addresses it refers to and its forms, in document order."""
 
     def __init__(self, text: str, base: str = "/"):

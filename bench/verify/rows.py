@@ -142,7 +142,7 @@ def _json(answer: Answer) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Right:
+class ExpectedPage:
     """What an anonymous visitor must see at `path`."""
 
     path: str
@@ -162,22 +162,22 @@ class Right:
         return wrong_of(answer, (status(self.status), has(*self.wanted), gone))
 
 
-def expected_pages(context: Context, row: Row, old: Row | None) -> list[Right]:
+def expected_pages(context: Context, row: Row, old: Row | None) -> list[ExpectedPage]:
     """What every page about a row must say now; `old` is the row before the write."""
     site = context.site
     gone = _gone(row, old)
     renamed = row.name if old and old.name != row.name else None
     there = 200 if row.name else 404
     rights = [
-        Right(site.url("home"), words(row.totals, row.title, renamed), gone),
-        Right(site.url("posts"), words(row.title, row.name if row.title else None), gone),
-        Right(site.url("comments", "posts"), words(row.title, row.comment), gone),
-        Right(site.url("authors"), words(row.name), gone),
-        Right(row.author_page, words(row.name, row.title, row.posts if row.name else None), gone, there),
+        ExpectedPage(site.url("home"), words(row.totals, row.title, renamed), gone),
+        ExpectedPage(site.url("posts"), words(row.title, row.name if row.title else None), gone),
+        ExpectedPage(site.url("comments", "posts"), words(row.title, row.comment), gone),
+        ExpectedPage(site.url("authors"), words(row.name), gone),
+        ExpectedPage(row.author_page, words(row.name, row.title, row.posts if row.name else None), gone, there),
     ]
     if post := row.post_page or (old and old.post_page):
         says = words(row.title, row.comment, row.name, row.comments) if row.title else ()
-        rights.append(Right(post, says, gone, 200 if row.title else 404))
+        rights.append(ExpectedPage(post, says, gone, 200 if row.title else 404))
     return rights
 
 
@@ -195,13 +195,13 @@ def words(*found: str | None) -> tuple[str, ...]:
 
 
 @dataclass
-class Waiting:
+class PendingPage:
     """A page that must become right after a write, and how long it may be stale.
 
     done_s  how many seconds after the write it was right; None before
     """
 
-    right: Right
+    right: ExpectedPage
     written: float
     bound_s: float
     what: str
@@ -226,19 +226,19 @@ class Waiting:
         return self.done_s is not None or (late and self.stale is not None)
 
 
-def warm(context: Context, rights: Iterable[Right]) -> None:
+def warm(context: Context, rights: Iterable[ExpectedPage]) -> None:
     """Request the pages, so that the layer caches them as they are."""
     for right in rights:
         context.get(right.path)
 
 
-def waiting(context: Context, row: Row, old: Row | None, bound_s: float, what: str) -> list[Waiting]:
+def waiting(context: Context, row: Row, old: Row | None, bound_s: float, what: str) -> list[PendingPage]:
     """The pages that a write changes, from now on."""
     now = time.monotonic()
-    return [Waiting(right, now, bound_s, what) for right in expected_pages(context, row, old)]
+    return [PendingPage(right, now, bound_s, what) for right in expected_pages(context, row, old)]
 
 
-def settle(context: Context, waited: list[Waiting], *, stale_until_expired: bool = False) -> list[Waiting]:
+def settle(context: Context, waited: list[PendingPage], *, stale_until_expired: bool = False) -> list[PendingPage]:
     """Request the pages until each is right or its time is over, and once more, so that the layer caches them.
 
     stale_until_expired  a process with a cache of its own may serve a stale page after another served the new one,
@@ -258,15 +258,15 @@ def settle(context: Context, waited: list[Waiting], *, stale_until_expired: bool
         time.sleep(PAUSE_S)
 
 
-def wrong_pages(waited: Iterable[Waiting]) -> Iterator[Finding]:
+def wrong_pages(waited: Iterable[PendingPage]) -> Iterator[Finding]:
     """The pages that did not become right, or did not stay right."""
     for item in waited:
         if item.done_s is None and item.stale is not None:
             yield item.right.wrong(item.stale, f"{item.bound_s:g} s after {item.what}")
 
 
-def soon_right(context: Context, row: Row, old: Row, what: str, *more: Right) -> Iterator[Finding]:
+def soon_right(context: Context, row: Row, old: Row, what: str, *more: ExpectedPage) -> Iterator[Finding]:
     """What is wrong unless every page shows a write soon, and `more` pages too."""
     waited = waiting(context, row, old, INVALIDATED_S, what)
-    waited += [Waiting(right, time.monotonic(), INVALIDATED_S, what) for right in more]
+    waited += [PendingPage(right, time.monotonic(), INVALIDATED_S, what) for right in more]
     yield from wrong_pages(settle(context, waited))

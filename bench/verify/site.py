@@ -27,8 +27,8 @@ from bench.serve.project.commands import COMMANDS_ENV
 from bench.serve.project.description import FILE, Description
 from bench.serve.project.health import UNKNOWN_PATH, way_in
 from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE
+from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import Interpreter
-from bench.serve.project.under_test import UnderTest
 from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.in_process import Expected, expected_page
 
@@ -252,7 +252,9 @@ def described_accounts(variables: Iterable[str], env: Mapping[str, str], count: 
     return list(islice(cycle(found), count))
 
 
-def learn(project: UnderTest, chosen: Database, url: str, write: bool, env: Mapping[str, str] | None = None) -> Site:
+def discover_site(
+    project: UnderTest, chosen: Database, url: str, write: bool, env: Mapping[str, str] | None = None
+) -> Site:
     """The project's site with its URLs, without expected pages.
 
     chosen  the database, whose address is `url`

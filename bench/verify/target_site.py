@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.serve.machine.http import HEALTHY
+from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import Interpreter
-from bench.serve.project.under_test import UnderTest
 from bench.verify import page_parser, wire
 from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.in_process import Expected
@@ -60,7 +60,7 @@ def target_site(target: Target, project: UnderTest) -> Site:
     urls = described_urls(description) | static_urls(static, static_url)
     try:
         for path in description.public:
-            for link in page_parser.Page(wire.fetch(target, path).text, path).links:
+            for link in page_parser.ParsedPage(wire.fetch(target, path).text, path).links:
                 rest = link.removeprefix(path) if path != "/" and link.startswith(path) else ""
                 for kind, pattern in (("list", LISTED), ("detail", DETAIL)):
                     if pattern.fullmatch(rest):

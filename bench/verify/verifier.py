@@ -11,11 +11,11 @@ from pathlib import Path
 from bench.serve.deployment.deployment import Running
 from bench.serve.deployment.render import names_used
 from bench.serve.project import commands
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 from bench.verify.changing import notes
 from bench.verify.context import Accounts, Context, target_of
 from bench.verify.outcome import Outcome
-from bench.verify.site import DatabaseChanged, Site, command_env, described_accounts, learn, prepare
+from bench.verify.site import DatabaseChanged, Site, command_env, described_accounts, discover_site, prepare
 from bench.verify.suite import Progress, Selection, run_suite
 
 
@@ -71,7 +71,7 @@ class Verifier:
         url = running.env["DATABASE_URL"]
         if project.python not in self._sites:
             commands.warm_up(project)
-            self._sites[project.python] = prepare(learn(project, case.database, url, self.write))
+            self._sites[project.python] = prepare(discover_site(project, case.database, url, self.write))
         # The same database is at the socket of each deployment in turn.
         site = replace(
             self._sites[project.python],

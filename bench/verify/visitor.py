@@ -70,12 +70,12 @@ class Visitor:
 
     def token(self, path: str) -> str | None:
         """The CSRF token of the first form on the page that has one, or None; its cookie is stored."""
-        form = page_parser.Page(self.get(path).text, path).form_with(TOKEN)
+        form = page_parser.ParsedPage(self.get(path).text, path).form_with(TOKEN)
         return form.values[TOKEN] if form else None
 
     def comment_form(self, path: str) -> Form:
         """The form for a comment as this visitor gets it; raises BadAnswer when the page has none."""
-        if form := page_parser.Page(self.get(path).text, path).comment_form():
+        if form := page_parser.ParsedPage(self.get(path).text, path).comment_form():
             return form
         raise BadAnswer(f"GET {path} by {self.who}: no form for a comment")
 
@@ -84,7 +84,7 @@ class Visitor:
 
         Raises BadAnswer when the page has no such form.
         """
-        form = page_parser.Page(self.get(path).text, path).login_form()
+        form = page_parser.ParsedPage(self.get(path).text, path).login_form()
         if form is None:
             raise BadAnswer(f"GET {path}: no form with a name and a password")
         field, name = form.names(*NAMES)[0], account.username
@@ -114,7 +114,7 @@ class Visitor:
 def require_password(site: Site, answer: Answer) -> None:
     """Raise BenchError when the login form has come again for an account that the project names."""
     login = site.description.login
-    if login and login.users_env and answer.status == 200 and page_parser.Page(answer.text).login_form():
+    if login and login.users_env and answer.status == 200 and page_parser.ParsedPage(answer.text).login_form():
         raise BenchError(
             f"the form at {login.url} refuses the account of {login.users_env[0]}: correct its NAME:PASSWORD, or make "
             "the account in that database"

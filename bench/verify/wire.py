@@ -36,7 +36,7 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Via:
+class Route:
     """Where connections to a target really go, such as into a tunnel.
 
     tls      whether it is spoken there
@@ -59,7 +59,7 @@ class Target:
     scheme: str
     host: str
     port: int
-    via: Via | None = None
+    via: Route | None = None
     source: str = ""
 
     @classmethod
@@ -99,7 +99,7 @@ class TooLate(BadAnswer):
     """The connection stayed open, and the rest of the answer did not come."""
 
 
-class Closed(BadAnswer):
+class ConnectionClosed(BadAnswer):
     """The connection ended before the first byte of an answer."""
 
 
@@ -169,7 +169,7 @@ class Answer:
     def paragraphs(self) -> dict[str, str]:
         """The paragraphs of a probe page, about its rendering and its request, by name."""
         head = self.content[:PAGE_HEAD_BYTES].decode("utf-8", "replace").replace("\0", "\ufffd")
-        return page_parser.Page(head).paragraphs
+        return page_parser.ParsedPage(head).paragraphs
 
     @property
     def redirects(self) -> bool:
@@ -333,10 +333,10 @@ class Connection:
             data = self.socket.recv(PIECE_BYTES)
         except ConnectionResetError:
             if empty:
-                raise Closed("connection reset before an answer") from None
+                raise ConnectionClosed("connection reset before an answer") from None
             raise
         if empty and not data:
-            raise Closed("connection closed without an answer")
+            raise ConnectionClosed("connection closed without an answer")
         return data
 
     def rest(self) -> bytes:

@@ -14,8 +14,8 @@ class CachingConfig(AppConfig):
     def ready(self) -> None:
         """Connect the layers, and the models of CACHING_STALE."""
         from benchapp.caching import checks as checks
-        from benchapp.caching import registry, stale
+        from benchapp.caching import registry, stale_rules
         from benchapp.caching.invalidation import pages_invalidated
 
         pages_invalidated.connect(registry.drop_stale_pages)
-        stale.connect()
+        stale_rules.connect()

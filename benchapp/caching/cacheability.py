@@ -15,7 +15,7 @@ from django.utils.http import parse_http_date_safe
 from benchapp.caching.conf import app_settings
 from benchapp.caching.hosts import is_other_scheme, reason_of_spelling
 from benchapp.caching.private_apis import sets_csrf_cookie
-from benchapp.caching.reads import BYPASSING, HTMX, names_of, read_cookie, read_header, varies_by
+from benchapp.caching.request_reads import BYPASSING, HTMX, names_of, read_cookie, read_header, varies_by
 from benchapp.caching.watched import MESSAGES_COOKIE
 
 FORBIDDEN_DIRECTIVES = {"private", "no-store", "no-cache", "max-age=0", "s-maxage=0"}

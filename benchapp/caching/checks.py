@@ -13,7 +13,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.module_loading import import_string
 
-from benchapp.caching import harmless, registry, stale
+from benchapp.caching import harmless, registry, stale_rules
 from benchapp.caching.conf import INNER, OUTER, app_settings
 
 # They set cookies or Vary, so a layer has to see their responses.
@@ -79,8 +79,8 @@ def check_settings(**kwargs: object) -> list[CheckMessage]:
     ]
     if _is_harmless(app_settings.CACHING_HARMLESS):
         found += _misplaced_harmless()
-    for label, pages in stale.rules().items():
-        if said := stale.problem(label, pages):
+    for label, pages in stale_rules.rules().items():
+        if said := stale_rules.problem(label, pages):
             found.append(Error(f"CACHING_STALE: {said}.", id="caching.E002"))
     return found
 

@@ -15,10 +15,10 @@ from django.utils.module_loading import import_string
 
 from benchapp.caching import registry
 from benchapp.caching.conf import INNER, OUTER, app_settings
+from benchapp.caching.external.cacheable_header import MARK
 from benchapp.caching.outcome import NO_OUTCOME, X_CACHE
-from benchapp.caching.outside.marks import MARK
 from benchapp.caching.pages import GetResponse
-from benchapp.caching.reads import watch_view
+from benchapp.caching.request_reads import watch_view
 
 
 class CachingMiddleware:

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_cache_control
 
 
-def private(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+def private_sessions(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
     """Middleware outside of sessions: `private, no-cache, no-store` where a session was read that is not empty.
 
     Django says `Vary: Cookie` alone, by which a cache may still store the page of a signed-in visitor, and show it once
@@ -20,9 +20,9 @@ def private(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[Ht
         response = get_response(request)
         session = getattr(request, "session", None)
         if session is not None and getattr(session, "accessed", False) and not session.is_empty():
-            patch_cache_control(response, private=True, no_cache=True, no_store=True)
+            patch_cache_control(response, private_sessions=True, no_cache=True, no_store=True)
         elif response.cookies:
-            patch_cache_control(response, private=True)
+            patch_cache_control(response, private_sessions=True)
         return response
 
     return middleware

@@ -16,7 +16,7 @@ from django.test import Client, RequestFactory
 from benchapp.middleware import Compression
 from benchapp.serving.client_address import any_host_for_health, real_address
 from benchapp.serving.header_lines import sound
-from benchapp.serving.sessions import private
+from benchapp.serving.sessions import private_sessions
 from benchapp.serving.streaming import at_once
 
 Site = Callable[..., AbstractContextManager[None]]
@@ -195,7 +195,7 @@ def test_a_response_that_sets_a_cookie_is_private_to_caches_that_only_look_at_th
             get_token(request)
         return HttpResponse("x", headers={"Cache-Control": control} if control else {})
 
-    laid = private(CsrfViewMiddleware(view))
+    laid = private_sessions(CsrfViewMiddleware(view))
     said = laid(RequestFactory().get("/form/"))["Cache-Control"]
     assert "private" in said and "public" not in said
     assert laid(RequestFactory().get("/page/")).get("Cache-Control", "") == control

@@ -16,7 +16,7 @@ from bench.serve.inside.serving.media import CopiedWhenWritten
 from benchapp.caching.harmless import PAUSE, RESUME
 from benchapp.caching.middleware import INNER, OUTER
 from benchapp.serving import loaded
-from benchapp_overlay import elsewhere
+from benchapp_overlay import external_services
 
 THEIRS = """
 DEBUG = True
@@ -78,7 +78,7 @@ def test_without_layers_only_what_serving_needs_is_changed(laid_over):
         "django.middleware.security.SecurityMiddleware",
         "benchapp.serving.static_files.StaticFiles",
         OUTER,
-        "benchapp.serving.sessions.private",
+        "benchapp.serving.sessions.private_sessions",
         "django.middleware.common.CommonMiddleware",
         INNER,
     ]
@@ -258,7 +258,7 @@ def test_where_it_is_tried_nothing_of_its_production_is_touched(laid_over, tmp_p
 @pytest.mark.parametrize("outside", ["0", "1"])
 def test_celery_has_no_broker_wherever_the_project_names_it(monkeypatch, tmp_path, outside):
     monkeypatch.setattr(os, "environ", {"BENCHAPP_OUTSIDE": outside})
-    elsewhere.replaced({}, [], tmp_path)
+    external_services.settings_overrides({}, [], tmp_path)
     assert os.environ.get("CELERY_BROKER_URL") == {"0": "memory://", "1": None}[outside]
 
 
@@ -308,7 +308,7 @@ def test_a_layer_goes_inside_of_security_and_outside_of_the_rest(laid_over):
         *ALWAYS,
         "django.middleware.security.SecurityMiddleware",
         OUTER,
-        "benchapp.serving.sessions.private",
+        "benchapp.serving.sessions.private_sessions",
         "django.middleware.common.CommonMiddleware",
         INNER,
     ]

@@ -21,7 +21,7 @@ from tests.app.conftest import Rows, account
 
 Site = Callable[..., AbstractContextManager[None]]
 UPDATE, FETCH = (f"django.middleware.cache.{name}CacheMiddleware" for name in ("Update", "FetchFrom"))
-SESSIONS = ("benchapp.serving.sessions.private", "django.contrib.sessions.middleware.SessionMiddleware")
+SESSIONS = ("benchapp.serving.sessions.private_sessions", "django.contrib.sessions.middleware.SessionMiddleware")
 # Whether Django's decorator is around the public views, and what visitors get of one.
 ASK = """
 import json, django; django.setup()

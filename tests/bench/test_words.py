@@ -9,7 +9,7 @@ from bench import words
 
 @pytest.mark.parametrize(("seconds", "said"), [(40, "40 s"), (170, "3 min"), (4800, "1 h 20 min")])
 def test_an_estimate_is_rounded(seconds, said):
-    assert words.about(seconds) == said
+    assert words.estimate(seconds) == said
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(40, "40 s"), (170, "2 min 50 s"), (180, "3 min"), (4800, "1 h 20 min")])
@@ -47,4 +47,4 @@ def test_numbers_have_three_significant_digits(value, text):
 
 def test_an_interval_says_its_confidence_and_an_open_end_is_open():
     assert words.interval(1.9, 2.4) == "1.90 to 2.40 (95 % confidence)"
-    assert words.reach(475, None) == words.reach(475, float("inf")) == "475 or more"
+    assert words.interval_text(475, None) == words.interval_text(475, float("inf")) == "475 or more"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import psycopg2
 
-from bench.serve.production import host as one_host
-from bench.serve.project.under_test import UnderTest
+from bench.serve.production import one_host
+from bench.serve.project.opened import UnderTest
 from tests.cases import for_files
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from bench import paths
-from bench.serve.production import host
+from bench.serve.production import one_host
 from tests.cases import production
 
 FOLDER = paths.DEPLOY / "examples"
@@ -30,7 +30,7 @@ def rendered(stack: str) -> dict[str, str]:
     read = {name for server in case.servers for name in server.file_names}
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        names = {path: str(path.relative_to(folder)) for path in host.write(case, folder)}
+        names = {path: str(path.relative_to(folder)) for path in one_host.write(case, folder)}
         return {
             name: path.read_text("utf-8") for path, name in names.items() if name in read or name.startswith("systemd/")
         }

@@ -16,8 +16,8 @@ import pytest
 
 from bench import paths
 from bench.serve.catalog import catalog
-from bench.serve.production import host as one_host
-from bench.serve.project.under_test import UnderTest
+from bench.serve.production import one_host
+from bench.serve.project.opened import UnderTest
 from tests.cases import for_files
 from tests.deploy import roots, wheels
 from tests.deploy.machine import Machine

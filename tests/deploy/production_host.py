@@ -26,8 +26,8 @@ from bench.serve.deployment import config_check, render
 from bench.serve.deployment.case import CannotRun
 from bench.serve.deployment.database import NO_DATABASE
 from bench.serve.machine import ports, supervise
-from bench.serve.production import host as one_host
-from bench.serve.project.under_test import UnderTest
+from bench.serve.production import one_host
+from bench.serve.project.opened import UnderTest
 from tests.cases import for_files, kit
 from tests.deploy.running import FEW, ONE
 

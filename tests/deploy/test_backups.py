@@ -17,7 +17,7 @@ import psycopg2
 import pytest
 
 from bench import paths, programs
-from bench.serve.project.under_test import UnderTest, open_project
+from bench.serve.project.opened import UnderTest, open_project
 from tests import postgresql, projects
 from tests.cases import kit
 from tests.deploy.backed_up import POSTGRESQL, SQLITE, Site, migrated, rendered

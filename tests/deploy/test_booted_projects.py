@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 from tests.deploy.installing import (
     SOURCE,
     add_slow_page,

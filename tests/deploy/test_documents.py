@@ -17,7 +17,7 @@ from bench import paths
 from bench.serve.catalog import catalog, manifest
 from bench.serve.deployment import render
 from bench.serve.machine.identity import worker
-from bench.serve.production import host as one_host
+from bench.serve.production import one_host
 from bench.serve.project import commands
 from tests.cases import for_files, kit
 from tests.deploy.running import get

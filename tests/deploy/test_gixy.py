@@ -9,7 +9,7 @@ import pytest
 
 from bench import paths, programs
 from bench.serve.catalog import catalog
-from bench.serve.production import host as one_host
+from bench.serve.production import one_host
 from tests.cases import production
 from tests.deploy import few
 

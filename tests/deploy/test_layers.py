@@ -14,13 +14,13 @@ import httpx2
 import pytest
 
 from bench import paths
-from bench.serve.catalog import catalog, fit, values
+from bench.serve.catalog import catalog, compatibility, values
 from bench.serve.deployment import case as cases
 from bench.serve.deployment import deployment, render
 from bench.serve.deployment.case import CannotRun, Case
 from bench.serve.deployment.database import NO_DATABASE
 from bench.serve.project import commands
-from bench.verify.hits import answering
+from bench.verify.hits import path_with_response
 from tests.cases import kit, resolved
 from tests.deploy.running import ONE, client_of, get, runnable
 from tests.skips import needs
@@ -64,7 +64,11 @@ def test_two_layers_in_one_place_are_a_skip_with_its_reason(stack, layers, says)
 )
 def test_layers_in_different_places_go_together(one, other):
     layers = catalog.read().joined_layers(f"{one}+{other}")
-    fitting = [stack for stack in catalog.read().stacks.values() if not any(fit.misfit(stack, it) for it in layers)]
+    fitting = [
+        stack
+        for stack in catalog.read().stacks.values()
+        if not any(compatibility.layer_problem(stack, it) for it in layers)
+    ]
     assert fitting
     for stack in fitting:
         found = cases.resolve(kit(), stack.name, f"{one}+{other}", database=NO_DATABASE)
@@ -176,7 +180,7 @@ def test_names_below_a_domain_share_cached_pages(stack, layer, site_url):
 def test_nginx_stores_no_page_that_names_a_max_age_since_it_sends_no_age(site_url):
     runnable("nginx-gunicorn", "nginx-microcache")
     case = resolved("nginx-gunicorn", "nginx-microcache", database_url=site_url, changes=ONE)
-    aged = answering(headers=[["Cache-Control", "max-age=600"]])
+    aged = path_with_response(headers=[["Cache-Control", "max-age=600"]])
     with deployment.deployed(case) as running:
         for path, is_stored in (("/authors/", True), (aged, False)):
             first, second = (get(running.url.rstrip("/") + path) for _ in range(2))

@@ -22,7 +22,7 @@ from bench.serve.catalog import catalog
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import must_resolve
 from bench.serve.project import commands
-from bench.serve.project.under_test import UnderTest, open_project
+from bench.serve.project.opened import UnderTest, open_project
 from tests.deploy import few
 from tests.deploy.running import ONE, PATIENCE_S, get, runnable
 from tests.projects import write

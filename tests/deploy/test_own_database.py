@@ -17,7 +17,7 @@ import pytest
 
 from bench.serve.deployment import connections
 from bench.serve.deployment.connections import Connections
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 from tests.deploy.running import command, runnable
 from tests.projects import open_folder, tree, write
 

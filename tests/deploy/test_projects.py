@@ -15,11 +15,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from bench.measure.faults.scene import FIRST, Versions
-from bench.measure.faults.visitors import said
+from bench.measure.faults.fault_context import FIRST, Versions
+from bench.measure.faults.visitors import parse_page_marker
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import must_resolve
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 from tests.deploy.running import FEW, Up, alive, closed, command, get, runnable
 from tests.projects import open_folder, tree
 from tests.skips import needs
@@ -217,7 +217,7 @@ def test_a_new_version_is_served_without_a_change_of_its_folder(project, served_
     def words(path: str) -> tuple[str, ...]:
         # A worker that ends may reset a connection.
         with contextlib.suppress(httpx2.HTTPError):
-            return (said(get(f"{running.url}{path}").text) or ())[:2]
+            return (parse_page_marker(get(f"{running.url}{path}").text) or ())[:2]
         return ()
 
     pages = ("/__probe__/visit/x/", "/admin/login/")

@@ -9,8 +9,8 @@ import time
 import httpx2
 import pytest
 
-from bench.measure.faults.scene import FIRST, Versions
-from bench.measure.faults.visitors import PAGE, said
+from bench.measure.faults.fault_context import FIRST, Versions
+from bench.measure.faults.visitors import PAGE, parse_page_marker
 from bench.serve.catalog import catalog
 from bench.serve.deployment import deployment, reload
 from tests.cases import resolved
@@ -153,7 +153,7 @@ def serves_the_new_release(url: str, old: tuple[str, ...]) -> None:
 
 def page(client: httpx2.Client) -> tuple[str, ...]:
     """What a page that nobody has asked for says of its release."""
-    return said(client.get(PAGE.format(secrets.token_hex(8))).text)
+    return parse_page_marker(client.get(PAGE.format(secrets.token_hex(8))).text)
 
 
 def test_the_command_reloads_what_up_serves(site_url):

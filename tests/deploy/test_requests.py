@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from bench.serve.catalog import catalog, fit
+from bench.serve.catalog import catalog, compatibility
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import must_resolve
 from bench.serve.project import commands
-from bench.serve.project.under_test import UnderTest, open_project
+from bench.serve.project.opened import UnderTest, open_project
 from tests.deploy import few
 from tests.deploy.running import ONE, runnable
 from tests.projects import write
@@ -49,7 +49,7 @@ TIMES = 4
 
 def declares(stack: str, check: str) -> bool:
     """Whether a stack or a server of it declares that it does not pass the check."""
-    return check in {item.check for item in fit.declared((), catalog.read().stacks[stack])}
+    return check in {item.check for item in compatibility.declared((), catalog.read().stacks[stack])}
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import httpx2
 import psutil
 import pytest
 
-from bench.measure.run import here
+from bench.measure.run import local
 from bench.serve.catalog.sizes import Size
 from bench.serve.deployment import deployment
 from bench.serve.machine import cgroups
@@ -122,12 +122,12 @@ def load(url: str, connections: int) -> subprocess.Popen:
 
 def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkeypatch):
     runnable("lighttpd-flup")
-    monkeypatch.setattr(here, "COME_BACK_S", 0.5)
+    monkeypatch.setattr(local, "COME_BACK_S", 0.5)
     # Less than bronze, so that fewer threads, and less time, are enough.
     small = Size("small", 32, 56, 1)
     case = dataclasses.replace(resolved("lighttpd-flup", database_url=site_url), size=small)
     with deployment.deployed(case) as running:
-        observer = here.Observer(running)
+        observer = local.Observer(running)
         visitors = load(running.url, 100)
         try:
             observer.start()
@@ -149,7 +149,7 @@ def test_a_server_of_unlimited_threads_is_killed_and_stays_dead(site_url, monkey
 def test_a_worker_that_has_a_master_is_replaced_and_the_site_comes_back(site_url):
     runnable("nginx-uwsgi")
     with deployment.deployed(resolved("nginx-uwsgi", database_url=site_url, size="bronze")) as running:
-        observer = here.Observer(running)
+        observer = local.Observer(running)
         observer.start()
         master = psutil.Process(running.pids["uwsgi"])
         worker, *others = master.children()

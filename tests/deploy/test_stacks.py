@@ -10,7 +10,7 @@ import httpx2
 import psutil
 import pytest
 
-from bench.serve.catalog import catalog, fit
+from bench.serve.catalog import catalog, compatibility
 from bench.serve.deployment import config_check, deployment
 from bench.serve.deployment.deployment import Running
 from bench.serve.project import commands
@@ -31,7 +31,7 @@ PAIRS = [
     (stack, layer)
     for stack in STACKS
     for layer in LAYERS
-    if not fit.misfit(catalog.read().stacks[stack], catalog.read().layers[layer])
+    if not compatibility.layer_problem(catalog.read().stacks[stack], catalog.read().layers[layer])
 ]
 # A layer of place `app` changes no file of a server.
 CONFIGURED = [pair for pair in PAIRS if pair[1] == "none" or catalog.read().layers[pair[1]].scope != "app"]

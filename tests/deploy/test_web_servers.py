@@ -16,7 +16,7 @@ import brotli
 import pytest
 
 from bench import paths
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 from tests.deploy.production_host import NAME, Host, ask_plain, refused_by_servers, refused_by_systemd, serving
 from tests.deploy.test_edge import FOREIGN, Answer, curl
 from tests.projects import write

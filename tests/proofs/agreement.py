@@ -25,16 +25,16 @@ from bench.cli.options import count
 from bench.measure import load
 from bench.measure.records.folder import Folder
 from bench.measure.run import workload
-from bench.measure.run.here import HereLoad
+from bench.measure.run.local import HereLoad
 from bench.measure.run.plan import Measurement, record
-from bench.measure.run.trial import Load, measure
+from bench.measure.run.trial import LoadSettings, measure
 from bench.measure.stats import LEADS, Table
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import must_resolve
 from bench.serve.machine.http import get
 from bench.serve.project import commands
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 
 # A tool of the instrument -> the plain tool that it is compared with.
 TOOLS = {"wrk": "wrk", "ab": "ab", "closedloop": "wrk"}
@@ -77,7 +77,7 @@ def _rates(
             if who == "plain":
                 rate = _plain(name, str(program), args, running.url + addresses[0], steps.keep_alive)
             else:
-                how = Load(tool, str(program), args.duration, threads=1)
+                how = LoadSettings(tool, str(program), args.duration, threads=1)
                 item = Measurement(case, args.level, number)
                 (folder.raw / item.key).mkdir(parents=True, exist_ok=True)
                 loading = HereLoad(running, folder.raw / item.key)

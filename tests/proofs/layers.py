@@ -30,8 +30,8 @@ from bench.errors import BenchError
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import CannotRun, resolve
 from bench.serve.deployment.database import parse as parse_database
-from bench.serve.machine import http, pin
-from bench.serve.project.under_test import open_project
+from bench.serve.machine import cpu_affinity, http
+from bench.serve.project.opened import open_project
 from tests.proofs.loading import closed_loop, loaded
 
 LIMIT = "limit"
@@ -152,7 +152,7 @@ def bring_up(layers: list[str], stacks: dict[str, str], database: str, cleanup: 
             continue
         running = cleanup.enter_context(deployment.deployed(case))
         pids = list(running.pids.values())
-        pin.move({pin.STACK: (SERVERS_CORE,)}, pin.STACK, pids)
+        cpu_affinity.move({cpu_affinity.STACK: (SERVERS_CORE,)}, cpu_affinity.STACK, pids)
         bodies = [http.get(running.url, "/") for _ in range(8)]
         yield Line(layer, stack, running.url, "/", len(bodies[-1]), pids)
         if layer == "none":

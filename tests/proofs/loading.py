@@ -11,18 +11,18 @@ from bench.errors import BenchError
 from bench.measure import load
 from bench.measure.load import Job
 from bench.measure.run import load_process
-from bench.measure.run.here import GRACE_S
-from bench.measure.run.trial import Load
+from bench.measure.run.local import GRACE_S
+from bench.measure.run.trial import LoadSettings
 from bench.serve.machine import processes
 
 
-def closed_loop(pages: Iterable[str], duration_s: int, wanted: str | None = None) -> Load:
+def closed_loop(pages: Iterable[str], duration_s: int, wanted: str | None = None) -> LoadSettings:
     """A closed loop over these pages, by the tool `wanted` or by the one that is there."""
     tool, program = load.choose([(page,) for page in pages], programs.find, wanted)
-    return Load(tool, str(program), duration_s, threads=1)
+    return LoadSettings(tool, str(program), duration_s, threads=1)
 
 
-def loaded(how: Load, job: Job, pids: Iterable[int]) -> tuple[float, float]:
+def loaded(how: LoadSettings, job: Job, pids: Iterable[int]) -> tuple[float, float]:
     """Requests/s, and requests for a second of the CPU time of these process trees. Raises BenchError."""
     before = sum(map(processes.cpu_seconds, pids))
     with tempfile.TemporaryDirectory() as folder:

@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 
 from bench.cli.options import count
 from bench.measure.load import Job
-from bench.measure.run.here import Observer
-from bench.measure.run.trial import Load
+from bench.measure.run.local import Observer
+from bench.measure.run.trial import LoadSettings
 from bench.measure.stats import LEADS, Table
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import must_resolve
 from bench.serve.deployment.deployment import Running
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 from tests.proofs.loading import closed_loop, loaded
 
 LIMIT = 0.02
@@ -63,7 +63,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def measure(running: Running, load: Load, job: Job, rounds: int) -> Measured:
+def measure(running: Running, load: LoadSettings, job: Job, rounds: int) -> Measured:
     """Make the pairs, after one load that is not counted."""
     measured, pids = Measured(), running.pids.values()
     loaded(load, job, pids)

@@ -37,7 +37,7 @@ from bench.serve.deployment.case import CannotRun, resolve
 from bench.serve.deployment.chain import READY_TIMEOUT_S
 from bench.serve.deployment.deployment import Running
 from bench.serve.machine import ports, supervise
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 from tests.proofs.loading import closed_loop, loaded
 
 BAR = 0.95

@@ -24,7 +24,7 @@ from bench.cli.options import count
 from bench.serve.deployment.case import CannotRun, resolve
 from bench.serve.deployment.survey import survey
 from bench.serve.machine.supervise import Address
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 
 READY_LIMIT_S, GONE_LIMIT_S = 3.0, 2.0
 PATIENCE_S = 60

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from bench.measure.faults.fault import NO_CACHED_PAGES, NO_SERVICE, Expected, fault
-from bench.measure.faults.scene import CannotFault, Scene, application, got
+from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, status_of
 from bench.serve.machine import http
 from bench.verify.finding import NEEDS_ROWS
 from bench.verify.page_parser import TOKEN
@@ -83,7 +83,7 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 @contextmanager
-def switched(scene: Scene) -> Iterator[Switch]:
+def switched(scene: FaultContext) -> Iterator[Switch]:
     """Restart the servers with a switch before the caching service, until the block ends."""
     running = scene.running
     name = running.case.services[0].name
@@ -104,10 +104,10 @@ def switched(scene: Scene) -> Iterator[Switch]:
 
 
 @fault("caching-service-cut-off", "hung", misfit=NO_SERVICE)
-def caching_service_cut_off(scene: Scene) -> Generator[None]:
+def caching_service_cut_off(scene: FaultContext) -> Generator[None]:
     """Nobody reaches the caching service for 3 s while a row is edited: with its pages back nobody gets the old one."""
     if not scene.site.has_rows:
-        raise CannotFault(NEEDS_ROWS)
+        raise FaultNotApplicable(NEEDS_ROWS)
     with switched(scene) as switch:
         visitor = Visitor(scene.target)
         token = {TOKEN: visitor.token(scene.site.url("login")) or ""}
@@ -137,26 +137,26 @@ def caching_service_cut_off(scene: Scene) -> Generator[None]:
         post(f"{ROWS}{author}/remove/")
 
 
-def _is_new(scene: Scene, page: str, title: str) -> bool:
+def _is_new(scene: FaultContext, page: str, title: str) -> bool:
     return all(title in http.get(scene.running.url, page).decode() for _ in range(IN_A_ROW))
 
 
 @fault("workers-rendering", "killed", Expected(lost=None, recovery_s=None), NO_CACHED_PAGES)
-def workers_rendering(scene: Scene) -> Generator[None]:
+def workers_rendering(scene: FaultContext) -> Generator[None]:
     """All workers are killed while one renders a page: the same page comes 4 s later than another one at most."""
     yield
     path = SLOW.format(secrets.token_hex(4))
     root = psutil.Process(scene.running.pids[application(scene.running.case)])
     with scene.cause(), ThreadPoolExecutor(1) as pool:
-        pool.submit(got, scene.target, path, SLOW_S)
+        pool.submit(status_of, scene.target, path, SLOW_S)
         time.sleep(SLOW_S / 2)
         workers = root.children(recursive=True)
         for worker in workers:
             with suppress(psutil.Error):
                 worker.kill()
     if not workers:
-        raise CannotFault("the application server has no worker processes under a master")
-    scene.wait(BACK_S, lambda: got(scene.target, QUICK.format(secrets.token_hex(4)), PATIENCE_S) == "200")
+        raise FaultNotApplicable("the application server has no worker processes under a master")
+    scene.wait(BACK_S, lambda: status_of(scene.target, QUICK.format(secrets.token_hex(4)), PATIENCE_S) == "200")
     same_s = _seconds(scene, path)
     other_s = _seconds(scene, SLOW.format(secrets.token_hex(4)))
     scene.figures |= {"same_page_s": round(same_s, 3), "other_page_s": round(other_s, 3)}
@@ -164,10 +164,10 @@ def workers_rendering(scene: Scene) -> Generator[None]:
         scene.wrong.append(f"GET {path}: after {same_s:.1f} s, another page after {other_s:.1f} s")
 
 
-def _seconds(scene: Scene, path: str) -> float:
+def _seconds(scene: FaultContext, path: str) -> float:
     """How long a page takes; what is wrong with it is noted."""
     begun = time.monotonic()
-    if (said := got(scene.target, path, PATIENCE_S)) != "200":
+    if (said := status_of(scene.target, path, PATIENCE_S)) != "200":
         scene.wrong.append(f"GET {path}: {said}")
     return time.monotonic() - begun
 

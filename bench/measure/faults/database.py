@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench.measure.faults.fault import ANY, NO_OWN_DATABASE, NO_WRITE_LOCK, fault
-from bench.measure.faults.scene import CannotFault, Scene
+from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
 from bench.verify import wire
 from bench.verify.finding import NEEDS_ROWS
 from bench.verify.visitor import Visitor
@@ -37,7 +37,7 @@ END_OTHERS = (
 
 
 @fault("database", "killed", ANY, NO_OWN_DATABASE)
-def database_dies(scene: Scene) -> Generator[None]:
+def database_dies(scene: FaultContext) -> Generator[None]:
     """The database is killed, and is back after 5 s."""
     name = scene.running.case.database.service
     yield
@@ -54,7 +54,7 @@ def database_dies(scene: Scene) -> Generator[None]:
 
 
 @fault("database-hangs", "hung", ANY, NO_OWN_DATABASE)
-def database_hangs(scene: Scene) -> Generator[None]:
+def database_hangs(scene: FaultContext) -> Generator[None]:
     """The database answers nothing for 5 s: pages fail, the health page does not."""
     yield
     with scene.cause(), scene.running.hung(scene.running.case.database.service), _watched(scene):
@@ -63,7 +63,7 @@ def database_hangs(scene: Scene) -> Generator[None]:
 
 
 @fault("database-connections", "hung", ANY, NO_OWN_DATABASE)
-def database_connections(scene: Scene) -> Generator[None]:
+def database_connections(scene: FaultContext) -> Generator[None]:
     """Another program ends the site's connections to the database, and holds all that there are for 5 s."""
     yield
     # Requests fail from the first connection that ends, before all are held.
@@ -72,11 +72,11 @@ def database_connections(scene: Scene) -> Generator[None]:
 
 
 @fault("write-lock", "hung", misfit=NO_WRITE_LOCK)
-def write_lock(scene: Scene) -> Generator[None]:
+def write_lock(scene: FaultContext) -> Generator[None]:
     """Another program holds SQLite's write lock for 5 s, and as many visitors write as there are threads."""
     url = scene.running.env["DATABASE_URL"]
     if not scene.site.has_rows:
-        raise CannotFault(NEEDS_ROWS)
+        raise FaultNotApplicable(NEEDS_ROWS)
     visitor = Visitor(scene.target)
     token = visitor.token(scene.site.url("login")) or ""
     yield
@@ -88,7 +88,7 @@ def write_lock(scene: Scene) -> Generator[None]:
 
 
 @contextmanager
-def _watched(scene: Scene) -> Iterator[None]:
+def _watched(scene: FaultContext) -> Iterator[None]:
     """Let 5 s pass around the block; the health page must be answered meanwhile."""
     begun = time.monotonic()
     scene.wait(SETTLED_S)
@@ -98,7 +98,7 @@ def _watched(scene: Scene) -> Iterator[None]:
 
 
 @contextmanager
-def _writers(scene: Scene, headers: dict[str, str]) -> Iterator[None]:
+def _writers(scene: FaultContext, headers: dict[str, str]) -> Iterator[None]:
     """Visitors who write, again and again until the block ends, one for each thread of the application server."""
     target, over = scene.target, threading.Event()
 
@@ -119,13 +119,13 @@ def _writers(scene: Scene, headers: dict[str, str]) -> Iterator[None]:
             over.set()
 
 
-def _expect_page(scene: Scene, limit_s: float) -> None:
+def _expect_page(scene: FaultContext, limit_s: float) -> None:
     """A page that no layer caches must say within so many seconds when to come again."""
     path, headers = scene.site.url("section", "home"), {"Cookie": f"{scene.site.session_cookie}=nobody"}
     scene.expect(path, "503 with Retry-After", limit_s, "page_without_database_s", headers)
 
 
-def _expect_health(scene: Scene) -> None:
+def _expect_health(scene: FaultContext) -> None:
     scene.expect(scene.site.url("health"), "200", HEALTH_LIMIT_S, "health_page_s")
 
 
@@ -133,13 +133,13 @@ def _expect_health(scene: Scene) -> None:
 def locked(url: str) -> Iterator[None]:
     """Hold the write lock of SQLite until the block ends; raises CannotFault on another database."""
     if not url.startswith("sqlite"):
-        raise CannotFault("only SQLite has one lock for all writers")
+        raise FaultNotApplicable("only SQLite has one lock for all writers")
     try:
         file = f"file:/{urlsplit(url).path.lstrip('/')}?mode=rw"
         connection = sqlite3.connect(file, timeout=TIMEOUT_S, isolation_level=None, uri=True)
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
-        raise CannotFault(f"the write lock could not be held: {error}") from None
+        raise FaultNotApplicable(f"the write lock could not be held: {error}") from None
     with closing(connection):
         yield
 
@@ -167,7 +167,7 @@ def all_connections(url: str) -> Iterator[int]:
                 cursor.execute(END_OTHERS, [NAME])
                 (others,) = cursor.fetchone()
             if time.monotonic() > deadline:
-                raise CannotFault(f"the site still has {others} connections after {TIMEOUT_S} s")
+                raise FaultNotApplicable(f"the site still has {others} connections after {TIMEOUT_S} s")
         yield count
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.measure.faults.scene import Scene
+from bench.measure.faults.fault_context import FaultContext
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.database import AS_IS, SQLITE
 
 # What does a fault: up to its first `yield` it prepares, then visitors ask and some quiet seconds pass; what follows is
 # the fault itself. After a second `yield`, once the visitors have gone, it puts things back.
-Run = Callable[[Scene], Generator[None]]
+Run = Callable[[FaultContext], Generator[None]]
 # Why a case cannot have a fault, or empty.
 Misfit = Callable[[Case], str]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bench.errors import BenchError, hint
-from bench.measure.faults import abused, cut_off, database, replaced, starved, stopped, stored
+from bench.measure.faults import clients, crashes, cut_off, database, deploys, resources, stored
 from bench.measure.faults.fault import Fault
 from bench.measure.records.faults import GROUPS
 
-_MODULES = (replaced, stopped, cut_off, database, starved, stored, abused)
+_MODULES = (deploys, crashes, cut_off, database, resources, stored, clients)
 _ALL = sorted((each for module in _MODULES for each in module.FAULTS), key=lambda each: list(GROUPS).index(each.group))
 FAULTS = {fault.name: fault for fault in _ALL}
 

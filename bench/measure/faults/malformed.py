@@ -213,7 +213,7 @@ def send(target: Target, request: Malformed) -> int | str:
             return connection.read().status
     except ConnectionRefusedError:
         return UNOPENED
-    except wire.Closed:
+    except wire.ConnectionClosed:
         return CLOSED
     except (BadAnswer, TimeoutError):
         return SILENT

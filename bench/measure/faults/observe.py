@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.measure.faults.visitors import Page
+from bench.measure.faults.visitors import RequestedPage
 from bench.measure.load.visits import Visit
 
 # A page may be rendered for another visitor whose request it joins; it is stale only beyond that.
@@ -16,7 +16,7 @@ AGE_SLACK_S = 2.0
 
 
 @dataclass
-class Moments:
+class FaultTimeline:
     """When things happened, in seconds of the monotonic clock; a fault notes them as it goes.
 
     struck    the fault began
@@ -37,7 +37,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Noticed:
+class Observations:
     """What visitors noticed.
 
     figures        fields of bench.measure.records.faults.FaultOutcome
@@ -49,10 +49,10 @@ class Noticed:
     figures: dict[str, Any]
     failed_before: int
     named: frozenset[str]
-    asked: Page | None
+    asked: RequestedPage | None
 
 
-def noticed(visits: Sequence[Visit], pages: Sequence[Page], moments: Moments) -> Noticed:
+def observe(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: FaultTimeline) -> Observations:
     """Count what visitors saw from the fault on."""
     since = [visit for visit in visits if visit.end >= moments.struck]
     bad = [visit for visit in since if not visit.is_good]
@@ -80,7 +80,7 @@ def noticed(visits: Sequence[Visit], pages: Sequence[Page], moments: Moments) ->
     }
     failed_before = sum(not visit.is_good for visit in visits if visit.end < moments.struck)
     named = frozenset(visit.said[-1] for visit in visits if visit.said)
-    return Noticed(figures, failed_before, named, pages[first.page] if first else None)
+    return Observations(figures, failed_before, named, pages[first.page] if first else None)
 
 
 def _longest_gap(good: Sequence[Visit], since: Sequence[Visit], struck: float) -> float:
@@ -104,7 +104,7 @@ def _late(visits: Sequence[Visit]) -> float:
     return round(delays[int(len(delays) * 0.99)] * 1000, 1) if delays else 0.0
 
 
-def _wrong(visits: Sequence[Visit], pages: Sequence[Page], moments: Moments) -> dict[Visit, str]:
+def _wrong(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: FaultTimeline) -> dict[Visit, str]:
     """The wrong answers since the fault, each with what was wrong first, in the order in which they came."""
     found: dict[Visit, str] = {}
     sizes: dict[str, int] = {}
@@ -121,7 +121,7 @@ def _wrong(visits: Sequence[Visit], pages: Sequence[Page], moments: Moments) -> 
     return found
 
 
-def _wrong_in(visit: Visit, expected: str, moments: Moments) -> Iterator[str]:
+def _wrong_in(visit: Visit, expected: str, moments: FaultTimeline) -> Iterator[str]:
     """What is wrong with a page, which must be that of an account."""
     if len(visit.said) != 5:
         yield f"{visit.size:,} bytes, cut or of another page"
@@ -135,7 +135,7 @@ def _wrong_in(visit: Visit, expected: str, moments: Moments) -> Iterator[str]:
         yield f"version {code}, neither {moments.old} nor {moments.new}"
 
 
-def _stale(visit: Visit, page: Page, moments: Moments) -> str | None:
+def _stale(visit: Visit, page: RequestedPage, moments: FaultTimeline) -> str | None:
     """Why a page is stale, if it is."""
     ttl_s = max(page.ttl_s, moments.ttl_s) if page.account and not page.cookie else 0.0
     age_s = visit.due + moments.wall_s - float(visit.said[3])
@@ -146,7 +146,7 @@ def _stale(visit: Visit, page: Page, moments: Moments) -> str | None:
     return None
 
 
-def _versions(right: Sequence[Visit], moments: Moments) -> dict[str, float | None]:
+def _versions(right: Sequence[Visit], moments: FaultTimeline) -> dict[str, float | None]:
     """For how long the old version came after the deploy, and both came side by side; None without a deploy."""
     stale_s = mixed_s = None
     if moments.old != moments.new:

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from bench.measure.faults.fault import NO_CACHED_PAGES, NO_SIDECAR, Expected, fault
-from bench.measure.faults.scene import CannotFault, Scene, application, got
+from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, status_of
 from bench.measure.faults.visitors import PAGE
 from bench.serve.machine import http
 
@@ -33,7 +33,7 @@ NOT_PAGES = ("purged",)
 
 
 @fault("sidecar-stopped", "hung", misfit=NO_SIDECAR, cache_seconds=TTL_S)
-def sidecar_stopped(scene: Scene) -> Generator[None]:
+def sidecar_stopped(scene: FaultContext) -> Generator[None]:
     """The program that removes old pages beside the servers does nothing for 16 s, at a time to live of 8 s."""
     yield
     with scene.cause(), ExitStack() as hanging:
@@ -43,7 +43,7 @@ def sidecar_stopped(scene: Scene) -> Generator[None]:
 
 
 @fault("clock-set-back", "hung", misfit=NO_CACHED_PAGES, cache_seconds=TTL_S)
-def clock_set_back(scene: Scene) -> Generator[None]:
+def clock_set_back(scene: FaultContext) -> Generator[None]:
     """All stored pages are an hour ahead, as those from before the clock was set back, at a time to live of 8 s."""
     _require_files(scene)
     yield
@@ -56,7 +56,7 @@ def clock_set_back(scene: Scene) -> Generator[None]:
 
 
 @fault("application-away", "hung", Expected(lost=None, recovery_s=None), NO_CACHED_PAGES, cache_seconds=TTL_S)
-def application_away(scene: Scene) -> Generator[None]:
+def application_away(scene: FaultContext) -> Generator[None]:
     """The application server answers nothing for 16 s: stored pages are served for their time to live of 8 s."""
     yield
     instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
@@ -68,7 +68,7 @@ def application_away(scene: Scene) -> Generator[None]:
 
 
 @fault("made-up-pages", "abused", misfit=NO_CACHED_PAGES, cache_memory_mb=ROOM_MB)
-def made_up_pages(scene: Scene) -> Generator[None]:
+def made_up_pages(scene: FaultContext) -> Generator[None]:
     """3,000 made-up pages in 40 s, where there is room for 8 MB: the files and folders of the store never take more."""
     _require_files(scene)
     yield
@@ -78,7 +78,7 @@ def made_up_pages(scene: Scene) -> Generator[None]:
 
     def ask() -> None:
         while not over.is_set() and (number := next(numbers)) < MADE_UP:
-            got(scene.target, PAGE.format(f"made-up-{number}"), PATIENCE_S)
+            status_of(scene.target, PAGE.format(f"made-up-{number}"), PATIENCE_S)
 
     with scene.cause(), ThreadPoolExecutor(CLIENTS) as pool:
         clients = [pool.submit(ask) for _ in range(CLIENTS)]
@@ -107,14 +107,14 @@ def _files(store: Path) -> Iterator[Path]:
     return (path for path in store.rglob("*") if path.is_file())
 
 
-def _require_files(scene: Scene) -> None:
+def _require_files(scene: FaultContext) -> None:
     """Raise CannotFault where a page is not stored as a file."""
     path = scene.site.url("home")
     for _ in range(2):
         http.status(scene.running.url, path)
     # Layers in memory have one file there, with their generation.
     if not any(file.name not in NOT_PAGES for file in _files(scene.running.store)):
-        raise CannotFault("no server here stores pages in files")
+        raise FaultNotApplicable("no server here stores pages in files")
 
 
 FAULTS = (sidecar_stopped, clock_set_back, application_away, made_up_pages)

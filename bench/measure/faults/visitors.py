@@ -41,7 +41,7 @@ INTERVAL_S = 0.2
 
 
 @dataclass(frozen=True)
-class Page:
+class RequestedPage:
     """What a visitor asks for.
 
     account  whose page it must be: NOBODY without an account; None for a static file
@@ -55,23 +55,33 @@ class Page:
     ttl_s: float = 0.0
 
 
-def pages(token: str, accounts: Sequence[tuple[str, str]], static: str, own: Sequence[Page] = ()) -> list[Page]:
+def pages(
+    token: str, accounts: Sequence[tuple[str, str]], static: str, own: Sequence[RequestedPage] = ()
+) -> list[RequestedPage]:
     """What visitors ask for in turn: pages of new names, of no account and of those (name and cookie), a file, and
     pages of the project's own."""
-    anonymous = [Page(PAGE.format(f"{token}-{number}")) for number in range(ANONYMOUS)]
-    signed_in = [Page(anonymous[0].path, name, cookie) for name, cookie in accounts]
-    mixed = [anonymous[0], *signed_in[:1], Page(static, None), *anonymous[1:2], *signed_in[1:], *anonymous[2:], *own]
+    anonymous = [RequestedPage(PAGE.format(f"{token}-{number}")) for number in range(ANONYMOUS)]
+    signed_in = [RequestedPage(anonymous[0].path, name, cookie) for name, cookie in accounts]
+    mixed = [
+        anonymous[0],
+        *signed_in[:1],
+        RequestedPage(static, None),
+        *anonymous[1:2],
+        *signed_in[1:],
+        *anonymous[2:],
+        *own,
+    ]
     # An odd number, so that in the second turn the other half of them end their connection.
-    return mixed if len(mixed) % 2 else [*mixed, Page(static, None)]
+    return mixed if len(mixed) % 2 else [*mixed, RequestedPage(static, None)]
 
 
-def said(body: str) -> tuple[str, ...] | None:
+def parse_page_marker(body: str) -> tuple[str, ...] | None:
     """Code, template, account, time of rendering and static file that a page says; None where it says nothing."""
     found = re.search(MARK, body)
     return found.groups() if found else None
 
 
-def job(url: str, asked: Sequence[Page], seconds: int, rate: int | None) -> Job:
+def job(url: str, asked: Sequence[RequestedPage], seconds: int, rate: int | None) -> Job:
     """The load: every second request ends its connection, so that half of all open one."""
     turns = [*asked, *asked]
     headers = tuple(
@@ -90,7 +100,7 @@ def job(url: str, asked: Sequence[Page], seconds: int, rate: int | None) -> Job:
     )
 
 
-def capacity(url: str, asked: Sequence[Page], directory: Path) -> float:
+def capacity(url: str, asked: Sequence[RequestedPage], directory: Path) -> float:
     """Requests a second that are answered in a closed loop. Raises TrialError when none is."""
     tool = ClosedLoopTool()
     command = tool.command(sys.executable, job(url, asked, CAPACITY_S, None))
@@ -109,7 +119,7 @@ def rate_of(capacity_per_second: float) -> int:
 
 
 @contextmanager
-def asking(url: str, asked: Sequence[Page], rate: int, directory: Path) -> Iterator[list[Visit]]:
+def background_load(url: str, asked: Sequence[RequestedPage], rate: int, directory: Path) -> Iterator[list[Visit]]:
     """Visitors who ask until the block ends; then the list has what they saw.
 
     Visit.page is an index of the pages asked for, taken twice. Raises what kept them from asking.
@@ -129,7 +139,7 @@ def asking(url: str, asked: Sequence[Page], rate: int, directory: Path) -> Itera
 
 
 @contextmanager
-def following(url: str, path: str, interval_s: float = INTERVAL_S) -> Iterator[list[bool]]:
+def watch_static_links(url: str, path: str, interval_s: float = INTERVAL_S) -> Iterator[list[bool]]:
     """A visitor who asks for a page and at once for the static file that it names, as a browser does, in the block.
 
     The list grows by each page: whether its file was missing (4xx). What else fails is counted by the other visitors.
@@ -139,7 +149,7 @@ def following(url: str, path: str, interval_s: float = INTERVAL_S) -> Iterator[l
     def follow() -> None:
         while not over.wait(interval_s):
             with suppress(http.VisitError, UnicodeDecodeError):
-                if found := said(http.get(url, path).decode()):
+                if found := parse_page_marker(http.get(url, path).decode()):
                     missing.append(400 <= (http.status(url, found[-1]) or 0) < 500)
 
     with ThreadPoolExecutor(1, "follower") as pool:

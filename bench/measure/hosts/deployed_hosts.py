@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 from bench.errors import BenchError
 from bench.measure.load import Job
-from bench.serve.machine.http import CLOSE, VisitError, ask
+from bench.serve.machine.http import CLOSE, VisitError, fetch
 from bench.serve.machine.http import TIMEOUT_S as VISIT_S
-from bench.serve.production.hosts import Deployed
 from bench.serve.production.inventory import TRUST, Inventory, front_of
-from bench.serve.project.under_test import UnderTest
+from bench.serve.production.several_hosts import Deployed
+from bench.serve.project.opened import UnderTest
 from bench.verify.hosts.host_record import FORWARDED, file_of
 
 
@@ -55,7 +55,7 @@ class DeployedHosts:
 
     def get(self, path: str) -> bytes:
         """The body at `path`. Raises VisitError unless the status is 200."""
-        body, answer = ask(self._connection, path, {**self._headers, **CLOSE})
+        body, answer = fetch(self._connection, path, {**self._headers, **CLOSE})
         if answer.status != 200:
             advice = (
                 "; the front believes X-Forwarded-Proto of `trusted_proxies` alone: render with load hosts among them"

@@ -28,7 +28,7 @@ MAX_LINK = 0.90
 CHANCE = 0.005
 
 
-def look(
+def evaluate(
     tool: Engine,
     seen: Observed,
     shares: Sequence[LoadShare],
@@ -40,7 +40,7 @@ def look(
     seen   of all shares together
     costs  what each host used, by its name
     """
-    found = guards.look(seen, bounds)
+    found = guards.evaluate(seen, bounds)
     if "tool" in bounds:
         found["tool"] = _wrong(tool, seen, shares, costs, bounds["tool"]) or _unknown(costs) or OK
     return found
@@ -52,7 +52,7 @@ def _wrong(
     """The first load host or link that cannot be trusted, or empty."""
     for share in shares:
         name, clock, late_ms = share.host.name, share.clock, share.counts["late_s"] * 1000
-        found = guards.look(observed(tool, share, seen), {"tool": bound})
+        found = guards.evaluate(observed(tool, share, seen), {"tool": bound})
         if guards.voids(found):
             return f"{name}: {found['tool']}"
         if clock.wrong:

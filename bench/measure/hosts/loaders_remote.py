@@ -26,7 +26,7 @@ from typing import Any
 IDLE_S, GRACE_S = 300, 30
 
 
-class Sent(MetaPathFinder, Loader):
+class SourceImporter(MetaPathFinder, Loader):
     """Imports modules from their texts, by name."""
 
     def __init__(self, texts: dict[str, str]) -> None:
@@ -57,7 +57,7 @@ def main() -> None:
         if asked == "time":
             say(time.time_ns())
         elif "modules" in asked:
-            sys.meta_path.insert(0, Sent(asked["modules"]))
+            sys.meta_path.insert(0, SourceImporter(asked["modules"]))
             job = asked["job"]
             importlib.import_module("bench.measure.load.openloop.processes")
             # Each connection is an open file.
@@ -65,7 +65,7 @@ def main() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
             say("ready")
         else:
-            say(made(job | asked))
+            say(run_load(job | asked))
             return
 
 
@@ -75,7 +75,7 @@ def say(what: object) -> None:
     sys.stdout.buffer.flush()
 
 
-def made(job: dict[str, Any]) -> dict[str, Any]:
+def run_load(job: dict[str, Any]) -> dict[str, Any]:
     """What the load counted, and the processor seconds that it took."""
     end_with_input()
     signal.signal(signal.SIGALRM, end)

@@ -63,7 +63,7 @@ class Engine(Tool):
 def encoded(total: dict[str, Any]) -> dict[str, Any]:
     """The counts of its processes together as it prints them: with HDR histograms, which others read, too."""
     histograms = {
-        name: histogram.encode(histogram.of((int(value), count) for value, count in total[name].items()))
+        name: histogram.encode(histogram.from_counts((int(value), count) for value, count in total[name].items()))
         for name in ("latency", "delay")
     }
     return total | histograms | {"max_us": max(map(int, total["latency"]), default=0)}

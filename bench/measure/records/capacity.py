@@ -42,7 +42,7 @@ def _says_nothing(trial: Trial) -> bool:
     return trial.status != "ok" and not overloaded(trial)
 
 
-class Climb:
+class Staircase:
     """The staircase of a case in a round, from its trials in their order.
 
     trials  rate -> its last trial that says something about the site, else its last one
@@ -109,11 +109,11 @@ class Climb:
         return (self.held.requests_per_second or 0.0) if self.held else 0.0
 
 
-def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Climb]]:
+def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Staircase]]:
     """Case -> round -> its staircase."""
-    found: dict[str, dict[int, Climb]] = {}
+    found: dict[str, dict[int, Staircase]] = {}
     for trial in trials:
-        found.setdefault(trial.case_id, {}).setdefault(trial.round, Climb(limit)).add(trial)
+        found.setdefault(trial.case_id, {}).setdefault(trial.round, Staircase(limit)).add(trial)
     return found
 
 
@@ -132,7 +132,7 @@ class Capacity:
     rounds: int
 
 
-def capacity(rounds: Sequence[Climb]) -> Capacity | None:
+def capacity(rounds: Sequence[Staircase]) -> Capacity | None:
     """The capacity over the rounds; None when no rate held in any. One in which even the lowest did not counts as 0."""
     ended = [climb for climb in rounds if climb.low is not None or climb.high == RATES[0]]
     if not any(climb.low for climb in ended):

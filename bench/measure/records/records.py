@@ -153,7 +153,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Case:
+class CaseRecord:
     """Stack x layer x workload x size x database."""
 
     case_id: Annotated[str, means("Stack, layer, workload, size and database joined with ~.")]
@@ -195,7 +195,7 @@ class RunInfo:
     started_at: Annotated[str, means("When the run began, ISO 8601 with offset.")]
     finished_at: Annotated[str | None, means("When the run ended; null when it was stopped and can be resumed.")]
     plan: Annotated[Plan, means("What was asked.")]
-    cases: Annotated[tuple[Case, ...], means("Cases that can run here.")]
+    cases: Annotated[tuple[CaseRecord, ...], means("Cases that can run here.")]
     skips: Annotated[tuple[Skip, ...], means("Cases that cannot run here, with reasons.")]
     notes: Annotated[tuple[str, ...], means("What a reader must know about the whole run.")] = ()
     dropped: Annotated[tuple[Dropped, ...], means("Cases that a run until decided measured no further.")] = ()

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bench.measure.records.records import options_of
-from bench.measure.report.document import Board, CaseRow
+from bench.measure.report.document import CaseRow, Ranking
 from bench.serve.catalog.names import NO_LAYER
-from bench.words import LEADS, MIB, OPEN, TIES, case_name, interval, joined, number, plural, some
+from bench.words import LEADS, MIB, OPEN, TIES, case_name, first_names, interval, joined, number, plural
 
 # Of a reason in the headline, which has at most 25 words.
 MAX_WORDS = 20
@@ -16,7 +16,7 @@ MAX_WORDS = 20
 NEXT = "Next: "
 
 
-def answered(board: Board, project: str = "", more: str = "") -> Board:
+def answered(board: Ranking, project: str = "", more: str = "") -> Ranking:
     """The board with its sentences: what to take, its cost, its safety, and the next command.
 
     `more` is the command that makes more rounds.
@@ -37,8 +37,8 @@ def _together(rows: Sequence[CaseRow]) -> str:
     """`a, b and c with L` where all have that layer, else each with its own."""
     layers = {row.layer for row in rows}
     if len(layers) > 1 or layers == {NO_LAYER}:
-        return some([name(row) for row in rows])
-    return case_name(some([row.stack for row in rows]), layers.pop())
+        return first_names([name(row) for row in rows])
+    return case_name(first_names([row.stack for row in rows]), layers.pop())
 
 
 def name(row: CaseRow) -> str:
@@ -46,7 +46,7 @@ def name(row: CaseRow) -> str:
     return case_name(row.stack, row.layer)
 
 
-def _headline(board: Board) -> str:
+def _headline(board: Ranking) -> str:
     """The answer in at most 25 words."""
     if board.best is None:
         reasons = [row.reason for row in board.cases if row.reason]
@@ -71,7 +71,7 @@ def _headline(board: Board) -> str:
     return f"Open between {_together([row, *alike])}: {plural(board.rounds, 'round')} decide nothing yet."
 
 
-def _at_a_rate(board: Board) -> str:
+def _at_a_rate(board: Ranking) -> str:
     """Which cases serve what was asked: the question of a rate is how long answers take."""
     kept = [name(row) for row in board.cases if row.verdict in (LEADS, TIES, OPEN)]
     every = sum(row.ratio is not None for row in board.cases)
@@ -97,7 +97,7 @@ def _safety(row: CaseRow) -> str:
     return f"It passed {plural(row.checks.passed, 'check')}{left}."
 
 
-def _without_caching(board: Board, best: CaseRow) -> str:
+def _without_caching(board: Ranking, best: CaseRow) -> str:
     """The best where nothing may be cached: cached pages are not for readers who are signed in."""
     if not best.caches_pages or not board.uncached:
         return ""
@@ -105,7 +105,7 @@ def _without_caching(board: Board, best: CaseRow) -> str:
     if board.uncached_verdict == LEADS:
         return f"Where no page may be cached, {first} leads."
     words = "ties with" if board.uncached_verdict == TIES else "is first, open against"
-    return f"Where no page may be cached, {first} {words} {some(others)}." if others else ""
+    return f"Where no page may be cached, {first} {words} {first_names(others)}." if others else ""
 
 
 def _mib(row: CaseRow) -> str:

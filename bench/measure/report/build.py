@@ -9,12 +9,12 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.measure.records.folder import Run, is_faults, read_run
-from bench.measure.report import answer, boards, facts, redact, visitors
-from bench.measure.report.document import FORMAT, Board, Document, FaultCase, Host, RunFacts
-from bench.measure.report.loads import middle
+from bench.measure.report import answer, facts, ranking, redact, visitors
+from bench.measure.report.document import FORMAT, Document, FaultCase, Host, Ranking, RunFacts
+from bench.measure.report.loads import median_or_none
 from bench.serve.catalog.names import NO_LIMIT
 from bench.verify.hosts.costs import HostCosts
-from bench.words import case_name, one_line, plural, some
+from bench.words import case_name, first_names, one_line, plural
 
 FAULTS = "faults"  # the folder of faults beside a run, which its report includes
 
@@ -45,14 +45,14 @@ def read_measured(directory: Path) -> Run:
 def document(every: Sequence[Run], page: Path) -> Document:
     """The report of runs and faults; names of files are relative to the page."""
     every_fault = [case for number, run in enumerate(every) for case in visitors.cases(run, number)]
-    made: list[Board] = []
+    made: list[Ranking] = []
     hosts: list[Host] = []
     for number, run in enumerate(every):
         if not run.info.plan.faults:
             alike = [case for case in every_fault if _same_machine(run, every[case.run])]
             project, more = redact.redacted(run.info.plan.project), facts.more_rounds(run)
-            for place in boards.places(run):
-                made.append(answer.answered(boards.board(place, number, alike), project, more))
+            for place in ranking.places(run):
+                made.append(answer.answered(ranking.board(place, number, alike), project, more))
             hosts += _hosts(run)
     names = [run.directory.absolute().name for run in every]
     if len({*names}) < len(names):
@@ -89,16 +89,16 @@ def _facts(run: Run, page: Path, name: str) -> RunFacts:
     return RunFacts(directory, name, info.started_at, facts.of_faults(run), skipped, declared, notes)
 
 
-def _title(made: Sequence[Board], every_fault: Sequence[FaultCase]) -> str:
+def _title(made: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> str:
     """`6 cases on home and login`."""
     cases = {(row.stack, row.layer) for board in made for row in board.cases}
     workloads = list(dict.fromkeys(name for board in made for name in board.workloads))
     if made:
-        return f"{plural(len(cases), 'case')} on {some(workloads)}"
+        return f"{plural(len(cases), 'case')} on {first_names(workloads)}"
     return f"What visitors notice on {plural(len(every_fault), 'case')} when something breaks or is replaced"
 
 
-def _answer(runs: Sequence[RunFacts], made: Sequence[Board], every_fault: Sequence[FaultCase]) -> tuple[str, ...]:
+def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> tuple[str, ...]:
     """The first lines: those of the only board, or the headline of each."""
     if len(made) == 1:
         return made[0].answer
@@ -108,13 +108,13 @@ def _answer(runs: Sequence[RunFacts], made: Sequence[Board], every_fault: Sequen
         case_name(case.stack, case.layer) for case in every_fault if any(row.outcome == "FAIL" for row in case.faults)
     ]
     if bad:
-        return (f"Not as expected on {some(list(dict.fromkeys(bad)))}.",)
+        return (f"Not as expected on {first_names(list(dict.fromkeys(bad)))}.",)
     found = Counter(row.outcome for case in every_fault for row in case.faults)
     voided = f", {found['VOIDED']:,} voided" if found["VOIDED"] else ""
     return (f"{plural(found['pass'] + found['declared'], 'fault')} as expected or declared{voided}.",)
 
 
-def places(runs: Sequence[RunFacts], made: Sequence[Board]) -> list[str]:
+def places(runs: Sequence[RunFacts], made: Sequence[Ranking]) -> list[str]:
     """What tells the boards apart: the run's name, the size and the database, where there are several."""
     several = {field: len({getattr(board, field) for board in made}) > 1 for field in ("run", "size", "database")}
     found = []
@@ -139,4 +139,6 @@ def _hosts(run: Run) -> Iterable[Host]:
                 found.setdefault(key, []).append(costs)
     fields = ("cpu_share", "memory_peak_bytes", "link_peak_share", "database_connections_peak", "requests_share")
     for (case, workload, name), every in found.items():
-        yield Host(case, workload, name, *(middle(getattr(costs, field) for costs in every) for field in fields))
+        yield Host(
+            case, workload, name, *(median_or_none(getattr(costs, field) for costs in every) for field in fields)
+        )

@@ -152,7 +152,7 @@ class CaseRow:
 
 
 @dataclass(frozen=True)
-class Board:
+class Ranking:
     """Cases that may be compared directly: one run, size, database and kind of load."""
 
     run: Annotated[int, means("Index of its run.")]
@@ -213,6 +213,6 @@ class Document:
     title: Annotated[str, means("What was compared.")]
     answer: Annotated[tuple[str, ...], means("The first lines, as the terminal prints them.")]
     runs: Annotated[tuple[RunFacts, ...], means("The folders it was made from.")]
-    boards: Annotated[tuple[Board, ...], means("The cases, in tables that may be compared within.")]
+    boards: Annotated[tuple[Ranking, ...], means("The cases, in tables that may be compared within.")]
     faults: Annotated[tuple[FaultCase, ...], means("The faults that were made.")]
     hosts: Annotated[tuple[Host, ...], means("What each host of an inventory used; empty on one host.")]

@@ -12,7 +12,7 @@ from bench.measure.records.trials import voided_by
 from bench.measure.report import redact
 from bench.measure.stats import histogram
 from bench.measure.stats.capacity import parse_limit
-from bench.words import case_name, duration, joined, one_line, plural, size, some
+from bench.words import case_name, duration, first_names, joined, one_line, plural, size
 
 FEW_CORES = 4
 ENDED = {
@@ -145,7 +145,7 @@ def _trials(run: Run) -> Iterable[str]:
     failed, voided = ([trial for trial in last if trial.status == status] for status in ("failed", "voided"))
     if failed:
         why = dict.fromkeys(one_line(trial.reason) for trial in failed)
-        yield f"{plural(len(failed), 'trial')} failed: {some(list(why))}."
+        yield f"{plural(len(failed), 'trial')} failed: {first_names(list(why))}."
     if voided and not run.info.plan.capacity:
         names = dict.fromkeys(name for trial in voided for name, _ in voided_by(trial))
         yield f"{plural(len(voided), 'trial')} voided ({', '.join(names)}): not used; {run.resume_command()}."

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from bench.measure.records.capacity import Climb, Visits, capacity, latency_ms
+from bench.measure.records.capacity import Staircase, Visits, capacity, latency_ms
 from bench.measure.records.records import Dropped
 from bench.measure.records.trials import Trial, largest, total
 from bench.measure.report.document import CaseLoad, Latency, Point
@@ -17,7 +17,7 @@ from bench.words import plural
 
 
 @dataclass(frozen=True)
-class Found:
+class Measured:
     """What a run has of a case under a workload.
 
     climbs   round -> its staircase, where a capacity was sought
@@ -26,7 +26,7 @@ class Found:
     """
 
     trials: Sequence[Trial]
-    climbs: Mapping[int, Climb]
+    climbs: Mapping[int, Staircase]
     dropped: Mapping[int, Dropped]
     wrong: Sequence[str]
 
@@ -44,7 +44,7 @@ def usable(trials: Iterable[Trial]) -> dict[int, Trial]:
     return {trial.round: trial for trial in trials if trial.status == "ok"}
 
 
-def reason(found: Found, trials: Sequence[Trial]) -> str | None:
+def reason(found: Measured, trials: Sequence[Trial]) -> str | None:
     """Why a case has no figure to trust; None when it has one."""
     if found.wrong:
         return f"wrong answers: {', '.join(found.wrong)}"
@@ -57,12 +57,12 @@ def reason(found: Found, trials: Sequence[Trial]) -> str | None:
     return "not run"
 
 
-def at_level(found: Found, level: int, opened: bool, rate: int | None) -> CaseLoad:
+def at_level(found: Measured, level: int, opened: bool, rate: int | None) -> CaseLoad:
     """The case at a level of connections, or of requests a second; its latency is that at the `rate`."""
     levels = found.levels("open" if opened else "closed")
     trials = levels.get(level, ())
     points = [
-        Point(each, middle(trial.requests_per_second for trial in usable(levels[each]).values()))
+        Point(each, median_or_none(trial.requests_per_second for trial in usable(levels[each]).values()))
         for each in sorted(levels)
     ]
     dropped = found.dropped.get(level)
@@ -70,7 +70,7 @@ def at_level(found: Found, level: int, opened: bool, rate: int | None) -> CaseLo
     return _load(found, usable(trials), reason(found, trials), dropped, points if len(points) > 1 else (), answered)
 
 
-def at_capacity(found: Found, limit: Limit, visit: Visits | None) -> CaseLoad:
+def at_capacity(found: Measured, limit: Limit, visit: Visits | None) -> CaseLoad:
     """The case at the highest rate that held within the limit in each round."""
     held = {number: climb.held for number, climb in found.climbs.items() if climb.held}
     why = None
@@ -80,7 +80,7 @@ def at_capacity(found: Found, limit: Limit, visit: Visits | None) -> CaseLoad:
     points = []
     for rate in sorted({rate for climb in found.climbs.values() for rate in climb.trials}):
         trials = [climb.trials[rate] for climb in found.climbs.values() if rate in climb.trials]
-        points.append(Point(rate, middle(latency_ms(trial, limit) for trial in trials if trial.status == "ok")))
+        points.append(Point(rate, median_or_none(latency_ms(trial, limit) for trial in trials if trial.status == "ok")))
     load = _load(found, held, why if not found.wrong else reason(found, ()), None, points, None)
     reached = capacity(list(found.climbs.values()))
     if reached is None:
@@ -93,7 +93,7 @@ def at_capacity(found: Found, limit: Limit, visit: Visits | None) -> CaseLoad:
     )
 
 
-def step(found: Found) -> float:
+def step(found: Measured) -> float:
     """How many times its rates a case may hold at most: the next rate of a staircase was too much, or was not tried."""
     steps = [1.0]
     for climb in found.climbs.values():
@@ -103,7 +103,7 @@ def step(found: Found) -> float:
 
 
 def _load(
-    found: Found,
+    found: Measured,
     trials: Mapping[int, Trial],
     why: str | None,
     dropped: Dropped | None,
@@ -119,18 +119,18 @@ def _load(
         verdict="not measured" if why else "",
         reason=why or (f"dropped after {plural(dropped.round, 'round')}: {dropped.reason}" if dropped else None),
         rates=known,
-        requests_per_second=middle(known.values()),
+        requests_per_second=median_or_none(known.values()),
         ratio=None,
         capacity_low=None,
         capacity_high=None,
         visitors_per_hour=None,
         latency=answered,
         points=tuple(points),
-        memory_peak_bytes=middle(total(trial.memory_peak_bytes) for trial in every),
-        cpu_seconds_per_1000_requests=middle(map(cpu_per_1000, every)),
+        memory_peak_bytes=median_or_none(total(trial.memory_peak_bytes) for trial in every),
+        cpu_seconds_per_1000_requests=median_or_none(map(cpu_per_1000, every)),
         database_connections_peak=largest(trial.database_connections_peak for trial in every),
-        queries_per_request=middle(trial.queries_per_request for trial in every),
-        imbalance=middle(trial.imbalance for trial in every),
+        queries_per_request=median_or_none(trial.queries_per_request for trial in every),
+        imbalance=median_or_none(trial.imbalance for trial in every),
         errors=sum(trial.errors for trial in every),
         requests=sum(trial.requests_total or 0 for trial in every),
         log=next((it.log for it in found.trials if it.status == "failed" and it.log), None) if why else None,
@@ -138,7 +138,7 @@ def _load(
     )
 
 
-def latency(found: Found, rate: int | None) -> Latency | None:
+def latency(found: Measured, rate: int | None) -> Latency | None:
     """How long answers took in the open-loop trials at that rate; None without one to trust."""
     trials = list(usable(found.levels("open").get(rate or 0, ())).values())
     merged = histogram.merged(trial.histogram for trial in trials)
@@ -149,7 +149,7 @@ def latency(found: Found, rate: int | None) -> Latency | None:
     return Latency(float(rate), p50, p99, merged.total_count)
 
 
-def common_rate(every: Iterable[Found]) -> int | None:
+def common_rate(every: Iterable[Measured]) -> int | None:
     """The rate at which most cases have an open-loop trial to trust, the highest of those; None without any."""
     counts: dict[int, int] = {}
     for found in every:
@@ -158,7 +158,7 @@ def common_rate(every: Iterable[Found]) -> int | None:
     return max(counts, key=lambda rate: (counts[rate], rate)) if any(counts.values()) else None
 
 
-def middle(values: Iterable[float | None]) -> float | None:
+def median_or_none(values: Iterable[float | None]) -> float | None:
     """The median of those that were measured; None without one."""
     known = [value for value in values if value is not None]
     return float(median(known)) if known else None

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from bench import words
 from bench.measure.records.trials import UNEVEN
 from bench.measure.report import build, chart, visitors
-from bench.measure.report.document import Board, CaseRow, Checks, Document, FaultCase, FaultRow, Ratio
+from bench.measure.report.document import CaseRow, Checks, Document, FaultCase, FaultRow, Ranking, Ratio
 from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
@@ -54,7 +54,7 @@ def picture(document: Document) -> str | None:
         ]
         for workload in board.workloads
     }
-    facts = ", ".join(filter(None, (run.facts.get("Machine"), words.when(run.started_at))))
+    facts = ", ".join(filter(None, (run.facts.get("Machine"), words.timestamp_text(run.started_at))))
     return chart.picture(board.answer[0], f"Every round a dot; {board.load}", groups, facts)
 
 
@@ -68,7 +68,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: value if isinstance(value, Markup) else words.printable(value),
     )
-    made.filters |= {"number": words.number, "when": words.when, "mib": _mib, "percent": _percent, "quote": quote}
+    made.filters |= {
+        "number": words.number,
+        "when": words.timestamp_text,
+        "mib": _mib,
+        "percent": _percent,
+        "quote": quote,
+    }
     made.filters["unbroken"] = _unbroken
     functions = [case_name, cell, colour, columns, fault_table, lacking, levels, link, log_of, matrix, notes]
     made.globals |= {function.__name__: function for function in [*functions, ratio_words, times_axis, to_know]}
@@ -100,7 +106,7 @@ def case_name(row: CaseRow | FaultCase) -> str:
     return words.case_name(row.stack, row.layer) + (f", {size}" if size else "")
 
 
-def colour(board: Board, row: CaseRow) -> int:
+def colour(board: Ranking, row: CaseRow) -> int:
     """The number of a layer's colour; the baseline has its own."""
     layers = sorted({each.layer for each in board.cases} - {NO_LAYER})
     return 1 + layers.index(row.layer) % (chart.COLOURS - 1) if row.layer in layers else 0
@@ -112,7 +118,7 @@ COLUMNS: dict[str, tuple[str, Callable[[CaseRow], str]]] = {
     "cpu": ("CPU s per 1,000", lambda row: _known(row.cpu_seconds_per_1000_requests, words.number)),
     "connections": ("database connections", lambda row: _known(row.database_connections_peak, "{:,}".format)),
     "slow_clients": ("slow clients stop it", lambda row: _known(row.slow_clients, lambda count: f"{count or 'none'}")),
-    "deploy": ("lost by a deploy", lambda row: _known(row.deploy_lost, words.short)),
+    "deploy": ("lost by a deploy", lambda row: _known(row.deploy_lost, words.compact)),
     "checks": ("checks passed", lambda row: _checked(row.checks) if row.checks else ""),
 }
 
@@ -125,7 +131,7 @@ def _checked(checks: Checks) -> str:
     return f"{len(checks.failed)} FAIL" if checks.failed else f"{checks.passed:,}"
 
 
-def columns(board: Board) -> dict[str, str]:
+def columns(board: Ranking) -> dict[str, str]:
     """The columns that a case of the board has a figure for -> their heads."""
     return {name: head for name, (head, text) in COLUMNS.items() if any(map(text, board.cases))}
 
@@ -135,7 +141,7 @@ def cell(row: CaseRow, column: str) -> str:
     return COLUMNS[column][1](row)
 
 
-def lacking(board: Board) -> list[str]:
+def lacking(board: Ranking) -> list[str]:
     """What no case of the board has a figure for."""
     return [] if "deploy" in columns(board) else ["slow clients", "deploys"]
 
@@ -146,7 +152,7 @@ def ratio_words(ratio: Ratio) -> str:
         return "1\N{MULTIPLICATION SIGN}"
     if ratio.low is None:
         return f"{words.number(ratio.estimate)}\N{MULTIPLICATION SIGN} (no interval)"
-    return f"{words.number(ratio.estimate)}\N{MULTIPLICATION SIGN} ({words.reach(ratio.low, ratio.high)})"
+    return f"{words.number(ratio.estimate)}\N{MULTIPLICATION SIGN} ({words.interval_text(ratio.low, ratio.high)})"
 
 
 def times_axis(ratios: Sequence[Ratio]) -> chart.Axis:
@@ -167,7 +173,7 @@ def log_of(row: CaseRow) -> str | None:
     return next((log for log in logs if log and PLAIN_PATH.fullmatch(log) and ".." not in log.split("/")), None)
 
 
-def notes(board: Board) -> dict[str, str]:
+def notes(board: Ranking) -> dict[str, str]:
     """What differs between the cases -> those it applies to; a stack where it does with each of its layers."""
     found: dict[str, list[CaseRow]] = {}
     for row in board.cases:
@@ -183,7 +189,7 @@ def notes(board: Board) -> dict[str, str]:
     return {text: _names(board, rows) for text, rows in found.items()}
 
 
-def _names(board: Board, rows: Sequence[CaseRow]) -> str:
+def _names(board: Ranking, rows: Sequence[CaseRow]) -> str:
     if len(rows) == len(board.cases) > 1:
         return "every case"
     whole = {row.stack for row in rows if all(each in rows for each in board.cases if each.stack == row.stack)}
@@ -194,7 +200,7 @@ def _names(board: Board, rows: Sequence[CaseRow]) -> str:
 # --------------------------------------------------------------------------------------- other tables
 
 
-def levels(board: Board) -> dict[str, Markup]:
+def levels(board: Ranking) -> dict[str, Markup]:
     """Workload that has several levels -> a chart of its figures over them."""
     found = {}
     for workload in board.workloads:
@@ -215,7 +221,7 @@ def to_know(document: Document) -> list[str]:
     found: dict[str, list[str]] = {}
     for run in document.runs:
         texts = list(run.notes)
-        texts += [f"Cannot run here: {words.some(names)}: {reason}." for reason, names in run.skips.items()]
+        texts += [f"Cannot run here: {words.first_names(names)}: {reason}." for reason, names in run.skips.items()]
         texts += [f"Declared: {_each_once(names)}: {reason}." for reason, names in run.declared.items()]
         for text in texts:
             found.setdefault(text, []).append(run.name)
@@ -233,7 +239,7 @@ def _each_once(names: Sequence[str]) -> str:
     for name in names:
         what, _, case = name.partition(" on ")
         found.setdefault(what, []).append(case)
-    return words.some([f"{what} on {words.some(cases)}" for what, cases in found.items()])
+    return words.first_names([f"{what} on {words.first_names(cases)}" for what, cases in found.items()])
 
 
 def matrix(document: Document) -> Mapping[str, list[CaseRow | None]]:
@@ -259,14 +265,14 @@ def fault_words(row: FaultRow) -> str:
     parts = [row.outcome] if row.outcome not in ("pass", "declared") else []
     if row.outcome not in ("pass", "declared", "FAIL") or row.requests_lost is None:
         return row.outcome
-    figures = {name: words.short(value) for name, value in row.figures.items() if value is not None}
+    figures = {name: words.compact(value) for name, value in row.figures.items() if value is not None}
     if visitors.STOPS_AT in row.figures:
         stops = figures.get(visitors.STOPS_AT)
         return ", ".join([*parts, f"stops at {stops}" if stops else f"{visitors.MAX_SLOW} do not stop it"])
-    parts += [f"{words.short(row.requests_lost)} lost"]
+    parts += [f"{words.compact(row.requests_lost)} lost"]
     parts += [f"{figures[name]} {word}" for name, word in FAULT_FIGURES.items() if name in figures]
     seconds = {"back in": row.recovery_s if row.requests_lost else None, "mixed": row.mixed_s, "stale": row.stale_s}
-    parts += [f"{word} {words.short(value)}\N{NO-BREAK SPACE}s" for word, value in seconds.items() if value]
-    parts += [f"{words.short(row.wrong)} wrong"] if row.wrong else []
+    parts += [f"{word} {words.compact(value)}\N{NO-BREAK SPACE}s" for word, value in seconds.items() if value]
+    parts += [f"{words.compact(row.wrong)} wrong"] if row.wrong else []
     by = (row.operator or "nothing").partition(",")[0]
     return ", ".join([*parts, *([f"after a {by}"] if row.group == "killed" and by != "nothing" else [])])

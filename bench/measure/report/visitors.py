@@ -8,7 +8,7 @@ from typing import Any
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.folder import Run
 from bench.measure.report.document import FaultCase, FaultRow
-from bench.measure.report.loads import middle
+from bench.measure.report.loads import median_or_none
 
 DEPLOY = "application"
 STOPS_AT = "stops_at"
@@ -47,7 +47,7 @@ def _row(outcomes: list[FaultOutcome]) -> FaultRow:
     worst = min(outcomes, key=lambda outcome: WORST_FIRST.index(outcome.word))
     made = [item for item in outcomes if item.status in ("ok", "failed") and item.failed is not None]
     names = dict.fromkeys(name for item in made for name in item.figures or {})
-    figures = {name: middle((item.figures or {}).get(name) for item in made) for name in names}
+    figures = {name: median_or_none((item.figures or {}).get(name) for item in made) for name in names}
     # The worst of the rounds, where any stopped it.
     stops = [found for item in made if (found := (item.figures or {}).get(STOPS_AT))]
     figures |= {STOPS_AT: min(stops)} if stops else {}
@@ -57,12 +57,12 @@ def _row(outcomes: list[FaultOutcome]) -> FaultRow:
         group=worst.group,
         outcome=worst.word,
         reason=worst.declared or worst.reason,
-        requests_lost=middle(item.failed for item in made),
-        recovery_s=None if never else middle(item.recovery_s for item in made),
-        longest_gap_s=middle(item.longest_gap_s for item in made),
-        stale_s=middle(item.stale_s for item in made),
-        mixed_s=middle(item.mixed_s for item in made),
-        wrong=middle(item.wrong for item in made),
+        requests_lost=median_or_none(item.failed for item in made),
+        recovery_s=None if never else median_or_none(item.recovery_s for item in made),
+        longest_gap_s=median_or_none(item.longest_gap_s for item in made),
+        stale_s=median_or_none(item.stale_s for item in made),
+        mixed_s=median_or_none(item.mixed_s for item in made),
+        wrong=median_or_none(item.wrong for item in made),
         figures=figures,
         operator=worst.operator,
     )

@@ -18,7 +18,7 @@ import psutil
 from bench import paths
 from bench.measure.records.records import Environment, LoadTool
 from bench.serve.machine import ports
-from bench.serve.machine.pin import affinity
+from bench.serve.machine.cpu_affinity import affinity
 
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 SYSCTL = Path("/proc/sys")

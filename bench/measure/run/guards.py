@@ -69,7 +69,7 @@ def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, f
     return chosen
 
 
-def look(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
+def evaluate(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
     """Guard -> `ok`, `not measured: why`, `the stack's own: what`, or what it found that voids the trial."""
     found = {name: GUARDS[name](seen, bound) or OK for name, bound in bounds.items()}
     if (

@@ -18,10 +18,10 @@ from bench.serve.deployment import database, deployment, survey
 from bench.serve.deployment.case import resolve
 from bench.serve.deployment.database import Database
 from bench.serve.deployment.deployment import Running
-from bench.serve.machine import http, pin
+from bench.serve.machine import cpu_affinity, http
 from bench.serve.machine.processes import machine_load
 from bench.serve.project import commands
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 from bench.verify.outcome import Outcome
 from bench.verify.suite import Progress, Selection
 from bench.verify.verifier import Verifier
@@ -60,7 +60,9 @@ class Instrument:
         """Every check of the suite; those left out are named as such."""
         return self._verifier.verify(running, progress)
 
-    def queries_per_request(self, running: Running, case: records.Case, addresses: tuple[str, ...]) -> float | None:
+    def queries_per_request(
+        self, running: Running, case: records.CaseRecord, addresses: tuple[str, ...]
+    ) -> float | None:
         """Database queries of a request to these addresses, on average; None when they cannot be counted.
 
         They are counted outside the requests that are measured.
@@ -88,11 +90,11 @@ class Instrument:
         """How many rows the project has, and from which seed they were made, None when that is not known."""
         return commands.rows(self.project, running.env["DATABASE_URL"], self.project.worker())
 
-    def settle(self, pinned: pin.Cores | None, running: Running) -> None:
+    def settle(self, pinned: cpu_affinity.Cores | None, running: Running) -> None:
         """Move the processes to their cores: services to theirs, the others to the stack's."""
         services = catalog.read().services
         for name, pid in running.pids.items():
-            pin.move(pinned, pin.SERVICES if name in services else pin.STACK, [pid])
+            cpu_affinity.move(pinned, cpu_affinity.SERVICES if name in services else cpu_affinity.STACK, [pid])
 
     def check_database(self, rows: Database) -> None:
         """Raise GlobalFault when a database that the user named cannot be used; others are checked later."""

@@ -14,7 +14,7 @@ from bench.measure.run.racing import Racing
 from bench.measure.run.staircase import Staircases
 from bench.measure.stats.capacity import Limit
 from bench.verify.outcome import Outcome
-from bench.words import plural, some
+from bench.words import first_names, plural
 
 # So many disturbed trials in a row say that the machine is busy, and that the next ones will be disturbed, too.
 MAX_DISTURBED = MAX_REPEATS + 1
@@ -153,5 +153,5 @@ class Ledger:
         wrong = self._wrong.get((batch.stack, batch.layer))
         if not wrong:
             return None
-        names = some([outcome.check for outcome in wrong])
+        names = first_names([outcome.check for outcome in wrong])
         return f"not measured, it gives wrong answers: {plural(len(wrong), 'check')} failed: {names}"

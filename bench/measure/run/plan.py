@@ -20,7 +20,7 @@ from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.deployment import database
 from bench.serve.deployment.case import CannotRun, Case
 from bench.serve.project import pythons
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 from bench.verify.outcome import Skip
 
 LEVEL = 16
@@ -82,7 +82,7 @@ class Request:
 class PlannedCase:
     """A case under a workload: as results name it, and as it is served."""
 
-    record: records.Case
+    record: records.CaseRecord
     served: Case
 
 
@@ -102,7 +102,7 @@ class Measurement:
     near     the rate that a staircase begins close to; 0 when none is known
     """
 
-    case: records.Case
+    case: records.CaseRecord
     level: int
     round: int
     rate: int | None = None
@@ -249,10 +249,10 @@ def cases(plan: Plan, resolve: Resolve) -> tuple[tuple[PlannedCase, ...], tuple[
     return tuple(found), tuple(skips)
 
 
-def record(case: Case, workload: str) -> records.Case:
+def record(case: Case, workload: str) -> records.CaseRecord:
     """A case under a workload, as results name it."""
     stack, layer, size, database = case.stack.name, case.layer_name, case.size.name, case.database.label
-    return records.Case(
+    return records.CaseRecord(
         "~".join((stack, layer, workload, size, database)),
         stack,
         layer,
@@ -266,7 +266,7 @@ def record(case: Case, workload: str) -> records.Case:
     )
 
 
-def recorded(found: Iterable[records.Case], resolve: Resolve) -> tuple[PlannedCase, ...]:
+def recorded(found: Iterable[records.CaseRecord], resolve: Resolve) -> tuple[PlannedCase, ...]:
     """The cases of a run that is resumed. Raises BenchError for a case that cannot run here any more."""
     resolved = functools.cache(resolve)
     planned = []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.measure.records.capacity import visits
 from bench.measure.records.folder import Run
-from bench.measure.records.records import Case, Plan, RunInfo, warmup_s
+from bench.measure.records.records import CaseRecord, Plan, RunInfo, warmup_s
 from bench.measure.records.trials import Trial
 from bench.measure.run.ledger import Ledger, Record
 from bench.measure.run.plan import Batch, Item, Measurement
@@ -23,7 +23,7 @@ from bench.serve.deployment import connections
 from bench.serve.machine.processes import MachineLoad
 from bench.verify.check import Check
 from bench.verify.table import by_reason
-from bench.words import about, duration, plural
+from bench.words import duration, estimate, plural
 
 # It takes so long to start and stop a deployment once, to verify it, and to make a trial besides its warm-up and load.
 UP_S = 4.0
@@ -103,7 +103,7 @@ class RunProgress:
         counts = f"{plural(len(self._info.cases), 'case')}, {roughly}{due} to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
         levels = f"the highest rate with {self._limit.words}" if self._limit else levels
-        self.printer.say(f"{counts}, in about {about(self.pace.estimate_s(self._ledger.certain))}")
+        self.printer.say(f"{counts}, in about {estimate(self.pace.estimate_s(self._ledger.certain))}")
         if plan.until:
             self.printer.say(
                 f"each case: {levels}, {plan.duration_s:g} s a round, until it cannot be the best any more"
@@ -169,7 +169,7 @@ class RunProgress:
         batches = [batch for batch in self._ledger.certain if not until or batch.round == trial.round]
         if not batches:
             return "; done"
-        return f"; time left{' in this round' if until else ''} ~{about(self.pace.estimate_s(batches))}"
+        return f"; time left{' in this round' if until else ''} ~{estimate(self.pace.estimate_s(batches))}"
 
     def summarize(self, run: Run) -> None:
         """Print the capacity of each case where it was sought, how many trials failed or are void, and what is next."""
@@ -190,7 +190,7 @@ class RunProgress:
         self.printer.say(f"results in {run.directory}; next: python -m bench report {run.directory}")
 
 
-def case_words(case: Case | Trial) -> str:
+def case_words(case: CaseRecord | Trial) -> str:
     """A case, or the case of a trial, in words; the size only where there is one."""
     size = "" if case.size == NO_LIMIT else f", {case.size}"
     return f"{case.stack}, layer {case.layer}, {case.workload}{size}"

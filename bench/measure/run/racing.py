@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench.measure.records.records import Case, Dropped
+from bench.measure.records.records import CaseRecord, Dropped
 from bench.measure.records.trials import Trial, rates_of
 from bench.measure.run.plan import Batch, Measurement
 from bench.measure.stats import OPEN, GeometricMean, Table
@@ -156,10 +156,10 @@ class Racing:
         return [race for race in self._races if panel in race.panels]
 
 
-def _key(case: Case | Trial, level: int) -> tuple[str, ...]:
+def _key(case: CaseRecord | Trial, level: int) -> tuple[str, ...]:
     """The workload, and what the question is about."""
     return (case.workload, case.size, case.database, str(level))
 
 
-def _deployment(case: Case | Trial) -> Deployment:
+def _deployment(case: CaseRecord | Trial) -> Deployment:
     return (case.stack, case.layer)

@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from bench.measure.records.records import Case
+from bench.measure.records.records import CaseRecord
 from bench.measure.records.trials import Trial, rates_of
 from bench.measure.run.ledger import Ledger
 from bench.measure.run.plan import Batch, Measurement, PlannedCase, deployments
@@ -92,7 +92,7 @@ def latency(cases: Sequence[PlannedCase], ledger: Ledger, margin: float) -> list
     return [batch for _, batch in sorted(found, key=lambda it: -it[0])]
 
 
-def _place(case: Case | Trial) -> tuple[str, str, str]:
+def _place(case: CaseRecord | Trial) -> tuple[str, str, str]:
     """Where cases are compared."""
     return case.workload, case.size, case.database
 

@@ -21,7 +21,7 @@ from bench import paths
 from bench.errors import BenchError, DeploymentError, GlobalFault, MachineBusy
 from bench.interrupt import Interrupts
 from bench.measure.records.folder import ADDRESSES_FILE, CHECKS_FILE, Folder, read_addresses, write_json
-from bench.measure.records.records import Case, Dropped, Ended, Environment, RunInfo
+from bench.measure.records.records import CaseRecord, Dropped, Ended, Environment, RunInfo
 from bench.measure.run import facts
 from bench.measure.run.ledger import MAX_DISTURBED, Ledger, Record
 from bench.measure.run.load_process import newest_log
@@ -59,7 +59,7 @@ class Journal:
             self._write_info(dropped=dropped)
         return new
 
-    def case(self, case: Case) -> None:
+    def case(self, case: CaseRecord) -> None:
         """Store one more case: the settings that are tried next follow from those before."""
         if case.case_id not in [known.case_id for known in self.info.cases]:
             self._write_info(cases=(*self.info.cases, case))
@@ -127,7 +127,7 @@ class Site(Protocol):
         """Whether another item can be made, or the case must be brought up anew."""
 
 
-class Place(ABC):
+class TestBed(ABC):
     """Where cases are brought up, and what is made on them."""
 
     def alone(self) -> AbstractContextManager[None]:
@@ -204,7 +204,7 @@ class Planned:
 class Session:
     """Makes what a ledger has left of a plan, at a place."""
 
-    def __init__(self, journal: Journal, ledger: Ledger, place: Place, progress: Progress):
+    def __init__(self, journal: Journal, ledger: Ledger, place: TestBed, progress: Progress):
         self.journal, self.ledger, self.place, self.progress = journal, ledger, place, progress
 
     def go(self, batches: Iterable[Batch], interrupts: Interrupts, keep_going: bool = False) -> None:

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import replace
 
-from bench.measure.records.capacity import Capacity, Climb, Visits, capacity, climbs, latency_ms, overloaded
+from bench.measure.records.capacity import Capacity, Staircase, Visits, capacity, climbs, latency_ms, overloaded
 from bench.measure.records.trials import Trial
 from bench.measure.run.plan import Measurement
 from bench.measure.stats.capacity import FIRST_RATE, Limit, rate_near
-from bench.words import plural, reach
+from bench.words import interval_text, plural
 
 # About how many trials the first staircase of a case takes, and a later one, which begins close to its end.
 FIRST_TRIALS = 12
@@ -26,7 +26,7 @@ class Staircases:
 
     def add(self, trial: Trial) -> None:
         """The next trial."""
-        self.rounds_of(trial.case_id).setdefault(trial.round, Climb(self._limit)).add(trial)
+        self.rounds_of(trial.case_id).setdefault(trial.round, Staircase(self._limit)).add(trial)
 
     def next(self, item: Measurement) -> Measurement | None:
         """The next trial of the case in the round of `item`; None at the end of its staircase."""
@@ -34,7 +34,7 @@ class Staircases:
         # Later rounds begin where those before ended: the higher of the two middle ones, which is a whole step.
         before = [climb.low for number, climb in rounds.items() if number < item.round and climb.low is not None]
         near = statistics.median_high(before) if before else item.near
-        climb = rounds.get(item.round) or Climb(self._limit)
+        climb = rounds.get(item.round) or Staircase(self._limit)
         rate = climb.next_rate(rate_near(near) if near else FIRST_RATE, near=bool(near))
         return None if rate is None else replace(item, level=rate)
 
@@ -51,7 +51,7 @@ class Staircases:
         usual = FIRST_TRIALS if item.round == 1 else LATER_TRIALS
         return max(1, usual - len(climb.trials)) if climb else usual
 
-    def rounds_of(self, case_id: str) -> dict[int, Climb]:
+    def rounds_of(self, case_id: str) -> dict[int, Staircase]:
         """The staircases of a case by round."""
         return self._climbs.setdefault(case_id, {})
 
@@ -77,4 +77,5 @@ def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) 
 
 def rate_words(found: Capacity) -> str:
     """`500 requests/s (475 to 530)`; of one round, it says so."""
-    return f"{found.rate:,.0f} requests/s ({reach(found.low, found.high)}{'; one round' if found.rounds == 1 else ''})"
+    rounds = "; one round" if found.rounds == 1 else ""
+    return f"{found.rate:,.0f} requests/s ({interval_text(found.low, found.high)}{rounds})"

@@ -27,7 +27,7 @@ from bench.measure.run.replay import arrivals
 from bench.measure.run.session import now
 from bench.measure.run.workload import workload
 from bench.serve.machine import http
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 
 # Pages of the workload that are fetched and compared in a trial, at most one a second.
 PAGES_CHECKED = 10
@@ -38,7 +38,7 @@ MIN_CONNECTIONS = 100
 
 
 @dataclass(frozen=True)
-class Load:
+class LoadSettings:
     """How load is made in every trial of a run.
 
     threads   processor cores the load tool may keep busy
@@ -62,7 +62,7 @@ class Load:
         """Seconds of unmeasured load before a trial."""
         return records.warmup_s(self.duration_s)
 
-    def of(self, item: Measurement) -> Load:
+    def of(self, item: Measurement) -> LoadSettings:
         """How the load of this trial is made."""
         if item.rate is None or self.at_rate is None:
             return self
@@ -79,7 +79,7 @@ class Load:
         return replace(job, rate=level, connections=connections)
 
 
-class Bodies(threading.Thread):
+class BodyChecker(threading.Thread):
     """Fetches a page of the workload at intervals and compares it with the page before the load.
 
     get      fetches the page at a path; raises VisitError
@@ -107,7 +107,7 @@ class Bodies(threading.Thread):
                 self.wrong = self.wrong or str(error)
                 continue
             self.checked += 1
-            self.wrong = self.wrong or unlike(path, self._expected[path], found)
+            self.wrong = self.wrong or body_difference(path, self._expected[path], found)
 
     def stop(self) -> None:
         """Wait for the page under way and end."""
@@ -116,7 +116,7 @@ class Bodies(threading.Thread):
             self.join()
 
 
-def unlike(path: str, expected: bytes, found: bytes) -> str:
+def body_difference(path: str, expected: bytes, found: bytes) -> str:
     """What is wrong with a body, or empty when it is the page it was before."""
     if len(found) != len(expected):
         return f"GET {path}: {len(found):,} bytes, not {len(expected):,}"
@@ -125,7 +125,7 @@ def unlike(path: str, expected: bytes, found: bytes) -> str:
     return f"GET {path}: another page of the same size"
 
 
-class Loading(Protocol):
+class TrialLoad(Protocol):
     """The load of one trial."""
 
     @property
@@ -143,10 +143,10 @@ class Loading(Protocol):
     def get(self, path: str) -> bytes:
         """The body of a page; raises VisitError."""
 
-    def warm_up(self, job: Job, load: Load) -> None:
+    def warm_up(self, job: Job, load: LoadSettings) -> None:
         """Make unmeasured load. Raises TrialError."""
 
-    def timed(self, job: Job, load: Load, bodies: Bodies) -> Observed:
+    def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
         """Make the load, sample what it costs and check pages meanwhile. Raises TrialError."""
 
     def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
@@ -157,7 +157,12 @@ class Loading(Protocol):
 
 
 def measure(
-    item: Measurement, paths: tuple[str, ...], project: UnderTest, loading: Loading, load: Load, folder: Folder
+    item: Measurement,
+    paths: tuple[str, ...],
+    project: UnderTest,
+    loading: TrialLoad,
+    load: LoadSettings,
+    folder: Folder,
 ) -> Trial:
     """Make the trial and return its record; its status is `failed` when anything went wrong."""
     wanted = workload(project, item.case.workload)
@@ -169,7 +174,7 @@ def measure(
         before = _visit("before the load", loading, paths)
         loading.warm_up(job, load)
         identity = replace(identity, started_at=now())
-        bodies = Bodies(loading.get, before, max(1.0, job.seconds / PAGES_CHECKED))
+        bodies = BodyChecker(loading.get, before, max(1.0, job.seconds / PAGES_CHECKED))
         seen = loading.timed(job, load, bodies)
         if problem := seen.figures.failure():
             raise TrialError(f"{load.tool.name}: {problem}", loading.log(), seen.figures)
@@ -178,7 +183,7 @@ def measure(
         errors = [failed_errors(error.figures)] if error.figures else []
         log = folder.relative(error.log)
         return Trial.of(identity, *errors, loading.condition, status="failed", reason=str(error), log=log)
-    wrong = (unlike(path, before[path], after[path]) for path in before)
+    wrong = (body_difference(path, before[path], after[path]) for path in before)
     seen = replace(
         seen,
         connections=job.connections if job.rate is None else None,
@@ -194,7 +199,7 @@ def measure(
 
 
 def _visit(
-    when: str, loading: Loading, paths: tuple[str, ...], figures: load_tools.Figures | None = None
+    when: str, loading: TrialLoad, paths: tuple[str, ...], figures: load_tools.Figures | None = None
 ) -> dict[str, bytes]:
     """The bodies of these pages. Raises TrialError at the first that is not answered with 200."""
     try:
@@ -203,7 +208,7 @@ def _visit(
         raise TrialError(f"{when}: {error}", loading.log(), figures) from None
 
 
-def identity_of(item: Measurement, load: Load, keep_alive: bool | None = None) -> TrialIdentity:
+def identity_of(item: Measurement, load: LoadSettings, keep_alive: bool | None = None) -> TrialIdentity:
     """Which trial it is; `load` is how its load is made."""
     case = item.case
     return TrialIdentity(

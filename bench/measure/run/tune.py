@@ -9,13 +9,13 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.records.trials import Trial
-from bench.measure.run import begin, plan
-from bench.measure.run.begin import PlannedRun
+from bench.measure.run import plan, plan_run
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import Batch, Measurement, PlannedCase, Request
+from bench.measure.run.plan_run import PlannedRun
 from bench.measure.run.progress import RunProgress
 from bench.measure.run.staircase import rate_words
-from bench.measure.run.tuning import KNOBS, PROCESSES, Search, Settings, Tried, Tunable
+from bench.measure.run.tuning import KNOBS, PROCESSES, Candidate, Search, Settings, TuningSpace
 from bench.measure.stats.capacity import parse_limit
 from bench.measure.stats.columns import paragraph
 from bench.printer import Printer
@@ -23,7 +23,7 @@ from bench.serve.catalog import catalog, values
 from bench.serve.catalog.values import BENCH, PRODUCTION
 from bench.serve.deployment import render
 from bench.serve.deployment.case import CannotRun, for_files
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 
 
 class TuneProgress(RunProgress):
@@ -40,7 +40,7 @@ class TuneProgress(RunProgress):
         return ""
 
 
-def tunable(project: UnderTest, stack: str, layer: str, changes: Sequence[str]) -> Tunable:
+def tunable(project: UnderTest, stack: str, layer: str, changes: Sequence[str]) -> TuningSpace:
     """The stack with its settings, and these changes of values. Raises BenchError when it has none, or the layer does
     not fit."""
     chosen = catalog.read().values[BENCH].changed(values.parse_changes(list(changes)))
@@ -51,7 +51,7 @@ def tunable(project: UnderTest, stack: str, layer: str, changes: Sequence[str]) 
         raise BenchError(f"tune {stack}: it has neither processes nor threads to set; try another stack")
     processes, threads = (int(case.settings[knob]) for knob in KNOBS)
     fewer = KNOBS if len(case.servers) > 1 else (PROCESSES,)
-    return Tunable(stack, knobs, Settings(processes, threads, case.servers[0].worker_class), fewer)
+    return TuningSpace(stack, knobs, Settings(processes, threads, case.servers[0].worker_class), fewer)
 
 
 def of_other_classes(name: str) -> list[str]:
@@ -118,9 +118,9 @@ class Tuner:
             self._progress.settings = settings
             yield Batch(case.served, number, (Measurement(case.record, 0, number, near=near),))
 
-    def _tried(self, settings: Settings) -> Tried:
+    def _tried(self, settings: Settings) -> Candidate:
         """All that is known of the settings."""
-        found = Tried(settings, dict(self._staircases.rounds_of(self._case(settings).record.case_id)))
+        found = Candidate(settings, dict(self._staircases.rounds_of(self._case(settings).record.case_id)))
         held = f"{rate_words(found.capacity)} in {found.memory}" if found.capacity else found.problem
         self._progress.printer.say(f"{settings.words}: {held}")
         return found
@@ -163,10 +163,10 @@ def begun(request: Request, instrument: Instrument, printer: Printer) -> Tuner:
         raise BenchError(f"tune {stack}: it finds processes and threads by itself; leave them out")
     parse_limit(request.capacity, "--limit")
     own = tunable(instrument.project, stack, layer, request.changes)
-    new = begin.planned(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), instrument)
+    new = plan_run.planned(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), instrument)
     return Tuner(new, request.to, instrument, printer)
 
 
 def resumed(directory: Path, asked: str | None, instrument: Instrument, printer: Printer) -> Tuner:
     """The search in a folder; `asked` is its database. Raises BenchError when it cannot be resumed as it began."""
-    return Tuner(begin.resumed(directory, asked, instrument, "tune"), None, instrument, printer)
+    return Tuner(plan_run.resumed(directory, asked, instrument, "tune"), None, instrument, printer)

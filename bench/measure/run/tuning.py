@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from bench.measure.records.capacity import Capacity, Climb, capacity
+from bench.measure.records.capacity import Capacity, Staircase, capacity
 from bench.measure.records.trials import Trial, largest, total
-from bench.words import plural, reach
+from bench.words import interval_text, plural
 
 PROCESSES, THREADS = "processes", "threads"
 KNOBS = (PROCESSES, THREADS)
@@ -71,11 +71,11 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class Candidate:
     """Settings, and what the staircases of their rounds say of them."""
 
     settings: Settings
-    rounds: Mapping[int, Climb]
+    rounds: Mapping[int, Staircase]
 
     @property
     def _trials(self) -> list[Trial]:
@@ -129,7 +129,7 @@ class Tried:
         """A row of the table: settings, requests/s, interval, rounds, memory, connections, verdict."""
         if not (found := self.capacity):
             return (self.settings.words, *["-"] * 5, verdict)
-        held = (f"{found.rate:,.0f}", reach(found.low, found.high), f"{found.rounds}")
+        held = (f"{found.rate:,.0f}", interval_text(found.low, found.high), f"{found.rounds}")
         connections = "not counted" if self.connections is None else f"{self.connections}"
         return (self.settings.words, *held, self.memory, connections, verdict)
 
@@ -148,7 +148,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Tunable:
+class TuningSpace:
     """A stack whose settings can be found.
 
     knobs  those of KNOBS that it uses
@@ -178,14 +178,14 @@ class Search:
     too_large     settings that were not tried, and why they did not fit
     """
 
-    own: Tunable
+    own: TuningSpace
     margin: float
     memory_bytes: int | None = None
-    others: Sequence[Tunable] = ()
-    found: dict[Settings, Tried] = field(default_factory=dict)
+    others: Sequence[TuningSpace] = ()
+    found: dict[Settings, Candidate] = field(default_factory=dict)
     too_large: dict[Settings, str] = field(default_factory=dict)
 
-    def steps(self, rounds: int, tried: Callable[[Settings], Tried]) -> Iterator[tuple[Settings, int, int]]:
+    def steps(self, rounds: int, tried: Callable[[Settings], Candidate]) -> Iterator[tuple[Settings, int, int]]:
         """Settings until the end of the search, then the finalists in more rounds: each with its round, and the rate
         near which it begins, 0 when that is not known.
 
@@ -235,19 +235,19 @@ class Search:
         return self.best([self.found[settings] for settings in made]).settings
 
     @property
-    def done(self) -> list[Tried]:
+    def done(self) -> list[Candidate]:
         """What was tried, in its order."""
         return list(self.found.values())
 
-    def of(self, settings: Settings) -> Tunable:
+    def of(self, settings: Settings) -> TuningSpace:
         """The stack that has the worker class of these settings."""
         return next(item for item in (self.own, *self.others) if item.usual.classes == settings.classes)
 
-    def best(self, done: Sequence[Tried]) -> Tried:
+    def best(self, done: Sequence[Candidate]) -> Candidate:
         """The simplest of those that nothing surely exceeds by more than the margin."""
         return min((item for item in done if self._as_good(item, done)), key=lambda it: it.settings.simplicity)
 
-    def _as_good(self, item: Tried, done: Sequence[Tried]) -> bool:
+    def _as_good(self, item: Candidate, done: Sequence[Candidate]) -> bool:
         """Whether nothing holds more by the margin, or not in each round: one round says nothing of that."""
         highest = max(done, key=lambda it: it.rate)
         if item.rate * (1 + self.margin) >= highest.rate:
@@ -265,12 +265,12 @@ class Search:
         return sorted((item.settings for item in ranked), key=lambda settings: settings.simplicity)
 
     @property
-    def chosen(self) -> Tried | None:
+    def chosen(self) -> Candidate | None:
         """The settings to take: the simplest within the margin of the highest rate. None where none hold the limit."""
         return self.best(self.done) if any(item.rate for item in self.done) else None
 
     @property
-    def tied(self) -> list[Tried]:
+    def tied(self) -> list[Candidate]:
         """Those to which the ones to take make no difference."""
         done = self.done
         return [item for item in done if item is not self.chosen and self._as_good(item, done)]
@@ -284,7 +284,7 @@ class Search:
         counted = at_most if chosen.connections is None else plural(chosen.connections, "database connection")
         text = (
             f"{self.of(settings).stack} with layer {layer}: take {settings.words}; they hold {found.rate:,.0f} "
-            f"requests/s ({reach(found.low, found.high)} in {plural(found.rounds, 'round')}) with {limit}, in "
+            f"requests/s ({interval_text(found.low, found.high)} in {plural(found.rounds, 'round')}) with {limit}, in "
             f"{chosen.memory} and with {counted}."
         )
         if self.tied:
@@ -295,7 +295,7 @@ class Search:
         memory = f"{chosen.memory} instead of {before.memory}"
         return f"{text} The stack has {before.settings.words}: the change holds {times}, in {memory}."
 
-    def verdict(self, item: Tried) -> str:
+    def verdict(self, item: Candidate) -> str:
         """What to say of some settings beside the others."""
         if not item.rate:
             return item.problem
@@ -319,7 +319,7 @@ class Search:
         return False
 
 
-def memory_needed(settings: Settings, done: Sequence[Tried]) -> float | None:
+def memory_needed(settings: Settings, done: Sequence[Candidate]) -> float | None:
     """How much memory settings need at most, in proportion to the most processes known; None when nothing is known.
 
     Processes share memory, so that the first one costs the most.

@@ -23,7 +23,7 @@ from bench.errors import BenchError
 from bench.measure.run import recordings
 from bench.serve.catalog.catalog import named
 from bench.serve.project.description import FILE, Description, Requests
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 
 # Ends the names of workloads that open a connection for each request.
 CLOSE = "-close"

@@ -24,7 +24,7 @@ def new() -> HdrHistogram:
     return HdrHistogram(1, MAX_US, DIGITS)
 
 
-def of(counts: Iterable[tuple[int, int]]) -> HdrHistogram:
+def from_counts(counts: Iterable[tuple[int, int]]) -> HdrHistogram:
     """A histogram from pairs of microseconds and number of requests."""
     histogram = new()
     for value_us, count in counts:

@@ -20,7 +20,7 @@ from statistics import NormalDist
 from typing import Generic
 
 from bench.measure.stats.distributions import student
-from bench.measure.stats.fit import Fit, Logs, Name, Noise
+from bench.measure.stats.least_squares import Fit, Logs, Name, Noise
 
 LEADS, TIES, OPEN = "leads", "ties", "open"
 MARGIN = 0.05

@@ -10,7 +10,7 @@ from msgspec import Struct
 from bench.errors import BenchError
 from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.catalog.toml import decode, read_toml
-from bench.serve.machine import cgroups, pin
+from bench.serve.machine import cgroups, cpu_affinity
 from bench.serve.machine.cgroups import Group, Limits, Unavailable
 
 MIB = 1024 * 1024
@@ -74,7 +74,7 @@ def problem(size: Size) -> str:
     """Why the size is not available here and what would help, or an empty string."""
     if not size.is_limited:
         return ""
-    if size.cpus > (cores := len(pin.affinity())):
+    if size.cpus > (cores := len(cpu_affinity.affinity())):
         return f"it has {size.cpus:g} CPUs and this machine {cores}"
     if size.limits.burstable_bytes > psutil.virtual_memory().total:
         return f"it has {size.burstable_mb} MiB of memory, more than this machine"

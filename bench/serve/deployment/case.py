@@ -12,14 +12,14 @@ from msgspec import structs
 
 from bench import paths, programs
 from bench.errors import BenchError
-from bench.serve.catalog import catalog, fit, values
+from bench.serve.catalog import catalog, compatibility, values
 from bench.serve.catalog.manifest import CACHED, Layer, Service, Stack
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.catalog.server import Declaration, Server
 from bench.serve.catalog.sizes import UNLIMITED, Size
 from bench.serve.catalog.values import BENCH, Values
 from bench.serve.deployment.database import NO_DATABASE, Database, parse
-from bench.serve.project.under_test import UnderTest, refusal
+from bench.serve.project.opened import UnderTest, refusal
 
 INSTALL = "`make servers` installs it on Debian and Ubuntu"
 OWN_CACHE = "it uses the cache of the given CACHE_URL"
@@ -111,7 +111,7 @@ class Case:
     @property
     def servers(self) -> tuple[Server, ...]:
         """The chain: the servers of the stack, then those that layers put before it, the outermost last."""
-        return fit.chain(self.stack, self.layers, self._names["listener"])
+        return compatibility.chain(self.stack, self.layers, self._names["listener"])
 
     @property
     def caches(self) -> str:
@@ -148,7 +148,7 @@ def resolve(
     # Said here, before anything is planned: whatever is served, it is in these folders.
     paths.must_be_plain(project.folder, project.venv, project.var)
     chosen = known.values[BENCH].changed(changes or {})
-    if reason := fit.unfit(found, layers) or refusal(project, found, layers):
+    if reason := compatibility.stack_problem(found, layers) or refusal(project, found, layers):
         return CannotRun(reason)
     rows = database or parse(project, None)
     served = project.served_by(found.python)
@@ -177,7 +177,7 @@ def for_files(
     """
     known = catalog.read()
     found, layers = known.stack(stack), known.joined_layers(layer)
-    if reason := fit.unfit(found, layers) or refusal(project, found, layers):
+    if reason := compatibility.stack_problem(found, layers) or refusal(project, found, layers):
         raise BenchError(f"{stack} with layer {layer}: {reason}")
     asked = {**found.env, **{name: value for layer in layers for name, value in layer.env.items()}}
     case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env or {}, env=asked)
@@ -188,7 +188,7 @@ def with_services_for_files(case: Case) -> Case:
     """The case with the services that its values name, as the release of Debian that they name has them, whether or not
     they are installed here."""
     known = catalog.read()
-    names = dict.fromkeys(name for layer in case.layers for name in fit.services_of(layer, case.settings))
+    names = dict.fromkeys(name for layer in case.layers for name in compatibility.services_of(layer, case.settings))
     release = case.settings["debian"]
     return replace(case, services=tuple(known.service(name).in_debian(release) for name in names))
 
@@ -214,7 +214,7 @@ def _with_programs(case: Case) -> tuple[Case, list[str]]:
         if program is None:
             missing.append(f"program not installed: {' or '.join(server.programs)}; {install}")
         found[server.name], modules[server.name] = program or Path(server.directory) / server.programs[0], {}
-        for name, globs in fit.modules_of(server, case.layers).items():
+        for name, globs in compatibility.modules_of(server, case.layers).items():
             path = programs.module(globs, venvs)
             if path is None:
                 of_python = f"{server.name} has its module {name} for one Python, which is not {case.stack.python}"
@@ -231,20 +231,20 @@ def _with_services(case: Case) -> Case | CannotRun:
     services: dict[str, Service] = {}
     env, notes, own, used = dict(stack.env), [], [], []
     for manifest in case.manifests:
-        layer = fit.in_own_cache(manifest, case.given_env)
+        layer = compatibility.in_own_cache(manifest, case.given_env)
         own += [f"{layer.name}: {OWN_CACHE}"] if layer is not manifest else []
         env.update(layer.env)
         here = layer
-        for name in fit.services_of(layer, case.settings):
-            service = fit.as_installed(known.service(name))
-            missing = fit.missing_programs(service)
+        for name in compatibility.services_of(layer, case.settings):
+            service = compatibility.as_installed(known.service(name))
+            missing = compatibility.missing_programs(service)
             if not missing:
                 services[name] = service
             elif name in layer.without:
                 instead = layer.without[name]
                 env.update(instead.get("env", {}))
                 notes.append(f"{layer.name}: {instead['note']}")
-                here = structs.replace(here, **fit.otherwise(instead))
+                here = structs.replace(here, **compatibility.fallback_facts(instead))
             else:
                 return CannotRun(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
         used.append(here)
@@ -256,5 +256,5 @@ def _with_services(case: Case) -> Case | CannotRun:
         services=tuple(services.values()),
         env=env,
         notes=(*notes, *own),
-        declares=fit.declared(tuple(used), stack),
+        declares=compatibility.declared(tuple(used), stack),
     )

@@ -13,7 +13,7 @@ from bench.serve.catalog.server import Action, Server
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.launch import Launcher
-from bench.serve.deployment.layout import LOOPBACK, Places
+from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.deployment.render import Wiring
 from bench.serve.machine import supervise
 from bench.serve.machine.supervise import Address, Process
@@ -38,7 +38,7 @@ class Chain:
     sidecars  the running programs of layers
     """
 
-    def __init__(self, case: Case, places: Places, wiring: Wiring, launcher: Launcher, env: dict[str, str]):
+    def __init__(self, case: Case, places: HostPaths, wiring: Wiring, launcher: Launcher, env: dict[str, str]):
         self.url = front_url(case, places)
         self.env = env
         self.wiring = wiring
@@ -206,7 +206,7 @@ def listeners(case: Case, wiring: Wiring) -> dict[str, tuple[Server, Address]]:
     }
 
 
-def front_url(case: Case, places: Places) -> str:
+def front_url(case: Case, places: HostPaths) -> str:
     """Where clients speak to the case, without a slash at the end."""
     scheme, host = case.settings["scheme"], places.bind
     if scheme == "https" and case.settings["strict_sni"] == "on" and host == LOOPBACK:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import paths
-from bench.serve.catalog import fit
+from bench.serve.catalog import compatibility
 from bench.serve.catalog.manifest import Layer, Stack
 from bench.serve.catalog.server import Server
 from bench.serve.deployment import render
@@ -20,7 +20,7 @@ from bench.serve.deployment.database import NO_DATABASE
 from bench.serve.deployment.layout import Layout
 from bench.serve.machine import ports
 from bench.serve.project import commands
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 
 TIMEOUT_S = 30
 # How many of the last lines of a server's output are shown; they hold the reason.
@@ -46,7 +46,7 @@ def check(project: UnderTest, stack: Stack, layer: Layer) -> list[ConfigCheck]:
 
     Without the layer every server is tested; with it, those that read one of its files.
     """
-    if fit.misfit(stack, layer):
+    if compatibility.layer_problem(stack, layer):
         return []
     composed = resolve(project, stack.name, layer.name, database=NO_DATABASE)
     if isinstance(composed, CannotRun):

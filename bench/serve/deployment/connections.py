@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 
 # Seconds between two counts while a load is made.
 INTERVAL_S = 0.1
@@ -113,8 +113,8 @@ def of_site(project: UnderTest, env: Mapping[str, str], pids: Iterable[int]) -> 
     there before the site do not count.
     """
     if url := env.get("DATABASE_URL"):
-        return of(url)
-    return of(project.facts.postgresql, min(map(_begun, pids), default=0.0))
+        return connection_counter(url)
+    return connection_counter(project.facts.postgresql, min(map(_begun, pids), default=0.0))
 
 
 def _begun(pid: int) -> float:
@@ -125,7 +125,7 @@ def _begun(pid: int) -> float:
         return 0.0
 
 
-def of(url: str, since: float = 0.0) -> Connections | None:
+def connection_counter(url: str, since: float = 0.0) -> Connections | None:
     """What counts the connections to the database of this URL; None for another database, or without the driver."""
     if urlsplit(url).scheme.partition("+")[0] not in ("postgres", "postgresql"):
         return None

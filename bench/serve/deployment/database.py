@@ -19,8 +19,8 @@ from bench.serve.catalog import catalog
 from bench.serve.machine.identity import Identity
 from bench.serve.machine.lock import exclusive, shared
 from bench.serve.project import commands
+from bench.serve.project.opened import UnderTest
 from bench.serve.project.sqlite_snapshot import snapshot
-from bench.serve.project.under_test import UnderTest
 
 SQLITE = "sqlite"
 # What SQLite has beside a file while programs use it.

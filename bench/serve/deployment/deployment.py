@@ -18,7 +18,7 @@ from bench.serve.deployment import database, release, render
 from bench.serve.deployment.case import CannotRun, Case
 from bench.serve.deployment.chain import Chain, front_url
 from bench.serve.deployment.launch import Launcher
-from bench.serve.deployment.layout import Layout, Places, directories
+from bench.serve.deployment.layout import HostPaths, Layout, directories
 from bench.serve.deployment.release import Releases
 from bench.serve.deployment.services import Services
 from bench.serve.deployment.tls import make_certificate
@@ -224,7 +224,7 @@ def deployed(
 def _brought_up(
     case: Case,
     layout: Layout,
-    places: Places,
+    places: HostPaths,
     launcher: Launcher,
     cleanup: ExitStack,
     progress: Callable[[str], None],
@@ -278,7 +278,7 @@ def database_alone(case: Case, progress: Callable[[str], None] = _show_nothing) 
 
 
 def _site_env(
-    case: Case, layout: Layout, places: Places, services: Services, url: str, *, marked: bool
+    case: Case, layout: Layout, places: HostPaths, services: Services, url: str, *, marked: bool
 ) -> dict[str, str]:
     """The environment of the application server; `marked` has pages say which release rendered them."""
     return {
@@ -298,7 +298,7 @@ def _notes(case: Case, launcher: Launcher) -> list[str]:
     return [*case.notes, *of_project, *([notice] if notice else [])]
 
 
-def _prepare_front(case: Case, layout: Layout, places: Places, launcher: Launcher) -> None:
+def _prepare_front(case: Case, layout: Layout, places: HostPaths, launcher: Launcher) -> None:
     """Check that the front port is free, and make the certificate of a TLS listener."""
     if Address(places.bind, places.port).accepts():
         raise BenchError(f"port {places.port} is in use; name another with --port or leave it out")

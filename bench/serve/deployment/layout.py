@@ -13,13 +13,13 @@ from typing import Any
 from bench.errors import BenchError, DeploymentError
 from bench.serve.machine.identity import Identity
 from bench.serve.machine.supervise import MAX_SOCKET_FOLDER, Address
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 
 LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Places:
+class HostPaths:
     """Where a deployment's things are when it runs; see `[places]` of deploy/values/production.toml.
 
     shared  services and doors of servers that other hosts reach, by name: their addresses
@@ -103,9 +103,9 @@ class Layout:
         for path in self.store.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def places(self, project: UnderTest, identity: Identity, port: int) -> Places:
+    def places(self, project: UnderTest, identity: Identity, port: int) -> HostPaths:
         """The places of a deployment that serves on this port of the loopback interface."""
-        return Places(
+        return HostPaths(
             project=str(project.folder),
             venv=str(project.venv),
             static_root=str(project.static_root),

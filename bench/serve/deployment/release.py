@@ -10,11 +10,11 @@ from pathlib import Path
 
 from bench import paths
 from bench.errors import BenchError
-from bench.serve.deployment.layout import Layout, Places
+from bench.serve.deployment.layout import HostPaths, Layout
 from bench.serve.machine.identity import Identity
 from bench.serve.project import commands, run_command
+from bench.serve.project.opened import UnderTest
 from bench.serve.project.run_command import Interpreter
-from bench.serve.project.under_test import UnderTest
 
 # Parts of the kit's checkout that no server reads.
 LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "deploy")
@@ -41,7 +41,7 @@ class Releases:
         self._folder = layout.run_dir / "releases"
         self._identity = identity
 
-    def begin(self, places: Places) -> Places:
+    def begin(self, places: HostPaths) -> HostPaths:
         """Make the first release, of static files that are collected; the places of a deployment that serves it."""
         shutil.copytree(self.project.static_root, self.static_root)
         self._identity.give_tree(self.static_root)

@@ -128,7 +128,7 @@ def all_served() -> list[Served]:
     return found
 
 
-def ask(served: Served) -> Served:
+def request_reload(served: Served) -> Served:
     """Have that `up` reload, and wait for the outcome; raises BenchError when it fails, ends or takes too long."""
     if not orphans.is_of_this_host(served.owner):
         # Here the number is another process's, or nobody's.

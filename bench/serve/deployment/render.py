@@ -24,9 +24,9 @@ from bench.errors import BenchError
 from bench.serve.catalog.manifest import Service
 from bench.serve.catalog.server import SERVERS, Server
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import LOOPBACK, Places
+from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.machine.supervise import Address
-from bench.serve.project import under_test
+from bench.serve.project import opened
 
 # Between the names of the templates that lie over each other, the uppermost first: no path has it.
 OVER = "\n"
@@ -84,7 +84,7 @@ def instance_name(server: str, number: int) -> str:
     return server if number == 1 else f"{server}-{number}"
 
 
-def wire(case: Case, places: Places, ports: Callable[[], int]) -> Wiring:
+def wire(case: Case, places: HostPaths, ports: Callable[[], int]) -> Wiring:
     """Give each server its addresses: the outermost the front port, the others a Unix socket or a port of `ports()`."""
     listens: dict[str, list[Address]] = {}
     for server in case.servers:
@@ -96,7 +96,7 @@ def wire(case: Case, places: Places, ports: Callable[[], int]) -> Wiring:
     return Wiring(listens)
 
 
-def _inner_address(server: Server, places: Places, index: int, ports: Callable[[], int]) -> Address:
+def _inner_address(server: Server, places: HostPaths, index: int, ports: Callable[[], int]) -> Address:
     if server.listen == "tcp":
         return Address(host="127.0.0.1", port=ports())
     return Address(path=f"{places.run}/{server.name}{f'-{index + 1}' if server.instances else ''}.sock")
@@ -116,7 +116,7 @@ def _compiled(template: str) -> jinja2.Template:
     return ENGINE.from_string(template)
 
 
-def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> dict[str, Any]:
+def context_of(server: Server, case: Case, places: HostPaths, wiring: Wiring) -> dict[str, Any]:
     """The names that the templates of one server can use."""
     chain = [item.name for item in case.servers]
     index = chain.index(server.name)
@@ -131,9 +131,9 @@ def context_of(server: Server, case: Case, places: Places, wiring: Wiring) -> di
     if context["listen"].port:
         # The front address is that of the outermost server alone, which a layer may have put in front of this one.
         context |= {"bind": context["listen"].host, "port": context["listen"].port}
-    context["bypass_re"] = under_test.bypass_re(case.project, context["probed"])
+    context["bypass_re"] = opened.bypass_re(case.project, context["probed"])
     if case.project.overlaid:
-        context["page_headers"] = under_test.page_headers(case.project)
+        context["page_headers"] = opened.page_headers(case.project)
     # Only layers can have put a server in front of it.
     context["outermost"] = server.name == case.stack.servers[-1].name
     if index + 1 < len(chain):
@@ -162,7 +162,7 @@ def _upstream(server: Server, inner: Server, wiring: Wiring) -> dict[str, Any]:
     }
 
 
-def site_context(case: Case, places: Places) -> dict[str, Any]:
+def site_context(case: Case, places: HostPaths) -> dict[str, Any]:
     """The names that all templates can use."""
     return {
         **case.settings,
@@ -188,7 +188,7 @@ def _connection(server: Server) -> str:
 
 
 def write_files(
-    case: Case, places: Places, wiring: Wiring, conf: Path, servers: Iterable[Server] | None = None
+    case: Case, places: HostPaths, wiring: Wiring, conf: Path, servers: Iterable[Server] | None = None
 ) -> list[Path]:
     """Render every file that these servers, by default all, read into `conf`; returns the files written."""
     conf.mkdir(parents=True, exist_ok=True)
@@ -204,7 +204,7 @@ def write_files(
     return list(dict.fromkeys(written))
 
 
-def texts(server: Server, case: Case, places: Places, wiring: Wiring) -> dict[str, str]:
+def texts(server: Server, case: Case, places: HostPaths, wiring: Wiring) -> dict[str, str]:
     """The text of each file of a server, by its name; blank where nothing of it is left."""
     context = context_of(server, case, places, wiring)
     files = server_files(server, case)
@@ -247,7 +247,7 @@ def ends_tls(case: Case) -> bool:
 
 
 def service_context(
-    service: Service, programs: dict[str, str], case: Case, places: Places, data: Path
+    service: Service, programs: dict[str, str], case: Case, places: HostPaths, data: Path
 ) -> dict[str, Any]:
     """The names that the templates of a service can use; `run_in_url` is `run` for the query of a URL."""
     address = places.address(service.name, service.name)
@@ -269,7 +269,7 @@ def write_service_file(service: Service, context: dict[str, Any], folder: Path) 
         (folder / service.config).write_text(text(source.read_text("utf-8"), context, str(source)), "utf-8")
 
 
-def site_env(case: Case, places: Places) -> dict[str, str]:
+def site_env(case: Case, places: HostPaths) -> dict[str, str]:
     """What values, stack and layers add to the application server's environment."""
     context = site_context(case, places)
     templates = {
@@ -282,7 +282,7 @@ def site_env(case: Case, places: Places) -> dict[str, str]:
     return {key: text(template, context, f"environment {key}") for key, template in templates.items()}
 
 
-def sidecars(case: Case, places: Places) -> dict[str, list[str]]:
+def sidecars(case: Case, places: HostPaths) -> dict[str, list[str]]:
     """The command of each program that the layers run beside the servers, by its name."""
     context = site_context(case, places)
     where = f"{case.layer_name} sidecar"

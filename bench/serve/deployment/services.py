@@ -11,12 +11,12 @@ from typing import Any
 
 from bench import programs
 from bench.errors import BenchError
-from bench.serve.catalog import fit
+from bench.serve.catalog import compatibility
 from bench.serve.catalog.manifest import Service
 from bench.serve.deployment import render
 from bench.serve.deployment.case import INSTALL, Case
 from bench.serve.deployment.launch import Launcher
-from bench.serve.deployment.layout import Layout, Places
+from bench.serve.deployment.layout import HostPaths, Layout
 from bench.serve.machine import supervise
 from bench.serve.machine.lock import exclusive
 from bench.serve.machine.supervise import Address, Process
@@ -48,7 +48,7 @@ class Services:
     env  what the services give to the application server's environment
     """
 
-    def __init__(self, case: Case, layout: Layout, places: Places, launcher: Launcher):
+    def __init__(self, case: Case, layout: Layout, places: HostPaths, launcher: Launcher):
         self.env: dict[str, str] = {}
         self._case, self._layout, self._places, self._launcher = case, layout, places, launcher
         self._started: dict[str, _Started] = {}
@@ -65,7 +65,7 @@ class Services:
 
         Raises BenchError when it cannot or does not.
         """
-        if missing := fit.missing_programs(service):
+        if missing := compatibility.missing_programs(service):
             raise BenchError(f"service {service.name}: program not installed: {', '.join(missing)}; {INSTALL}")
         found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
         folder, lock = self._data_folder(service)

@@ -12,13 +12,13 @@ from msgspec import structs
 
 from bench import paths, programs
 from bench.errors import BenchError
-from bench.serve.catalog import catalog, fit, sizes
+from bench.serve.catalog import catalog, compatibility, sizes
 from bench.serve.catalog.manifest import Layer, Service, Stack
 from bench.serve.catalog.server import Server
 from bench.serve.catalog.values import BENCH
 from bench.serve.deployment.case import CannotRun, Case, resolve
 from bench.serve.deployment.database import NO_DATABASE, SQLITE
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 
 # Programs that are asked their version at the same time; a thread mostly waits.
 THREADS = 8
@@ -68,14 +68,14 @@ def versions(cases: Iterable[Case], database_label: str) -> dict[str, str]:
         used |= {service.name: service for service in case.services}
     with ThreadPoolExecutor(THREADS) as threads:
         _ask_versions(threads, used.values())
-    found = {name: version for name, item in used.items() if (version := fit.installed_version(item))}
+    found = {name: version for name, item in used.items() if (version := compatibility.installed_version(item))}
     # A part of the very Python that runs the site.
     return found | ({SQLITE: sqlite3.sqlite_version} if database_label == SQLITE else {})
 
 
 def _ask_versions(threads: Executor, items: Iterable[Server | Service]) -> None:
     """Ask each program its version once; `programs.version` caches the answers."""
-    for command in dict.fromkeys(filter(None, map(fit.version_command, items))):
+    for command in dict.fromkeys(filter(None, map(compatibility.version_command, items))):
         threads.submit(programs.version, command)
 
 
@@ -94,7 +94,7 @@ def _stack(stack: Stack) -> dict[str, Any]:
         "about": stack.about,
         "era": stack.era or None,
         "servers": [_server(server) for server in stack.servers],
-        "declares": {item.check: item.reason for item in fit.declared((), stack)},
+        "declares": {item.check: item.reason for item in compatibility.declared((), stack)},
     }
 
 
@@ -106,7 +106,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
         "kind": layer.kind or None,
         "several_hosts": layer.several_hosts or None,
         "one_host": layer.one_host or None,
-        "services": fit.services_of(layer, catalog.read().values[BENCH].names),
+        "services": compatibility.services_of(layer, catalog.read().values[BENCH].names),
         "servers": [_server(server) for server in layer.servers],
     }
 
@@ -117,15 +117,15 @@ def _server(server: Server) -> dict[str, Any]:
         "name": server.name,
         "speaks": server.speaks,
         "program": str(program) if program else None,
-        "version": fit.installed_version(server),
+        "version": compatibility.installed_version(server),
         "modules": {name: programs.module(globs) for name, globs in server.modules.items()},
     }
 
 
 def _service(service: Service) -> dict[str, Any]:
-    service = fit.as_installed(service)
+    service = compatibility.as_installed(service)
     return {
         "title": service.title,
-        "missing": fit.missing_programs(service),
-        "version": fit.installed_version(service),
+        "missing": compatibility.missing_programs(service),
+        "version": compatibility.installed_version(service),
     }

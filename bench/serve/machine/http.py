@@ -35,12 +35,12 @@ HEALTHY = range(200, 300)
 def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None:
     """The status of GET `path`, or None when there is no answer."""
     try:
-        return ask(lambda: _connection(base_url, timeout_s), path, CLOSE)[1].status
+        return fetch(lambda: _connection(base_url, timeout_s), path, CLOSE)[1].status
     except VisitError:
         return None
 
 
-def ask(
+def fetch(
     connect: Callable[[], http.client.HTTPConnection], path: str, headers: Mapping[str, str]
 ) -> tuple[bytes, http.client.HTTPResponse]:
     """The body at `path` and its answer, over a connection of its own. Raises VisitError where none comes."""
@@ -56,7 +56,7 @@ def ask(
 
 
 def _get(base_url: str, path: str) -> tuple[bytes, http.client.HTTPResponse]:
-    body, answer = ask(lambda: _connection(base_url, TIMEOUT_S), path, CLOSE)
+    body, answer = fetch(lambda: _connection(base_url, TIMEOUT_S), path, CLOSE)
     if answer.status != 200:
         raise VisitError(f"GET {path}: status {answer.status}, not 200")
     return body, answer

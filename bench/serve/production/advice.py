@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.serve.catalog.values import Values
 from bench.serve.deployment.case import Case, with_services_for_files
-from bench.serve.production import host as one_host
+from bench.serve.production import one_host
 
 HTTPS_PORT = 443
 # What stands here is in files, not in memory.

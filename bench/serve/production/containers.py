@@ -14,11 +14,10 @@ from bench.errors import BenchError
 from bench.serve.catalog.server import Server
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import LOOPBACK, Places
+from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.deployment.render import Wiring, instance_name
 from bench.serve.machine.supervise import Address
-from bench.serve.production import host as one_host
-from bench.serve.production import image, overlaid, templates, units
+from bench.serve.production import image, one_host, project_files, templates, units
 from bench.serve.production.units import Unit
 
 # The files below deploy/production/containers, of the image and of each form, by the names that they get.
@@ -110,10 +109,10 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
     case, places, wiring = one_host.in_production(_with_writable_files(case, host), host.bind)
     if reason := image.uncontainable(case, places):
         raise BenchError(f"{case.stack.name} as {form}: {reason}")
-    with one_host.whole(target.absolute()) as folder:
+    with one_host.clean_target(target.absolute()) as folder:
         written = render.write_files(case, places, wiring, folder / "conf")
         read = "\n".join(path.read_text("utf-8") for path in written)
-        written += overlaid.write(case, folder / "conf", image.drivers(case.project))
+        written += project_files.write(case, folder / "conf", image.drivers(case.project))
         context = _names(case, places, wiring, read)
         context["json"] = lambda value: json.dumps(value).replace(*FORMS[form])
         files = {f"containers/{source}": name for source, name in {**IMAGE, **FILES[form]}.items()}
@@ -122,7 +121,7 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
     return sorted(written)
 
 
-def _with_writable_files(case: Case, places: Places) -> Case:
+def _with_writable_files(case: Case, places: HostPaths) -> Case:
     """The case with the file that is made by hand among the sockets: the configuration is read-only."""
     file = Path(case.values.names[MAINTENANCE_FILE])
     if not file.is_relative_to(places.conf):
@@ -130,7 +129,7 @@ def _with_writable_files(case: Case, places: Places) -> Case:
     return replace(case, values=case.values.changed({MAINTENANCE_FILE: f"{places.run}/{file.name}"}))
 
 
-def _names(case: Case, places: Places, wiring: Wiring, read: str) -> dict[str, Any]:
+def _names(case: Case, places: HostPaths, wiring: Wiring, read: str) -> dict[str, Any]:
     """The names that the templates can use: those of the host's files and of the containers.
 
     read  the text of all files that the servers read
@@ -145,7 +144,7 @@ def _names(case: Case, places: Places, wiring: Wiring, read: str) -> dict[str, A
     names = {
         **host,
         **image.names(case.project, host),
-        "clearsessions": overlaid.SESSIONS in case.project.facts.commands,
+        "clearsessions": project_files.SESSIONS in case.project.facts.commands,
         "containers": containers,
         "inner": inner,
         "front_container": front,
@@ -176,7 +175,9 @@ def _volumes(case: Case, cached: bool) -> dict[str, int]:
     return {"run": own, "tmp": own, "store": max(stored, own) if cached else own}
 
 
-def _containers(case: Case, places: Places, wiring: Wiring, found: dict[str, Unit], ends_tls: bool) -> list[Container]:
+def _containers(
+    case: Case, places: HostPaths, wiring: Wiring, found: dict[str, Unit], ends_tls: bool
+) -> list[Container]:
     """The container of every unit: services, then the chain from the inside out, then what runs beside it."""
     containers = []
     wait_s = case.settings["stop_timeout_s"]
@@ -223,7 +224,7 @@ def _reload(server: Server, unit: Unit) -> str:
     return f"exec {name} {unit.reload[-1]}"
 
 
-def _ports(case: Case, places: Places, ends_tls: bool) -> list[dict[str, Any]]:
+def _ports(case: Case, places: HostPaths, ends_tls: bool) -> list[dict[str, Any]]:
     """The ports of the front server: name, number, that of the cluster's Service, and what Compose publishes."""
     port, settings = places.port, case.settings
     found = [("https", port, 443)] if ends_tls else [("http", port, 80)]
@@ -237,7 +238,7 @@ def _ports(case: Case, places: Places, ends_tls: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _logs(case: Case, places: Places, read: str) -> dict[str, str]:
+def _logs(case: Case, places: HostPaths, read: str) -> dict[str, str]:
     """Where each log file of the servers goes: requests to the container's output, the others to its errors.
 
     Those are its first process's: /dev/stdout is that of the server itself, which may have closed it.

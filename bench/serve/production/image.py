@@ -9,11 +9,11 @@ from typing import Any
 from bench import paths
 from bench.serve.catalog.manifest import Release
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import Places
-from bench.serve.production import overlaid
-from bench.serve.project import under_test
+from bench.serve.deployment.layout import HostPaths
+from bench.serve.production import project_files
+from bench.serve.project import opened
 from bench.serve.project.description import ENVIRONMENTS, FILE
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 
 # Where the kit's settings are laid over none: the Python of its image, and the file that locks its packages.
 PYTHON, LOCK = "3.13", "requirements.lock"
@@ -29,14 +29,14 @@ def refusal(project: UnderTest) -> str:
     if not project.overlaid:
         named = LOCK in project.description.image
         return "" if named else f"with reads_environment name in image what it is made of, its {LOCK} among that"
-    if not overlaid.listing(project.folder):
+    if not project_files.listing(project.folder):
         return f"no list of its packages for the image: add requirements.txt, or dependencies to its {FILE}"
     if others := sorted(project.facts.database_files.keys() - {"default"}):
         return f"its database {others[0]} is an SQLite file, and containers have no disk of their own: use a server"
     return ""
 
 
-def uncontainable(case: Case, places: Places) -> str:
+def uncontainable(case: Case, places: HostPaths) -> str:
     """Why no image can have these servers, or an empty string: each comes from Debian or from requirements.lock."""
     locked = re.findall(r"(?m)^([\w.-]+)==", (paths.PROJECT / LOCK).read_text("utf-8"))
     for server in case.servers:
@@ -74,7 +74,7 @@ def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
         "env": env,
         "image": said.image,
         "base": _base(".".join(project.facts.python.split(".")[:2]), host["release"]),
-        "database_url": next(iter(under_test.renamed({DATABASE_URL: ""}))),
+        "database_url": next(iter(opened.renamed({DATABASE_URL: ""}))),
         "left_out": list(dict.fromkeys([".git", *ENVIRONMENTS, *filter(None, [said.env_file]), *inside])),
         "commands_env": {name: env[name] for name in (*SETTINGS, *project.project.found) if name in env}
         | host["python_env"],

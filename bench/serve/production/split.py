@@ -14,7 +14,7 @@ from bench.serve.catalog import catalog
 from bench.serve.catalog.manifest import Service, Stack
 from bench.serve.catalog.server import Server
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import Places
+from bench.serve.deployment.layout import HostPaths
 from bench.serve.deployment.render import Wiring
 from bench.serve.machine.supervise import Address
 from bench.serve.production.inventory import CACHE, DB, FRONT, WEB, Host, Inventory
@@ -24,7 +24,7 @@ FIRST_PORT = 8001
 
 
 @dataclass(frozen=True)
-class Share:
+class HostRole:
     """What one host runs.
 
     servers   those of the chain that are there, the innermost first
@@ -89,14 +89,14 @@ class Split:
         return self.case.stack.servers[:-1]
 
     @property
-    def shares(self) -> list[Share]:
+    def shares(self) -> list[HostRole]:
         """What each host that runs something runs, in the order in which they are set up."""
         wanted = [self.database, self.cache if self.case.services else None, *self.web, self.front]
         found = []
         for host in dict.fromkeys(host for host in wanted if host):
             inner, outer = self.inner if host in self.web else (), self.outer if host == self.front else ()
             services = self.case.services if host == self.cache else ()
-            found.append(Share(host, (*inner, *outer), services, host == self.web[0]))
+            found.append(HostRole(host, (*inner, *outer), services, host == self.web[0]))
         return found
 
     @property
@@ -105,7 +105,7 @@ class Split:
         used = [share.host for share in self.shares]
         return tuple(host for host in self.inventory.of(CACHE) if host not in used)
 
-    def places(self, places: Places) -> Places:
+    def places(self, places: HostPaths) -> HostPaths:
         """The places with the addresses of services and doors that other hosts reach."""
         shared = {}
         if {*self.web, self.front} != {self.cache}:
@@ -126,7 +126,7 @@ class Split:
         listens = {**wiring.listens, asked: every.get(host, every[self.web[0]])}
         return Wiring({**listens}, {asked: behind})
 
-    def reached(self, share: Share, wiring: Wiring, places: Places) -> dict[int, list[Host]]:
+    def reached(self, share: HostRole, wiring: Wiring, places: HostPaths) -> dict[int, list[Host]]:
         """The ports of a host that other hosts reach, each with those that may: for its firewall."""
         found: dict[int, list[Host]] = {}
         if self.split and share.application:
@@ -161,13 +161,13 @@ class Split:
                 can = ", ".join(name for name, other in known.layers.items() if not other.one_host)
                 return f"layer {layer.name}: {said} {layer.one_host}; layers that can: {can}"
         stack = self.case.stack
-        if reason := unsplittable(stack):
-            can = ", ".join(name for name, other in known.stacks.items() if not unsplittable(other))
+        if reason := why_single_host(stack):
+            can = ", ".join(name for name, other in known.stacks.items() if not why_single_host(other))
             return f"{stack.name}: {said} {reason}; stacks that can: {can}"
         return ""
 
 
-def unsplittable(stack: Stack) -> str:
+def why_single_host(stack: Stack) -> str:
     """Why the servers of a stack have to be on one host, or an empty string."""
     if len(stack.servers) == 1:
         return "its one server is web server and application in one"

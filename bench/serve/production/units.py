@@ -15,11 +15,11 @@ from bench.serve.catalog.manifest import Service
 from bench.serve.catalog.server import Server
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import Places
+from bench.serve.deployment.layout import HostPaths
 from bench.serve.deployment.render import Wiring, instance_name
 from bench.serve.machine.supervise import Address
-from bench.serve.production import overlaid
-from bench.serve.production.split import Share
+from bench.serve.production import project_files
+from bench.serve.production.split import HostRole
 
 # Where Debian puts the programs of services.
 DEBIAN_PROGRAMS = "/usr/bin"
@@ -123,7 +123,7 @@ class Log:
     reopen: str
 
 
-def units(case: Case, places: Places, wiring: Wiring, share: Share | None = None) -> list[Unit]:
+def units(case: Case, places: HostPaths, wiring: Wiring, share: HostRole | None = None) -> list[Unit]:
     """A unit for each instance of a server, each sidecar of a layer and each service: all, or those of a host."""
     servers, services = (share.servers, share.services) if share else (case.servers, case.services)
     return [
@@ -133,13 +133,13 @@ def units(case: Case, places: Places, wiring: Wiring, share: Share | None = None
     ]
 
 
-def server_user(server: Server, case: Case, places: Places) -> str:
+def server_user(server: Server, case: Case, places: HostPaths) -> str:
     """Who a server runs as: the application as its own user, web servers as another; one where a layer needs that."""
     application = server is case.servers[0] or any(layer.same_user for layer in case.layers)
     return places.user if application else places.web_user
 
 
-def logs(case: Case, places: Places, found: Sequence[Unit]) -> list[Log]:
+def logs(case: Case, places: HostPaths, found: Sequence[Unit]) -> list[Log]:
     """The log files of each server that has a unit among those `found`."""
     names = {unit.name for unit in found}
     return [
@@ -156,7 +156,7 @@ def logs(case: Case, places: Places, found: Sequence[Unit]) -> list[Log]:
     ]
 
 
-def _log_files(server: Server, case: Case, places: Places) -> tuple[str, ...]:
+def _log_files(server: Server, case: Case, places: HostPaths) -> tuple[str, ...]:
     texts = [path.read_text("utf-8") for found in render.server_files(server, case).values() for path in found]
     named = sorted({name for text in texts for name in OTHER_LOG.findall(text)})
     found = [name.replace("{{ logs }}", places.logs) for name in named]
@@ -167,7 +167,7 @@ def _log_files(server: Server, case: Case, places: Places) -> tuple[str, ...]:
     return tuple(found)
 
 
-def service_context(service: Service, case: Case, places: Places) -> dict[str, Any]:
+def service_context(service: Service, case: Case, places: HostPaths) -> dict[str, Any]:
     """The names that the templates of a service can use on the host."""
     found = {key: f"{DEBIAN_PROGRAMS}/{name}" for key, name in service.programs.items()}
     return render.service_context(service, found, case, places, Path(places.store) / service.name)
@@ -178,7 +178,7 @@ def _asked(address: Address) -> str:
     return f"--unix-socket {address.path} http://localhost/" if address.path else address.url
 
 
-def _of_server(server: Server, case: Case, places: Places, wiring: Wiring) -> Iterator[Unit]:
+def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) -> Iterator[Unit]:
     chain = [item.name for item in case.servers]
     index = chain.index(server.name)
     application = index == 0
@@ -214,7 +214,7 @@ def _of_server(server: Server, case: Case, places: Places, wiring: Wiring) -> It
             renew=_renew(server, name, context) if application and not doubled else "",
             replaced=str(case.settings[server.reload.replaces]) if server.reload.replaces else "",
             stop_signal=f"SIG{server.graceful}",
-            env=overlaid.with_path(case, env, places) if application else env,
+            env=project_files.with_path(case, env, places) if application else env,
         )
 
 
@@ -242,7 +242,7 @@ def _loaded(server: Server, case: Case) -> int:
     return 1 if server.instances else int(case.settings["processes"])
 
 
-def _binds_low_port(case: Case, places: Places) -> bool:
+def _binds_low_port(case: Case, places: HostPaths) -> bool:
     names = case.settings
     return places.port < FIRST_FREE_PORT or (names["redirect"] == "on" and int(names["http_port"]) < FIRST_FREE_PORT)
 
@@ -274,14 +274,14 @@ def _renew(server: Server, name: str, context: dict[str, Any]) -> str:
     return f"systemctl reload {name}.service" if server.reload.application else ""
 
 
-def _of_sidecars(case: Case, places: Places) -> Iterator[Unit]:
+def _of_sidecars(case: Case, places: HostPaths) -> Iterator[Unit]:
     about = f"a program of layer {case.layer_name}, beside the servers"
-    env = overlaid.with_path(case, {}, places)
+    env = project_files.with_path(case, {}, places)
     for name, argv in render.sidecars(case, places).items():
         yield Unit(f"benchapp-{name}", about, " ".join(argv), user=places.user, site=True, env=env)
 
 
-def _of_service(service: Service, case: Case, places: Places) -> Unit:
+def _of_service(service: Service, case: Case, places: HostPaths) -> Unit:
     """The service where servers and site look for it."""
     start = service.shared if service.name in places.shared else service.start
     argv = render.argv(start, service_context(service, case, places), service.name)

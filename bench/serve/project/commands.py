@@ -18,8 +18,8 @@ from bench.serve.machine import lock
 from bench.serve.machine.identity import Identity
 from bench.serve.project import run_command
 from bench.serve.project.description import FILE
+from bench.serve.project.opened import FILES, UnderTest
 from bench.serve.project.run_command import INHERITED, Interpreter
-from bench.serve.project.under_test import FILES, UnderTest
 
 # The list that a storage with hashed names writes, and what `collectstatic --dry-run` says of a file to copy.
 COLLECT, MANIFEST, PRETENDS = "collectstatic", "staticfiles.json", "Pretending to "

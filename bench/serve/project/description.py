@@ -128,7 +128,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     public              paths of pages that anonymous visitors share: with those below them, all that may be cached
     harmless            headers, cookies (`cookie:NAME`) and middleware (by their path) that read something of a visitor
                         although no page depends on it
-    stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.stale)
+    stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.stale_rules)
     allow               ids of Django's checks for production that it may fail, such as security.W004; another one stops
                         a deploy
     reads_environment   its settings read the variables of `benchapp_overlay.settings` themselves, which is not laid
@@ -192,7 +192,9 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         of_one = {name: getattr(self, name) or "" for name in ("check", "rows", "backup", "restore")}
         of_one["write.command"] = self.write.command if self.write else ""
         commands = {"setup": self.setup, "build": self.build, **{name: (words,) for name, words in of_one.items()}}
-        for name, command in ((name, command) for name, said in commands.items() for command in said):
+        for name, command in (
+            (name, command) for name, read_description in commands.items() for command in read_description
+        ):
             try:
                 shlex.split(command)
             except ValueError as error:
@@ -254,7 +256,7 @@ class Project(msgspec.Struct, frozen=True):
         return (self.folder, *(self.folder / name for name in self.env.get("PYTHONPATH", "").split(":") if name))
 
 
-def said(folder: Path, describe: Path | None = None) -> tuple[Description, Path]:
+def read_description(folder: Path, describe: Path | None = None) -> tuple[Description, Path]:
     """What a project says of itself, and in which file: its own, or `describe`. Nothing of the project is run.
 
     Raises BenchError, in one line, when there is no project or its description is wrong.
@@ -284,7 +286,7 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
     Raises BenchError, in one line, when there is none, its description is wrong, or its manage.py chooses no settings.
     """
     folder = folder.absolute()
-    words, described = said(folder, describe)
+    words, described = read_description(folder, describe)
     python = python or _python(folder, words, described)
     env = _variables(words, described)
     set_there = {} if words.settings else _chosen(folder, python, env)
@@ -302,7 +304,7 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
     """
     name_them = f'write settings = "..." into [tool.benchapp] of {FILE}'
     try:
-        answer, why = run_command.ask(python, "chosen_settings.py", [], folder, env)
+        answer, why = run_command.run_probe_script(python, "chosen_settings.py", [], folder, env)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BenchError(f"{folder / 'manage.py'}: {python} cannot run it: {error}; {name_them}") from None
     found: dict[str, str] = msgspec.json.decode(answer or b"{}")

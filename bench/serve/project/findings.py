@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from bench.serve.project.inspection import Facts
-from bench.serve.project.under_test import UNFIT
+from bench.serve.project.opened import UNFIT
 
 DOCS = "https://docs.djangoproject.com/en/stable"
 SETTINGS = f"{DOCS}/ref/settings/#"

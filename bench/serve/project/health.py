@@ -14,9 +14,9 @@ from bench.serve.machine.http import HEALTHY
 from bench.serve.machine.identity import Identity
 from bench.serve.project import commands
 from bench.serve.project.description import FILE, Description
-from bench.serve.project.inspection import Facts, Page
+from bench.serve.project.inspection import Facts, InspectedPage
+from bench.serve.project.opened import PLAIN, UnderTest
 from bench.serve.project.run_command import IMPORT_TIMEOUT_S
-from bench.serve.project.under_test import PLAIN, UnderTest
 
 HOME = "/"
 # What no project has: its page for errors is rendered, too.
@@ -64,7 +64,7 @@ def way_in(status: int, location: str | None) -> str:
     return f'name pages that visitors get: public = ["{location or "/..."}"] in [tool.benchapp] of {FILE}'
 
 
-def is_refused(facts: Facts, page: Page) -> bool:
+def is_refused(facts: Facts, page: InspectedPage) -> bool:
     """Whether its code refuses a page that it has."""
     return page.status in REFUSED and (page.status != 404 or page.path in facts.urls)
 
@@ -76,7 +76,7 @@ def unnamed(said: Description, facts: Facts) -> str:
     return "" if HEALTH.search(said.health) else next((url for url in urls if PARAMETER not in url), "")
 
 
-def remedy(said: Description, facts: Facts, page: Page) -> str:
+def remedy(said: Description, facts: Facts, page: InspectedPage) -> str:
     """What to do about a page that the description names and that does not answer 200."""
     leads, to = {it.path: it.location for it in facts.pages}, page.location or ""
     while further := leads.pop(to.partition("?")[0], None):
@@ -131,7 +131,7 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
     rendered = json.loads(answer.strip().rpartition("\n")[2])
     notes: list[str] = []
     for path, it in rendered.items():
-        page = Page(path, it["status"], it.get("location"), error=it.get("error"))
+        page = InspectedPage(path, it["status"], it.get("location"), error=it.get("error"))
         wrong = page.path == project.health and (page.status not in HEALTHY or page.error)
         if path in named and (page.status >= 500 or wrong):
             raise _refusal(project, page)
@@ -143,6 +143,6 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
     return tuple(notes)
 
 
-def _refusal(project: UnderTest, page: Page) -> BenchError:
+def _refusal(project: UnderTest, page: InspectedPage) -> BenchError:
     what = f"{project.folder}: GET {page.path} {page.words}"
     return BenchError(f"{what}; {remedy(project.description, project.facts, page)}")

@@ -31,7 +31,7 @@ SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"
 TOKEN = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
-class Page(msgspec.Struct, frozen=True):
+class InspectedPage(msgspec.Struct, frozen=True):
     """What an anonymous visitor gets at a path, in process.
 
     location         where a redirect leads, or None
@@ -143,7 +143,7 @@ class Facts(msgspec.Struct, frozen=True):
     migrations_left: int | None
     database_error: str | None
     max_connections: int | None
-    pages: tuple[Page, ...]
+    pages: tuple[InspectedPage, ...]
     database_files: dict[str, str] = {}
     databases_in_memory: tuple[str, ...] = ()
     session_cookie: str = SESSION_COOKIE
@@ -201,7 +201,9 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
         with run_command.announced(f"{project.settings} of {project.folder}", timeout_s):
             # As its servers have it: what its description names, and its settings.
             env = {**project.env, "DJANGO_SETTINGS_MODULE": project.settings}
-            answer, why = run_command.ask(project.python, SCRIPT, [json.dumps(question)], project.folder, env)
+            answer, why = run_command.run_probe_script(
+                project.python, SCRIPT, [json.dumps(question)], project.folder, env
+            )
     except subprocess.TimeoutExpired:
         late = f"{project.folder}: {project.settings} and its pages are not ready within {timeout_s:g} s"
         raise BenchError(f"{late}; see where ./manage.py check hangs") from None

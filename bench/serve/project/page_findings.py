@@ -10,7 +10,7 @@ from bench.serve.machine.http import HEALTHY
 from bench.serve.project.description import FILE, Project
 from bench.serve.project.findings import DOCS, Finding, hurts
 from bench.serve.project.health import CORRECT, LET_IN, remedy, unnamed, way_in
-from bench.serve.project.inspection import Facts, Page
+from bench.serve.project.inspection import Facts, InspectedPage
 from bench.words import plural
 
 # What a layer may store by: https://www.rfc-editor.org/rfc/rfc9110#name-vary
@@ -27,7 +27,7 @@ REMEDIES = {
 # Parameters that the page cache ignores where the settings do not say which.
 CAMPAIGNS = ("utm_*", "fbclid", "gclid")
 # Pages of which no cache can be shared, why, with `{}` for them, what to do, and names of its causes.
-Reason = tuple[list[Page], str, str, tuple[str, ...]]
+Reason = tuple[list[InspectedPage], str, str, tuple[str, ...]]
 
 
 def of_pages(project: Project, facts: Facts) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def of_pages(project: Project, facts: Facts) -> Iterator[Finding]:
     yield from _parameters(facts)
 
 
-def _no_health_check(page: Page, other: str) -> Finding:
+def _no_health_check(page: InspectedPage, other: str) -> Finding:
     """A page that costs more than a health check may, and the path of one that does not."""
     queries = plural(page.queries, "database query", "database queries")
     queries = f"takes {queries}" if page.queries else "renders a page"
@@ -90,7 +90,7 @@ def _shown(project: Project, facts: Facts) -> Iterator[Finding]:
             yield hurts("public", what, way_in(page.status, page.location), link)
 
 
-def _given_to_others(pages: Iterable[Page]) -> Iterator[Finding]:
+def _given_to_others(pages: Iterable[InspectedPage]) -> Iterator[Finding]:
     """Of pages that read their visitor's session or cookie, and that Django's own cache stores for everybody."""
     if shared := [page for page in pages if page.shared]:
         yield hurts(
@@ -104,7 +104,7 @@ def _given_to_others(pages: Iterable[Page]) -> Iterator[Finding]:
         )
 
 
-def _cacheability(pages: list[Page]) -> Iterator[Finding]:
+def _cacheability(pages: list[InspectedPage]) -> Iterator[Finding]:
     """Why a cache cannot share pages among anonymous visitors, once for all pages of one cause."""
     for alike, what, what_to_do, causes in (*_by_cookies(pages), *_by_headers(pages)):
         if alike:
@@ -120,10 +120,10 @@ def _cacheability(pages: list[Page]) -> Iterator[Finding]:
         )
 
 
-def _reads(pages: Iterable[Page]) -> Iterator[Finding]:
+def _reads(pages: Iterable[InspectedPage]) -> Iterator[Finding]:
     """What is read, other than cookies, so that no layer stores a page; once for all pages of one reader."""
     html = [page for page in pages if page.is_html]
-    found: dict[tuple[str, str], list[Page]] = {}
+    found: dict[tuple[str, str], list[InspectedPage]] = {}
     for page in html:
         # The others are stored nowhere, whatever they read.
         if page.cookies or REFUSES.search(page.cache_control or ""):
@@ -145,7 +145,7 @@ def _reads(pages: Iterable[Page]) -> Iterator[Finding]:
         )
 
 
-def _by_cookies(pages: list[Page]) -> Iterator[Reason]:
+def _by_cookies(pages: list[InspectedPage]) -> Iterator[Reason]:
     """What pages set and read."""
     for cookies in dict.fromkeys(page.cookies for page in pages if page.cookies):
         yield (
@@ -167,7 +167,7 @@ def _by_cookies(pages: list[Page]) -> Iterator[Reason]:
         )
 
 
-def _by_headers(pages: list[Page]) -> Iterator[Reason]:
+def _by_headers(pages: list[InspectedPage]) -> Iterator[Reason]:
     """What headers of pages without cookies forbid or make of little use."""
     pages = [page for page in pages if not page.cookies]
     yield (
@@ -228,18 +228,18 @@ def _parameters(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _varies_by(page: Page) -> set[str]:
+def _varies_by(page: InspectedPage) -> set[str]:
     """The headers that it varies by, in small letters."""
     return set(re.split(r"[ ,]+", (page.vary or "").lower())) - {""}
 
 
-def _line(pages: Iterable[Page], *names: str) -> str:
+def _line(pages: Iterable[InspectedPage], *names: str) -> str:
     """The first cause of these names that is a line."""
     causes = (page.causes.get(name, "") for page in pages for name in names)
     return next((cause for cause in causes if ":" in cause), "")
 
 
-def _where(pages: Iterable[Page], *names: str) -> str:
+def _where(pages: Iterable[InspectedPage], *names: str) -> str:
     """The pages by the cause that each has of one of these names: `/, /about/ (base.html:12) and /blog/`."""
     found: dict[str, list[str]] = {}
     for page in pages:

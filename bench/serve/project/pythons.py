@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bench import paths
 from bench.errors import BenchError
-from bench.serve.project import layered
-from bench.serve.project.layered import Layered
+from bench.serve.project import venv_overlay
+from bench.serve.project.venv_overlay import VenvOverlay
 
 OLDEST = (3, 11)
 ADVICE = "name another with --python"
@@ -39,7 +39,7 @@ def choose(words: Iterable[str]) -> tuple[str, ...]:
                 "no such file" if os.sep in word else f"no python{word} runs on PATH; give the path of an interpreter"
             )
             raise BenchError(f"--python {word}: {where}")
-        version = layered.ask(python, ADVICE).version
+        version = venv_overlay.query_interpreter(python, ADVICE).version
         if tuple(map(int, version.split("."))) < OLDEST:
             oldest = ".".join(map(str, OLDEST))
             raise BenchError(f"--python {word}: Python {version} is too old for the site; use {oldest} or newer")
@@ -73,7 +73,7 @@ def _candidates(version: str) -> Iterator[Path]:
 
 def _runs(python: Path) -> bool:
     with contextlib.suppress(BenchError):
-        return bool(layered.ask(python, ADVICE))
+        return bool(venv_overlay.query_interpreter(python, ADVICE))
     return False
 
 
@@ -85,19 +85,19 @@ def variants(stacks: Sequence[str], versions: Sequence[str]) -> tuple[str, ...]:
 
 
 @functools.cache
-def environment(version: str, python: Path | None = None) -> Layered:
+def environment(version: str, python: Path | None = None) -> VenvOverlay:
     """The environment of the servers for a version of Python: made when it is not there; the instrument's for its own.
 
     Raises BenchError when there is no such Python, or the servers cannot be installed for it.
     """
-    if version == layered.VERSION:
-        return layered.KIT
+    if version == venv_overlay.VERSION:
+        return venv_overlay.KIT
     python = python or _by_word(version)
     if python is None:
         raise BenchError(f"python={version}: no python{version} runs on PATH; name one with --python PATH")
-    venv = layered.kit(layered.ask(python, ADVICE), python, ADVICE)
-    made = layered.ask(venv / "bin" / "python", ADVICE)
-    return Layered(venv, venv, made.sites, Path(made.base_prefix))
+    venv = venv_overlay.kit_venv(venv_overlay.query_interpreter(python, ADVICE), python, ADVICE)
+    made = venv_overlay.query_interpreter(venv / "bin" / "python", ADVICE)
+    return VenvOverlay(venv, venv, made.sites, Path(made.base_prefix))
 
 
 def described(version: str) -> str:

@@ -79,7 +79,9 @@ def run(
     )
 
 
-def ask(python: Path, script: str, words: Sequence[str], folder: Path, env: Mapping[str, str]) -> tuple[bytes, str]:
+def run_probe_script(
+    python: Path, script: str, words: Sequence[str], folder: Path, env: Mapping[str, str]
+) -> tuple[bytes, str]:
     """What a script of `inside`, run by a project's interpreter in its folder, writes to the file that is its first
     word; and what it said when it failed. Both may be empty.
 

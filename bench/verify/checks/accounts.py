@@ -16,7 +16,7 @@ from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.page_parser import TOKEN, Form
 from bench.verify.site import MAX_PAGES, Account
 from bench.verify.visitor import Visitor, require_password
-from bench.verify.wire import Answer, Via
+from bench.verify.wire import Answer, Route
 
 MAX_ATTEMPTS = 20
 TOO_MANY = 429
@@ -181,7 +181,7 @@ def logout(context: Context) -> Iterator[Finding]:
 
 def _logout_form(answer: Answer, path: str) -> Form | None:
     """The form of a page that logs out."""
-    return next((form for form in page_parser.Page(answer.text, path).forms if "logout" in form.action), None)
+    return next((form for form in page_parser.ParsedPage(answer.text, path).forms if "logout" in form.action), None)
 
 
 @check("login-limit", stage=AFTER, thorough=True)
@@ -240,7 +240,7 @@ def login_addresses(context: Context) -> Iterator[Finding]:
 
 def _fail_from(context: Context, path: str, address: str) -> Answer:
     """The response to a wrong password for a new account, from an address that a load balancer names."""
-    via = Via(context.target.host, context.target.port, context.target.tls, (("X-Forwarded-For", address),))
+    via = Route(context.target.host, context.target.port, context.target.tls, (("X-Forwarded-For", address),))
     visitor = Visitor(replace(context.target, via=via))
     return visitor.log_in(path, Account(f"nobody-{secrets.token_hex(8)}", "wrong"))
 
@@ -250,7 +250,7 @@ def _login_pages(context: Context) -> list[str]:
     site = context.site
     pages = [site.urls["login"]] if "login" in site.urls else []
     if admin := site.admin_login:
-        form = page_parser.Page(Visitor(context.target).get(admin).text, admin).login_form()
+        form = page_parser.ParsedPage(Visitor(context.target).get(admin).text, admin).login_form()
         pages += [admin] if form or context.strict else []
     return list(dict.fromkeys(pages)) or [site.url("login")]
 

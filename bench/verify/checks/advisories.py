@@ -53,10 +53,10 @@ own_token = proved(
 def old_browsers(context: Context) -> Iterator[Finding]:
     """Caches could store private data: a page that depends on the cookie says so, to old browsers too."""
     download = ["Content-Disposition", 'attachment; filename="probe.html"']
-    path = hits.answering(shows=["session"], headers=[["Cache-Control", "private"], download])
+    path = hits.path_with_response(shows=["session"], headers=[["Cache-Control", "private"], download])
     for visitor in ("alpha", "beta", "nobody"):
         cookie = {} if visitor == "nobody" else {"Cookie": f"{context.site.session_cookie}={visitor}"}
-        right = (hits.shows("session", visitor), names("Vary", "Cookie"), names("Cache-Control", "private"))
+        right = (hits.has_paragraph("session", visitor), names("Vary", "Cookie"), names("Cache-Control", "private"))
         yield from context.ask(path, *right, headers={**OLD_BROWSER, **cookie})
 
 
@@ -115,12 +115,12 @@ other_cookies = proved(
 @advisory("2026-113593")
 def absent_and_empty(context: Context) -> Iterator[Finding]:
     """An absent header and an empty one shared a cached answer: each gets the site's answer to it."""
-    path = hits.answering(shows=["X-Probe"], headers=[["Vary", "X-Probe"]], bare=True)
+    path = hits.path_with_response(shows=["X-Probe"], headers=[["Vary", "X-Probe"]], bare=True)
     for value in (None, "", None, "a", "", "a"):
         headers = {} if value is None else {"X-Probe": value}
         # Servers differ in how they pass an empty header on; with a query string every cache is bypassed.
-        right = hits.shown(context.get(f"{path}?{secrets.token_hex(4)}", headers), "X-Probe")
-        yield from context.ask(path, hits.shows("X-Probe", right), headers=headers)
+        right = hits.paragraph(context.get(f"{path}?{secrets.token_hex(4)}", headers), "X-Probe")
+        yield from context.ask(path, hits.has_paragraph("X-Probe", right), headers=headers)
 
 
 # --------------------------------------------------------------------------------------------- servers

@@ -97,7 +97,7 @@ def two_lengths(context: Context) -> Iterator[Finding]:
 @check("broken-chunk", require_probes, stage=AFTER)
 def broken_chunk(context: Context) -> Iterator[Finding]:
     """A chunk without a size is the client's fault: status 400 to 499, or no answer."""
-    with Connection(context.target) as connection, contextlib.suppress(wire.Closed, ConnectionResetError):
+    with Connection(context.target) as connection, contextlib.suppress(wire.ConnectionClosed, ConnectionResetError):
         connection.send_anyway(form(context, BROKEN, CHUNKED))
         answer = connection.read("POST")
         if answer.status == 200 and not context.strict:
@@ -166,7 +166,7 @@ def next_answer(context: Context, what: str, connection: Connection) -> Iterator
     """What is wrong with the answer to the next request; a server may close the connection instead."""
     try:
         answer = connection.read()
-    except (wire.Closed, ConnectionResetError):
+    except (wire.ConnectionClosed, ConnectionResetError):
         return
     except BadAnswer as error:
         yield Mismatch(f"the request after {what}: an answer", str(error))

@@ -40,7 +40,7 @@ def codings(context: Context) -> Iterator[Finding]:
         for order in permutations(CODINGS):
             path = hits.new_path(view)
             for coding in (*order, *order):
-                right = (_accepted(coding), hits.shows("path", path), hits.whole(), varies_if_coded())
+                right = (_accepted(coding), hits.has_paragraph("path", path), hits.complete_page(), varies_if_coded())
                 yield from context.ask(path, *right, headers={"Accept-Encoding": coding})
 
 
@@ -65,7 +65,7 @@ def head_first(context: Context) -> Iterator[Finding]:
     answers = hits.repeat(context, path)
     heads.append(context.get(path, method="HEAD"))
     for answer in answers:
-        yield from context.judge(answer, hits.whole(), hits.shows("method", "GET"), when="after HEAD")
+        yield from context.judge(answer, hits.complete_page(), hits.has_paragraph("method", "GET"), when="after HEAD")
     for head in heads:
         length = len(answers[0].body)
         yield from context.judge(head, status(200), same_header(answers[0], "Content-Type"))
@@ -170,8 +170,8 @@ def headers_kept(context: Context) -> Iterator[Finding]:
         hits.with_headers(Content_Language="fr", X_Robots_Tag="noindex", Link="</>; rel=canonical"),
         hits.with_headers(ETag='"an-etag"', Last_Modified=RECENT),
         hits.with_headers(Cache_Control="public, max-age=600"),
-        hits.answering(does=["latin"]),
-        hits.answering(does=["plain"]),
+        hits.path_with_response(does=["latin"]),
+        hits.path_with_response(does=["plain"]),
     )
     paths = (*map(hits.new_path, ("page", "coded", "form")), *special)
     for path in paths:
@@ -191,7 +191,7 @@ def large_page(context: Context) -> Iterator[Finding]:
     path = hits.new_path("large")
     answers = hits.repeat(context, path)
     for number, answer in enumerate(answers):
-        yield from context.judge(answer, hits.whole(LARGE_BYTES), hits.shows("path", path))
+        yield from context.judge(answer, hits.complete_page(LARGE_BYTES), hits.has_paragraph("path", path))
         same = [other for other in answers[:number] if hits.render_id(other) == hits.render_id(answer)]
         if same and same[0].content != answer.content:
             yield answer.wrong("a hit with the bytes as rendered", "other bytes")

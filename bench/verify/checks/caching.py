@@ -91,7 +91,7 @@ def _ends(context: Context, path: str, answer: Answer) -> bool:
 def other_statuses(context: Context) -> Iterator[Finding]:
     """Answers with a status other than 200 are not cached, and come with their status."""
     for number, names in STATUSES.items():
-        path = hits.answering(status=number, headers=[[name, "/"] for name in names])
+        path = hits.path_with_response(status=number, headers=[[name, "/"] for name in names])
         yield from hits.rendered_each_time(context, path, number)
 
 
@@ -106,8 +106,8 @@ def cache_control(context: Context) -> Iterator[Finding]:
 def own_lifetime(context: Context) -> Iterator[Finding]:
     """Pages that are stale (Expires, Age) or must be revalidated are not cached, and max-age=1 ends after a second."""
     for headers in LIFETIMES:
-        yield from hits.rendered_each_time(context, hits.answering(headers=list(headers.items())))
-    path = hits.answering(headers=[["Cache-Control", "max-age=1"]])
+        yield from hits.rendered_each_time(context, hits.path_with_response(headers=list(headers.items())))
+    path = hits.path_with_response(headers=[["Cache-Control", "max-age=1"]])
     first = context.get(path)
     time.sleep(EXPIRED_S)
     if hits.is_hit(again := context.get(path), [first]):
@@ -120,15 +120,15 @@ def set_cookie(context: Context) -> Iterator[Finding]:
     # A session is a row of the database.
     token = ["token"] if context.site.token_cookie else []
     for act in ("cookie", *token, *(["session"] if context.site.may_write and context.site.has_sessions else [])):
-        path = hits.answering(does=[act])
+        path = hits.path_with_response(does=[act])
         yield from own_cookies(context, path, {})
         yield from hits.rendered_each_time(context, path)
     # Of published faults: no Vary, spaces in it, and a visitor who has another cookie.
     spaced = [["Vary", "Accept-Encoding ,  Cookie"]]
     for path, headers in (
-        (hits.answering(does=["set-session"], bare=True), {}),
-        (hits.answering(does=["cookie"], headers=spaced, bare=True), {}),
-        (hits.answering(does=["cookie"]), {"Cookie": "theme=dark"}),
+        (hits.path_with_response(does=["set-session"], bare=True), {}),
+        (hits.path_with_response(does=["cookie"], headers=spaced, bare=True), {}),
+        (hits.path_with_response(does=["cookie"]), {"Cookie": "theme=dark"}),
     ):
         yield from own_cookies(context, path, headers)
 
@@ -148,8 +148,8 @@ def vary(context: Context) -> Iterator[Finding]:
     requests with that value."""
     for value in VARIES:
         # As it is written: with `Vary: Cookie` of the probe's own Django would tidy it.
-        yield from hits.rendered_each_time(context, hits.answering(headers=[["Vary", value]], bare=True))
-    two_lines = hits.answering(does=["two-vary"], headers=[["Cache-Control", LIFETIME]])
+        yield from hits.rendered_each_time(context, hits.path_with_response(headers=[["Vary", value]], bare=True))
+    two_lines = hits.path_with_response(does=["two-vary"], headers=[["Cache-Control", LIFETIME]])
     wrong = list(hits.rendered_each_time(context, two_lines))
     if wrong and not context.strict:
         yield NotTried("a server here reads the first of two Vary lines alone; Django's own responses have one")
@@ -168,9 +168,9 @@ def authorization(context: Context) -> Iterator[Finding]:
         hits.repeat(context, hits.new_path(), hits.TIMES, {"Authorization": "Basic alpha"}), "renderings"
     )
     for order in (("alpha", None, "beta", None), (*[None] * hits.TIMES, "alpha", None, "beta")):
-        for path in (hits.new_path(), hits.answering(shows=["Authorization"], bare=True)):
+        for path in (hits.new_path(), hits.path_with_response(shows=["Authorization"], bare=True)):
             for who in order:
-                right = hits.shows("Authorization", f"[Basic {who}]" if who else "absent")
+                right = hits.has_paragraph("Authorization", f"[Basic {who}]" if who else "absent")
                 yield from context.ask(path, right, headers={"Authorization": f"Basic {who}"} if who else {})
 
 
@@ -178,8 +178,10 @@ def authorization(context: Context) -> Iterator[Finding]:
 def nonce(context: Context) -> Iterator[Finding]:
     """A page with a nonce of a Content-Security-Policy is not cached: each visitor gets a new one."""
     for name in ("Content-Security-Policy", "Content-Security-Policy-Report-Only"):
-        yield from hits.rendered_each_time(context, hits.answering(headers=[[name, "script-src 'nonce-c2VjcmV0'"]]))
-    yield from hits.rendered_each_time(context, hits.answering(does=["nonce"]))
+        yield from hits.rendered_each_time(
+            context, hits.path_with_response(headers=[[name, "script-src 'nonce-c2VjcmV0'"]])
+        )
+    yield from hits.rendered_each_time(context, hits.path_with_response(does=["nonce"]))
 
 
 @check("partial-requests", hits.require_probes, leak=True)
@@ -190,30 +192,35 @@ def partial_requests(context: Context) -> Iterator[Finding]:
     """
     scripts = {"HX-Request": "true", "X-Requested-With": "XMLHttpRequest", "Origin": "https://other.example"}
     for name, value in scripts.items():
-        path = hits.answering(shows=[name])
+        path = hits.path_with_response(shows=[name])
         for _ in range(hits.TIMES):
-            yield from context.ask(path, hits.shows(name, f"[{value}]"), headers={name: value})
+            yield from context.ask(path, hits.has_paragraph(name, f"[{value}]"), headers={name: value})
         for _ in range(hits.TIMES):
-            yield from context.ask(path, hits.shows(name, "absent"), when="after a script's requests")
+            yield from context.ask(path, hits.has_paragraph(name, "absent"), when="after a script's requests")
         yield from context.ask(
-            path, hits.shows(name, f"[{value}]"), headers={name: value}, when="after a page's requests"
+            path, hits.has_paragraph(name, f"[{value}]"), headers={name: value}, when="after a page's requests"
         )
-    path = hits.answering(shows=["HX-Target"])
+    path = hits.path_with_response(shows=["HX-Target"])
     hits.repeat(context, path, hits.TIMES, {"HX-Target": "made-up"})
     for _ in range(hits.TIMES):
-        yield from context.ask(path, hits.shows("HX-Target", "absent"), when="after requests with a made-up HX-Target")
+        yield from context.ask(
+            path, hits.has_paragraph("HX-Target", "absent"), when="after requests with a made-up HX-Target"
+        )
 
 
 @check("read-cookies", hits.require_probes, leak=True)
 def read_cookies(context: Context) -> Iterator[Finding]:
     """A page that reads a cookie or header of the visitor's own, such as a theme, is theirs alone."""
     for themes in (("dark", "light", None, "dark"), (None, "dark", None, "light")):
-        of_cookie, of_header = hits.answering(shows=["cookie theme"]), hits.answering(shows=["X-Theme"])
+        of_cookie, of_header = (
+            hits.path_with_response(shows=["cookie theme"]),
+            hits.path_with_response(shows=["X-Theme"]),
+        )
         for theme in themes:
             cookie, header = ({"Cookie": f"theme={theme}"}, {"X-Theme": theme}) if theme else ({}, {})
-            yield from context.ask(of_cookie, hits.shows("cookie theme", theme or "none"), headers=cookie)
+            yield from context.ask(of_cookie, hits.has_paragraph("cookie theme", theme or "none"), headers=cookie)
             yield from context.ask(
-                of_header, hits.shows("X-Theme", f"[{theme}]" if theme else "absent"), headers=header
+                of_header, hits.has_paragraph("X-Theme", f"[{theme}]" if theme else "absent"), headers=header
             )
 
 
@@ -229,26 +236,26 @@ def other_methods(context: Context) -> Iterator[Finding]:
         yield from hits.distinct(sent, "renderings")
         for expected, answers in ((method, sent), ("GET", read)):
             for answer in answers:
-                yield from context.judge(answer, hits.shows("method", expected))
-    path = hits.answering(shows=["body"])
+                yield from context.judge(answer, hits.has_paragraph("method", expected))
+    path = hits.path_with_response(shows=["body"])
     for _ in range(hits.TIMES):
         yield from context.ask(path, status(200), method="GET", body=b"of another", when="with a body")
-        yield from context.ask(path, hits.shows("body", ""), when="after one with a body")
+        yield from context.ask(path, hits.has_paragraph("body", ""), when="after one with a body")
 
 
 @check("streaming", hits.require_probes)
 def streaming(context: Context) -> Iterator[Finding]:
     """A streamed page arrives whole and is not cached: a half-sent page does not show that the rest failed."""
-    answers = hits.repeat(context, hits.answering(does=["stream"]))
+    answers = hits.repeat(context, hits.path_with_response(does=["stream"]))
     yield from hits.distinct(answers, "renderings")
     for answer in answers:
-        yield from context.judge(answer, hits.whole())
+        yield from context.judge(answer, hits.complete_page())
 
 
 @check("broken-off", hits.require_probes)
 def broken_off(context: Context) -> Iterator[Finding]:
     """A page whose rendering fails halfway is not cached, however complete the first half looks."""
-    path, answers = hits.answering(does=["break"]), []
+    path, answers = hits.path_with_response(does=["break"]), []
     for _ in range(hits.TIMES):
         # Servers may break off too, or answer with an error of their own.
         with contextlib.suppress(BadAnswer, OSError):

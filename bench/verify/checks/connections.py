@@ -15,14 +15,14 @@ from bench.verify.crowd import CROWD_S, Clients
 from bench.verify.expect import REFUSED, Expectation, body, has, no_header, no_server_error, status, status_in
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import require_probes
-from bench.verify.wire import Answer, BadAnswer, Closed, Connection, Target
+from bench.verify.wire import Answer, BadAnswer, Connection, ConnectionClosed, Target
 
 MAX_CLIENTS, MIN_CLIENTS = 100, 10
 SLOW_PIECES = 6
 SLOW_PAUSE_S = 0.05
 SLOW_BUFFER = 65536
 # A server may close a keep-alive connection at any time.
-ENDED = (Closed, BrokenPipeError, ConnectionResetError)
+ENDED = (ConnectionClosed, BrokenPipeError, ConnectionResetError)
 # How a WebSocket is asked for (RFC 6455 section 1.3).
 HANDSHAKE = {
     "Connection": "Upgrade",
@@ -124,7 +124,7 @@ def protocol_word(context: Context) -> Iterator[Finding]:
         with Connection(context.target) as connection:
             connection.send(request)
             answer = connection.read()
-    except (Closed, ConnectionResetError):
+    except (ConnectionClosed, ConnectionResetError):
         return
     yield from context.judge(answer, status_in((200, *REFUSED), "status 200, or 400 to 499"), when="GET / HTTP/1.1 x")
 

@@ -74,12 +74,12 @@ def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator
 
 def _probed(context: Context, client: OddClient, show: str) -> Iterator[Finding]:
     """The same on new probe pages that show one thing of the request."""
-    path = hits.answering(shows=[show])
+    path = hits.path_with_response(shows=[show])
     right = _shown(context, client, path, show), _shown(context, USUAL, path, show)
     if None in right or right[0] == right[1]:
         return
     for odd_first in (True, False):
-        path = hits.answering(shows=[show])
+        path = hits.path_with_response(shows=[show])
         order = [(client, right if client.alias else right[:1]), (USUAL, right[1:])]
         for asking, allowed in order if odd_first else reversed(order):
             for _ in range(TIMES):

@@ -20,7 +20,7 @@ from bench.verify.context import Context
 from bench.verify.crowd import NO_RACE, Clients, Slow, after_race, race
 from bench.verify.expect import Expectation
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
-from bench.verify.hits import new_path, repeat, require_probes, until_hit, whole
+from bench.verify.hits import complete_page, new_path, repeat, require_probes, until_hit
 from bench.verify.rows import Row, Writer
 from bench.verify.wire import Answer, BadAnswer, TooLate
 
@@ -312,7 +312,7 @@ def full_store(context: Context) -> Iterator[Finding]:
     context = context.clone({"cache_memory_mb": SMALL_MB})
     with rows.new_rows(context, 2) as (writer, (row, raced)):
         for each in (row, raced):
-            rows.warm(context, [*rows.expected_pages(context, each, None), rows.Right(each.probe_page)])
+            rows.warm(context, [*rows.expected_pages(context, each, None), rows.ExpectedPage(each.probe_page)])
         row, old = writer.write(row, "edit"), row
         list(_changed(context, row, old, "an edit"))
         for _ in range(FILLS):
@@ -360,7 +360,7 @@ def _on_disk(context: Context, disk: SmallDisk) -> Iterator[Finding]:
             fill()
             yield from _changed(context, row, old, f"an edit on {what}")
             for path in [new_path(view) for view in ("page", "large") for _ in range(NEW_PAGES)]:
-                yield from context.ask(path, whole(), when=f"on {what}")
+                yield from context.ask(path, complete_page(), when=f"on {what}")
             disk.free()
         row, old = writer.write(row, "edit"), row
         yield from _changed(context, row, old, "an edit on a disk with room again")
@@ -378,7 +378,7 @@ def _temporary(context: Context) -> set[str]:
 def _changed(context: Context, row: Row, old: Row, what: str) -> Iterator[Finding]:
     """The pages that an edit changes, the probe's own too: nothing but the edit has ever invalidated that one."""
     yield from rows.soon_right(
-        context, row, old, what, rows.Right(row.probe_page, (row.title or "",), (old.title or "",))
+        context, row, old, what, rows.ExpectedPage(row.probe_page, (row.title or "",), (old.title or "",))
     )
 
 

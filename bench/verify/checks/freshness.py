@@ -20,7 +20,7 @@ from bench.verify.crowd import GATE_S, NO_RACE, Clients, after_race, race
 from bench.verify.expect import has
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.in_process import Expected, as_in_process
-from bench.verify.rows import Row, Waiting, Writer
+from bench.verify.rows import PendingPage, Row, Writer
 from bench.verify.site import INSIDE, MAX_PAGES
 from bench.verify.wire import Answer
 
@@ -138,7 +138,7 @@ def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]
     require_invalidation(context)
     with rows.new_rows(context) as (writer, (row,)):
         rows.warm(context, rows.expected_pages(context, row, None))
-        waited: list[Waiting] = []
+        waited: list[PendingPage] = []
         for what in kinds:
             open_long = what in IN_TRANSACTION
             new, wrong = _while_open(context, writer, row, what) if open_long else (writer.write(row, what), [])
@@ -181,7 +181,7 @@ def _moved_on(context: Context, after_s: float = 0) -> Iterator[Finding]:
     path = f"{context.site.url('section')}page/2/"
 
     def links(answer: Answer) -> list[str]:
-        return page_parser.Page(answer.text).links
+        return page_parser.ParsedPage(answer.text).links
 
     before = hits.repeat(context, path, WARM)[-1]
     time.sleep(after_s)
@@ -252,7 +252,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
     with rows.new_rows(context, len(kinds) + 2) as (writer, [unasked, *made, raced]):
         for row in made:
             rows.warm(context, rows.expected_pages(context, row, None))
-        waited: list[Waiting] = []
+        waited: list[PendingPage] = []
         raced_page = race(context, writer, raced, UNSIGNALLED if invalidates else "edit")
         for what, row in zip(kinds, made, strict=True):
             waited += rows.waiting(context, writer.write(row, what), row, bound_s, what)
@@ -279,7 +279,7 @@ def _first_answers(context: Context, writer: Writer, row: Row, bound_s: float) -
             yield right.wrong(answer, f"{bound_s:g} s after a write, by the first visitor since")
 
 
-def _found(waited: list[Waiting], name: str = "fresh") -> Iterator[Finding]:
+def _found(waited: list[PendingPage], name: str = "fresh") -> Iterator[Finding]:
     yield from rows.wrong_pages(waited)
     taken = [item.done_s * 1000 for item in waited if item.done_s is not None]
     if taken:
@@ -328,7 +328,7 @@ def _versions(context: Context, page: str) -> list[str]:
 
 def _linked(context: Context, page: str) -> list[str]:
     """The pages of the site that this one links to."""
-    links = page_parser.Page(context.get(page, context.bypass).text, page).links
+    links = page_parser.ParsedPage(context.get(page, context.bypass).text, page).links
     files = tuple(filter(None, (context.site.static_url, context.site.media_url)))
     near = [link for link in links if link.startswith("/") and not link.startswith(files)]
     return near[:MAX_PAGES]

@@ -75,7 +75,7 @@ def no_cookies(context: Context) -> Iterator[Finding]:
         if path != context.site.urls.get("login"):
             answer = context.first(path)
             yield from context.judge(answer, no_header("Set-Cookie", "no cookie"))
-            if page_parser.Page(answer.text, path).form_with(TOKEN):
+            if page_parser.ParsedPage(answer.text, path).form_with(TOKEN):
                 yield answer.wrong("no CSRF token", f"a form with {TOKEN}")
 
 

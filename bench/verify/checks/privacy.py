@@ -111,7 +111,7 @@ def _anonymous(context: Context, reader: Visitor, answer: Answer) -> Iterator[Fi
 def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
     """Lists and details that nobody has requested yet, one for each order where the site has so many."""
     listed = context.site.url("section")
-    links = page_parser.Page(context.get(listed).text).links
+    links = page_parser.ParsedPage(context.get(listed).text).links
     details = [link for link in links if re.fullmatch(rf"{re.escape(listed)}\d+/", link)]
     pages = [f"{listed}page/{number}/" for number in range(3, 9)]
     pages = [path for path in pages if context.get(f"{path}?cold=1").status == 200]
@@ -170,7 +170,7 @@ def signed_in_not_kept(context: Context) -> Iterator[Finding]:
     session = f"{name}={visitor.cookies[name]}"
     first = (f"_ga=1;{session}", f"{name}=; {session}", f"_ga=1; {session}; _gid=2", f'a="x y"; {session}')
     for cookie in (session, *first):
-        yield from context.ask(path, hits.shows("user", visitor.name), headers={"Cookie": cookie})
+        yield from context.ask(path, hits.has_paragraph("user", visitor.name), headers={"Cookie": cookie})
 
 
 @check("forged-internal", hits.require_probes)
@@ -183,7 +183,9 @@ def forged_internal(context: Context) -> Iterator[Finding]:
     for name in sorted({name.title() for text in texts for name in _INTERNAL.findall(text)}):
         path = hits.new_path()
         hits.repeat(context, path, hits.TIMES, {name: cookie})
-        yield from context.ask(path, hits.shows("user", "nobody"), when=f"after a client sent a session as {name}")
+        yield from context.ask(
+            path, hits.has_paragraph("user", "nobody"), when=f"after a client sent a session as {name}"
+        )
 
 
 @check("own-token-works", alone=True)
@@ -204,7 +206,7 @@ def own_token_works(context: Context) -> Iterator[Finding]:
 def personal_at_once(context: Context) -> Iterator[Finding]:
     """Visitors who request a page with a CSRF token at the same time each get their own token and cookie, by which
     their form works."""
-    path = hits.answering(does=["token"], bare=True)
+    path = hits.path_with_response(does=["token"], bare=True)
 
     def visit(_: int) -> tuple[Visitor, Answer]:
         reader = Visitor(context.target)

@@ -183,7 +183,7 @@ CLOAKED = (
 
 def _tried(context: Context, path: str | bytes, headers: wire.Headers = (), **how: Any) -> Answer | None:
     """The answer to an odd request; None where the server closes the connection without one."""
-    with contextlib.suppress(wire.Closed, ConnectionError):
+    with contextlib.suppress(wire.ConnectionClosed, ConnectionError):
         return context.get(path, headers, **how)
     return None
 
@@ -206,7 +206,7 @@ def absolute_target(context: Context) -> Iterator[Finding]:
     pages = [(home, context.as_rendered(home))]
     with contextlib.suppress(NotTried):
         hits.require_probes(context)
-        pages.append((hits.answering(shows=["Host"]), hits.shows("Host", f"[{own}]")))
+        pages.append((hits.path_with_response(shows=["Host"]), hits.has_paragraph("Host", f"[{own}]")))
     for path, right in pages:
         for form in TARGETS:
             target = form.format(own=own, foreign=FOREIGN, path=path)
@@ -241,8 +241,8 @@ def _tracebacks(context: Context) -> int:
 def odd_lines(context: Context) -> Iterator[Finding]:
     """A response header with a line break, a control character or none of Latin-1 is refused with 500 or left out: it
     is never another header, another response, or a part of a page that is cached."""
-    paths = [hits.answering(lines=[line]) for line in LINES]
-    paths += [hits.answering(headers=[line]) for line in HEADERS]
+    paths = [hits.path_with_response(lines=[line]) for line in LINES]
+    paths += [hits.path_with_response(headers=[line]) for line in HEADERS]
     for path in [*paths, *paths]:
         with Connection(context.target) as connection:
             answer = connection.exchange("GET", path)
@@ -275,7 +275,7 @@ def framed(context: Context, headers: Iterable[tuple[str, str]]) -> Iterator[Fin
     for header in headers:
         what = f"a body with {': '.join(header)!r}"
         request = wire.build(context.target, "POST", hits.new_path("form"), [*URLENCODED.items(), header], HIDDEN)
-        with Connection(context.target) as connection, contextlib.suppress(wire.Closed, ConnectionError):
+        with Connection(context.target) as connection, contextlib.suppress(wire.ConnectionClosed, ConnectionError):
             connection.send_anyway(request + following(context))
             answer = connection.read("POST")
             yield from context.judge(answer, read_or_refused, when=what)
@@ -309,7 +309,7 @@ def above_limit(context: Context) -> Iterator[Answer]:
     pieces = int(context.own.case.settings["max_body_mb"] * 1048576 / PIECE_BYTES) + 16
     for path in (hits.new_path("form"), hits.new_path()):
         request = wire.build(context.target, "POST", path, {**UPLOAD, **CHUNKED}, b"")
-        with Connection(context.target) as connection, contextlib.suppress(wire.Closed, ConnectionError):
+        with Connection(context.target) as connection, contextlib.suppress(wire.ConnectionClosed, ConnectionError):
             connection.send_anyway(request + piece(FIELDS))
             if all(connection.send_anyway(PIECE) for _ in range(pieces)):
                 connection.send_anyway(piece(f"\r\n--{BOUNDARY}--\r\n".encode()) + b"0\r\n\r\n")
@@ -363,7 +363,7 @@ def stored_errors(context: Context) -> Iterator[Finding]:
         for _ in range(2):
             with contextlib.suppress(BadAnswer):
                 _tried(context, path, headers)
-        right = (hits.whole(), hits.shows("path", path), hits.shows("method", "GET"))
+        right = (hits.complete_page(), hits.has_paragraph("path", path), hits.has_paragraph("method", "GET"))
         for _ in range(2):
             yield from context.ask(path, *right, when=f"after a client with {shown[:60]}")
 
@@ -373,7 +373,7 @@ def parameter_cloaking(context: Context) -> Iterator[Finding]:
     """No query string gets the page of another, however its parameters are spelt, doubled, separated or hidden: the
     site and the cache read the same ones."""
     shown = "parameter page"
-    path = hits.answering(shows=[shown])
+    path = hits.path_with_response(shows=[shown])
     queries = [*CLOAKED, ""]
     right = {}
     for query in queries:
@@ -381,11 +381,13 @@ def parameter_cloaking(context: Context) -> Iterator[Finding]:
         answer = context.get(address, context.bypass)
         right[address] = status(answer.status)
         if answer.status == 200:
-            right[address] = hits.shows(shown, hits.shown(answer, shown))
+            right[address] = hits.has_paragraph(shown, hits.paragraph(answer, shown))
     for address in [*right, *reversed(right)]:
         yield from context.ask(address, right[address])
     # As the first for a page: its query string may count for nothing.
     for query in CLOAKED:
-        cold = hits.answering(shows=[shown])
+        cold = hits.path_with_response(shows=[shown])
         hits.repeat(context, f"{cold}?{query}", 2)
-        yield from context.ask(cold, hits.shows(shown, "none"), hits.shows("method", "GET"), when=f"after ?{query}")
+        yield from context.ask(
+            cold, hits.has_paragraph(shown, "none"), hits.has_paragraph("method", "GET"), when=f"after ?{query}"
+        )

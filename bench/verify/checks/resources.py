@@ -38,7 +38,7 @@ def database_connections(context: Context) -> Iterator[Finding]:
     its threads."""
     if context.get(PROBE).status == 404:
         raise NotTried(NEEDS_PROBES)
-    counter = connections.of(context.running.env.get("DATABASE_URL", "")) if context.running else None
+    counter = connections.connection_counter(context.running.env.get("DATABASE_URL", "")) if context.running else None
     if context.running and counter is None:
         raise NotTried("only PostgreSQL reports its connections: give --database postgresql")
     with counter or nullcontext():

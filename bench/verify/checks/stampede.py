@@ -10,7 +10,7 @@ from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.crowd import at_once
 from bench.verify.finding import NEEDS_PROBES, Figure, Finding, NotTried
-from bench.verify.hits import PAGES, PARTS, require_cacheable, shown, with_headers
+from bench.verify.hits import PAGES, PARTS, paragraph, require_cacheable, with_headers
 
 SLOW = "stampede-slow"
 CLIENTS = 50
@@ -59,7 +59,7 @@ def _stampede(context: Context, slow_ms: int, clients: int, declared: bool = Fal
         yield wrong[0].wrong(f"status 200 for {clients} clients at once", f"status {wrong[0].status} for {len(wrong)}")
         return
     for caches, name, figure in ((PAGES, "render-id", "renderings"), (PARTS, "part-id", "parts")):
-        made = len({shown(answer, name) for answer in answers})
+        made = len({paragraph(answer, name) for answer in answers})
         by = [layer for layer in context.layers if layer.caches == caches]
         if by or caches == PAGES:
             yield Figure(f"{figure}_of_{clients}", made)

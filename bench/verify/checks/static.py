@@ -74,7 +74,7 @@ def references(context: Context) -> Iterator[Finding]:
     site = context.site
     served = tuple(filter(None, (site.static_url, site.media_url)))
     for path in site.html_paths:
-        page = page_parser.Page(context.first(path).text, path)
+        page = page_parser.ParsedPage(context.first(path).text, path)
         for kind, urls in ((STYLE, page.styles), (SCRIPT, page.scripts), (PICTURE, page.pictures)):
             kinds |= {url.partition("#")[0]: kind for url in urls if url.startswith(served)}
         kinds |= {url: () for url in page.links if url.startswith(served)}
@@ -203,6 +203,6 @@ def static_range(context: Context) -> Iterator[Finding]:
 
 def _referred(context: Context) -> list[str]:
     """The static files that the home page refers to."""
-    page = page_parser.Page(context.first(context.site.url("home")).text)
+    page = page_parser.ParsedPage(context.first(context.site.url("home")).text)
     urls = [*page.styles, *page.scripts, *page.pictures]
     return [url for url in urls if url.startswith(context.site.static_url)]

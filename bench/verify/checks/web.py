@@ -71,7 +71,9 @@ def parameters(context: Context) -> Iterator[Finding]:
     path = hits.new_path()
     urls = [f"{path}?{query}" if query else path for query in QUERIES]
     # A server may normalise a query string before the application sees it, with and without the layer.
-    right = {url: hits.shows("query", hits.shown(context.get(url, context.bypass), "query")) for url in urls}
+    right = {
+        url: hits.has_paragraph("query", hits.paragraph(context.get(url, context.bypass), "query")) for url in urls
+    }
     for url in [*urls, *urls]:
         yield from context.ask(url, right[url])
 
@@ -118,10 +120,12 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
     rendered = [answer for answer in answers if hits.render_id(answer) not in known]
     if len(rendered) > len(spelt) / 2:
         yield rendered[0].wrong(f"hits under {len(spelt)} spellings of the host", f"{len(rendered)} renderings")
-    addressed = hits.answering(shows=["Host"])
+    addressed = hits.path_with_response(shows=["Host"])
     hits.repeat(context, addressed, host=f"{host}:1")
     for _ in range(hits.TIMES):
-        yield from context.ask(addressed, hits.shows("Host", f"[{context.target.netloc}]"), when="after a made-up port")
+        yield from context.ask(
+            addressed, hits.has_paragraph("Host", f"[{context.target.netloc}]"), when="after a made-up port"
+        )
 
 
 class _Flood:

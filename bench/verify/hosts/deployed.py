@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 from bench.errors import BenchError
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import LOOPBACK, Places
+from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.deployment.render import Wiring
 from bench.serve.machine.supervise import Address
-from bench.serve.production import host as one_host
-from bench.serve.production.hosts import Deployed
+from bench.serve.production import one_host
 from bench.serve.production.inventory import Host, Inventory
+from bench.serve.production.several_hosts import Deployed
 from bench.serve.production.split import Split
-from bench.serve.project.under_test import UnderTest
+from bench.serve.project.opened import UnderTest
 from bench.verify.context import Accounts, Context
 from bench.verify.hosts import host_record, ssh
 from bench.verify.hosts.host_record import FORWARDED
@@ -31,7 +31,7 @@ from bench.verify.hosts.ssh import tunnel
 from bench.verify.rows import Row
 from bench.verify.site import NOT_PLAIN, ROLES, Site, described_urls
 from bench.verify.target_site import NO_COMMANDS, NoExpectedPages
-from bench.verify.wire import Target, Via
+from bench.verify.wire import Route, Target
 
 TIMEOUT_S = 60.0
 # `benchapp-manage` needs to be root.
@@ -89,7 +89,7 @@ class HostSite(Site):
             raise BenchError(f"{self.host.name}: manage.py {words[0]}: {why}") from None
 
 
-def learn(host: Host, project: UnderTest) -> HostSite:
+def discover_site(host: Host, project: UnderTest) -> HostSite:
     """The site with its URLs, as the host's own command knows them; raises BenchError when that fails."""
     static_url, said = project.names["static_url"], project.description
     site = HostSite({}, NoExpectedPages(), Path(), static_url, NO_COMMANDS, description=said, host=host)
@@ -97,7 +97,7 @@ def learn(host: Host, project: UnderTest) -> HostSite:
 
 
 @dataclass(frozen=True)
-class Reached:
+class HostsContext:
     """A deployment on hosts as the checks of several hosts work with it.
 
     front    asked as visitors do, through a tunnel to its own port
@@ -117,7 +117,7 @@ class Reached:
 
 
 @contextmanager
-def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
+def reached(case: Case, inventory: Inventory) -> Iterator[HostsContext]:
     """The deployment while the block lasts.
 
     Raises BenchError when it is not what the hosts have, and when a host or the site's commands cannot be used.
@@ -131,7 +131,7 @@ def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
     _require_same_values(there, case, places)
     tls = render.ends_tls(case)
     with ExitStack() as cleanup:
-        site = learn(split.web[0], case.project)
+        site = discover_site(split.web[0], case.project)
         https = case.values.env.get("BENCHAPP_HTTPS") == "1"
         target = Target("https" if https else "http", case.settings["server_name"], 443 if https else 80)
         # The web server takes them from the hosts that it trusts, the application from the web server.
@@ -140,7 +140,7 @@ def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
         accounts = Accounts(site, {})
         cleanup.callback(accounts.remove)
         context = Context(
-            replace(target, via=Via(*ends, tls, () if tls else headers)),
+            replace(target, via=Route(*ends, tls, () if tls else headers)),
             site,
             case.layers,
             accounts,
@@ -149,12 +149,12 @@ def reached(case: Case, inventory: Inventory) -> Iterator[Reached]:
         direct = {}
         for host, address in _doors(split, wiring):
             ends = cleanup.enter_context(tunnel(host, address.host, address.port))
-            direct[host.name] = replace(context, target=replace(target, via=Via(*ends, False, headers)), pages={})
+            direct[host.name] = replace(context, target=replace(target, via=Route(*ends, False, headers)), pages={})
         sampler = cleanup.enter_context(sampling(inventory, case.values.names["access_log"]))
-        yield Reached(case, split.web, split.front, context, site, sampler, places.static_root, direct)
+        yield HostsContext(case, split.web, split.front, context, site, sampler, places.static_root, direct)
 
 
-def _require_same_values(there: Deployed, case: Case, places: Places) -> None:
+def _require_same_values(there: Deployed, case: Case, places: HostPaths) -> None:
     """Raise BenchError unless the hosts were rendered with these values, as far as visitors meet them."""
     settings, log = case.settings, str(case.values.names["access_log"])
     asked = (settings["server_name"], places.port, places.static_root, log, settings["cache_seconds"])

@@ -11,8 +11,8 @@ import msgspec
 
 from bench.errors import BenchError
 from bench.serve.catalog import catalog, values
-from bench.serve.production.hosts import RENDERED, Deployed
 from bench.serve.production.inventory import WEB, Host, Inventory, front_of
+from bench.serve.production.several_hosts import RENDERED, Deployed
 from bench.verify.hosts import ssh
 
 # The copy of RENDERED that says that a host's servers have read it.

@@ -16,7 +16,7 @@ from bench.verify.check import Check
 from bench.verify.checks.privacy import accounts_apart
 from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.hosts import ssh
-from bench.verify.hosts.deployed import TIMEOUT_S, Reached
+from bench.verify.hosts.deployed import TIMEOUT_S, HostsContext
 from bench.verify.outcome import Outcome
 from bench.verify.rows import INVALIDATED_S, SLACK_S, Row, expected_pages, settle, waiting, warm, wrong_pages
 from bench.verify.suite import Progress, findings, outcome
@@ -33,10 +33,10 @@ NO_LOG = "the access log of the front does not say which host answered"
 STATIC = "cd {root} && find . -type f -exec sha256sum {{}} +"
 MANIFEST = "./staticfiles.json"
 
-Proof = Callable[[Reached], Iterator[Finding]]
+Proof = Callable[[HostsContext], Iterator[Finding]]
 
 
-def answers(deployed: Reached) -> Iterator[Finding]:
+def answers(deployed: HostsContext) -> Iterator[Finding]:
     """Each web host answers through the front, and all of them give the same pages."""
     front = deployed.front
     count = TURNS * len(deployed.web)
@@ -57,7 +57,7 @@ def answers(deployed: Reached) -> Iterator[Finding]:
 
 
 @dataclass
-class Shown:
+class WriteTimings:
     """How writes showed.
 
     took_s    seconds until the pages were right, of each write
@@ -68,11 +68,11 @@ class Shown:
     requests: Counter[str] = field(default_factory=Counter)
 
 
-def fresh(deployed: Reached) -> Iterator[Finding]:
+def fresh(deployed: HostsContext) -> Iterator[Finding]:
     """A write on each web host in turn shows through the front and at all the others, and so does its removal: soon, or
     within the time to live where the layer promises no more."""
     row = deployed.site.make_row()
-    shown = Shown()
+    shown = WriteTimings()
     try:
         for host in deployed.web:
             _warm(deployed, row)
@@ -88,13 +88,13 @@ def fresh(deployed: Reached) -> Iterator[Finding]:
         deployed.site.remove_probes()
 
 
-def _warm(deployed: Reached, row: Row) -> None:
+def _warm(deployed: HostsContext, row: Row) -> None:
     """Have every cache there is cache the pages as they are."""
     for context in [*[deployed.front] * READS * len(deployed.web), *deployed.direct.values()]:
         warm(context, expected_pages(context, row, None))
 
 
-def _shows(deployed: Reached, row: Row, old: Row, what: str, shown: Shown) -> Iterator[Finding]:
+def _shows(deployed: HostsContext, row: Row, old: Row, what: str, shown: WriteTimings) -> Iterator[Finding]:
     """Whether all pages become right through the front, stay so, and are right at each host itself."""
     front, bound_s, began = deployed.front, _bound_s(deployed.case), time.monotonic()
     waited = waiting(front, row, old, bound_s or INVALIDATED_S, what)
@@ -121,7 +121,7 @@ def _bound_s(case: Case) -> float:
     return float(case.settings["cache_seconds"]) * len(case.layers) + SLACK_S
 
 
-def not_asked(deployed: Reached, shown: Shown) -> Iterator[Finding]:
+def not_asked(deployed: HostsContext, shown: WriteTimings) -> Iterator[Finding]:
     """Of which hosts nothing is proved: they speak no HTTP, and the front, which has a cache, did not ask them."""
     hosts = [host.name for host in deployed.web if host.name not in deployed.direct]
     if len(deployed.web) == 1 or not hosts:
@@ -132,13 +132,13 @@ def not_asked(deployed: Reached, shown: Shown) -> Iterator[Finding]:
         raise NotTried(f"at {' and '.join(unasked)}: {why}")
 
 
-def apart(deployed: Reached) -> Iterator[Finding]:
+def apart(deployed: HostsContext) -> Iterator[Finding]:
     """Two accounts that are signed in through the front stay signed in at whichever host answers; neither they nor an
     anonymous visitor see what is another's."""
     return iter(accounts_apart.run(deployed.front))
 
 
-def static(deployed: Reached) -> Iterator[Finding]:
+def static(deployed: HostsContext) -> Iterator[Finding]:
     """All web hosts have the same static files, the front has those of each, and serves them."""
     hosts = list(dict.fromkeys([*deployed.web, deployed.front_host]))
     with ThreadPoolExecutor(len(hosts)) as pool:
@@ -166,7 +166,7 @@ def _files(host: Host, root: str) -> dict[str, str]:
     return {name: digest for digest, name in (line.split(maxsplit=1) for line in said.splitlines())}
 
 
-def _served(deployed: Reached, files: dict[str, str]) -> Iterator[Finding]:
+def _served(deployed: HostsContext, files: dict[str, str]) -> Iterator[Finding]:
     """Whether the front serves the static files that the home page has."""
     front = deployed.front
     home = front.get(front.site.url("home")).text
@@ -180,7 +180,7 @@ def _served(deployed: Reached, files: dict[str, str]) -> Iterator[Finding]:
         raise NotTried("the home page names no static file")
 
 
-def cookies(deployed: Reached) -> Iterator[Finding]:
+def cookies(deployed: HostsContext) -> Iterator[Finding]:
     """No visitor gets a cookie that another one got, with a page or with a login form."""
     front = deployed.front
     for path in [*front.site.main_paths, front.site.url("login")]:
@@ -206,7 +206,7 @@ PROOFS: dict[str, tuple[str, Proof]] = {
 }
 
 
-def prove(deployed: Reached, progress: Progress | None = None) -> list[Outcome]:
+def prove(deployed: HostsContext, progress: Progress | None = None) -> list[Outcome]:
     """The outcome of each proof; raises BenchError when a host or the site's commands cannot be used any more."""
     checks = [_check(name, group, proof, deployed) for name, (group, proof) in PROOFS.items()]
     found = []
@@ -217,7 +217,7 @@ def prove(deployed: Reached, progress: Progress | None = None) -> list[Outcome]:
     return found
 
 
-def _check(name: str, group: str, proof: Proof, deployed: Reached) -> Check:
+def _check(name: str, group: str, proof: Proof, deployed: HostsContext) -> Check:
     return Check(name, lambda _: proof(deployed), " ".join((proof.__doc__ or "").split()), group)
 
 

@@ -35,7 +35,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Found:
+class HostState:
     """A host, its clock if it could be asked, and what it lacks: a line each, with what to do."""
 
     host: Host
@@ -43,7 +43,7 @@ class Found:
     lacks: tuple[str, ...]
 
 
-def look(inventory: Inventory) -> list[Found]:
+def probe_hosts(inventory: Inventory) -> list[HostState]:
     """Ask all hosts at the same time; returns what was found in the order of the inventory."""
     with ThreadPoolExecutor(len(inventory.hosts)) as pool:
         return list(pool.map(_look_at, inventory.hosts))
@@ -68,14 +68,14 @@ def offset(trips: Iterable[tuple[int, int, int]]) -> Clock:
     return Clock((there - (sent + came) / 2) / 1e6, (came - sent) / 2 / 1e6)
 
 
-def _look_at(host: Host) -> Found:
+def _look_at(host: Host) -> HostState:
     """What the host lacks. It is asked until TIMEOUT_S, and the connection ends with that."""
     with Connection(host, SCRIPT.read_text("utf-8")) as connection:
         try:
             clock, lacks = _asked(host, connection)
         except ValueError:
             clock, lacks = None, (f"cannot be reached: {connection.why(TIMEOUT_S)}",)
-    return Found(host, clock, lacks)
+    return HostState(host, clock, lacks)
 
 
 def _asked(host: Host, connection: Connection) -> tuple[Clock, tuple[str, ...]]:

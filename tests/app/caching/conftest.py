@@ -13,7 +13,7 @@ import pytest
 from django.core.cache import caches
 
 from benchapp.caching import resilience
-from benchapp.caching.outside import http, nginx_files
+from benchapp.caching.external import http, nginx_files
 from benchapp.caching.stores import memcached as memcached_store
 from benchapp.caching.stores import uwsgi
 from benchapp.caching.stores.files import FileStore

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from benchapp.caching.external.cacheable_header import MARK
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory, override_settings
 
 from benchapp.caching.middleware import CachingMiddleware, WatchMiddleware
-from benchapp.caching.outside.marks import MARK
 
 View = Callable[[HttpRequest], HttpResponse]
 HTML = "text/html; charset=utf-8"

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 from django.test import Client
 
+from benchapp.caching.external import cacheable_header, http
 from benchapp.caching.invalidation import StalePages, pages_invalidated
-from benchapp.caching.outside import http, marks
 from tests.app.caching.layers import OUTSIDE, Laid, rendering
 from tests.app.conftest import Rows
 
@@ -66,7 +66,7 @@ def test_on_a_full_disk_nginx_gets_nothing_to_cache(rows: Rows, laid: Callable, 
     free = {"f_bavail": 10**6, "f_frsize": 4096, "f_files": 10**6, "f_favail": 10**6}
     with laid("nginx-microcache"):
         monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**free | left))
-        assert not {marks.MARK, "Cache-Control"} & set(Client().get("/").headers)
+        assert not {cacheable_header.MARK, "Cache-Control"} & set(Client().get("/").headers)
         # A file system without a limit of files counts none.
         monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(**free | {"f_files": 0, "f_favail": 0}))
         assert Client().get("/").headers["Cache-Control"] == NGINX
@@ -104,20 +104,20 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(file: Path, flags: int, *mode: int) -> int:
         return there("/dev/full" if "purged" in str(file) else file, flags, *mode)
 
-    monkeypatch.setattr(marks.os, "open", opened)
+    monkeypatch.setattr(cacheable_header.os, "open", opened)
 
 
 def test_a_generation_is_renewed_in_place_or_removed(settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "purged"
     settings.CACHING_LAYERS = {"apache-cache": {"generation_file": file}}
-    marks.renew_generation("apache-cache")
+    cacheable_header.renew_generation("apache-cache")
     before, inode = file.read_bytes(), file.stat().st_ino
-    marks.renew_generation("apache-cache")
+    cacheable_header.renew_generation("apache-cache")
     # In its place, for which a full disk has room.
     assert len(before) == len(file.read_bytes()) and before != file.read_bytes()
     assert (file.stat().st_ino, list(tmp_path.iterdir())) == (inode, [file])
     full_disk(monkeypatch)
-    marks.renew_generation("apache-cache")
+    cacheable_header.renew_generation("apache-cache")
     assert not file.exists(), "another key for each page, too"
 
 
@@ -125,6 +125,6 @@ def test_a_generation_is_renewed_in_place_or_removed(settings, tmp_path: Path, m
 def test_where_no_generation_can_be_written_nothing_is_marked(rows: Rows, laid: Layers, name: str, monkeypatch):
     with laid(name):
         full_disk(monkeypatch)
-        assert marks.MARK not in Client().get("/")
+        assert cacheable_header.MARK not in Client().get("/")
         monkeypatch.undo()
-        assert Client().get("/")[marks.MARK] == "1"
+        assert Client().get("/")[cacheable_header.MARK] == "1"

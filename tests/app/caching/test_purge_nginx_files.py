@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchapp.caching.external import nginx_files
 from benchapp.caching.invalidation import StalePages, pages_invalidated
-from benchapp.caching.outside import nginx_files
 
 PATHS = ["/", "/posts/", "/posts/5/", "/posts/5/page/2/", "/posts/55/"]
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+from benchapp.caching.external.cacheable_header import MARK
 from django.contrib.sessions.backends.signed_cookies import SessionStore
 from django.http import HttpRequest, HttpResponse
 from django.middleware.common import CommonMiddleware
@@ -15,7 +16,6 @@ from django.middleware.gzip import GZipMiddleware
 from django.test import RequestFactory
 
 from benchapp.caching.invalidation import StalePages, pages_invalidated
-from benchapp.caching.outside.marks import MARK
 from benchapp.caching.watched import Reads, WatchedCookies
 from tests.app.caching.layers import HTML, INSIDE, OUTSIDE, Laid, View, rendering
 

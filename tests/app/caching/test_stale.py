@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from django.db.models.signals import post_delete, post_save
 from django.test.utils import isolate_apps
 
-from benchapp.caching import stale as stale_rules
+from benchapp.caching import stale_rules
 from benchapp.caching.invalidation import StalePages
 from benchapp.models import Post
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bench.cli.main import main
-from bench.measure.faults import stage
+from bench.measure.faults import fault_session
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.records.faults import GROUPS
 from tests.bench.measure.faults.test_begin import FakeUp
@@ -71,7 +71,7 @@ def test_a_fault_asked_for_by_name_that_is_made_nowhere_fails_with_its_reason(
     """The first cannot be made of this stack, the second turns out so when it is made."""
     up = FakeUp()
     up.outcomes["application"] = "skipped"
-    monkeypatch.setattr(stage, "staged", up)
+    monkeypatch.setattr(fault_session, "open_session", up)
     words = [word for name in faults for word in ("--fault", name)]
     assert main(["faults", "gunicorn", *words, "--to", str(tmp_path / "out")]) == status
     out, err = capsys.readouterr()

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from bench.cli import asked, run
+from bench.cli import request_args, run
 from bench.errors import BenchError
 from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, arguments
 
@@ -68,7 +68,7 @@ def test_a_run_until_decided_has_rounds_and_a_budget_at_most(capsys):
 
 def test_a_password_in_the_command_line_is_not_recorded():
     words = ["--database", "postgresql://me:s3cr3t@db/site", "--to", "/tmp/a@b"]
-    assert [asked.without_password(word) for word in words] == [
+    assert [request_args.without_password(word) for word in words] == [
         "--database",
         "postgresql://...@db/site",
         "--to",
@@ -99,7 +99,7 @@ def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_pa
 
 def test_each_stack_is_a_case_of_each_python(capsys, monkeypatch):
     monkeypatch.setattr(run, "choose", tuple)
-    monkeypatch.setattr(run.begin.pythons, "described", lambda version: f"CPython {version}.9")
+    monkeypatch.setattr(run.plan_run.pythons, "described", lambda version: f"CPython {version}.9")
     words = [*QUICK, "--stack", "one", "--python", "3.12", "--python", "3.13", "--dry-run"]
     assert run.main(arguments(words), FakeInstrument()) == 0
     cases = [line for line in capsys.readouterr().out.splitlines() if line.startswith("case: ")]

@@ -26,4 +26,4 @@ def test_a_stop_names_what_resumes_it(monkeypatch, error, kind, message):
     monkeypatch.setattr(stops, "resume_command", lambda *_: "bench faults --resume x")
     folder = SimpleNamespace(directory=Path("x"), locked=nullcontext)
     with pytest.raises(kind, match=message):
-        stops.made(SimpleNamespace(folder=folder, info=None), go, " --write")
+        stops.run_until_stopped(SimpleNamespace(folder=folder, info=None), go, " --write")

@@ -11,7 +11,7 @@ import pytest
 from bench.cli import tune
 from bench.errors import BenchError
 from bench.measure.records.folder import read_run
-from bench.measure.run import here
+from bench.measure.run import local
 from bench.serve.catalog import catalog
 from tests.bench.measure.records.run_data import TRIAL, at_rate
 from tests.bench.measure.run.fake_instrument import UNGUARDED, FakeInstrument, arguments, change
@@ -21,7 +21,7 @@ from tests.bench.measure.run.fake_instrument import UNGUARDED, FakeInstrument, a
 def instrument(monkeypatch):
     """Deployments that hold 100 requests/s with each of up to two processes, whatever the threads."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.setattr(here, "measure", holds(lambda stack: 100 * min(processes(stack), 2)))
+    monkeypatch.setattr(local, "measure", holds(lambda stack: 100 * min(processes(stack), 2)))
     return FakeInstrument()
 
 
@@ -135,7 +135,7 @@ def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, i
 
 
 def test_the_stack_of_the_best_worker_class_is_the_answer(go, instrument, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(here, "measure", holds(lambda stack: 300 if stack.startswith("granian-asgi") else 100))
+    monkeypatch.setattr(local, "measure", holds(lambda stack: 300 if stack.startswith("granian-asgi") else 100))
     assert go("granian") == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "granian-asgi with layer none: take 1 process with 16 threads (asginl); they hold 300 requests/s" in said

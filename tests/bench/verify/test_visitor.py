@@ -43,7 +43,7 @@ def test_a_form_that_asks_for_a_mail_address_gets_one(monkeypatch, kind, name, t
 
 
 def test_forms_are_sent_as_a_browser_fills_them_in():
-    form = page_parser.Page(PAGE, "/posts/1/").comment_form()
+    form = page_parser.ParsedPage(PAGE, "/posts/1/").comment_form()
     assert form.action == "/comment/" and form.names(*page_parser.TEXTS) == ["body", "text"]
     assert form.values == {
         "csrfmiddlewaretoken": "two",
@@ -55,7 +55,7 @@ def test_forms_are_sent_as_a_browser_fills_them_in():
 
 
 def test_tokens_are_those_of_the_forms():
-    forms = page_parser.Page(PAGE).forms
+    forms = page_parser.ParsedPage(PAGE).forms
     assert page_parser.tokens(PAGE) == {"one", "two"}
     assert page_parser.tokens(PAGE) == {form.values["csrfmiddlewaretoken"] for form in forms} - {""}
 
@@ -66,12 +66,12 @@ def test_without_their_values_two_renderings_are_equal():
 
 
 def test_paragraphs_of_a_minified_page_are_those_of_the_page():
-    assert page_parser.Page(MINIFIED).paragraphs == {"render-id": "abc", "path": "/x/<y>", "whole": "abc"}
+    assert page_parser.ParsedPage(MINIFIED).paragraphs == {"render-id": "abc", "path": "/x/<y>", "whole": "abc"}
 
 
 @pytest.mark.parametrize("text", ["", "<!-- -->", "\0", "no page"])
 def test_what_is_no_page_has_no_forms(text):
-    assert page_parser.Page(text).forms == []
+    assert page_parser.ParsedPage(text).forms == []
 
 
 def command(path, headers=(), **how) -> list[str]:

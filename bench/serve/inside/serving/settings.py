@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from benchapp_overlay import below, environment
+from benchapp_overlay import environment, project_settings
 from benchapp_overlay import settings as _below
 
-globals().update(below.attributes(_below))
-if below.CONFIGURATION in os.environ:
-    globals()[os.environ[below.CONFIGURATION]] = below.Configured
+globals().update(project_settings.attributes(_below))
+if project_settings.CONFIGURATION in os.environ:
+    globals()[os.environ[project_settings.CONFIGURATION]] = project_settings.Configured
 
 _collected = "django.contrib.staticfiles.storage.StaticFilesStorage"
 _plain = "django.core.files.storage.FileSystemStorage"

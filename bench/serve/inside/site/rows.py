@@ -24,7 +24,7 @@ from bench.serve.inside.pages import page, probe_page
 from bench.serve.inside.site import render_gate
 from benchapp import pagination
 from benchapp.caching.invalidation import StalePages, invalidate
-from benchapp.caching.watch import CHANGED
+from benchapp.caching.model_signals import CHANGED
 from benchapp.invalidation import stale_after_write
 from benchapp.models import Author, Comment, Post
 

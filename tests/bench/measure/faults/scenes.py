@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+from bench.measure.faults.fault_context import FaultContext
 from bench.measure.faults.kinds import FAULTS
-from bench.measure.faults.scene import Scene
 
 SITE = SimpleNamespace(
     url={"home": "/", "login": "/login/", "health": "/health"}.__getitem__,
@@ -52,7 +52,7 @@ class Versions:
         self.served, self.word = folder, f"release-{folder}"
 
 
-def scene(**running) -> Scene:
+def scene(**running) -> FaultContext:
     """A scene; `running` is of its deployment. `scene.log` is what was done."""
     log: list[str] = []
     case = SimpleNamespace(
@@ -89,12 +89,12 @@ def scene(**running) -> Scene:
     }
     supervisor = SimpleNamespace(deaths=[], step=lambda: None)
     supervisor.wait = lambda until, seconds: (log.append("wait"), until())[1]
-    made = Scene(SimpleNamespace(**{"servers": (), **fields}), supervisor, Versions(log), SITE, 200)
+    made = FaultContext(SimpleNamespace(**{"servers": (), **fields}), supervisor, Versions(log), SITE, 200)
     made.log = log
     return made
 
 
-def run(name: str, scene: Scene) -> list[str]:
+def run(name: str, scene: FaultContext) -> list[str]:
     """All of a fault; what was done, with `|` where the visitors come, and where they have gone."""
     for _ in FAULTS[name].run(scene):
         scene.log.append("|")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from bench.measure.faults.observe import Moments
-from bench.measure.faults.visitors import NOBODY, Page
+from bench.measure.faults.observe import FaultTimeline
+from bench.measure.faults.visitors import NOBODY, RequestedPage
 from bench.measure.load.visits import Visit
 
-PAGES = [Page("/anonymous/"), Page("/anonymous/", "me", "sessionid=1"), Page("/static/x.css", None)]
-MOMENTS = Moments(struck=10.0, over=10.0, old="release-1", new="release-1")
-DEPLOY = Moments(struck=10.0, over=12.0, deployed=12.0, old="release-1", new="release-2")
+PAGES = [
+    RequestedPage("/anonymous/"),
+    RequestedPage("/anonymous/", "me", "sessionid=1"),
+    RequestedPage("/static/x.css", None),
+]
+MOMENTS = FaultTimeline(struck=10.0, over=10.0, old="release-1", new="release-1")
+DEPLOY = FaultTimeline(struck=10.0, over=12.0, deployed=12.0, old="release-1", new="release-2")
 
 
 def visit(

@@ -10,7 +10,7 @@ import psycopg2
 import pytest
 
 from bench.measure.faults import database
-from bench.measure.faults.scene import CannotFault
+from bench.measure.faults.fault_context import FaultNotApplicable
 from tests import postgresql
 from tests.waiting import until
 
@@ -40,7 +40,7 @@ def test_nobody_else_writes_while_the_lock_is_held(sqlite_file):
     ],
 )
 def test_a_lock_that_cannot_be_held_says_why(url, why):
-    with pytest.raises(CannotFault, match=why), database.locked(url):
+    with pytest.raises(FaultNotApplicable, match=why), database.locked(url):
         pass
 
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from bench.errors import BenchError
-from bench.measure.faults import database, kinds, replaced, stopped
+from bench.measure.faults import crashes, database, deploys, kinds
+from bench.measure.faults.fault_context import FaultNotApplicable
 from bench.measure.faults.kinds import FAULTS
-from bench.measure.faults.scene import CannotFault
 from bench.serve.catalog.sizes import UNLIMITED
 from bench.serve.deployment.database import Database
 from bench.serve.machine import http
@@ -24,8 +24,8 @@ from tests.bench.measure.faults.slow_server import slow_server
 def commands(monkeypatch):
     """The commands of the site that are run."""
     ran = []
-    monkeypatch.setattr(replaced.commands, "manage", lambda project, words, *_, **__: ran.extend(words))
-    monkeypatch.setattr(replaced.render, "server_files", lambda server, case: {f"{server.name}.conf": None})
+    monkeypatch.setattr(deploys.commands, "manage", lambda project, words, *_, **__: ran.extend(words))
+    monkeypatch.setattr(deploys.render, "server_files", lambda server, case: {f"{server.name}.conf": None})
     return ran
 
 
@@ -43,9 +43,9 @@ def made(monkeypatch):
     made = scene()
     monkeypatch.setattr(os, "kill", kill)
     monkeypatch.setattr(database.time, "sleep", lambda seconds: made.log.append(f"sleep {seconds:.0f}"))
-    monkeypatch.setattr(replaced.ssl, "get_server_certificate", lambda place: "old")
-    monkeypatch.setattr(replaced, "make_certificate", lambda folder: None)
-    monkeypatch.setattr(stopped.http, "get", lambda url, path: b'{"process_id": 99}')
+    monkeypatch.setattr(deploys.ssl, "get_server_certificate", lambda place: "old")
+    monkeypatch.setattr(deploys, "make_certificate", lambda folder: None)
+    monkeypatch.setattr(crashes.http, "get", lambda url, path: b'{"process_id": 99}')
     return made
 
 
@@ -83,7 +83,7 @@ def test_a_deploy_invalidates_cached_pages(made, commands):
 @pytest.mark.parametrize(("answer", "wrong"), [("200", []), ("502", ["the slow request: 502"])])
 def test_a_slow_request_that_a_deploy_breaks_off_is_wrong(made, monkeypatch, answer, wrong):
     asked = []
-    monkeypatch.setattr(replaced, "got", lambda target, path, limit_s: asked.append(path) or answer)
+    monkeypatch.setattr(deploys, "got", lambda target, path, limit_s: asked.append(path) or answer)
     done = run("deploy-under-slow-requests", made)
     assert [word for word in done if word != "wait"] == ["new", "|", "switch to 2", "reload app"]
     assert (made.wrong, len(asked)) == (wrong, 1) and asked[0].startswith("/__probe__/slow/10000/")
@@ -104,10 +104,10 @@ def test_a_certificate_that_is_not_taken_over_is_noticed(made):
 def test_workers_are_recycled_by_the_visitors_requests(monkeypatch, ended, says):
     looks = iter(ended)
     workers = SimpleNamespace(ended=ended[-1], look=lambda: next(looks, ended[-1]))
-    monkeypatch.setattr(replaced, "Workers", lambda running: workers)
-    monkeypatch.setattr(replaced, "RECYCLED_S", 0.01)
+    monkeypatch.setattr(deploys, "Workers", lambda running: workers)
+    monkeypatch.setattr(deploys, "RECYCLED_S", 0.01)
     made = scene()
-    with pytest.raises(CannotFault, match=says) if says else nullcontext():
+    with pytest.raises(FaultNotApplicable, match=says) if says else nullcontext():
         run("recycled-workers", made)
     assert made.figures == {"workers_replaced": ended[-1]}
     assert FAULTS["recycled-workers"].changes == {"max_requests": 200}
@@ -120,8 +120,8 @@ def test_what_is_not_started_again_is_an_error(made, monkeypatch):
 
 
 def test_no_worker_is_killed_where_there_is_none_beside_its_master(made, monkeypatch):
-    monkeypatch.setattr(stopped.http, "get", lambda url, path: b'{"process_id": 11}')
-    with pytest.raises(CannotFault, match="no worker processes under a master"):
+    monkeypatch.setattr(crashes.http, "get", lambda url, path: b'{"process_id": 11}')
+    with pytest.raises(FaultNotApplicable, match="no worker processes under a master"):
         run("worker", made)
 
 
@@ -200,7 +200,7 @@ def refused(folder):
 )
 def test_what_cannot_be_made_says_what_it_needs(monkeypatch, tmp_path, name, running, why):
     monkeypatch.setattr(http, "status", lambda *_: 200)
-    with pytest.raises(CannotFault, match=why):
+    with pytest.raises(FaultNotApplicable, match=why):
         run(name, scene(logs=tmp_path, store=tmp_path, **running))
 
 

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.measure.faults.observe import noticed
+from bench.measure.faults.observe import observe
 from tests.bench.measure.faults.seen import DEPLOY, MOMENTS, PAGES, visit
 
 
 def seen(*visits, moments=MOMENTS, pages=PAGES):
     """What was noticed of the fault, and before it."""
-    found = noticed(visits, pages, moments)
+    found = observe(visits, pages, moments)
     rest = {"failed_before": found.failed_before, "named": found.named, "asked": found.asked}
     figures = found.figures | {"failed": found.figures["failed_new"] + found.figures["failed_kept"]}
     return SimpleNamespace(**figures, **rest)

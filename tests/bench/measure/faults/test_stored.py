@@ -11,7 +11,7 @@ import pytest
 
 from bench.measure.faults import cut_off, stored
 from bench.measure.faults.cut_off import Switch
-from bench.measure.faults.scene import CannotFault
+from bench.measure.faults.fault_context import FaultNotApplicable
 from tests.bench.measure.faults.scenes import run, scene
 from tests.bench.measure.faults.slow_server import slow_server
 
@@ -41,7 +41,7 @@ def test_stored_files_are_an_hour_ahead(tmp_path: Path):
 @pytest.mark.parametrize("name", ["clock-set-back", "made-up-pages"])
 def test_a_layer_in_memory_has_no_files(tmp_path: Path, name: str):
     (tmp_path / "purged").write_text("word")
-    with slow_server() as target, pytest.raises(CannotFault, match="stores pages in files"):
+    with slow_server() as target, pytest.raises(FaultNotApplicable, match="stores pages in files"):
         run(name, scene(url=target.origin, store=tmp_path))
 
 

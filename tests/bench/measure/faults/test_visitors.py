@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.measure.faults import visitors
-from bench.measure.faults.visitors import CLOSE, NOBODY, following, job, pages, rate_of, said
+from bench.measure.faults.visitors import CLOSE, NOBODY, job, pages, parse_page_marker, rate_of, watch_static_links
 from tests.waiting import until
 
 ACCOUNTS = [("me", "sessionid=1"), ("you", "sessionid=2")]
@@ -21,7 +21,7 @@ def test_pages_of_nobody_of_two_accounts_and_files_are_asked_for():
 
 
 def test_pages_of_the_project_are_asked_for_beside_them():
-    own = [visitors.Page("/prices/", ttl_s=30)]
+    own = [visitors.RequestedPage("/prices/", ttl_s=30)]
     assert own[0] in (asked := pages("t", ACCOUNTS, "/static/x.css", own)) and len(asked) % 2
 
 
@@ -51,9 +51,9 @@ def test_nobody_waits_for_a_connection_while_the_site_hangs():
 
 def test_what_a_page_says_is_read_at_its_end_only():
     line = "<!-- visit code=a template=b account=c rendered=1.5 static=/s -->"
-    assert said(f"<html></html>\n{line}\n") == ("a", "b", "c", "1.5", "/s")
-    assert said(f"{line}<p>more") is None
-    assert said("<html></html>") is None
+    assert parse_page_marker(f"<html></html>\n{line}\n") == ("a", "b", "c", "1.5", "/s")
+    assert parse_page_marker(f"{line}<p>more") is None
+    assert parse_page_marker("<html></html>") is None
 
 
 LINE = b"<!-- visit code=a template=a account=nobody rendered=1 static=/static/r.css -->\n"
@@ -63,6 +63,6 @@ LINE = b"<!-- visit code=a template=a account=nobody rendered=1 static=/static/r
 def test_static_files_that_are_not_there_are_counted(monkeypatch, status, missing):
     monkeypatch.setattr(visitors.http, "get", lambda url, path: LINE)
     monkeypatch.setattr(visitors.http, "status", lambda url, path: status if path == "/static/r.css" else None)
-    with following("http://x", "/page/", 0.001) as seen:
+    with watch_static_links("http://x", "/page/", 0.001) as seen:
         until(lambda: len(seen) > 2, "pages")
     assert set(seen) == {missing}

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bench import paths, programs
 from bench.serve.catalog import catalog
-from bench.serve.production import hosts as several
 from bench.serve.production import inventory
+from bench.serve.production import several_hosts as several
 from bench.serve.production.inventory import WEB, Inventory
 from tests import cases
 from tests.bench.measure.hosts.world import Member, members, standing

@@ -50,7 +50,7 @@ def link(mbit: float | None, rate: float | None, peak: float | None = None) -> H
 
 def voided(*shares: LoadShare, links=None) -> str | None:
     seen = Observed(figures=loaders.figures(TOOL, shares), rate=100 * len(shares))
-    found = loaders_guards.look(TOOL, seen, shares, links or {}, guards.BOUNDS)
+    found = loaders_guards.evaluate(TOOL, seen, shares, links or {}, guards.BOUNDS)
     assert found.keys() == guards.BOUNDS.keys()
     return guards.voids(found)
 
@@ -97,9 +97,9 @@ def test_a_full_link_is_the_networks_fault():
 )
 def test_a_link_that_was_not_seen_is_not_ok(links, reason):
     seen = Observed(figures=share(1).figures(TOOL))
-    found = loaders_guards.look(TOOL, seen, [share(1)], links, {"tool": 0.9})
+    found = loaders_guards.evaluate(TOOL, seen, [share(1)], links, {"tool": 0.9})
     assert found == {"tool": f"not measured: {reason}"}
-    found = loaders_guards.look(TOOL, seen, [share(1)], links | {"db1": link(950, 1e9)}, {"tool": 0.9})
+    found = loaders_guards.evaluate(TOOL, seen, [share(1)], links | {"db1": link(950, 1e9)}, {"tool": 0.9})
     assert found == {"tool": "the link of db1 is full: 950.0 of 1,000 Mbit/s"}
 
 

@@ -21,7 +21,7 @@ from bench.serve.production.inventory import Host
 from bench.verify.finding import Figure, Mismatch, NotTried
 from bench.verify.hosts import proofs
 from bench.verify.hosts.costs import HostCosts
-from bench.verify.hosts.deployed import HostSite, learn
+from bench.verify.hosts.deployed import HostSite, discover_site
 from bench.verify.hosts.ssh import tunnel
 from bench.verify.site import Account
 from bench.verify.target_site import NO_COMMANDS
@@ -74,7 +74,7 @@ def test_a_command_that_fails_names_its_host_and_why(site):
 
 def test_a_host_without_the_site_is_named(monkeypatch, tmp_path):
     with pytest.raises(BenchError, match=r"^web1: manage\.py siteurls: exit status 127: .*benchapp-manage.*not found"):
-        learn(HERE, kit())
+        discover_site(HERE, kit())
 
 
 def test_a_tunnel_through_a_host_that_refuses_is_one_line():
@@ -159,10 +159,10 @@ def test_hosts_that_answer_differently_or_not_at_all_are_found():
 
 def test_hosts_that_the_front_alone_can_ask_and_did_not_are_named():
     of_two = SimpleNamespace(web=(HERE, THERE), direct={})
-    shown = proofs.Shown(requests=Counter(web1=3, web2=4))
+    shown = proofs.WriteTimings(requests=Counter(web1=3, web2=4))
     assert list(proofs.not_asked(of_two, shown)) == [Figure("reads_web1", 3), Figure("reads_web2", 4)]
     with pytest.raises(NotTried) as raised:
-        list(proofs.not_asked(of_two, proofs.Shown(requests=Counter(web1=3))))
+        list(proofs.not_asked(of_two, proofs.WriteTimings(requests=Counter(web1=3))))
     said = "at web2: only the front can ask it, whose log has no such request after a write"
     assert str(raised.value) == said
     assert list(proofs.not_asked(SimpleNamespace(web=(HERE, THERE), direct={"web1": 0, "web2": 0}), shown)) == []

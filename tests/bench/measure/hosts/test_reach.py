@@ -19,7 +19,7 @@ WEB = Host("web1", "127.0.0.2", ("web",), "127.0.0.2", local=True)
 
 
 def lacks(*more: Host) -> dict[str, tuple[str, ...]]:
-    found = reach.look(Inventory(Path("hosts.ini"), (WEB, *more)))
+    found = reach.probe_hosts(Inventory(Path("hosts.ini"), (WEB, *more)))
     return {item.host.name: item.lacks for item in found if item.host != WEB}
 
 
@@ -34,7 +34,7 @@ def test_an_offset_above_the_bound_is_wrong_however_well_it_is_known():
 
 
 def test_the_clock_of_this_machine_is_right():
-    (_, found) = reach.look(Inventory(Path("hosts.ini"), (WEB, HERE)))
+    (_, found) = reach.probe_hosts(Inventory(Path("hosts.ini"), (WEB, HERE)))
     assert found.lacks == ()
     assert abs(found.clock.ahead_ms) <= found.clock.error_ms
 
@@ -82,11 +82,11 @@ def test_what_units_need_is_lacking_only_where_units_run(standing_in):
 
 def test_the_command_prints_a_line_a_host(monkeypatch, capsys):
     lines = [
-        reach.Found(HERE, reach.Clock(0.31, 0.2), ()),
-        reach.Found(WEB, None, ("no Python 3, which Ansible needs: install it", "no systemd")),
+        reach.HostState(HERE, reach.Clock(0.31, 0.2), ()),
+        reach.HostState(WEB, None, ("no Python 3, which Ansible needs: install it", "no systemd")),
     ]
     monkeypatch.setattr(inventory, "read", lambda path: path)
-    monkeypatch.setattr(reach, "look", lambda found: lines)
+    monkeypatch.setattr(reach, "probe_hosts", lambda found: lines)
     assert main.main(["hosts", "check", "--inventory", "hosts.ini"]) == 1
     assert capsys.readouterr().out.splitlines() == [
         "ok    here 127.0.0.1 is load; clock +0.3 ms (±0.2)",

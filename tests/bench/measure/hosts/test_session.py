@@ -11,15 +11,15 @@ import pytest
 
 from bench.cli import main
 from bench.measure.hosts import loaders
-from bench.measure.hosts.place import HostsLoad
+from bench.measure.hosts.test_bed import HostsLoad
 from bench.measure.load import Job
 from bench.measure.records.folder import read_run
 from bench.measure.run import guards
 from bench.measure.run.guards import Observed
 from bench.serve.deployment.tls import make_certificate
 from bench.serve.production import inventory
-from bench.serve.production.hosts import Deployed
 from bench.serve.production.inventory import Host, Inventory
+from bench.serve.production.several_hosts import Deployed
 from bench.verify.hosts import host_record
 from tests.bench.measure.load.load_target import target
 from tests.cases import kit

@@ -55,7 +55,7 @@ def named(known: Inventory, name: str) -> Host:
 
 
 def test_hosts_that_lack_nothing_tell_their_time(known):
-    found = reach.look(known)
+    found = reach.probe_hosts(known)
     assert {item.host.name: item.lacks for item in found} == dict.fromkeys(("front1", "web1", "load1"), ())
     # One clock for all: what is measured is how well offsets are.
     assert all(abs(item.clock.ahead_ms) <= item.clock.error_ms for item in found)
@@ -71,7 +71,7 @@ def test_a_full_link_is_named(known):
         costs = sampler.stop()
         site.kill()
     seen = Observed(share.figures(tool))
-    found = loaders_guards.look(tool, seen, [share], costs, {"tool": 0.9})
+    found = loaders_guards.evaluate(tool, seen, [share], costs, {"tool": 0.9})
     assert re.fullmatch(r"the link of (front|load)1 is full: \d+\.\d of 10 Mbit/s", found["tool"])
 
 

@@ -39,7 +39,7 @@ INFO = records.RunInfo(
         rows_total=None,
         order_seed=7,
     ),
-    cases=(records.Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite"),),
+    cases=(records.CaseRecord("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite"),),
     skips=(Skip("one", "files", None, "no server of its chain serves files"),),
     notes=("2 cores",),
 )
@@ -95,7 +95,7 @@ def at_rate(rate: int, latency_ms: float = 20.0, round: int = 1, trial=TRIAL, **
         round=round,
         requests_total=10 * rate,
         requests_per_second=float(rate),
-        histogram=histogram.encode(histogram.of([(int(1000 * latency_ms), 10 * rate)])),
+        histogram=histogram.encode(histogram.from_counts([(int(1000 * latency_ms), 10 * rate)])),
         came_back=True,
     )
     return replace(made, **changes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.measure.records.capacity import Capacity, Climb, Visits, capacity, climbs, made_load, overloaded, visits
+from bench.measure.records.capacity import Capacity, Staircase, Visits, capacity, climbs, made_load, overloaded, visits
 from bench.measure.stats.capacity import Limit
 from tests.bench.measure.records.run_data import at_rate, failed
 
@@ -16,9 +16,9 @@ def voided(rate: int, reason: str):
     return at_rate(rate, status="voided", reason=reason)
 
 
-def round_of(*rates: tuple[int, float]) -> Climb:
+def round_of(*rates: tuple[int, float]) -> Staircase:
     """The staircase of these rates with their latencies."""
-    return Climb(LIMIT, [at_rate(rate, latency) for rate, latency in rates])
+    return Staircase(LIMIT, [at_rate(rate, latency) for rate, latency in rates])
 
 
 def test_a_rate_holds_while_its_percentile_is_within_the_limit():
@@ -28,7 +28,7 @@ def test_a_rate_holds_while_its_percentile_is_within_the_limit():
 
 
 def test_the_last_trial_of_a_rate_counts_and_each_is_a_try():
-    climb = Climb(LIMIT, [at_rate(50), at_rate(53, 900), at_rate(53)])
+    climb = Staircase(LIMIT, [at_rate(50), at_rate(53, 900), at_rate(53)])
     assert (climb.steps[53].held, climb.steps[53].tries, climb.low, climb.high) == (True, 2, 53, None)
 
 
@@ -45,16 +45,16 @@ def test_the_last_trial_of_a_rate_counts_and_each_is_a_try():
 )
 def test_only_what_an_overloaded_site_does_itself_shows_that_it_does_not_hold(trial, is_overload):
     assert overloaded(trial) == is_overload
-    climb = Climb(LIMIT, [at_rate(95), trial])
+    climb = Staircase(LIMIT, [at_rate(95), trial])
     assert (climb.low, climb.high) == (95, 100 if is_overload else None)
     assert climb.ended_by == (None if is_overload else trial.reason)
 
 
 @pytest.mark.parametrize("reason", [BUSY, "tool: 1 in 100 requests left 90 ms late or more"])
 def test_a_trial_that_says_nothing_about_the_site_is_repeated_and_counts_as_half_a_try(reason):
-    climb = Climb(LIMIT, [at_rate(50), voided(200, reason)])
+    climb = Staircase(LIMIT, [at_rate(50), voided(200, reason)])
     assert climb.next_rate(50, near=False) == 200
-    climb = Climb(LIMIT, [at_rate(50), at_rate(50), *[voided(53, reason)] * 3])
+    climb = Staircase(LIMIT, [at_rate(50), at_rate(50), *[voided(53, reason)] * 3])
     assert (climb.steps[53].tries, climb.next_rate(50, near=False)) == (1, 53)
     climb.add(voided(53, reason))
     assert climb.next_rate(50, near=False) is None
@@ -64,20 +64,20 @@ def test_a_trial_that_says_nothing_about_the_site_is_repeated_and_counts_as_half
 
 
 def test_a_trial_that_says_nothing_does_not_replace_one_that_did():
-    climb = Climb(LIMIT, [at_rate(50), at_rate(50), at_rate(53, 900), *[voided(53, BUSY)] * 2])
+    climb = Staircase(LIMIT, [at_rate(50), at_rate(50), at_rate(53, 900), *[voided(53, BUSY)] * 2])
     assert (climb.low, climb.high, climb.ended_by, climb.in_doubt) == (50, 53, None, [])
     assert climb.next_rate(50, near=False) is None
 
 
 def test_a_trial_without_a_load_ends_the_round():
-    climb = Climb(LIMIT, [failed(at_rate(50), answers_before_failure=None)])
+    climb = Staircase(LIMIT, [failed(at_rate(50), answers_before_failure=None)])
     assert not made_load(climb.trials[50])
     assert (climb.next_rate(50, near=False), climb.low) == (None, None)
 
 
 def test_a_capacity_is_the_rate_as_achieved():
     """The load of 500 requests/s ended with an answer that came after its time."""
-    climb = Climb(LIMIT, [at_rate(500, requests_per_second=481.0), at_rate(530, 900)])
+    climb = Staircase(LIMIT, [at_rate(500, requests_per_second=481.0), at_rate(530, 900)])
     assert capacity([climb]) == Capacity(481.0, 481.0, 530, 1)
 
 
@@ -87,7 +87,7 @@ def test_the_interval_goes_from_the_lowest_that_held_to_the_highest_that_did_not
 
 
 def test_without_an_end_above_the_capacity_is_at_least_so_much():
-    rounds = [round_of((475, 20), (500, 900)), Climb(LIMIT, [at_rate(475), voided(500, "tool: the load tool")])]
+    rounds = [round_of((475, 20), (500, 900)), Staircase(LIMIT, [at_rate(475), voided(500, "tool: the load tool")])]
     assert capacity(rounds) == Capacity(475, 475, None, 2)
 
 

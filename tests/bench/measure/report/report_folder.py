@@ -70,7 +70,7 @@ def make(
     folder = Folder(directory)
     note = "memcached is not installed: a cache in each process's memory is used"
     cases = tuple(
-        records.Case("~".join((*where, "unlimited", database)), *where, "unlimited", database, notes)
+        records.CaseRecord("~".join((*where, "unlimited", database)), *where, "unlimited", database, notes)
         for where in itertools.product(STACKS, LAYERS, workloads)
         if not any((skip.stack, skip.layer) == where[:2] for skip in SKIPPED)
         for notes in [(note,) if where[1] == "fragments" else ()]
@@ -123,7 +123,7 @@ def capacity(
 
 
 def _trial(
-    case: records.Case, level: int, number: int, chance: random.Random, factor: float, hostile: bool
+    case: records.CaseRecord, level: int, number: int, chance: random.Random, factor: float, hostile: bool
 ) -> trials.Trial:
     where = (case.stack, case.layer, case.workload)
     if where == ("nginx-gunicorn", "fragments", "session"):

@@ -17,7 +17,7 @@ from bench.measure.records import schema
 from bench.measure.records.folder import Folder, read_run
 from bench.measure.records.records import FORMAT, Dropped
 from bench.measure.report import facts, page, write
-from bench.measure.report.document import Board, CaseRow, Document
+from bench.measure.report.document import CaseRow, Document, Ranking
 from bench.measure.stats import histogram
 from bench.verify.hosts.costs import HostCosts
 from tests.bench.measure.records import run_data
@@ -45,13 +45,13 @@ def rates(found: dict[tuple[str, str], list[float | None]]):
     return change
 
 
-def raced(tmp_path: Path, found: dict[tuple[str, str], list[float | None]], rounds: int = 5) -> Board:
+def raced(tmp_path: Path, found: dict[tuple[str, str], list[float | None]], rounds: int = 5) -> Ranking:
     """The only board of a run on `home` with these requests/s."""
     folder = report_folder.make(tmp_path / "run", rounds=rounds, workloads=("home",), change=rates(found))
     return read(folder).boards[0]
 
 
-def row(board: Board, stack: str, layer: str = "none") -> CaseRow:
+def row(board: Ranking, stack: str, layer: str = "none") -> CaseRow:
     return next(each for each in board.cases if (each.stack, each.layer) == (stack, layer))
 
 
@@ -206,7 +206,7 @@ def with_open_loop(folder: Path, rate: float, requests: int = 1500) -> Path:
     """The run with one more trial of each case, in which requests left on a schedule."""
     for trial in read_run(folder).latest.values():
         if trial.round == 1 and trial.status == "ok":
-            encoded = histogram.encode(histogram.of([(1000 * n, requests // 100) for n in range(1, 101)]))
+            encoded = histogram.encode(histogram.from_counts([(1000 * n, requests // 100) for n in range(1, 101)]))
             opened = {"level_connections": None, "rate_requested": rate, "requests_per_second": rate}
             Folder(folder).append(replace(trial, trial_id=f"{trial.trial_id}-open", histogram=encoded, **opened))
     return folder

@@ -9,8 +9,8 @@ import pytest
 from bench.errors import BenchError
 from bench.measure.load import Figures
 from bench.measure.run import guards
-from bench.measure.run.guards import BOUNDS, OK, Observed, look, voids
-from bench.measure.run.trial import unlike
+from bench.measure.run.guards import BOUNDS, OK, Observed, evaluate, voids
+from bench.measure.run.trial import body_difference
 
 FIGURES = Figures(
     duration_s=10.0,
@@ -35,10 +35,10 @@ def of_figures(seen, **changes):
 
 
 def test_a_good_trial_stands():
-    said = look(CLOSED, BOUNDS)
+    said = evaluate(CLOSED, BOUNDS)
     assert voids(said) is None
     assert {name for name, text in said.items() if text != OK} == {"lost"}
-    assert set(look(OPEN, BOUNDS).values()) == {OK}
+    assert set(evaluate(OPEN, BOUNDS).values()) == {OK}
 
 
 @pytest.mark.parametrize(
@@ -62,18 +62,18 @@ def test_a_good_trial_stands():
     ],
 )
 def test_what_is_not_to_be_trusted_is_void(guard, seen, found):
-    said = look(seen, BOUNDS)
+    said = evaluate(seen, BOUNDS)
     assert said[guard] == found
     assert voids(said) == f"{guard}: {found}"
     # Another bound, or none, lets it pass.
     without = {name: bound for name, bound in BOUNDS.items() if name != guard}
-    assert voids(look(seen, without)) is None
+    assert voids(evaluate(seen, without)) is None
 
 
 def test_pages_that_still_wait_at_the_end_may_be_the_larger_ones():
     few = of_figures(CLOSED, requests_total=900, requests_per_second=90.0, bytes_per_second=90 * 4000.0)
-    assert look(few, BOUNDS)["bodies"] != OK
-    assert look(replace(few, connections=250), BOUNDS)["bodies"] == OK
+    assert evaluate(few, BOUNDS)["bodies"] != OK
+    assert evaluate(replace(few, connections=250), BOUNDS)["bodies"] == OK
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_pages_that_still_wait_at_the_end_may_be_the_larger_ones():
     ],
 )
 def test_a_guard_that_cannot_look_voids_nothing_and_says_so(guard, seen):
-    said = look(seen, BOUNDS)
+    said = evaluate(seen, BOUNDS)
     assert said[guard].startswith("not measured: ")
     assert voids(said) is None
 
@@ -100,11 +100,11 @@ def test_few_slow_requests_are_no_drift():
         thirds=(48, 48, 32),
         bytes_per_second=75e3,
     )
-    assert look(slow, BOUNDS)["drift"] == OK
+    assert evaluate(slow, BOUNDS)["drift"] == OK
 
 
 def test_a_late_request_is_lost_in_a_long_wait():
-    assert look(of_figures(OPEN, latency_p99_ms=900.0, send_delay_p99_ms=80.0), BOUNDS)["tool"] == OK
+    assert evaluate(of_figures(OPEN, latency_p99_ms=900.0, send_delay_p99_ms=80.0), BOUNDS)["tool"] == OK
 
 
 def test_bounds_can_be_moved_and_guards_silenced():
@@ -124,19 +124,19 @@ def test_what_is_no_guard_or_no_bound_is_one_line(word):
 
 def test_a_page_is_the_same_but_for_its_tokens():
     page = b"<p>" + b"a" * 5000
-    assert unlike("/", page, page) == ""
-    assert unlike("/", page, b"<p>" + b"b" * 64 + page[67:]) == ""
-    assert unlike("/", page, page[:-1]) == "GET /: 5,002 bytes, not 5,003"
-    assert unlike("/", page, b"b" * 5003) == "GET /: another page of the same size"
+    assert body_difference("/", page, page) == ""
+    assert body_difference("/", page, b"<p>" + b"b" * 64 + page[67:]) == ""
+    assert body_difference("/", page, page[:-1]) == "GET /: 5,002 bytes, not 5,003"
+    assert body_difference("/", page, b"b" * 5003) == "GET /: another page of the same size"
 
 
 def test_what_drifts_without_others_is_the_stacks_own_and_with_them_it_may_be_over_when_it_is_made_again():
     drifting = of_figures(CLOSED, thirds=(4000, 3300, 2600))
-    alone = look(replace(drifting, other_cpu_share=0.01), BOUNDS)
+    alone = evaluate(replace(drifting, other_cpu_share=0.01), BOUNDS)
     assert alone["drift"] == "the stack's own: 4,000 requests in the first third, 2,600 in the last"
     assert guards.voids(alone) is None
-    disturbed = look(replace(drifting, other_cpu_share=0.10), BOUNDS)
+    disturbed = evaluate(replace(drifting, other_cpu_share=0.10), BOUNDS)
     assert disturbed["interference"] == "other processes took 10% of the machine"
     assert guards.voids(disturbed).startswith("interference: ")
     # An overloaded site drifts by itself in an open loop, and making it again would find the same.
-    assert look(replace(drifting, other_cpu_share=0.10, rate=100), BOUNDS)["interference"] == OK
+    assert evaluate(replace(drifting, other_cpu_share=0.10, rate=100), BOUNDS)["interference"] == OK

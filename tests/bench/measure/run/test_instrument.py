@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from bench.errors import GlobalFault
-from bench.measure.records.records import Case
+from bench.measure.records.records import CaseRecord
 from bench.measure.run import instrument
 from bench.measure.run.instrument import Instrument
 from bench.serve.deployment.database import Database
 from bench.serve.machine.identity import worker
 from tests.cases import kit
 
-CASE = Case("one~none~home", "one", "none", "home", "unlimited", "sqlite")
+CASE = CaseRecord("one~none~home", "one", "none", "home", "unlimited", "sqlite")
 
 
 @pytest.mark.parametrize("name", ["site.sqlite3", "site.sqlite3-wal"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bench.errors import BenchError
-from bench.measure.records.records import Case
+from bench.measure.records.records import CaseRecord
 from bench.measure.run import plan
 from bench.serve.catalog import sizes
 from bench.serve.deployment.case import CannotRun
@@ -18,7 +18,7 @@ from tests.bench.measure.run.fake_instrument import fake_case
 
 
 def case(stack, layer="none", workload="home"):
-    record = Case("~".join((stack, layer, workload)), stack, layer, workload, "unlimited", "sqlite")
+    record = CaseRecord("~".join((stack, layer, workload)), stack, layer, workload, "unlimited", "sqlite")
     return plan.PlannedCase(record, fake_case(stack, layer))
 
 

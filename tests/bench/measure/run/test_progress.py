@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.records.records import Case
+from bench.measure.records.records import CaseRecord
 from bench.measure.run import plan, progress
 from bench.measure.run.ledger import Ledger
 from bench.measure.run.progress import RunProgress
@@ -19,7 +19,7 @@ from tests.bench.measure.run.test_plan import case
 from tests.waiting import until
 
 BATCH = plan.schedule([case("one")], [16], 1, 1)[0]
-CASE = Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
+CASE = CaseRecord("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
 
 
 class Terminal(io.StringIO):

@@ -207,7 +207,7 @@ def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
 @pytest.mark.servers
 def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypatch, tmp_path):
     found = iter([0.9, 0.1])
-    monkeypatch.setattr("bench.measure.run.here.Interference.share", lambda *_: next(found))
+    monkeypatch.setattr("bench.measure.run.local.Interference.share", lambda *_: next(found))
     status, recorded = go("--stack", "one", "--guard", "interference=0.25", "--keep-going")
     assert (status, [trial.status for trial in recorded.trials]) == (0, ["voided", "ok"])
     assert len({trial.trial_id for trial in recorded.trials}) == 1
@@ -220,7 +220,7 @@ def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypa
 @pytest.mark.servers
 def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, monkeypatch, tmp_path):
     found = iter([0.9, 0.8, 0.75, 0.1, 0.1])
-    monkeypatch.setattr("bench.measure.run.here.Interference.share", lambda *_: next(found))
+    monkeypatch.setattr("bench.measure.run.local.Interference.share", lambda *_: next(found))
     instrument.load = MachineLoad(0.7, "other processes take 70% of this machine (chromium, process 12: 60%)")
     folder = tmp_path / "run"
     with pytest.raises(BenchError) as error:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bench.measure.records.capacity import Visits
-from bench.measure.run import here
+from bench.measure.run import local
 from bench.measure.run.ledger import Ledger
 from bench.measure.run.plan import Measurement
 from bench.measure.run.staircase import Staircases, capacity_words
@@ -31,7 +31,7 @@ def holds(monkeypatch):
         identity = replace(TRIAL, **{name: getattr(item.case, name) for name in ("case_id", "stack", "layer")})
         return at_rate(item.level, latency, item.round, identity)
 
-    monkeypatch.setattr(here, "measure", measure)
+    monkeypatch.setattr(local, "measure", measure)
     measure.capacities, measure.made = capacities, made
     return measure
 
@@ -81,7 +81,7 @@ def test_overload_fails_no_run(go, holds, monkeypatch):
         made = quick(item, *rest)
         return failed(made) if item.level > 480 else made
 
-    monkeypatch.setattr(here, "measure", measure)
+    monkeypatch.setattr(local, "measure", measure)
     status, recorded = go("--stack", "one", "--capacity", "p95=200ms")
     assert (status, {trial.status for trial in recorded.trials}) == (0, {"ok", "failed"})
 

@@ -11,17 +11,17 @@ from bench.errors import GlobalFault
 from bench.measure import load
 from bench.measure.records import trials
 from bench.measure.records.folder import Folder
-from bench.measure.records.records import Case
-from bench.measure.run import here
-from bench.measure.run.here import HereLoad
+from bench.measure.records.records import CaseRecord
+from bench.measure.run import local
+from bench.measure.run.local import HereLoad
 from bench.measure.run.plan import Measurement
-from bench.measure.run.trial import Load, measure
+from bench.measure.run.trial import LoadSettings, measure
 from tests.bench.measure.load.load_target import target
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO
 from tests.bench.measure.run.fake_instrument import fake_case, fake_running
 from tests.cases import kit
 
-CASE = Case("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
+CASE = CaseRecord("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
 TOOL, PROGRAM = load.choose([("/", "/a")], programs.find)
 
 pytestmark = pytest.mark.servers
@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def running(folder, monkeypatch):
-    monkeypatch.setattr(here, "COME_BACK_S", 0.1)
+    monkeypatch.setattr(local, "COME_BACK_S", 0.1)
     with target(pause_s=0.01) as site:
         logs = folder.raw / "one~none~r1" / "logs"
         logs.mkdir(parents=True)
@@ -53,7 +53,7 @@ def running(folder, monkeypatch):
 
 
 def made(running, folder, *paths, duration_s=1, level=2, tool=TOOL, program=str(PROGRAM), mode="closed"):
-    how = Load(tool, program, duration_s, threads=1, mode=mode)
+    how = LoadSettings(tool, program, duration_s, threads=1, mode=mode)
     item = Measurement(CASE, level, 1)
     directory = folder.raw / item.key
     directory.mkdir(parents=True, exist_ok=True)

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.records.capacity import Climb
-from bench.measure.run.tuning import Search, Settings, Tried, Tunable, memory_needed
+from bench.measure.records.capacity import Staircase
+from bench.measure.run.tuning import Candidate, Search, Settings, TuningSpace, memory_needed
 from bench.measure.stats.capacity import Limit, rate_near
 from tests.bench.measure.records.run_data import at_rate, failed
 
@@ -20,9 +20,9 @@ USUAL = Settings(4, 1)
 SYNC, ASYNC = ("sync", "gthread"), ("uvicorn",)
 
 
-def climb(capacity: float, number: int = 1, **changes) -> Climb:
+def climb(capacity: float, number: int = 1, **changes) -> Staircase:
     """The staircase of a site that holds so much."""
-    made = Climb(LIMIT)
+    made = Staircase(LIMIT)
     while (rate := made.next_rate(rate_near(capacity), near=True)) is not None:
         made.add(replace(at_rate(rate, 20.0 if rate <= capacity else 900.0, number), **changes))
     return made
@@ -33,9 +33,9 @@ def searched(search: Search, holds: Callable[[Settings], float], rounds: int = 1
 
     Every process needs 50 MiB, and the first one 50 more.
     """
-    known: dict[Settings, dict[int, Climb]] = {}
+    known: dict[Settings, dict[int, Staircase]] = {}
     log, chance = [], random.Random(5)
-    for settings, number, _ in search.steps(rounds, lambda settings: Tried(settings, dict(known[settings]))):
+    for settings, number, _ in search.steps(rounds, lambda settings: Candidate(settings, dict(known[settings]))):
         log.append((settings, number))
         more = {name: value(settings) if callable(value) else value for name, value in changes.items()}
         memory = {"app": (50 + 50 * settings.processes) * MIB}
@@ -49,7 +49,7 @@ def first_round(log) -> list[tuple[int, int]]:
 
 
 def plan(knobs=BOTH, usual: Settings = USUAL, fewer=BOTH, **more) -> Search:
-    return Search(Tunable("gunicorn", knobs, usual, fewer), margin=0.11, **more)
+    return Search(TuningSpace("gunicorn", knobs, usual, fewer), margin=0.11, **more)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_does_not_fit_is_not_tried_and_named():
 
 @pytest.mark.parametrize(("gain", "answer"), [(1.5, Settings(2, 16, ASYNC)), (1, Settings(2, 1, SYNC))])
 def test_other_worker_classes_are_tried_with_the_processes_found_and_their_own_threads(gain, answer):
-    other = Tunable("gunicorn-uvicorn", BOTH, Settings(4, 16, ASYNC))
+    other = TuningSpace("gunicorn-uvicorn", BOTH, Settings(4, 16, ASYNC))
     search = plan(usual=Settings(2, 1, SYNC), others=[other], fewer=("processes",))
     done, log = searched(search, lambda it: 200 * min(it.processes, 2) * (gain if it.classes == ASYNC else 1))
     assert first_round(log) == [(2, 1), (4, 1), (1, 1), (2, 2), (2, 16), (2, 32)]
@@ -115,9 +115,9 @@ def test_settings_whose_processes_are_killed_are_no_answer():
 
 
 def test_a_stack_that_fails_ends_the_search_with_the_reason():
-    broken = Climb(LIMIT, [failed(at_rate(50), answers_before_failure=None)])
+    broken = Staircase(LIMIT, [failed(at_rate(50), answers_before_failure=None)])
     search = plan(usual=Settings(1, 1))
-    list(search.steps(3, lambda settings: Tried(settings, {1: broken})))
+    list(search.steps(3, lambda settings: Candidate(settings, {1: broken})))
     assert [item.problem for item in search.done] == ["503 answers"]
     assert search.verdict(search.done[0]) == "503 answers"
 
@@ -134,7 +134,7 @@ def test_a_stack_that_fails_ends_the_search_with_the_reason():
 )
 def test_rounds_that_overlap_make_no_difference(rates, processes):
     done = [
-        Tried(Settings(number, 1), {turn: climb(rate, turn) for turn, rate in enumerate(found, 1)})
+        Candidate(Settings(number, 1), {turn: climb(rate, turn) for turn, rate in enumerate(found, 1)})
         for number, found in enumerate(rates, 1)
     ]
     assert plan().best(done).settings.processes == processes
@@ -142,13 +142,13 @@ def test_rounds_that_overlap_make_no_difference(rates, processes):
 
 def test_memory_that_was_measured_of_some_servers_is_not_measured():
     some = {"app": 50 * MIB, "nginx": None}
-    tried = Tried(USUAL, {number: climb(50, memory_peak_bytes=some) for number in (1, 2)})
+    tried = Candidate(USUAL, {number: climb(50, memory_peak_bytes=some) for number in (1, 2)})
     assert (tried.memory_bytes, tried.memory) == (None, "memory not measured")
 
 
 def test_memory_is_taken_in_proportion_to_the_most_processes_known():
     one, two = (
-        Tried(Settings(number, 1), {1: climb(50, memory_peak_bytes={"app": size})})
+        Candidate(Settings(number, 1), {1: climb(50, memory_peak_bytes={"app": size})})
         for number, size in ((1, 100), (2, 150))
     )
     assert memory_needed(Settings(4, 1), []) is None

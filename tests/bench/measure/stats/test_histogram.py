@@ -10,8 +10,8 @@ from bench.measure.stats import histogram
 
 def test_percentiles_of_several_trials_come_from_all_their_requests():
     # One trial is quick and long, one slow and short: the mean of their percentiles would be 505 ms.
-    quick = histogram.encode(histogram.of([(10_000, 99_000)]))
-    slow = histogram.encode(histogram.of([(1_000_000, 500)]))
+    quick = histogram.encode(histogram.from_counts([(10_000, 99_000)]))
+    slow = histogram.encode(histogram.from_counts([(1_000_000, 500)]))
     both = histogram.merged([quick, slow])
     assert both.total_count == 99_500
     percentiles = [both.get_value_at_percentile(percent) for percent in (99, 99.9)]
@@ -25,7 +25,7 @@ def test_a_percentile_needs_ten_samples_beyond_it():
 
 
 def test_a_trial_without_a_histogram_cannot_be_merged():
-    encoded = histogram.encode(histogram.of([(1000, 100)]))
+    encoded = histogram.encode(histogram.from_counts([(1000, 100)]))
     assert histogram.merged([encoded, None]) is None
     assert histogram.merged([]) is None
     for damaged in ("abc", "", encoded[:-8], "HISTFAAAAAAA"):
@@ -34,6 +34,6 @@ def test_a_trial_without_a_histogram_cannot_be_merged():
 
 
 def test_a_value_out_of_range_counts_at_its_end():
-    ends = histogram.of([(0, 1), (10**12, 1)])
+    ends = histogram.from_counts([(0, 1), (10**12, 1)])
     assert ends.total_count == 2
     assert ends.get_max_value() == pytest.approx(histogram.MAX_US, rel=0.002)

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from bench.measure.stats import LEADS, OPEN, TIES, GeometricMean, Runs, Table
-from bench.measure.stats.fit import Fit
+from bench.measure.stats.least_squares import Fit
 from bench.measure.stats.table import MIN_LEFT
 
 NEAR = [(100.0, 101.0), (99.0, 98.5), (101.0, 101.5), (98.0, 99.5)]

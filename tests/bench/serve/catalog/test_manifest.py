@@ -11,7 +11,7 @@ import pytest
 
 from bench import paths, programs
 from bench.errors import BenchError
-from bench.serve.catalog import catalog, fit, manifest
+from bench.serve.catalog import catalog, compatibility, manifest
 from bench.serve.deployment import render
 from bench.serve.deployment.case import CannotRun, Case, resolve
 from bench.verify import suite
@@ -157,7 +157,7 @@ def test_every_stack_is_a_folder_that_explains_itself(name):
 def test_every_layer_names_services_that_exist(name):
     layer = catalog.read().layers[name]
     for cache in ("memcached", "redis"):
-        services = set(fit.services_of(layer, {"cache": cache}))
+        services = set(compatibility.services_of(layer, {"cache": cache}))
         assert services <= set(catalog.read().services)
         assert services & {cache} <= set(layer.without) or not layer.without
 
@@ -179,8 +179,8 @@ def test_unknown_names_come_with_the_nearest():
 
 def test_a_layer_fits_that_has_a_file_of_a_server():
     layer = catalog.read().layers["staticgenerator"]
-    assert fit.misfit(catalog.read().stacks["nginx-gunicorn"], layer) == ""
-    reason = fit.misfit(catalog.read().stacks["gunicorn"], layer)
+    assert compatibility.layer_problem(catalog.read().stacks["nginx-gunicorn"], layer) == ""
+    reason = compatibility.layer_problem(catalog.read().stacks["gunicorn"], layer)
     servers = "apache or cherokee or lighttpd or nginx"
     assert servers in reason
 
@@ -190,9 +190,9 @@ def test_a_declaration_of_a_layer_holds_only_with_its_server():
     one = manifest.Declaration("whole-pages", "it looks before it opens", server="cherokee")
     layer = msgspec.structs.replace(layer, declares=(one,))
     stacks = catalog.read().stacks
-    assert one in fit.declared((layer,), stacks["cherokee-uwsgi"])
-    assert one not in fit.declared((layer,), stacks["nginx-uwsgi"])
-    assert one not in fit.declared((layer,))
+    assert one in compatibility.declared((layer,), stacks["cherokee-uwsgi"])
+    assert one not in compatibility.declared((layer,), stacks["nginx-uwsgi"])
+    assert one not in compatibility.declared((layer,))
 
 
 def test_a_declaration_of_a_server_holds_unless_one_before_it_makes_it_good():
@@ -204,7 +204,7 @@ def test_a_declaration_of_a_server_holds_unless_one_before_it_makes_it_good():
         found = known.stacks[stack]
         inner = msgspec.structs.replace(found.servers[0], declares=(one, always))
         changed = msgspec.structs.replace(found, servers=(inner, *found.servers[1:]))
-        return fit.declared((known.layers[layer],), changed)
+        return compatibility.declared((known.layers[layer],), changed)
 
     assert {one, always} <= set(declared("waitress", "none"))
     assert one not in declared("nginx-waitress", "none") and always in declared("nginx-waitress", "none")
@@ -233,7 +233,7 @@ def notes_of_layers(case: Case) -> tuple[str, ...]:
 
 
 def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
-    monkeypatch.setattr(fit, "missing_programs", lambda service: ["memcached"])
+    monkeypatch.setattr(compatibility, "missing_programs", lambda service: ["memcached"])
     case = resolved("gunicorn", "fragments")
     assert case.services == ()
     assert case.env["CACHE_URL"].startswith("locmemcache://")
@@ -264,7 +264,7 @@ def test_django_s_own_caches_promise_neither_invalidation_nor_coalescing(name):
     ],
 )
 def test_a_cache_url_needs_no_service_and_is_invalidated_if_it_can_be(url, invalidated, monkeypatch):
-    monkeypatch.setattr(fit, "missing_programs", lambda service: ["memcached"])
+    monkeypatch.setattr(compatibility, "missing_programs", lambda service: ["memcached"])
     case = resolved("gunicorn", "page-cache", env={"CACHE_URL": url})
     assert case.services == ()
     assert notes_of_layers(case) == ("page-cache: it uses the cache of the given CACHE_URL",)
@@ -342,7 +342,7 @@ def test_what_a_layer_declares_holds_where_it_says():
     known = catalog.read()
 
     def of_layers(stack: manifest.Stack, layers: tuple[manifest.Layer, ...]) -> set[str]:
-        return {item.check for item in fit.declared(layers, stack) if item not in stack.declares}
+        return {item.check for item in compatibility.declared(layers, stack) if item not in stack.declares}
 
     names = {
         (stack, layer): of_layers(known.stack(stack), known.joined_layers(layer))

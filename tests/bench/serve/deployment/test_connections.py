@@ -14,9 +14,9 @@ from tests.waiting import until
 
 
 def test_only_postgresql_says_how_many_there_are():
-    assert connections.of("sqlite:////var/site.sqlite3") is None
-    assert connections.of("") is None
-    assert isinstance(connections.of("postgres://me@db/site"), Connections)
+    assert connections.connection_counter("sqlite:////var/site.sqlite3") is None
+    assert connections.connection_counter("") is None
+    assert isinstance(connections.connection_counter("postgres://me@db/site"), Connections)
 
 
 def test_the_peak_is_counted_and_what_is_left_late_or_at_once_when_nothing_is(postgresql_database):

@@ -22,8 +22,8 @@ from bench.serve.deployment.database import AS_IS, Database, copied
 from bench.serve.deployment.deployment import Running
 from bench.serve.machine.identity import Identity, worker
 from bench.serve.project.description import Description
+from bench.serve.project.opened import open_project
 from bench.serve.project.sqlite_snapshot import snapshot
-from bench.serve.project.under_test import open_project
 from tests.cases import bare, kit
 
 

@@ -67,7 +67,7 @@ def test_an_up_that_ends_before_it_is_asked_is_one_line():
     gone.wait()
     one = served(gone.pid, 8001)
     with pytest.raises(BenchError, match=r"^gunicorn .*:8001/, pid \d+: this `up` has ended; start it again$"):
-        reload.ask(one)
+        reload.request_reload(one)
 
 
 def test_an_up_of_another_host_is_not_signalled(monkeypatch, folder):
@@ -75,7 +75,7 @@ def test_an_up_of_another_host_is_not_signalled(monkeypatch, folder):
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal is sent"))
     one = served(os.getpid(), 8001, "elsewhere boot 1 0.00")
     with pytest.raises(BenchError, match=r"runs on another host; reload there, or remove .*\.json$"):
-        reload.ask(one)
+        reload.request_reload(one)
 
 
 def test_a_killed_up_whose_parent_has_not_noticed_is_gone(folder):

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench import paths, programs
-from bench.serve.catalog import catalog, fit
+from bench.serve.catalog import catalog, compatibility
 from bench.serve.deployment.survey import _ask_versions, versions
 from tests.cases import for_files, resolved
 
@@ -30,7 +30,7 @@ def test_programs_are_asked_their_version_once_and_side_by_side(monkeypatch):
 
     monkeypatch.setattr(programs, "version", version)
     one, other = (catalog.read().services[name] for name in ("memcached", "redis"))
-    monkeypatch.setattr(fit, "version_command", lambda item: (item.name,))
+    monkeypatch.setattr(compatibility, "version_command", lambda item: (item.name,))
     with ThreadPoolExecutor(2) as threads:
         _ask_versions(threads, [one, other, one])
     assert asked == {("memcached",): 1, ("redis",): 1}

@@ -12,8 +12,8 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
 from bench import paths
-from bench.measure.faults.scene import FILES, FIRST
-from bench.measure.faults.visitors import NOBODY, PAGE, said
+from bench.measure.faults.fault_context import FILES, FIRST
+from bench.measure.faults.visitors import NOBODY, PAGE, parse_page_marker
 from bench.serve.inside import release, visits
 
 ASK = f"""
@@ -41,7 +41,7 @@ def test_it_is_cacheable_like_an_ordinary_page(answer):
 
 
 def test_it_says_its_versions_its_account_and_its_time(answer):
-    code, template, account, rendered, static = said(answer[1])
+    code, template, account, rendered, static = parse_page_marker(answer[1])
     assert (code, template, account) == (release.VERSION, release.VERSION, NOBODY)
     assert abs(time.time() - float(rendered)) < 60
     assert static.startswith("/static/probes/release.")
@@ -55,7 +55,11 @@ def through(response: HttpResponse, path: str = "/") -> HttpResponse:
 def test_a_page_of_a_project_ends_with_the_same_line():
     page = HttpResponse("<p>Prices</p>", headers={"Content-Length": "13"})
     body = through(page).content.decode()
-    assert body.startswith("<p>Prices</p>") and said(body)[:3] == (release.VERSION, release.VERSION, NOBODY)
+    assert body.startswith("<p>Prices</p>") and parse_page_marker(body)[:3] == (
+        release.VERSION,
+        release.VERSION,
+        NOBODY,
+    )
     assert page.headers["Content-Length"] == str(len(page.content))
 
 
@@ -82,7 +86,7 @@ def test_settings_that_are_no_part_of_the_release_are_said(monkeypatch):
     monkeypatch.setenv("OVERLAID_SETTINGS", "os")
     assert visits._version() == visits.OUTSIDE
     monkeypatch.setattr(visits, "VERSION", visits.OUTSIDE)
-    assert said(through(HttpResponse("<p>")).content.decode())[:2] == (visits.OUTSIDE, visits.OUTSIDE)
+    assert parse_page_marker(through(HttpResponse("<p>")).content.decode())[:2] == (visits.OUTSIDE, visits.OUTSIDE)
 
 
 def test_every_file_of_a_release_has_the_word_for_its_version():

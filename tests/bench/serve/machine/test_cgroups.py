@@ -252,7 +252,7 @@ def test_a_wrong_file_of_sizes_is_refused_in_one_line(tmp_path, monkeypatch, cap
 
 
 def test_a_size_larger_than_the_machine_cannot_be_had(monkeypatch):
-    monkeypatch.setattr(sizes.pin, "affinity", lambda: (0,))
+    monkeypatch.setattr(sizes.cpu_affinity, "affinity", lambda: (0,))
     assert sizes.problem(catalog.read().size("gold")) == "it has 2 CPUs and this machine 1"
     assert sizes.problem(sizes.UNLIMITED) == "" and sizes.group(sizes.UNLIMITED) is None
 

@@ -14,7 +14,7 @@ from bench.cli.list import as_text
 from bench.errors import BenchError
 from bench.serve.deployment.survey import survey
 from bench.serve.machine import identity
-from bench.serve.project import under_test
+from bench.serve.project import opened
 from tests.cases import kit
 
 CLOSED = Path("/home/somebody/python")
@@ -31,7 +31,7 @@ def root_with_a_closed_python(monkeypatch):
         monkeypatch.setattr(identity, "_closed_to", closed_to)
         monkeypatch.setattr(os, "geteuid", lambda: 0)
         worker = identity.worker.__wrapped__
-        for module in (identity, under_test):
+        for module in (identity, opened):
             monkeypatch.setattr(module, "worker", worker)
         for name in ("BENCH_USER", "SUDO_USER"):
             monkeypatch.delenv(name, raising=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.serve.production import host as one_host
+from bench.serve.production import one_host
 from tests.cases import production
 
 Files = dict[str, str]

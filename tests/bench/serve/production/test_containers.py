@@ -17,8 +17,7 @@ import yaml
 
 from bench import paths, programs
 from bench.serve.catalog import catalog
-from bench.serve.production import containers
-from bench.serve.production import host as one_host
+from bench.serve.production import containers, one_host
 from bench.serve.project import commands
 from tests.cases import kit, production
 

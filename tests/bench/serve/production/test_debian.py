@@ -10,7 +10,7 @@ import pytest
 
 from bench import programs
 from bench.cli.list import as_text
-from bench.serve.catalog import catalog, fit, values
+from bench.serve.catalog import catalog, compatibility, values
 from bench.serve.deployment import render
 from bench.serve.deployment.survey import survey
 from tests.cases import kit
@@ -85,5 +85,5 @@ def test_every_stack_takes_the_release(tmp_path, bench):
 @pytest.mark.parametrize("there", [{"valkey-server"}, {"redis-server"}, {"redis-server", "valkey-server"}, set()])
 def test_here_the_service_is_the_one_that_is_installed(tmp_path, monkeypatch, there):
     monkeypatch.setattr(programs, "find", lambda names, *_: next((Path(name) for name in names if name in there), None))
-    found = fit.as_installed(catalog.read().service("redis"))
+    found = compatibility.as_installed(catalog.read().service("redis"))
     assert found.programs == {"redis": "valkey-server" if there == {"valkey-server"} else "redis-server"}

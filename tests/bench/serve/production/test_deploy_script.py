@@ -11,7 +11,7 @@ import threading
 import psutil
 import pytest
 
-from bench.serve.production import host as one_host
+from bench.serve.production import one_host
 from tests.cases import production
 from tests.waiting import until
 

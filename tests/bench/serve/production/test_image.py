@@ -15,9 +15,8 @@ import pytest
 from bench import paths
 from bench.errors import BenchError
 from bench.serve.catalog import catalog
-from bench.serve.production import containers
-from bench.serve.production import host as one_host
-from bench.serve.project.under_test import UnderTest, open_project
+from bench.serve.production import containers, one_host
+from bench.serve.project.opened import UnderTest, open_project
 from tests.bench.serve.production.test_containers import (
     of_compose,
     of_docker_compose,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from bench.serve.catalog import catalog
-from bench.serve.production import host as one_host
+from bench.serve.production import one_host
 from tests.bench.serve.production.test_host import NOTE, lines_of
 from tests.cases import for_files
 

@@ -12,7 +12,7 @@ import pytest
 from bench.errors import BenchError
 from bench.serve.machine.identity import Identity, worker
 from bench.serve.project import commands
-from bench.serve.project.under_test import open_project
+from bench.serve.project.opened import open_project
 
 
 def test_uploaded_files_are_links_and_new_ones_go_beside_them(tmp_path):

@@ -9,7 +9,7 @@ from bench import paths
 from bench.errors import BenchError
 from bench.measure.run import workload
 from bench.serve.project import description
-from bench.serve.project.under_test import open_project, recorded_project
+from bench.serve.project.opened import open_project, recorded_project
 from tests.cases import kit
 
 MANAGE = """

@@ -10,9 +10,9 @@ from bench.serve.project.description import Description, Project
 from bench.serve.project.doctor import examine
 from bench.serve.project.findings import UPDATE_CACHE
 from bench.serve.project.health import CORRECT, LET_IN
-from bench.serve.project.inspection import DeploymentCheck, Facts, Page
+from bench.serve.project.inspection import DeploymentCheck, Facts, InspectedPage
 
-HEALTH = Page("/up/", 200, None, None, None, (), False, False, 0)
+HEALTH = InspectedPage("/up/", 200, None, None, None, (), False, False, 0)
 HTML = {"Content-Type": "text/html; charset=utf-8"}
 HOME = msgspec.structs.replace(HEALTH, path="/")
 LIST = msgspec.structs.replace(HOME, headers={"Content-Type": "text/html; charset=utf-8"})
@@ -283,7 +283,7 @@ def test_a_health_address_is_a_whole_segment(urls, is_named):
 def leading(*places):
     """Pages each of which redirects to the next place."""
     each = itertools.pairwise(places)
-    return {"pages": tuple(Page(path, 302, location=location) for path, location in each)}
+    return {"pages": tuple(InspectedPage(path, 302, location=location) for path, location in each)}
 
 
 def test_a_site_behind_a_login_is_told_how_to_describe_it():

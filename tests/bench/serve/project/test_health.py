@@ -11,8 +11,8 @@ from bench.errors import BenchError
 from bench.serve.machine.identity import Identity
 from bench.serve.project import commands, health
 from bench.serve.project.description import Description, Login
-from bench.serve.project.inspection import Page
-from bench.serve.project.under_test import open_project
+from bench.serve.project.inspection import InspectedPage
+from bench.serve.project.opened import open_project
 
 GOOD = {"status": 200, "content_type": "text/html", "body": ""}
 TO_LOGIN = {**GOOD, "status": 302, "location": "/login/?next=/"}
@@ -116,7 +116,7 @@ def test_a_public_page_that_is_not_there_is_a_note(monkeypatch):
     ],
 )
 def test_a_page_that_was_looked_at_is_refused_before_a_run_is_planned(status, location, its_rows, refused, build):
-    page = Page("/", status, location, None, None, (), False, False, 0)
+    page = InspectedPage("/", status, location, None, None, (), False, False, 0)
     facts = SimpleNamespace(pages=(page,), migrations_left=0, urls=())
     project = SimpleNamespace(folder="x", overlaid=True, health="/", facts=facts, description=Description(build=build))
     if refused:

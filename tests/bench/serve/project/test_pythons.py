@@ -11,11 +11,11 @@ from bench import paths, programs
 from bench.errors import BenchError
 from bench.serve.catalog import catalog
 from bench.serve.deployment.case import CannotRun, resolve
-from bench.serve.project import layered, pythons
-from bench.serve.project.layered import Layered
+from bench.serve.project import pythons, venv_overlay
+from bench.serve.project.venv_overlay import VenvOverlay
 from tests.cases import kit, resolved
 
-OWN = layered.VERSION
+OWN = venv_overlay.VERSION
 
 
 def interpreter(folder: Path, version: str) -> Path:
@@ -58,7 +58,7 @@ def test_an_environment_of_other_requirements_is_made_anew_by_the_python_it_is_o
     elsewhere.mkdir()
     there = interpreter(elsewhere, "3.77")
     bin_folder = on_path / "var" / "servers" / "3.77" / "bin"
-    calls, real = [], layered._run
+    calls, real = [], venv_overlay._run
 
     def run(argv, *words):
         if "-c" in argv:
@@ -70,7 +70,7 @@ def test_an_environment_of_other_requirements_is_made_anew_by_the_python_it_is_o
         return ""
 
     run([])
-    monkeypatch.setattr(layered, "_run", run)
+    monkeypatch.setattr(venv_overlay, "_run", run)
     # It is on no PATH: it was named by its path before.
     found = pythons.environment.__wrapped__("3.77")
     assert calls[1][0] == str(there)
@@ -134,7 +134,7 @@ def another(tmp_path, monkeypatch) -> Path:
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "gunicorn").write_text("#!/bin/sh\n")
     (venv / "bin" / "gunicorn").chmod(0o755)
-    monkeypatch.setattr(pythons, "environment", lambda version: Layered(venv, venv, (), venv))
+    monkeypatch.setattr(pythons, "environment", lambda version: VenvOverlay(venv, venv, (), venv))
     return venv
 
 

@@ -1,0 +1,84 @@
+"""What a command line asks to be measured, the same for every command that measures."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from bench.cli import options
+from bench.errors import BenchError
+from bench.measure.records.folder import read_run
+from bench.measure.run.instrument import Instrument
+from bench.measure.run.plan import Request
+from bench.serve.catalog.names import NO_LIMIT
+from bench.serve.project.opened import UnderTest, recorded_project
+
+# Fields of a request -> the argument that they come from, where that is called otherwise.
+RENAMED = {
+    **{f"{name}s": name for name in ("stack", "layer", "size", "workload", "level", "rate", "guard")},
+    **{f"{name}_s": name for name in ("duration", "budget")},
+    "changes": "set",
+}
+# What a folder does not store, or may be another when what it holds is resumed.
+WITH_RESUME = {
+    *("resume", "database", "project", "describe", "inventory", "write"),
+    *("keep_going", "json", "list_faults"),
+}
+
+
+def request(args: argparse.Namespace, project: UnderTest, **own: Any) -> Request:
+    """The request of a command line; `own` are the fields that the command calls otherwise, or has no argument for."""
+    found: dict[str, Any] = {}
+    for field in fields(Request):
+        value = getattr(args, RENAMED.get(field.name, field.name), None)
+        if field.default == ():
+            # One value or several, in their order, each once.
+            found[field.name] = tuple(dict.fromkeys(value if isinstance(value, list) else filter(None, [value])))
+        elif value is not None:
+            found[field.name] = value
+    return Request(**found | {"project": project, "command": command_line()} | own)
+
+
+def instrument(args: argparse.Namespace, given: Instrument | None) -> Instrument:
+    """The instrument for the project of the command line; a run that is resumed names its own.
+
+    Raises BenchError when it cannot be served, and when the command line names another one than the run.
+    """
+    project = given.project if given else options.project_of(args)
+    if args.resume:
+        plan = read_run(args.resume).info.plan
+        project = recorded_project(project, plan.project, plan.describe)
+    return given or Instrument(project)
+
+
+def command_line() -> tuple[str, ...]:
+    """The command as results store it."""
+    return tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:]))
+
+
+def without_password(word: str) -> str:
+    """A word of a command line; of a URL in it without user and password."""
+    return re.sub(r"://[^/@\s]*@", "://...@", word)
+
+
+def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raise BenchError, which begins with `why`, when one of these options was given."""
+    for name in names:
+        value = getattr(args, name.strip("-").replace("-", "_"))
+        # The last is the usual size.
+        if value not in (None, False, [], NO_LIMIT):
+            raise BenchError(f"{why}; leave out {name}")
+
+
+def refuse_with_resume(args: argparse.Namespace) -> None:
+    """Raise BenchError for an argument that --resume takes from its folder."""
+    for action in args.parser._actions:
+        # A list of positional arguments is empty without one.
+        given = getattr(args, action.dest, None) not in (action.default, None, [])
+        if given and action.dest not in WITH_RESUME:
+            name = action.option_strings[0] if action.option_strings else action.metavar
+            raise BenchError(f"--resume takes its plan from {args.resume}; leave out {name}")

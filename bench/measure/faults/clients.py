@@ -1,0 +1,294 @@
+"""Slow and malformed clients ask beside ordinary visitors."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import islice, repeat
+
+from bench.measure.faults.fault import Expected, Fault, fault
+from bench.measure.faults.fault_context import FaultContext, Workers, application, status_of
+from bench.measure.faults.malformed import CLOSED, FORM, SILENT, UNOPENED, requests, send_all
+from bench.measure.faults.visitors import PAGE
+from bench.serve.machine import processes
+from bench.verify import wire
+from bench.verify.wire import BadAnswer, Connection, Target, build
+
+# So many slow clients at a time: fewer than most stacks have threads, then more.
+STEPS = (4, 5, 20, 200)
+# Between some and the next, so that the servers have them; and until all have reached the workers.
+BETWEEN_S, SETTLED_S = 0.1, 0.3
+# Others ask for this long, and each answer may take as long as this. On a busy machine one may be late: two in a row
+# are not. Between two requests they pause: they are visitors, not a load.
+OTHERS_S, LIMIT_S, PAUSE_S = 1.0, 1.0, 0.05
+# A page as the visitors' own; it costs little, so that it waits for threads and not for the processor.
+ASKED = PAGE.format("beside-slow")
+# Longer than what the kernel takes from a server for one connection, 4 MB by default (tcp(7), tcp_wmem).
+DOWNLOAD = "/__probe__/download/6/"
+# So many clients send a body of so many bytes, but hold its last one back for so long; then each upload has its time.
+HOLDING, BODY_BYTES, HELD_S, UPLOAD_S = 20, 9_000_000, 3.0, 60.0
+# So many of them send the last byte: to read all bodies would be load.
+FINISHING = 4
+# By so much may the memory of servers grow meanwhile: a third of the bodies, half of what as many readers do not read.
+GROWTH_MB = 60.0
+BOUNDARY = "slow-bodies"
+# The same requests for every stack; with several rounds each makes its share of them.
+SEED = 1
+MALFORMED = 10_000
+# Together with the visitors they must not be more than the deployment can do, nor last longer in all rounds.
+MIN_PER_SECOND, MALFORMED_S = 20, 60
+# Refusals in words of their own: the method or the coding, and the version, are not known.
+REFUSALS = (501, 505)
+
+
+# 200 MB of a body, 64 KB at a time, and lines of headers.
+CHUNK, CHUNKS = wire.chunked(b"a" * 65536, 65536).removesuffix(b"0\r\n\r\n"), 3200
+COPIED = (b"X-Copied: 1\r\n", b"Cookie: a=1\r\n")
+# How long they may take, after how many pieces the servers are looked at, and by how much those may grow.
+FLOOD_S, LOOK_EVERY, MAX_GROWN_MB = 20.0, 100, 64
+
+
+@dataclass(frozen=True)
+class Slowness:
+    """One way to be slow.
+
+    sends    all that comes of a request, with the host for braces
+    at_once  how many come at a time: what slow clients ask for must not be load, and readers ask for much
+    buffer   receive buffer of who reads nothing: with the smallest that there is, the rest waits in the servers
+    """
+
+    name: str
+    sends: str
+    at_once: int = 20
+    buffer: int | None = None
+
+
+HEADERS = Slowness("unfinished header blocks", f"GET {ASKED} HTTP/1.1\r\nHost: {{}}\r\n")
+FORM_HEAD = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\n"
+BODIES = Slowness("slow bodies", f"POST {FORM} HTTP/1.1\r\nHost: {{}}\r\n{FORM_HEAD}x")
+READERS = Slowness("slow readers", f"GET {DOWNLOAD} HTTP/1.1\r\nHost: {{}}\r\n\r\n", at_once=4, buffer=2048)
+
+
+def _slow(name: str, what: str, how: Slowness, then: Callable[[FaultContext], None] | None = None) -> Fault:
+    """More and more clients that `what`, until they stop the site; noted is at how many they do, and then more."""
+
+    def run(scene: FaultContext) -> Generator[None]:
+        yield
+        scene.figures["stops_at"] = None
+        with scene.cause():
+            with ExitStack() as clients, _bounded_memory(scene, in_front(scene)) as measure:
+                for before, count in zip((0, *STEPS), STEPS, strict=False):
+                    if problem := _held_up(scene, how, clients, count - before):
+                        scene.figures["stops_at"] = count
+                        scene.wrong.append(f"{count} {how.name} stop it: {problem}")
+                        break
+                    if count == HOLDING:
+                        measure(f"{count} {how.name}")
+            if then:
+                then(scene)
+
+    title = f"Clients that {what}: {', '.join(map(str, STEPS))} of them, until others are not served within 1 s."
+    # Who comes while they hold all threads may be lost, and comes back as they go.
+    return Fault(name, "abused", title, run, Expected(lost=0, recovery_s=None))
+
+
+def _held_up(scene: FaultContext, how: Slowness, clients: ExitStack, more: int) -> str:
+    """How so many more slow clients stop the site, or empty."""
+    try:
+        for number in range(more):
+            if number % how.at_once == 0:
+                time.sleep(BETWEEN_S)
+                scene.supervisor.step()
+            client = clients.enter_context(Connection(scene.target, receive_buffer=how.buffer))
+            client.send(how.sends.format(scene.target.netloc).encode())
+    except OSError as error:
+        return f"a connection: {error or type(error).__name__}"
+    time.sleep(SETTLED_S)
+    return others_wait(scene.target, (ASKED, scene.site.url("health")))
+
+
+def others_wait(target: Target, paths: tuple[str, ...]) -> str:
+    """The first of these paths, asked by turns, that is late twice in a row, and why; empty when none is."""
+    late = dict.fromkeys(paths, "")
+    deadline = time.monotonic() + OTHERS_S
+    while time.monotonic() < deadline or any(late.values()):
+        for path, before in late.items():
+            late[path] = status_of(target, path, LIMIT_S).removeprefix("200")
+            if before and late[path]:
+                return f"GET {path}: {late[path]}"
+        time.sleep(PAUSE_S)
+    return ""
+
+
+def in_front(scene: FaultContext) -> list[str]:
+    """The servers between clients and the application server, by their names among the process ids."""
+    instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
+    return [name for name in scene.running.servers if not instances.fullmatch(name)]
+
+
+@contextmanager
+def _bounded_memory(scene: FaultContext, servers: Sequence[str]) -> Iterator[Callable[[str], None]]:
+    """Measure servers now; yields a function that notes by how much their memory has grown since, and what is wrong.
+
+    Without servers, or where their memory cannot be read, nothing is noted.
+    """
+    before_mb = _memory_mb(scene, servers)
+
+    def measure(why: str) -> None:
+        now_mb = _memory_mb(scene, servers)
+        if before_mb is None or now_mb is None:
+            return
+        grown_mb = round(now_mb - before_mb, 1)
+        scene.figures["memory_growth_mb"] = grown_mb
+        if grown_mb > GROWTH_MB:
+            names = ", ".join(servers)
+            scene.wrong.append(f"{why}: the memory of {names} grew by {grown_mb:g} MB, {GROWTH_MB:g} MB are allowed")
+
+    yield measure
+
+
+def _memory_mb(scene: FaultContext, servers: Sequence[str]) -> float | None:
+    sizes = [processes.memory_bytes(scene.running.pids[name]) for name in servers]
+    known = [size for size in sizes if size is not None]
+    return sum(known) / 1e6 if sizes and len(known) == len(sizes) else None
+
+
+def _large_bodies(scene: FaultContext) -> None:
+    """20 visitors hold the last byte of 9 MB back while the memory of all servers is measured; no upload is lost."""
+    over = threading.Event()
+    with ThreadPoolExecutor(HOLDING) as pool, _bounded_memory(scene, scene.running.servers) as measure:
+        uploads = [pool.submit(_upload, scene.target, over, number < FINISHING) for number in range(HOLDING)]
+        try:
+            scene.wait(HELD_S)
+            measure(f"{HOLDING} bodies of {BODY_BYTES:,} bytes")
+        finally:
+            over.set()
+    said = Counter(upload.result() for upload in uploads[:FINISHING])
+    said.pop("200", None)
+    if said:
+        why = ", ".join(f"{count}x {word}" for word, count in said.items())
+        scene.wrong.append(f"{said.total()} of {FINISHING} uploads were lost: {why}")
+
+
+def _upload(target: Target, over: threading.Event, finishes: bool) -> str:
+    """Upload a file, its last byte when `over` is set; the status of the response, or why there is none.
+
+    finishes  whether the last byte is sent at all
+    """
+    head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
+    body = head.encode() + b"x" * BODY_BYTES + f"\r\n--{BOUNDARY}--\r\n".encode()
+    kind = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+    request = build(target, "POST", FORM, kind, body)
+    try:
+        with Connection(target, timeout_s=UPLOAD_S) as connection:
+            connection.send(request[:-1])
+            over.wait()
+            if not finishes:
+                return ""
+            connection.send(request[-1:])
+            return str(connection.read("POST").status)
+    except (BadAnswer, OSError) as error:
+        return str(error) or type(error).__name__
+
+
+@fault("malformed", "abused")
+def malformed(scene: FaultContext) -> Generator[None]:
+    """10,000 malformed requests from a seed, over all rounds: others get right answers, no worker ends, no 5xx."""
+    rate = max(MIN_PER_SECOND, scene.rate)
+    yield
+    before, workers = scene.running.log_bytes(), Workers(scene.running)
+    share = islice(requests(SEED, MALFORMED, scene.target.netloc), scene.round - 1, None, scene.rounds)
+
+    def meanwhile() -> None:
+        workers.look()
+        scene.supervisor.step()
+
+    with scene.cause():
+        answers = send_all(scene.target, share, rate, MALFORMED_S / scene.rounds, meanwhile)
+    workers.look()
+    without = Counter(answer for _, answer in answers)
+    errors = Counter(kind for kind, it in answers if isinstance(it, int) and it >= 500 and it not in REFUSALS)
+    scene.figures |= {
+        "seed": SEED,
+        "malformed_requests": len(answers),
+        "server_errors": errors.total(),
+        "workers_ended": workers.ended,
+        "connections_closed": without[CLOSED],
+        "without_answer": without[SILENT],
+        "log_bytes_per_request": round((scene.running.log_bytes() - before) / max(1, len(answers)), 1),
+    }
+    if errors:
+        kinds = ", ".join(f"{count} for {kind}" for kind, count in errors.most_common())
+        scene.wrong.append(f"{errors.total()} malformed requests got a 5xx: {kinds}")
+    if workers.ended:
+        scene.wrong.append(f"{workers.ended} worker processes ended")
+    if without[UNOPENED]:
+        scene.wrong.append(f"{without[UNOPENED]} connections were refused")
+
+
+@fault("endless-body", "abused")
+def endless_body(scene: FaultContext) -> Generator[None]:
+    """200 MB in chunks from one client are refused or cut off: the servers grow by 64 MB at most, others are served."""
+    yield
+    head = wire.build(scene.target, "POST", FORM, {"Transfer-Encoding": "chunked"}, b"")
+    with scene.cause():
+        _flooded(scene, "200 MB in chunks", [head, *repeat(CHUNK, CHUNKS), b"0\r\n\r\n"])
+
+
+@fault("copied-headers", "abused")
+def copied_headers(scene: FaultContext) -> Generator[None]:
+    """100,000 copies of a header are refused or cut off: the servers grow by 64 MB at most, and others are served."""
+    yield
+    with scene.cause():
+        for line in COPIED:
+            head = wire.build(scene.target, "GET", ASKED).removesuffix(b"\r\n")
+            _flooded(scene, f"100,000 times {line.decode().strip()}", [head, *repeat(line * 1000, 100), b"\r\n"])
+
+
+def _flooded(scene: FaultContext, what: str, pieces: list[bytes]) -> None:
+    """Send a request of many pieces, as far as the server takes them; note what is wrong with how that ends."""
+    workers, before = Workers(scene.running), _known_memory_mb(scene)
+    most, begun, got_status = before, time.monotonic(), "no answer"
+    try:
+        with Connection(scene.target, timeout_s=FLOOD_S) as connection:
+            for number, piece in enumerate(pieces):
+                if time.monotonic() - begun > FLOOD_S or not connection.send_anyway(piece):
+                    break
+                if number % LOOK_EVERY == 0:
+                    scene.supervisor.step()
+                    workers.look()
+                    most = max(most, _known_memory_mb(scene))
+            got_status = str(connection.read().status)
+    except TimeoutError:
+        got_status = "no answer in time"
+    except (BadAnswer, OSError) as error:
+        got_status = "no answer in time" if isinstance(error, wire.TooLate) else CLOSED
+    most = max(most, _known_memory_mb(scene))
+    scene.figures |= {"memory_growth_mb": round(max(most - before, scene.figures.get("memory_growth_mb") or 0), 1)}
+    if got_status != CLOSED and not got_status.startswith("4"):
+        scene.wrong.append(f"{what}: {got_status}")
+    if most - before > MAX_GROWN_MB:
+        scene.wrong.append(f"{what}: the servers grew by {most - before:.0f} MB")
+    if workers.look():
+        scene.wrong.append(f"{what}: {workers.ended} worker processes ended")
+
+
+def _known_memory_mb(scene: FaultContext) -> float:
+    """The memory of the servers and services, as far as it can be read."""
+    return sum(processes.memory_bytes(pid) or 0 for pid in scene.running.pids.values()) / 1e6
+
+
+FAULTS = (
+    _slow("slow-headers", "never end their header block", HEADERS),
+    _slow("slow-bodies", "send 1 byte of 1,000, then all but 1 of 9 MB", BODIES, _large_bodies),
+    _slow("slow-readers", "read nothing of 6 MB", READERS),
+    malformed,
+    endless_body,
+    copied_headers,
+)

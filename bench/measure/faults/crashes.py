@@ -1,0 +1,71 @@
+"""A process is killed or hangs.
+
+What is killed dies by SIGKILL, and is started again as the units do: a second later, with the rest of it killed. What
+hangs takes requests and answers none; after some seconds it goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Generator
+from contextlib import ExitStack
+
+from bench.measure.faults.fault import ANY, NO_FRONT, NO_SERVICE, NONE, Expected, Fault, Misfit, fault
+from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, Which, application, front
+from bench.serve.machine import http
+
+# Says which process answers.
+INSIDE = "/__probe__/inside"
+# Shorter than a visitor's patience.
+HANGS_S = 3.0
+
+
+@fault("worker", "killed", Expected(lost=1))
+def worker(scene: FaultContext) -> Generator[None]:
+    """One worker process of the application server is killed; its master replaces it."""
+
+    def answering() -> int:
+        return int(json.loads(http.get(scene.running.url, INSIDE))["process_id"])
+
+    if answering() in scene.running.pids.values():
+        raise FaultNotApplicable("the application server has no worker processes under a master")
+    yield
+    killed = answering()
+    with scene.cause():
+        os.kill(killed, signal.SIGKILL)
+
+
+def _stopped(name: str, what: str, which: Which, expected: Expected = ANY, misfit: Misfit = NONE) -> tuple[Fault, ...]:
+    """Two faults of a server or service: its main process is killed, and all of its processes hang."""
+
+    def killed(scene: FaultContext) -> Generator[None]:
+        yield
+        process = which(scene.running.case)
+        with scene.cause():
+            scene.kill(process)
+        scene.wait_started(process)
+
+    def hangs(scene: FaultContext) -> Generator[None]:
+        yield
+        instances = re.compile(rf"{which(scene.running.case)}(-\d+)?")
+        with scene.cause(), ExitStack() as hanging:
+            for process in scene.running.processes:
+                if instances.fullmatch(process.name):
+                    hanging.enter_context(scene.running.hung(process.name))
+            scene.wait(HANGS_S)
+
+    return (
+        Fault(name, "killed", f"The main process of {what} is killed.", killed, expected, misfit),
+        Fault(f"{name}-hangs", "hung", f"All processes of {what} answer nothing for 3 s.", hangs, expected, misfit),
+    )
+
+
+FAULTS = (
+    worker,
+    *_stopped("application-server", "the application server", application),
+    *_stopped("front-server", "the server that clients speak to", front, misfit=NO_FRONT),
+    *_stopped("caching-service", "the caching service", lambda case: case.services[0].name, Expected(), NO_SERVICE),
+)

@@ -1,0 +1,247 @@
+"""A deployment on which faults are made: releases, a supervisor, two accounts that are signed in, and its capacity."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from bench.errors import BenchError
+from bench.measure.faults import judge, kinds, visitors
+from bench.measure.faults.fault import Fault
+from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, Versions
+from bench.measure.faults.observe import FaultTimeline, Observations, observe
+from bench.measure.faults.visitors import RequestedPage, background_load, watch_static_links
+from bench.measure.records.faults import FaultOutcome
+from bench.measure.run.load_process import TrialError
+from bench.measure.run.plan import Item
+from bench.measure.run.session import now
+from bench.serve.deployment import deployment
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.deployment import Running
+from bench.serve.deployment.supervisor import Supervisor
+from bench.serve.machine import http
+from bench.serve.machine.processes import Interference, Sampler
+from bench.serve.project import opened
+from bench.verify.finding import UP_PORT, NotTried, Sent
+from bench.verify.site import Site, discover_site
+from bench.verify.visitor import log_in
+from bench.verify.wire import BadAnswer, Target
+
+ACCOUNTS = 2
+# So many pages of another project do visitors ask for at most.
+MAX_OWN = 3
+# The visitors ask for so long before the fault, and after the site has come back from it.
+QUIET_S, AFTER_S = 1.5, 1.5
+# How long the site may take to come back.
+BACK_S = 20.0
+# What a process uses after its last sample is taken for that of others, should its parent have been killed.
+SAMPLES_S = 0.2
+OURS = "this process and all below it"
+
+
+@dataclass
+class FaultSession:
+    """The deployment while its faults are made.
+
+    cookies   the Cookie header of each account, by its name
+    own       pages of the project that visitors ask for, too
+    notes     what a reader of its outcomes must know
+    bounds    of the guards of an outcome (bench.measure.faults.judge)
+    rounds    how often each fault is made in all
+    capacity  requests a second that it answers
+    """
+
+    running: Running
+    supervisor: Supervisor
+    versions: Versions
+    site: Site
+    cookies: list[tuple[str, str]]
+    own: list[RequestedPage]
+    notes: list[str]
+    directory: Path
+    bounds: Mapping[str, float]
+    rounds: int = 1
+    capacity: float = 0.0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything runs and the site answers, so that another fault can be made."""
+        return self.running.died() is None and self.running.answers()
+
+    def make(self, item: Item, attempt: int) -> FaultOutcome:
+        """Make a fault, and complete its outcome: what visitors noticed, and whether it was expected."""
+        assert isinstance(item, FaultOutcome)
+        fault, rate = kinds.FAULTS[item.fault], visitors.rate_of(self.capacity)
+        outcome = replace(
+            item,
+            started_at=now(),
+            capacity_per_second=round(self.capacity, 1),
+            rate_per_second=float(rate),
+        )
+        case = self.running.case
+        moments = FaultTimeline(
+            wall_s=time.time() - time.monotonic(),
+            ttl_s=float(case.settings["cache_seconds"]) if case.caches == "pages" else 0.0,
+            old=self.versions.word,
+        )
+        scene = FaultContext(
+            self.running, self.supervisor, self.versions, self.site, rate, outcome.round, self.rounds, moments
+        )
+        steps = fault.run(scene)
+        try:
+            next(steps, None)
+            return self._visited(fault, steps, scene, f"{fault.name}~{attempt}", outcome)
+        except FaultNotApplicable as error:
+            return replace(outcome, status="skipped", reason=str(error))
+        except (BenchError, TrialError) as error:
+            return replace(outcome, status="failed", reason=str(error), operator=scene.operator, servers=scene.servers)
+        finally:
+            steps.close()
+
+    def _visited(
+        self, fault: Fault, steps: Generator[None], scene: FaultContext, name: str, outcome: FaultOutcome
+    ) -> FaultOutcome:
+        """Quiet seconds, the fault, some seconds more, and what visitors noticed of it."""
+        url, pages, moments = self.running.url, self.pages(), scene.moments
+        interference = Interference()
+        with (
+            Sampler({OURS: os.getpid()}, SAMPLES_S, memory=False) as sampler,
+            background_load(url, pages, scene.rate, self.directory / "visits" / name) as seen,
+            watch_static_links(url, pages[0].path) as missing,
+        ):
+            scene.wait(QUIET_S)
+            try:
+                next(steps, None)
+            except (BenchError, ProcessLookupError, psutil.Error) as error:
+                # The visitors go on: what they notice of it matters all the more.
+                scene.wrong.append(str(error) or type(error).__name__)
+            # Nothing was struck where it went wrong before.
+            moments.struck = moments.struck or time.monotonic()
+            moments.over = max(moments.over, moments.struck)
+            scene.wait(BACK_S, self.running.answers)
+            scene.wait(AFTER_S)
+        share = interference.share([sampler.stop()[OURS].cpu_seconds])
+        next(steps, None)
+        moments.new = self.versions.word
+        found = observe(seen, [*pages, *pages], moments)
+        lacking = sum(missing) + sum(http.status(url, path) != 200 for path in found.named)
+        outcome = replace(outcome, **found.figures, other_cpu_share=share, missing_static=lacking)
+        return with_verdict(fault, scene, found, outcome, self.bounds)
+
+    def pages(self) -> list[RequestedPage]:
+        """Pages of new names, which no layer has yet, and pages of the project."""
+        token = secrets.token_hex(4)
+        return visitors.pages(token, self.cookies, _first_said(self.running, token)[-1], self.own)
+
+
+def with_verdict(
+    fault: Fault, scene: FaultContext, found: Observations, outcome: FaultOutcome, bounds: Mapping[str, float]
+) -> FaultOutcome:
+    """The outcome with its status; its figures are known."""
+    restarted = "restarted" in scene.servers.values()
+    # What cannot reload is restarted, and refuses requests meanwhile: that is its nature, and said.
+    expected = replace(fault.expected, lost=None, slowest_s=None) if restarted else fault.expected
+    outcome = replace(
+        outcome,
+        operator=f"restart, {outcome.failed} requests refused" if restarted else scene.operator,
+        servers=scene.servers or None,
+        figures=scene.figures or None,
+        request=_as_curl(scene.running.url, found.asked) if found.asked else None,
+    )
+    if why := judge.void(outcome, found.failed_before, bounds):
+        return replace(outcome, status="voided", reason=why)
+    wrong = [*scene.wrong, *judge.unexpected(outcome, expected)]
+    if wrong and not outcome.declared:
+        return replace(outcome, status="failed", reason="; ".join(wrong))
+    return replace(outcome, status="ok", reason=None, declared=outcome.declared if wrong else None)
+
+
+def _as_curl(url: str, page: RequestedPage) -> str | None:
+    headers = (("Cookie", page.cookie),) if page.cookie else ()
+    return Sent(f"{url.partition(':')[0]}://127.0.0.1:{UP_PORT}", "GET", page.path, headers).command
+
+
+# ------------------------------------------------------------------------------------- bringing it up
+
+
+@contextmanager
+def open_session(
+    case: Case, directory: Path, progress: Callable[[str], None], bounds: Mapping[str, float], rounds: int, write: bool
+) -> Iterator[FaultSession]:
+    """Bring the deployment up, and take it down at the end.
+
+    `write` lets accounts be made in a database that a project uses itself.
+    Raises BenchError when it does not come up or gives no right answers.
+    """
+    with deployment.deployed(case, run_dir=directory, progress=progress, releases=True) as running:
+        try:
+            notes, rows = list(running.notes), running.case.database
+            site = discover_site(running.case.project, rows, running.env["DATABASE_URL"], write)
+            with _accounts(site, running, notes) as cookies:
+                assert running.releases is not None
+                supervisor = Supervisor(running, progress)
+                versions = Versions(running.releases, _first_said(running, secrets.token_hex(4))[0])
+                own = _own_pages(running)
+                stage = FaultSession(
+                    running, supervisor, versions, site, cookies, own, notes, directory, bounds, rounds
+                )
+                progress(f"{case.stack.name}: measuring its capacity")
+                stage.capacity = visitors.capacity(running.url, stage.pages(), directory / "visits")
+                yield stage
+        except (TrialError, BadAnswer) as error:
+            raise BenchError(str(error)) from None
+        finally:
+            progress(f"stopping {case.stack.name}")
+
+
+def _first_said(running: Running, token: str) -> tuple[str, ...]:
+    """What a visitors' page of a new name says. Raises BenchError where it says nothing."""
+    path = visitors.PAGE.format(token)
+    said = visitors.parse_page_marker(http.get(running.url, path).decode())
+    if said is None:
+        raise BenchError(f"GET {path}: not the page that visitors ask for")
+    return said
+
+
+def _own_pages(running: Running) -> list[RequestedPage]:
+    """Pages of another project that say which version rendered them: HTML that is no check of its health."""
+    project = running.case.project
+    if not project.overlaid:
+        return []
+    checks = opened.health_paths(project)
+    found = [page for page in project.facts.pages if page.status == 200 and page.path not in checks]
+    asked = [RequestedPage(page.path, ttl_s=_max_age(page.cache_control or "")) for page in found]
+    said = [visitors.parse_page_marker(http.get(running.url, page.path).decode(errors="replace")) for page in asked]
+    return [page for page, words in zip(asked, said, strict=True) if words][:MAX_OWN]
+
+
+def _max_age(cache_control: str) -> float:
+    """For how many seconds a page says that caches may have it; 0 where it does not say."""
+    ages = re.findall(r"\b(?:s-maxage|max-age)=(\d+)", cache_control)
+    return float(max(map(int, ages), default=0))
+
+
+@contextmanager
+def _accounts(site: Site, running: Running, notes: list[str]) -> Iterator[list[tuple[str, str]]]:
+    """Accounts that are signed in, with their Cookie headers, removed at the end. Where none can be, a note says so."""
+    try:
+        accounts = site.create_accounts(ACCOUNTS)
+    except NotTried as error:
+        notes.append(f"no visitor is signed in: {error}")
+        yield []
+        return
+    try:
+        target = Target.parse(running.url)
+        browsers = [log_in(target, site, account) for account in accounts]
+        cookies = [browser.cookie_header()["Cookie"] for browser in browsers]
+        yield [(account.username, cookie) for account, cookie in zip(accounts, cookies, strict=True)]
+    finally:
+        site.remove_accounts(accounts)

@@ -1,0 +1,110 @@
+"""Plan a run on several hosts, or what is left of one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.measure.hosts import loaders
+from bench.measure.hosts.deployed_hosts import DeployedHosts
+from bench.measure.hosts.test_bed import Hosts
+from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
+from bench.measure.load.openloop import VERSION
+from bench.measure.records.folder import Run, read_run
+from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
+from bench.measure.run import facts, plan_run
+from bench.measure.run.plan import PlannedCase, Request, make_plan, record
+from bench.measure.run.plan_run import PlannedRun
+from bench.measure.run.session import now
+from bench.measure.run.trial import LoadSettings
+from bench.serve.catalog import catalog, values
+from bench.serve.deployment.case import for_files
+from bench.serve.deployment.database import Database
+from bench.serve.production.inventory import DB, LOAD, Inventory
+from bench.serve.project.opened import UnderTest
+
+NOTES = (
+    "the hosts were measured as they were deployed; the processor, cores and memory of the machine are those of the "
+    "one that ran the command, which served nothing",
+    "not verified: the checks of `verify` were not made; pages were compared before, during and after each load",
+)
+AS_DEPLOYED = "deployed"
+
+
+def planned(request: Request, site: DeployedHosts) -> PlannedRun:
+    """A new run; raises BenchError for what the hosts cannot be asked."""
+    deployed, inventory = site.deployed, site.inventory
+    plan = make_plan(replace(request, stacks=(deployed.stack,), layers=(deployed.layer,)))
+    plan = replace(
+        plan,
+        sizes=(deployed.size,),
+        database="postgresql" if inventory.of(DB) else AS_DEPLOYED,
+        inventory=True,
+    )
+    hosts = inventory.of(LOAD)
+    if not hosts:
+        raise BenchError(f"{inventory.path}: no host is in group {LOAD}, which makes the load; name one there")
+    if plan.mode == "closed":
+        loaders.require_connections(min(plan.levels), len(hosts))
+    records, notes = tuple(case.record for case in cases_of(plan, site.project)), (*NOTES, *_notes(inventory))
+    info = RunInfo(FORMAT, request.command, now(), None, plan, records, (), notes)
+    return _planned(site, info)
+
+
+def resumed(directory: Path, site: DeployedHosts) -> PlannedRun:
+    """What is left of the run in a folder; raises BenchError when the hosts are not as they were."""
+    run = read_run(directory)
+    _require_same(directory, run, site)
+    return _planned(site, run.info, run)
+
+
+def _planned(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> PlannedRun:
+    plan, cases = info.plan, cases_of(info.plan, site.project)
+    # The load tool of this project, which needs only Python on its hosts.
+    tool = ClosedLoopTool() if plan.mode == "closed" else OpenLoopTool()
+    at_rate = (OpenLoopTool(), "") if plan.latency else None
+    load = LoadSettings(tool, "", int(plan.duration_s), 1, plan.mode, plan.replay, plan.guards or {}, at_rate=at_rate)
+
+    def environment() -> Environment:
+        # If the front does not answer, no trial can be made.
+        site.get(site.project.ready)
+        if run:
+            return run.environment
+        here = facts.environment({}, LoadTool(tool.name, VERSION, fallback=False))
+        return replace(here, hosts=_groups(site.inventory))
+
+    return plan_run.planned_run(info, cases, load, partial(Hosts, site=site), environment, run)
+
+
+def _require_same(directory: Path, run: Run, site: DeployedHosts) -> None:
+    """Raise BenchError unless the run was made on these hosts with what is deployed there now."""
+    plan, deployed = run.info.plan, site.deployed
+    if not plan.inventory:
+        raise BenchError(f"--resume {directory}: it measured no hosts of an inventory; leave out --inventory")
+    if (plan.stacks, plan.layers, plan.sizes) != ((deployed.stack,), (deployed.layer,), (deployed.size,)):
+        began = f"{plan.stacks[0]} with layer {plan.layers[0]}"
+        raise BenchError(f"--resume {directory}: it began with {began}, and the hosts have {deployed.words}")
+    if run.environment.hosts != _groups(site.inventory):
+        raise BenchError(f"--resume {directory}: it began with other hosts; begin a new run")
+
+
+def cases_of(plan: Plan, project: UnderTest) -> tuple[PlannedCase, ...]:
+    """A case for each workload."""
+    (stack,), (layer,), (size,) = plan.stacks, plan.layers, plan.sizes
+    case = for_files(project, stack, layer, catalog.read().values[values.PRODUCTION], size)
+    case = replace(case, database=Database(plan.database))
+    return tuple(PlannedCase(record(case, name), case) for name in plan.workloads)
+
+
+def _groups(inventory: Inventory) -> dict[str, tuple[str, ...]]:
+    return {host.name: host.groups for host in inventory.hosts}
+
+
+def _notes(inventory: Inventory) -> list[str]:
+    """What the hosts are, and those that do not make load alone."""
+    named = ", ".join(f"{host.name} is {' and '.join(host.groups)}" for host in inventory.hosts)
+    shared = [host.name for host in inventory.of(LOAD) if host.groups != (LOAD,)]
+    also = f"; {' and '.join(shared)} makes load and serves, so that each takes time from the other" if shared else ""
+    return [f"hosts: {named}{also}"]

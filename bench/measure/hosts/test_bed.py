@@ -1,0 +1,138 @@
+"""The hosts of an inventory as the place of a run. What is deployed there is measured as it is, and stays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench.errors import BenchError
+from bench.interrupt import Interrupts
+from bench.measure.hosts import loaders, loaders_guards
+from bench.measure.hosts.deployed_hosts import DeployedHosts
+from bench.measure.hosts.loaders import LoadShare
+from bench.measure.load import Job
+from bench.measure.load.engine import Engine
+from bench.measure.records.folder import write_json
+from bench.measure.records.trials import Condition, Trial
+from bench.measure.run.guards import Observed
+from bench.measure.run.load_process import TrialError
+from bench.measure.run.local import TrialPlace
+from bench.measure.run.plan import Batch, Item, Measurement
+from bench.measure.run.trial import BodyChecker, LoadSettings
+from bench.serve.production.inventory import LOAD
+from bench.verify.hosts.costs import HostCosts
+from bench.verify.hosts.sampling import sampling
+
+# For a trial's hosts to be greeted before its load and asked after it, in seconds.
+BESIDE_S = 300
+
+
+class Hosts(TrialPlace):
+    """Hosts on which everything is up already: they are its site as well."""
+
+    is_whole = True
+
+    def __init__(self, *run: Any, site: DeployedHosts):
+        super().__init__(*run)
+        self._site = site
+
+    @contextmanager
+    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[Hosts]:
+        """What is deployed is up."""
+        yield self
+
+    def make(self, item: Item, attempt: int) -> Trial:
+        """Make a trial."""
+        assert isinstance(item, Measurement)
+        site = self._site
+        try:
+            addresses = self.addresses(site.project, item.case.workload, site.get, site.static_names)
+        except BenchError as error:
+            return self.failed(item, str(error))
+        return self.measured(item, addresses, site.project, partial(HostsLoad, site))
+
+
+@dataclass
+class HostsLoad:
+    """The load of one trial from several hosts; see bench.measure.run.trial.TrialLoad.
+
+    shares  what each load host counted
+    hosts   what each host used
+    """
+
+    site: DeployedHosts
+    load: LoadSettings
+    directory: Path
+    shares: list[LoadShare] = field(default_factory=list)
+    hosts: dict[str, HostCosts] | None = None
+    costs: None = None
+
+    @property
+    def url(self) -> str:
+        return self.site.deployed.url
+
+    @property
+    def condition(self) -> Condition:
+        return Condition(time_to_ready_s=None, hosts=self.hosts)
+
+    def log(self) -> Path | None:
+        return None
+
+    def get(self, path: str) -> bytes:
+        return self.site.get(path)
+
+    def warm_up(self, job: Job, load: LoadSettings) -> None:
+        """Make unmeasured load from all load hosts."""
+        self._made(replace(job, seconds=math.ceil(load.warmup_s), times=()))
+
+    def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
+        """Make the load and sample the hosts meanwhile; what each load host counted is stored.
+
+        Raises TrialError when one host alone had errors or no answer.
+        """
+        limit_s = job.seconds + job.timeout_s + BESIDE_S
+        with sampling(self.site.inventory, self.site.deployed.access_log, limit_s) as sampler:
+
+            def ready() -> None:
+                sampler.start()
+                bodies.start()
+
+            try:
+                self.shares = self._made(job, ready)
+            finally:
+                bodies.stop()
+            self.hosts = sampler.stop()
+        for share in self.shares:
+            clock = {"ahead_ms": share.clock.ahead_ms, "error_ms": share.clock.error_ms}
+            counts = {"clock": clock, "cpu_s": share.cpu_s, **share.counts}
+            write_json(self.directory / f"{share.host.name}.json", counts)
+        tool = engine(self.load)
+        figures = loaders.figures(tool, self.shares).supported()
+        for share in self.shares:
+            if problem := share.figures(tool).failure():
+                raise TrialError(f"{share.host.name}: {problem}", figures=figures)
+        each = [loaders_guards.observed(tool, share, Observed(figures)) for share in self.shares]
+        return Observed(figures, tool_cpu_share=max(item.tool_cpu_share or 0.0 for item in each))
+
+    def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
+        """What the guards found, that of the load tool on each load host."""
+        seen = replace(seen, tool_cpu_share=None)
+        return loaders_guards.evaluate(engine(self.load), seen, self.shares, self.hosts or {}, bounds)
+
+    def _made(self, job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
+        hosts, job = self.site.inventory.of(LOAD), self.site.job(job)
+        try:
+            return loaders.make(hosts, job, ready)
+        except BenchError as error:
+            raise TrialError(str(error)) from None
+
+
+def engine(load: LoadSettings) -> Engine:
+    """The load tool of a run on several hosts."""
+    assert isinstance(load.tool, Engine)
+    return load.tool

@@ -1,0 +1,253 @@
+"""The boards of a run: which cases may be compared, which is the best of them, and how sure that is. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from statistics import fmean
+from typing import Any
+
+from bench.measure.records.capacity import climbs, visits
+from bench.measure.records.folder import Run
+from bench.measure.records.records import CaseRecord
+from bench.measure.records.trials import Trial, largest
+from bench.measure.report import loads, visitors
+from bench.measure.report.document import CaseLoad, CaseRow, Checks, FaultCase, Ranking, Ratio
+from bench.measure.report.loads import Measured
+from bench.measure.stats import OPEN, TIES, Decision, GeometricMean, Table
+from bench.measure.stats.capacity import Limit, parse_limit
+from bench.measure.stats.table import Cases
+from bench.serve.catalog.names import NO_LAYER
+from bench.words import NOT_MEASURED, case_name
+
+# Needs of memory that differ by less are the same: so much do two runs of one case differ.
+SAME_MEMORY = 1.05
+
+Where = tuple[str, str]  # stack, layer
+
+
+@dataclass(frozen=True)
+class RankedCase:
+    """The cases of a run at one size and database."""
+
+    run: Run
+    size: str
+    database: str
+
+    @property
+    def limit(self) -> Limit | None:
+        """The limit of the latency within which a capacity was sought."""
+        return parse_limit(text, "capacity") if (text := self.run.info.plan.capacity) else None
+
+    @property
+    def opened(self) -> bool:
+        """Whether the plan's own trials are of an open loop; others have them to show latency."""
+        return self.run.info.plan.mode == "open"
+
+    @cached_property
+    def cases(self) -> list[CaseRecord]:
+        """As they were planned."""
+        return [case for case in self.run.info.cases if (case.size, case.database) == (self.size, self.database)]
+
+    @property
+    def workloads(self) -> list[str]:
+        """Its workloads, in the order of the plan."""
+        found = {case.workload for case in self.cases}
+        return [name for name in self.run.info.plan.workloads if name in found]
+
+    @property
+    def names(self) -> dict[Where, str]:
+        """(stack, layer) -> the name of the case."""
+        return {(case.stack, case.layer): name_of(case) for case in self.cases}
+
+    @property
+    def dropped(self) -> set[str]:
+        """The cases that a race has found to be slower."""
+        ids = {item.case_id for item in self.run.info.dropped}
+        return {name_of(case) for case in self.cases if case.case_id in ids}
+
+    def found(self, workload: str) -> dict[str, Measured]:
+        """Case -> what the run has of it under a workload."""
+        run, limit, trials = self.run, self.limit, dict[str, list[Trial]]()
+        for trial in (*run.trials, *run.latency):
+            trials.setdefault(trial.case_id, []).append(trial)
+        return {
+            name_of(case): Measured(
+                trials=(made := trials.get(case.case_id, [])),
+                climbs=climbs(made, limit).get(case.case_id, {}) if limit else {},
+                dropped={item.level: item for item in run.info.dropped if item.case_id == case.case_id},
+                wrong=[it.check for it in run.checks if (it.stack, it.layer) == (case.stack, case.layer) and not it.ok],
+            )
+            for case in self.cases
+            if case.workload == workload
+        }
+
+
+def name_of(case: CaseRecord) -> str:
+    """A case in words."""
+    return case_name(case.stack, case.layer)
+
+
+def places(run: Run) -> list[RankedCase]:
+    """Every size and database of a run, in the order of its plan."""
+    found = dict.fromkeys((case.size, case.database) for case in run.info.cases)
+    return [RankedCase(run, *key) for key in sorted(found, key=lambda key: (run.info.plan.sizes.index(key[0]), key[1]))]
+
+
+def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Ranking:
+    """The board of a place, without its answer; `faults` are those made on the same machine."""
+    by_load = {workload: _judged(place, workload) for workload in place.workloads}
+    rows = {name: _row(place, where, by_load, faults) for where, name in place.names.items()}
+    overall = GeometricMean([load.table for load in by_load.values()])
+    decision = decide(overall, place, place.dropped)
+    rows = {name: replace(row, **_to_best(overall, decision, name)) for name, row in rows.items()}
+    ordered = sorted(rows, key=lambda name: _order(rows[name], name == decision.best))
+    best = recommended(decision, rows)
+    bare = decide(overall, place, {name for name, row in rows.items() if row.caches_pages})
+    return Ranking(
+        run=number,
+        size=place.size,
+        database=place.database,
+        load=_load_words(place, {load.level for load in by_load.values()}),
+        kind="capacity" if place.limit else "rate" if place.opened else "throughput",
+        limit_ms=place.limit.milliseconds if place.limit else None,
+        unit="requests/s" if place.opened or place.limit else "connections",
+        value=f"{place.limit.percentile} in ms" if place.limit else "requests/s",
+        margin=place.run.info.plan.margin,
+        verdict=decision.verdict if decision.best else NOT_MEASURED,
+        best=ordered.index(best) if best else None,
+        uncached=tuple(ordered.index(name) for name in (bare.best, *bare.ties, *bare.open)) if bare.best else (),
+        uncached_verdict=bare.verdict if bare.best else NOT_MEASURED,
+        rounds=max((len(load.rates) for row in rows.values() for load in row.loads.values()), default=0),
+        workloads=tuple(by_load),
+        cases=tuple(rows[name] for name in ordered),
+        answer=(),
+    )
+
+
+def _order(row: CaseRow, best: bool) -> tuple[bool, bool, float]:
+    return not best, row.ratio is None, row.ratio.estimate if row.ratio else 0.0
+
+
+def _load_words(place: RankedCase, levels: Iterable[int]) -> str:
+    if place.limit:
+        return place.limit.words
+    shown = " or ".join(f"{level:,}" for level in sorted(levels))
+    return f"{shown} requests/s" if place.opened else f"{shown} connections"
+
+
+# ------------------------------------------------------------------------------------------- judging
+
+
+@dataclass(frozen=True)
+class WorkloadRanking:
+    """A workload of a place: its cases, at the level that the verdict is about, and the rates to trust."""
+
+    level: int
+    loads: Mapping[str, CaseLoad]
+    table: Table[str]
+
+
+def _judged(place: RankedCase, workload: str) -> WorkloadRanking:
+    found = place.found(workload)
+    level = _main_level(place, found.values())
+    rate = level if place.opened else loads.common_rate(found.values())
+    limit, visit = place.limit, visits(place.run.addresses).get(workload)
+    each = {
+        name: loads.at_capacity(item, limit, visit) if limit else loads.at_level(item, level, place.opened, rate)
+        for name, item in found.items()
+    }
+    rates = {name: load.rates for name, load in each.items() if load.verdict != NOT_MEASURED and load.rates}
+    table = Table(rates, {name: loads.step(found[name]) for name in rates})
+    decision = decide(table, place, {name for name, item in found.items() if level in item.dropped})
+    return WorkloadRanking(
+        level, {name: replace(load, **_to_best(table, decision, name)) for name, load in each.items()}, table
+    )
+
+
+def _main_level(place: RankedCase, found: Iterable[Measured]) -> int:
+    """The highest level with a figure, else the highest of the plan."""
+    levels = [item.levels("open" if place.opened else "closed") for item in found]
+    measured = [level for item in levels for level, trials in item.items() if loads.usable(trials)]
+    return max(measured or place.run.info.plan.levels or (0,))
+
+
+def decide(table: Cases[str], place: RankedCase, without: Collection[str] = ()) -> Decision[str]:
+    """Which of the cases is the best, leaving out those `without`; a race has looked once a round."""
+    plan = place.run.info.plan
+    look = max((trial.round for trial in place.run.trials), default=1) if plan.until else None
+    return table.decide(plan.margin, look, {*without} & {*table.names})
+
+
+def _to_best(table: Cases[str], decision: Decision[str], name: str) -> dict[str, Any]:
+    """How many times as fast the best is, None without a figure; and the verdict word, empty when that is proven."""
+    if decision.best is None or name not in table.names:
+        return {"ratio": None, "verdict": NOT_MEASURED}
+    estimate, low, high = table.ratio(decision.best, name)
+    ratio = Ratio(estimate, low if low > 0 else None, high if math.isfinite(high) else None)
+    if name == decision.best:
+        return {"ratio": ratio, "verdict": decision.verdict}
+    words = {**dict.fromkeys(decision.ties, TIES), **dict.fromkeys(decision.open, OPEN)}
+    return {"ratio": ratio, "verdict": words.get(name, "")}
+
+
+def recommended(decision: Decision[str], rows: Mapping[str, CaseRow]) -> str | None:
+    """The case to take: the best, or of those that tie the fastest of those that need the least memory."""
+    if decision.best is None or decision.verdict != TIES:
+        return decision.best
+    needs = {name: rows[name].memory_peak_bytes or math.inf for name in (decision.best, *decision.ties)}
+    least = min(needs.values()) * SAME_MEMORY
+    return next((name for name, need in needs.items() if need <= least), decision.best)
+
+
+# --------------------------------------------------------------------------------------------- a row
+
+
+def _row(
+    place: RankedCase, where: Where, by_load: Mapping[str, WorkloadRanking], faults: Sequence[FaultCase]
+) -> CaseRow:
+    name = place.names[where]
+    own = {workload: judged.loads[name] for workload, judged in by_load.items() if name in judged.loads}
+    planned = [case for case in place.cases if (case.stack, case.layer) == where]
+    known = {case.caches for case in planned}
+    lacking = [f"{key}: {load.reason}" for key, load in own.items() if load.verdict == NOT_MEASURED]
+    reasons = list(dict.fromkeys(load.reason for load in own.values() if load.reason))
+    why = reasons[0] if len(reasons) == 1 and len(lacking) in (0, len(own)) else "; ".join(lacking) or None
+    costs = [load.cpu_seconds_per_1000_requests for load in own.values()]
+    memory = [load.memory_peak_bytes for load in own.values() if load.memory_peak_bytes is not None]
+    return CaseRow(
+        stack=where[0],
+        layer=where[1],
+        verdict=NOT_MEASURED,
+        reason=why,
+        ratio=None,
+        loads=own,
+        memory_peak_bytes=max(memory, default=None),
+        cpu_seconds_per_1000_requests=fmean(each for each in costs if each is not None)
+        if costs and None not in costs
+        else None,
+        database_connections_peak=largest(load.database_connections_peak for load in own.values()),
+        **visitors.seen(faults, *where, place.size, place.database),
+        checks=_checks(place.run, where),
+        needs_proxy=any(case.needs_proxy for case in planned),
+        # A run that does not say has a layer that caches pages.
+        caches_pages=where[1] != NO_LAYER and not known <= {"nothing", "parts"},
+        notes=tuple(dict.fromkeys(note for case in planned for note in case.notes)),
+        configuration=_configuration(place.run, where),
+    )
+
+
+def _checks(run: Run, where: Where) -> Checks | None:
+    every = {check.check: check for check in run.checks if (check.stack, check.layer) == where}
+    words = [check.word for check in every.values()]
+    if not words:
+        return None
+    failed = tuple(name for name, check in every.items() if not check.ok)
+    return Checks(words.count("pass"), words.count("declared"), words.count("not tried"), failed)
+
+
+def _configuration(run: Run, where: Where) -> str | None:
+    folder = run.directory / "configs" / "~".join(where)
+    return f"configs/{folder.name}" if folder.is_dir() else None

@@ -1,0 +1,298 @@
+"""This machine as the place of a run: a case is served here, verified the first time, and loaded by a load tool.
+
+What the load costs is sampled, the cost of sampling with it, and what state it leaves is recorded.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.errors import BenchError
+from bench.interrupt import Interrupts
+from bench.measure.load import Job, LoadError
+from bench.measure.records.trials import Condition, Costs, Trial
+from bench.measure.run import facts, guards, load_process, workload
+from bench.measure.run.guards import Observed
+from bench.measure.run.instrument import Instrument
+from bench.measure.run.ledger import Ledger
+from bench.measure.run.load_process import TrialError, newest_log
+from bench.measure.run.plan import Batch, Item, Measurement
+from bench.measure.run.progress import RunProgress, show_check
+from bench.measure.run.session import Journal, TestBed
+from bench.measure.run.trial import BodyChecker, LoadSettings, TrialLoad, identity_of, measure
+from bench.serve.deployment import connections
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.database import Database
+from bench.serve.deployment.deployment import Running
+from bench.serve.machine import cpu_affinity, http
+from bench.serve.machine.processes import Interference, Sampler, Usage
+from bench.serve.project.opened import UnderTest
+from bench.verify import table
+
+# Time for a load tool, after the load, to wait for the last answers and to add up.
+GRACE_S = 10
+# The time for a site to answer again after a load.
+COME_BACK_S = 5.0
+POLL_S = 0.05
+WORKERS = "worker_cpu_seconds"
+
+
+class TrialPlace(TestBed):
+    """A place of a run of trials: how their load is made."""
+
+    def __init__(self, journal: Journal, progress: RunProgress, ledger: Ledger, load: LoadSettings):
+        self.journal, self.progress, self.ledger, self.load = journal, progress, ledger, load
+
+    def failed(self, item: Item, reason: str, log: Path | None = None) -> Trial:
+        """The record of a trial that failed before its load."""
+        assert isinstance(item, Measurement)
+        identity = identity_of(item, self.load.of(item))
+        return Trial.of(identity, status="failed", reason=reason, log=self.journal.folder.relative(log))
+
+    def measured(
+        self,
+        item: Measurement,
+        addresses: tuple[str, ...],
+        project: UnderTest,
+        loading: Callable[[LoadSettings, Path], TrialLoad],
+    ) -> Trial:
+        """Make a trial; `loading` makes its load, with its files in a directory."""
+        load, folder = self.load.of(item), self.journal.folder
+        directory = folder.raw / item.key
+        directory.mkdir(parents=True, exist_ok=True)
+        return measure(item, addresses, project, loading(load, directory), load, folder)
+
+    def addresses(
+        self, project: UnderTest, name: str, get: Callable[[str], bytes], static_names: Callable[[], dict[str, str]]
+    ) -> tuple[str, ...]:
+        """The addresses of a workload, looked up once in a run.
+
+        get           fetches the page at a path, for the links in it
+        static_names  served names of the static files by their plain ones
+        """
+        if name not in self.journal.addresses:
+            known = workload.workload(project, name)
+            static = static_names() if any(step.startswith("static:") for step in known.steps) else {}
+            found = workload.resolve(known, lambda path: get(path).decode(), static, project.names["static_url"])
+            self.journal.workload(name, found)
+        return self.journal.addresses[name]
+
+
+class LocalTestBed(TrialPlace):
+    """This machine, and the site that is up on it.
+
+    `rows` is the database, which may hold a password and is not recorded.
+    """
+
+    _running: Running
+
+    def __init__(self, *run: Any, instrument: Instrument, rows: Database):
+        super().__init__(*run)
+        self.instrument, self._rows = instrument, rows
+        self.pinned = self.journal.environment.affinity
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Have the database for this run alone, and warn when the machine is busy beyond the guard's bound."""
+        self.check()
+        with self.instrument.database_alone(self._rows):
+            bound = self.load.bounds.get("interference")
+            if bound is not None and self.ledger.left:
+                self.progress.warn_of_load(self.instrument.machine_load(), bound)
+            yield
+
+    def check(self) -> None:
+        """Raise GlobalFault when the database cannot be used."""
+        self.instrument.check_database(self._rows)
+
+    def busy(self) -> str:
+        """What other processes take, and the busiest of them."""
+        return self.instrument.machine_load().words
+
+    @contextmanager
+    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[LocalTestBed]:
+        """Bring the case up on its cores, learn what it is, and verify it."""
+        show = self.progress.printer.show
+        with self.instrument.deployed(batch.case, run_dir=directory, progress=show) as running:
+            self._running, self.is_whole = running, True
+            with interrupts.held_at_end():
+                self.instrument.settle(self.pinned, running)
+                self.journal.note(running.notes)
+                self.journal.configs(batch.name, directory)
+                self.journal.rows(lambda: self.instrument.rows(running))
+                if not self.ledger.is_verified(batch):
+                    self._verify(batch, running)
+                yield self
+            show(f"stopping {batch.stack}")
+
+    def _verify(self, batch: Batch, running: Running) -> None:
+        """Verify a deployment that appears for the first time in the run."""
+        began = time.monotonic()
+        outcomes = self.instrument.verify(running, show_check(self.progress.printer, f"{batch.name}: "))
+        self.journal.folder.append(*outcomes)
+        self.ledger.add_outcomes(batch.stack, batch.layer, outcomes)
+        took = f"{time.monotonic() - began:.1f} s"
+        self.progress.printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")
+        if not self.ledger.wrong_answers(batch):
+            # The checks have grown the workers and filled the layer: restart both before the first trial.
+            self.progress.printer.show(f"restarting {batch.name}")
+            running.empty_layer()
+            self.instrument.settle(self.pinned, running)
+
+    def make(self, item: Item, attempt: int) -> Trial:
+        """Make a trial; a failed one says which server died."""
+        assert isinstance(item, Measurement)
+        running, project = self._running, self._running.case.project
+        try:
+            get, static = partial(http.get, running.url), self.instrument.static_names
+            addresses = self.addresses(project, item.case.workload, get, static)
+        except BenchError as error:
+            return self.failed(item, str(error), newest_log(running.logs))
+        queries = self.instrument.queries_per_request(running, item.case, addresses)
+        with cpu_affinity.pinned(self.pinned, cpu_affinity.LOAD):
+            trial = self.measured(item, addresses, project, lambda _, directory: HereLoad(running, directory))
+        if trial.status == "failed":
+            self.check()
+            if died := running.died():
+                self.is_whole = False
+                log = self.journal.folder.relative(died.log) or trial.log
+                trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
+        return replace(trial, queries_per_request=queries)
+
+
+class Observer:
+    """Samples a deployment from `start` to `stop`, then records its state with `look_back`.
+
+    It counts killed processes from its creation on, so including the warm-up.
+
+    costs      what the servers used between `start` and `stop`; None before
+    condition  of the deployment, as far as it was observed
+    """
+
+    def __init__(self, running: Running):
+        self.costs: Costs | None = None
+        self._own_s: float | None = None
+        self.condition = Condition(time_to_ready_s=round(running.ready_s, 3))
+        self._running = running
+        self._killed = running.oom_kills()
+        self._sampler = Sampler(running.pids)
+        self._connections = connections.of_site(running.case.project, running.env, running.pids.values())
+
+    def note(self, **found: Any) -> None:
+        """Add to the condition."""
+        self.condition = replace(self.condition, **found)
+
+    def start(self) -> None:
+        """Begin, right before the load."""
+        self._began, self._used = time.monotonic(), time.process_time()
+        self._sampler.start()
+        if self._connections:
+            self._connections.watch()
+
+    def stop(self) -> None:
+        """End, right after the load."""
+        if self.costs is not None:
+            return
+        self._ended = time.monotonic()
+        usage = self._sampler.stop()
+        if self._connections:
+            self.note(database_connections_peak=self._connections.peak())
+        lasted, self._own_s = time.monotonic() - self._began, time.process_time() - self._used
+        of_each = [item.name for item in fields(Costs) if item.name != WORKERS]
+        each: dict[str, Any] = {name: {of: getattr(used, name) for of, used in usage.items()} for name in of_each}
+        self.costs = Costs(**each, worker_cpu_seconds=_workers(self._running.case, usage))
+        # A database starts and ends processes as requests come; a server's workers are there to stay.
+        replaced = [used.replaced for name, used in usage.items() if name in self._running.servers]
+        known = [count for count in replaced if count is not None]
+        self.note(
+            memory_idle_bytes=dict(self._running.memory_idle_bytes),
+            restarts=sum(known) if known else None,
+            observer_share=round(self._own_s / (lasted * (psutil.cpu_count() or 1)), 5),
+        )
+
+    def cpu_seconds(self) -> list[float | None]:
+        """CPU seconds of the instrument itself and of each server and service, as far as known."""
+        return [self._own_s, *((self.costs and self.costs.cpu_seconds) or {}).values()]
+
+    def look_back(self) -> None:
+        """Record the state that the load left behind; waits a moment until the deployment answers."""
+        deadline = time.monotonic() + COME_BACK_S
+        while not (came_back := self._running.answers()) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        if self._connections:
+            with self._connections as counted:
+                left = counted.left(self._ended)
+                self.note(database_connections_left=left, database_connections_limit=counted.limit())
+        killed = self._running.oom_kills()
+        self.note(
+            oom_kills=None if killed is None or self._killed is None else killed - self._killed,
+            came_back=came_back,
+        )
+
+
+def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None:
+    """CPU seconds of as many processes of the application server as it has workers, its helpers left out.
+
+    None where it has none under a master: keep-alive connections stay with the worker that accepted them, and one core
+    alone does not show what that costs.
+    """
+    name = re.escape(case.servers[0].name)
+    instances = [of for instance, of in usage.items() if re.fullmatch(rf"{name}(-\d+)?", instance)]
+    alone = [of.cpu_seconds or 0.0 for of in instances] if len(instances) > 1 else []
+    used = alone or [seconds for of in instances for seconds in of.below]
+    workers = sorted(used, reverse=True)[: int(case.settings["processes"])]
+    return tuple(workers) if len(workers) > 1 else None
+
+
+class HereLoad(Observer):
+    """The load of one trial by a load tool on this machine, and what it costs; see `trial.TrialLoad`."""
+
+    def __init__(self, running: Running, directory: Path):
+        super().__init__(running)
+        self.url = running.url
+        self.get = partial(http.get, running.url)
+        self.judge = guards.evaluate
+        self._directory = directory
+
+    def log(self) -> Path | None:
+        return newest_log(self._running.logs)
+
+    def warm_up(self, job: Job, load: LoadSettings) -> None:
+        """Make load whose output is stored. Load tools count in whole seconds, so a shorter load is interrupted."""
+        seconds = math.ceil(load.warmup_s)
+        command = load.tool.command(load.program, replace(job, seconds=seconds, times=()))
+        limit_s, after_s = seconds + GRACE_S, load.warmup_s
+        load_process.run(command, job.connections, self._directory, "warmup", limit_s, interrupt_after_s=after_s)
+
+    def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
+        """Run the load tool, sample the deployment, and look back at the state that the load has left."""
+        command = load.tool.command(load.program, job)
+        limit_s = job.seconds + job.timeout_s + GRACE_S
+        self.start()
+        interference, tool_before = Interference(), load_process.processor_seconds()
+        bodies.start()
+        try:
+            try:
+                texts = load_process.run(command, job.connections, self._directory, "load", limit_s)
+            finally:
+                tool_s = load_process.processor_seconds() - tool_before
+                bodies.stop()
+                self.stop()
+            others = interference.share([tool_s, *self.cpu_seconds()])
+            figures = load.tool.parse(*texts).supported()
+        except LoadError as error:
+            raise TrialError(str(error), self._directory / "load.err") from None
+        finally:
+            self.look_back()
+        tool_cpu = round(tool_s / (figures.duration_s * (load.tool.threads(job) or facts.cores())), 4)
+        return Observed(figures, tool_cpu_share=tool_cpu, other_cpu_share=others)

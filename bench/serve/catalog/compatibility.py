@@ -1,0 +1,161 @@
+"""What fits what: a stack and layers, the servers and services they need, and the versions that are installed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import structs
+
+from bench import paths, programs
+from bench.serve.catalog.manifest import Layer, Service, Stack
+from bench.serve.catalog.server import SERVERS, Declaration, Server
+
+# A layer's manifest writes the first for the service that the value `cache` names. The second, in the site's
+# environment, names a cache of the user's own instead.
+CHOSEN_CACHE = "{{ cache }}"
+CACHE_URL = "CACHE_URL"
+# A block of a template.
+BLOCK = re.compile(r"(?:{%-?|#%) *block (\w+)")
+
+
+def chain(stack: Stack, layers: Iterable[Layer], listener: str) -> tuple[Server, ...]:
+    """The servers of the stack with those that layers put before it with this listener, the outermost last."""
+    before = (server for layer in layers for server in layer.servers)
+    return (*stack.servers, *(server for server in before if server.listener in ("", listener)))
+
+
+def stack_problem(stack: Stack, layers: tuple[Layer, ...]) -> str:
+    """Why the layers never fit the stack, or an empty string when they do."""
+    return next(filter(None, (layer_problem(stack, layer) for layer in layers)), "") or collision(stack, layers)
+
+
+def layer_problem(stack: Stack, layer: Layer) -> str:
+    """Why the layer never fits the stack, or an empty string when it does.
+
+    A layer of scope `server` fits when the layer's folder has a file of a server of the chain.
+    """
+    if layer.scope != "server" or any(map(layer.files, stack.servers)):
+        return ""
+    there = sorted({path.parent.name for path in SERVERS.glob("*/*") if (layer.folder / path.name).is_file()})
+    return f"{layer.name} needs {' or '.join(there)} in the chain: it has no file for another server"
+
+
+def collision(stack: Stack, layers: Iterable[Layer]) -> str:
+    """Why these layers cannot be joined on this stack, or an empty string when they can.
+
+    A block of a server's file is one layer's: only one layer can decide which requests reach the application.
+    """
+    filled: dict[str, str] = {}
+    for layer in layers:
+        files = [path for server in stack.servers for path in layer.files(server).values()]
+        blocks = [
+            f"the block {block} of {path.name}" for path in files for block in BLOCK.findall(path.read_text("utf-8"))
+        ]
+        for point in [*blocks, *(f"a server called {server.name}" for server in layer.servers)]:
+            if point in filled:
+                return f"{filled[point]} and {layer.name} both bring {point}: join layers that work in different places"
+            filled[point] = layer.name
+    return ""
+
+
+def in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
+    """The layer in the cache that CACHE_URL in the site's environment `env` names: it needs no service.
+
+    If that cache is of the kind that replaces a missing service, it also invalidates and coalesces like that one. The
+    very same layer where there is no such variable, or the layer does not use that cache.
+    """
+    if CACHE_URL not in env or CHOSEN_CACHE not in layer.services:
+        return layer
+    # With an empty CACHE_URL the site uses its default, a cache in the memory of each process.
+    kind = env[CACHE_URL].strip().partition(":")[0] or "locmemcache"
+    instead = [it for it in layer.without.values() if it.get("env", {}).get(CACHE_URL, "").partition(":")[0] == kind]
+    services = tuple(name for name in layer.services if name != CHOSEN_CACHE)
+    return structs.replace(layer, services=services, **fallback_facts(instead[0] if instead else {}))
+
+
+def fallback_facts(instead: Mapping[str, Any]) -> dict[str, str]:
+    """The facts of a layer that another cache in place of its service changes."""
+    return {word: instead[word] for word in ("invalidation", "coalesces") if word in instead}
+
+
+def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
+    """The modules that the server loads, by itself and for the layers: globs by a short name each."""
+    modules = dict(server.modules)
+    for layer in layers:
+        modules |= layer.modules.get(server.name, {})
+    return modules
+
+
+def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Declaration, ...]:
+    """The checks that a stack, its servers and layers declare they do not support; without a stack, those that the
+    layers declare for every one.
+
+    A declaration of a layer that is `standalone` holds only without another layer.
+    """
+    name = stack.name.partition("@")[0] if stack else ""
+    servers = [server.name for server in stack.servers] if stack else []
+    of_layers = (
+        item
+        for layer in layers
+        for item in layer.declares
+        if not (item.standalone and len(layers) > 1)
+        and (not item.server or item.server in servers)
+        and (not item.stacks or name in item.stacks)
+    )
+    if stack is None:
+        return tuple(of_layers)
+    chain = [*stack.servers, *(server for layer in layers for server in layer.servers)]
+    return (*_of_servers(chain), *stack.declares, *of_layers)
+
+
+def _of_servers(chain: Sequence[Server]) -> Iterator[Declaration]:
+    """The declarations of a chain's servers, the innermost first, that hold behind those before each."""
+    for position, server in enumerate(chain, start=1):
+        before = {outer.name for outer in chain[position:]}
+        for item in server.declares:
+            if not before & set(item.unless_behind):
+                yield item
+
+
+def services_of(layer: Layer, names: dict[str, Any]) -> list[str]:
+    """The services that the layer uses under these values."""
+    return [_replaced(name, {CHOSEN_CACHE: str(names["cache"])}) for name in layer.services]
+
+
+def missing_programs(service: Service) -> list[str]:
+    """The programs of the service that are not installed."""
+    return [name for name in service.programs.values() if programs.find([name], service.search) is None]
+
+
+def as_installed(service: Service) -> Service:
+    """The service as a release of Debian has it whose programs are installed here; as it is usually where none are."""
+    known = (service, *map(service.in_debian, service.debian))
+    return next((found for found in known if not missing_programs(found)), service)
+
+
+def version_command(item: Server | Service) -> tuple[str, ...] | None:
+    """The command that prints the version of a server or service; None without one, or where it is not installed."""
+    if isinstance(item, Server):
+        found = {"program": programs.find(item.programs, item.search)}
+    else:
+        found = {f"programs.{key}": programs.find([name], item.search) for key, name in item.programs.items()}
+    if not item.version or None in found.values():
+        return None
+    known = {f"{{{{ {name} }}}}": str(path) for name, path in {**found, "venv": paths.VENV}.items()}
+    return tuple(_replaced(word, known) for word in item.version)
+
+
+def installed_version(item: Server | Service) -> str | None:
+    """The version of a server or service here; None where it is not installed or there is no way to ask."""
+    if isinstance(item, Server) and item.distribution:
+        return programs.distribution_version(item.distribution)
+    command = version_command(item)
+    return programs.version(command) if command else None
+
+
+def _replaced(text: str, known: dict[str, str]) -> str:
+    for name, value in known.items():
+        text = text.replace(name, value)
+    return text

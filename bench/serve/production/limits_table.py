@@ -1,0 +1,60 @@
+"""Where the values that an operator looks for first stand: in which file, after which words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from bench.serve.deployment import render
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import HostPaths
+from bench.serve.deployment.render import Wiring
+
+# What they are called in the note, the value and its unit.
+LOOKED_FOR = {
+    "Largest body of a request": ("max_body_mb", " MB"),
+    "Static files": ("static_root", ""),
+    "Longest time for a request": ("request_timeout_s", " s"),
+    "Longest wait for a client": ("client_timeout_s", " s"),
+    "Processes of the application": ("processes", ""),
+}
+# Of a line, so many words say what it sets.
+MAX_WORDS = 3
+COMMENTS = ("#", ";", "//", '"""')
+
+
+def rows(case: Case, places: HostPaths, wiring: Wiring) -> list[tuple[str, str, str, str]]:
+    """What each is, its value, and the file and the words of the first line that has it; empty where no file has."""
+    found = []
+    for what, (name, unit) in LOOKED_FOR.items():
+        value = places.static_root if name == "static_root" else str(case.settings[name])
+        file, words = next(_lines(name, case, places, wiring), ("", ""))
+        if not file and name in {server.instances for server in case.servers}:
+            file, words = "systemd/", "a unit for each"
+        found.append((what, f"{value}{unit}", file, words))
+    return found
+
+
+def _lines(name: str, case: Case, places: HostPaths, wiring: Wiring) -> Iterator[tuple[str, str]]:
+    """Each line of a server's template that has the value, if it was rendered, and each word of its command."""
+    uses = re.compile(r"([^{}]*)\{\{[^{}]*\b" + name + r"\b")
+    for server in case.servers:
+        texts = render.texts(server, case, places, wiring)
+        for file, templates in render.server_files(server, case).items():
+            lines = [line for path in templates for line in path.read_text("utf-8").splitlines()]
+            for before in _before(uses, lines):
+                if before in texts.get(file, "") and not before.lstrip().startswith(COMMENTS):
+                    yield file, _directive(before)
+        for index, word in enumerate(server.start):
+            if _before(uses, [word]):
+                option = word.partition("{{")[0] or server.start[index - 1]
+                yield f"systemd/benchapp-{server.name}.service", _directive(option)
+
+
+def _before(uses: re.Pattern[str], lines: list[str]) -> list[str]:
+    """The beginning of each line that has the value."""
+    return [found[1] for line in lines if (found := uses.match(line))]
+
+
+def _directive(before: str) -> str:
+    return " ".join(re.sub(r'[=:"]', " ", before).split()[:MAX_WORDS])

@@ -1,0 +1,356 @@
+"""Write a case's files into a directory: for this machine, or for a production host with systemd units and a
+note that says how to install them. Nothing is started."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench import paths
+from bench.errors import BenchError
+from bench.serve.catalog import catalog, compatibility
+from bench.serve.catalog.manifest import Layer, Release, Service
+from bench.serve.catalog.server import Server
+from bench.serve.catalog.values import Values
+from bench.serve.deployment import render
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import LOOPBACK, HostPaths, Layout, fresh_directory
+from bench.serve.deployment.render import Wiring
+from bench.serve.machine import ports
+from bench.serve.production import limits_table, project_files, templates, units
+from bench.serve.production.units import Unit
+
+# Where a stack without a TLS listener listens in production.
+PLAIN_PORT = 8000
+# Where a StateDirectory= is.
+STATE = Path("/var/lib")
+# Inner servers that listen on TCP get these ports in production.
+INNER_PORTS = range(8001, 8999)
+
+# Longer than most balancers hold an idle connection: AWS 60 s.
+# https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html
+BALANCER_IDLE_S = 65
+
+# How the web server is asked. Not over HTTP/2, where curl 7.88 may fail at a good answer.
+# https://github.com/curl/curl/issues/10634
+CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-time 10"
+# As a server in front would that ends TLS.
+PAGE_STATUS = "curl --http1.1 --silent --output /dev/null --max-time 60 --write-out '%{http_code}'"
+PAGE_STATUS += " --header 'X-Forwarded-Proto: https'"
+
+# How a command of a server begins that installs packages of a release.
+PIP = "$venv/bin/pip "
+
+# Below deploy/production/host and below the rendered directory.
+NOTE, INSTALL = "INSTALL.md", "benchapp-install"
+SCRIPTS = (
+    *("benchapp-check", "benchapp-updated", "benchapp-deploy", "benchapp-loaded", "benchapp-manage"),
+    "benchapp-rollback",
+)
+RESTORE = "benchapp-restore"
+PAGES = "pages.py"
+ALERT = "benchapp-alert@.service"
+SETTINGS = ("site.env", "sysusers.conf", "tmpfiles.conf", "apt.conf")
+
+
+def write(case: Case, target: Path) -> list[Path]:
+    """Write the files into `target`; returns them, sorted. When one cannot be written, none is left behind.
+
+    The units of a production host are limited to the size of the case.
+    """
+    with clean_target(target.absolute()) as folder:
+        if case.values.places:
+            return sorted(write_for_host(case, folder))
+        return sorted(write_for_this_machine(case, folder, ports.free_port()))
+
+
+@contextmanager
+def clean_target(target: Path) -> Iterator[Path]:
+    """`target`, made or empty; when the block fails, nothing is left in it.
+
+    Raises BenchError when it holds something, cannot be made, or cannot be written.
+    """
+    was_there = fresh_directory(target)
+    try:
+        yield target
+    except BaseException as error:
+        for path in target.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if not was_there:
+            target.rmdir()
+        if isinstance(error, OSError):
+            raise BenchError(f"{target}: cannot be written: {error.strerror}; name another directory") from None
+        raise
+
+
+def write_for_this_machine(case: Case, target: Path, port: int) -> list[Path]:
+    """The servers' files, with places on this machine."""
+    paths.must_be_plain(case.project.folder, case.project.venv, case.project.var, target)
+    case, _ = with_listener(case)
+    layout = Layout(target, target / "run")
+    places = layout.places(case.project, case.project.worker(), port)
+    return render.write_files(case, places, _wire(case, places), layout.conf)
+
+
+def write_for_host(case: Case, target: Path, left_out: Collection[str] = ()) -> list[Path]:
+    """All files of a production host, but for those `left_out`."""
+    case, places, wiring = in_production(case, LOOPBACK)
+    context = host_context(case, places, wiring, units.units(case, places, wiring))
+    own = [
+        templates.write(f"host/{template}", target / name, names)
+        for template, name, names in files(context)
+        if name not in left_out
+    ]
+    return [*render.write_files(case, places, wiring, target), *own, *project_files.write(case, target)]
+
+
+def production_places(values: Values) -> HostPaths:
+    """The `[places]` of the values; raises BenchError that names what is missing, unknown, or no plain path."""
+    for name, place in values.places.items():
+        if name not in ("bind", "port") and (odd := paths.odd_characters(Path(place))):
+            raise BenchError(f"places.{name} = {place!r}: not every file can have {odd} in it; use another name")
+    try:
+        return HostPaths(**values.places)
+    except TypeError as error:
+        raise BenchError(f"deploy/values/{values.name}.toml [places]: {str(error).partition('() ')[2]}") from None
+
+
+def with_listener(case: Case) -> tuple[Case, bool]:
+    """The case with values that its outermost server can serve; and whether another server must end TLS."""
+    values, front = case.values, case.servers[-1]
+    if values.places and values.names["listener"] == "plain":
+        # No server terminates TLS: a site that requires HTTPS would redirect every client to itself forever.
+        values = replace(values.changed({"redirect": "off"}), env={**values.env, "BENCHAPP_HTTPS": "0"})
+    if values.names["listener"] == "behind":
+        # The server in front, and else the site, redirect what came to it over plain HTTP.
+        values = values.changed({"redirect": "off", **_held_for_a_balancer(values)})
+    terminated = values.names["listener"] == "tls" and not front.tls
+    if terminated:
+        # Nor does a server without TLS redirect to it.
+        values = values.changed({"redirect": "off"})
+    return replace(case, values=values), terminated
+
+
+def _held_for_a_balancer(values: Values) -> dict[str, Any]:
+    """How long idle connections stay open, unless somebody has said it: a balancer closes its own first, so that none
+    of its requests meets a connection that is being closed."""
+    if "client_keepalive_s" in values.changes:
+        return {}
+    return {"client_keepalive_s": max(BALANCER_IDLE_S, values.names["client_keepalive_s"])}
+
+
+def in_production(case: Case, bind: str) -> tuple[Case, HostPaths, Wiring]:
+    """The case as production runs it, its places and the addresses of its servers.
+
+    bind  the address of a stack whose TLS another server ends
+    """
+    case, terminated = with_listener(case)
+    places = production_places(case.values)
+    case = _with_host_programs(case, places)
+    if terminated:
+        case = replace(case, env={**case.env, "BENCHAPP_BEHIND_PROXY": "1"})
+        places = replace(places, bind=bind, port=PLAIN_PORT)
+    return case, places, _wire(case, places)
+
+
+def _wire(case: Case, places: HostPaths) -> Wiring:
+    return render.wire(case, places, iter(INNER_PORTS).__next__)
+
+
+def _with_host_programs(case: Case, places: HostPaths) -> Case:
+    """The case with programs and modules where the host has them, whatever is installed here."""
+    programs: dict[str, Path] = {}
+    modules: dict[str, dict[str, str]] = {}
+    for server in case.servers:
+        # In the virtual environment, or where its Debian package puts it.
+        folder = f"{places.venv}/bin" if server.distribution or server.requirements else server.directory
+        programs[server.name] = Path(folder, server.programs[0])
+        found = {name: first for name, (first, *_) in compatibility.modules_of(server, case.layers).items()}
+        # Its own commands there build some of them.
+        texts = {**found, **server.host_modules}
+        modules[server.name] = {name: render.text(text, places.names, server.name) for name, text in texts.items()}
+    return replace(case, programs=programs, modules=modules)
+
+
+def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """A host's own files, units and scripts: the template below deploy/production/host, the name, and what it can use.
+
+    context  by host_context
+    """
+    names = [NOTE, INSTALL, *SCRIPTS, PAGES, *SETTINGS]
+    names += ["benchapp-certificate"] if context["ends_tls"] else []
+    names += [project_files.BACKUPS, RESTORE] if context["backed_up"] else []
+    names += ["logrotate.conf"] if context["rotated"] else []
+    names += ["sysctl.conf"] if context["sysctls"] else []
+    yield from ((name, name, context) for name in names)
+    yield from ((name, f"systemd/{name}", context) for name in ("benchapp.target", "benchapp.slice", ALERT))
+    for unit in context["units"]:
+        for kind in ("service", "socket") if unit.socket else ("service",):
+            yield f"server.{kind}", f"systemd/{unit.name}.{kind}", {**context, "unit": unit}
+        if unit.has_stand_in:
+            yield "server.service", f"systemd/{unit.stand_in.name}.service", {**context, "unit": unit.stand_in}
+    for job in context["jobs"]:
+        for kind in ("service", "timer"):
+            yield f"job.{kind}", f"timers/{job['unit']}.{kind}", {**context, "job": job}
+
+
+def host_context(case: Case, places: HostPaths, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
+    """The names that the host's files can use."""
+    front, data = case.servers[-1], Path(places.data)
+    pages = list(dict.fromkeys(["/", *case.project.description.public]))
+    ready = f"{CURL} {curl_options(case, places, case.project.ready)}"
+    return {
+        **case.settings,
+        **places.names,
+        **project_files.names(case, places),
+        **_of_users(case, places, found),
+        **_of_packages(case, places, wiring),
+        **_of_front(case, places),
+        "title": case.stack.title,
+        "release": (release := catalog.read().releases[case.settings["debian"]]),
+        "versions": _versions(case, release),
+        "stack": case.stack.name,
+        "layer": case.layer_name,
+        "size": case.size,
+        "units": found,
+        # What ends TLS before it has a log of its own.
+        "unlogged": front.name if front not in case.stack.servers and not front.listener else "",
+        "services": [f"benchapp-{service.name}" for service in case.services],
+        "chosen_cache": any(compatibility.CHOSEN_CACHE in layer.services for layer in case.layers),
+        "ready_now": ready,
+        "pages": pages,
+        "page_words": shlex.join(pages),
+        "page_status": f"{PAGE_STATUS} {curl_options(case, places, '')}",
+        "build_user": f"{places.group}-build",
+        # Not curl's own `--retry`: a 502 with Retry-After, as the web server answers, ends it or has it wait as long.
+        "ready_soon": f'timeout 30 sh -c "until {ready}; do sleep 1; done"',
+        "https": case.values.env.get("BENCHAPP_HTTPS") == "1",
+        "env": _site_env(case, places),
+        # Settings that are laid over others know the environment alone; the kit's own read the secrets from a file.
+        "site_files": [f"{places.conf}/{name}" for name in ("site.env", "secrets.env")[: 1 + case.project.overlaid]],
+        "site_credentials": [] if case.project.overlaid else [f"secrets.env:{places.conf}/secrets.env"],
+        # systemd makes and opens a directory there by itself; for one elsewhere tmpfiles.d and ReadWritePaths= do.
+        "state": str(data.relative_to(STATE)) if STATE in data.parents else "",
+        # For the note alone: it renders several times.
+        "where": partial(limits_table.rows, case, places, wiring),
+    }
+
+
+def _versions(case: Case, release: Release) -> list[str]:
+    """The versions that a release of Debian has of what the files depend on, such as `systemd 252`."""
+    installed = packages(case.servers, case.services, case.layers)
+    packaged = [f"{name} {release.packages[name]}" for name in installed if name in release.packages]
+    return [f"systemd {release.systemd}", f"Python {release.python}", *packaged]
+
+
+def _of_users(case: Case, places: HostPaths, found: list[Unit]) -> dict[str, Any]:
+    """Whose files are whose.
+
+    same_user    why web server and application are one user, empty where they are two
+    reader       the group that may read uploads: that of the stack's web server, or of the application without one
+    front        the outermost server: its unit, and the file with certificate and key that it may read
+    server_logs  the log files of each server with their user; rotated: those that the host rotates
+    """
+    front = case.servers[-1]
+    user = units.server_user(front, case, places)
+    reasons = [layer.same_user for layer in case.layers if layer.same_user] or ["one server is both"]
+    return {
+        "users": list(dict.fromkeys(unit.user for unit in found)),
+        "same_user": "; ".join(reasons) if user == places.user else "",
+        "reader": units.server_user(case.stack.servers[-1], case, places),
+        "front": {"unit": f"benchapp-{front.name}", "certificate": front.certificate},
+        "server_logs": (logs := units.logs(case, places, found)),
+        "rotated": [log for log in logs if not log.rotates],
+    }
+
+
+def _of_packages(case: Case, places: HostPaths, wiring: Wiring) -> dict[str, Any]:
+    """What is installed for the servers, and the commands that they need once: of those of a release `build_commands`
+    install packages."""
+    of_release = _host_commands(case, replace(places, project="$release", venv="$venv"), wiring)
+    return {
+        "packages": packages(case.servers, case.services, case.layers),
+        "build_packages": [package for server in case.servers for package in server.build_packages],
+        "distribution_services": list(dict.fromkeys(name for server in case.servers for name in server.services)),
+        "made_on_host": [
+            render.text(template, places.names, server.name)
+            for server in case.servers
+            for template in server.host_modules.values()
+        ],
+        "sysctls": {name: value for server in case.servers for name, value in server.sysctls.items()},
+        "host_commands": _host_commands(case, places, wiring),
+        "build_commands": [words for words in of_release if words.startswith(PIP)],
+        "release_commands": [words for words in of_release if not words.startswith(PIP)],
+    }
+
+
+def _of_front(case: Case, places: HostPaths) -> dict[str, Any]:
+    """What the outermost server does.
+
+    webroot     the directory from which plain HTTP answers a certificate authority, or empty
+    maintained  whether a file switches the site off
+    """
+    settings = case.settings
+    ends_tls, used = render.ends_tls(case), render.names_used(case)
+    answers = ends_tls and settings["redirect"] == "on" and "acme_webroot" in used
+    return {
+        "ends_tls": ends_tls,
+        "webroot": settings["acme_webroot"] if answers else "",
+        "maintained": settings["maintenance"] == "on" and "maintenance_file" in used,
+    }
+
+
+def curl_options(case: Case, places: HostPaths, path: str) -> str:
+    """The words with which curl requests a page of the host's own web server."""
+    name = case.settings["server_name"]
+    if render.ends_tls(case):
+        # No certificate authority is asked: this is the host itself.
+        return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}{path}"
+    return f"--header 'Host: {name}' http://{places.bind}:{places.port}{path}"
+
+
+def packages(servers: Sequence[Server], services: Sequence[Service], layers: Sequence[Layer]) -> list[str]:
+    """The Debian packages of servers, of services and of what the layers need of the servers, each once."""
+    named = [package for server in servers for package in server.packages]
+    named += [package for service in services for package in service.packages]
+    named += [package for layer in layers for server in servers for package in layer.packages.get(server.name, [])]
+    return list(dict.fromkeys(named))
+
+
+def _host_commands(case: Case, places: HostPaths, wiring: Wiring) -> list[str]:
+    """The commands to run once on the host for the servers."""
+    project = project_files.names(case, places)
+    return [
+        render.text(words, {**project, **render.context_of(server, case, places, wiring)}, server.name)
+        for server in case.servers
+        for words in server.host
+    ]
+
+
+def _site_env(case: Case, places: HostPaths) -> dict[str, str]:
+    """The environment of the site on the host, without its secrets."""
+    of_services = {
+        key: render.text(text, units.service_context(service, case, places), service.name)
+        for service in case.services
+        for key, text in service.env.items()
+    }
+    # Each release collects its static files below itself, so that no variable names one place for all.
+    django = {project_files.SETTINGS: case.project.project.settings}
+    env = project_files.environment(case, {**of_services, **django, **render.site_env(case, places)}, places)
+    env |= case.given_env
+    # systemd, compose and kubectl read the file each in their way; what only some unquote stays out of it.
+    # https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#EnvironmentFile=
+    for name, value in env.items():
+        if value != value.strip() or value[:1] in ("'", '"') or re.search(r"[\\\n]|\s#", value):
+            raise BenchError(
+                f"{name}: its value begins or ends with a space or a quote, or has a backslash, a line end or a "
+                "comment in it, which not every reader of site.env takes as it is; write it on the host"
+            )
+    return env

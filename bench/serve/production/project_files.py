@@ -1,0 +1,249 @@
+"""What a production host needs for another project than the kit's own: the settings laid over it, the packages of its
+servers, and its variables. Nothing of the instrument is among it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from bench import paths, programs
+from bench.serve.catalog import compatibility
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import HostPaths
+from bench.serve.project import opened
+from bench.serve.project.description import FILE
+from bench.serve.project.opened import UnderTest
+
+# Below the rendered directory: packages for the path of the project's processes, and what to install for its servers.
+PACKAGES = "python"
+REQUIREMENTS = "requirements-servers.txt"
+# What the settings laid over a project import; the second where no web server has the static files.
+IMPORTED = ("django-environ", "whitenoise")
+SERVED_ELSEWHERE = ("BENCHAPP_WHITENOISE", "0")
+PATH = "PYTHONPATH"
+SETTINGS = "DJANGO_SETTINGS_MODULE"
+OPTION = "CACHING_"
+# Django's command that removes sessions that have ended, where it has them in the database.
+SESSIONS = "clearsessions"
+# Engines of the databases of which the kit makes backups, the unit that makes them, and the file with the code.
+BACKED_UP = re.compile("sqlite|spatialite|postg|psql")
+BACKUP, BACKUPS = "benchapp-backup", "backups.py"
+
+
+def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]:
+    """Write the packages and the requirements into `folder`, with those of databases; returns the files. None for a
+    project that needs none."""
+    if not case.project.overlaid:
+        return []
+    packages = folder / PACKAGES
+    for name in ("benchapp_overlay", "benchapp/serving", "benchapp/caching", "benchapp/login_limit"):
+        shutil.copytree(paths.PROJECT / name, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
+    # The package above is the kit's own site.
+    (packages / "benchapp" / "__init__.py").touch()
+    lines = [
+        "# The servers, what the settings laid over the project import, and what its layer needs.",
+        *_pinned(case, drivers),
+    ]
+    (folder / REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
+    locks = [shutil.copy(path, folder) for path in _locks(case)]
+    return [path for path in packages.rglob("*") if path.is_file()] + [folder / REQUIREMENTS, *map(Path, locks)]
+
+
+def names(case: Case, places: HostPaths) -> dict[str, Any]:
+    """What the templates of a host's files can name of the project.
+
+    health, ready       paths that answer while it serves, and while it can use its database, too
+    checks              those of them that are no pages
+    application_module  the module that its servers import
+    fail_level          words for `check --deploy` where a warning stops a deploy: of the kit's site with HTTPS
+    backup, restore     the project's own commands of manage.py for backups of its database, or empty
+    backed_up           aliases of the databases of which the kit makes backups; not_backed_up: of the others
+    uploads             whether it keeps files that visitors upload
+    jobs                what is done each day: the unit, what it is about, its command, whether it copies folders
+    invalidate          a command for the shell that empties its layers
+    python_env          variables of each of its processes that are in no file
+    locks               the directory of the kit's lock files on the host
+    cache_url           the variable that names the cache of a layer
+    build               commands that follow collectstatic
+    variables           names that its `env_file` has; requirements: the file that lists its packages, or empty
+    brought             packages of its servers that are not installed because the project has them itself
+    sqlite              aliases of its databases that are SQLite files
+    """
+    project = case.project
+    application = project.names[case.servers[0].interface]
+    return {
+        "overlaid": project.overlaid,
+        "health": project.health,
+        "ready": project.ready,
+        "checks": [path for path in opened.health_paths(project) if path in (project.health, project.ready)],
+        "application_module": application.partition(":")[0],
+        "fail_level": _fail_level(case),
+        "uploads": has_uploads(project),
+        **_commands(project, places),
+        "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, case) else "true",
+        "python_env": with_path(case, {}, places),
+        "locks": places.conf if project.overlaid else places.project,
+        "cache_url": next(iter(opened.renamed({compatibility.CACHE_URL: ""})))
+        if project.overlaid
+        else compatibility.CACHE_URL,
+        "variables": sorted(project.project.env.keys() - project.project.found.keys()),
+        "requirements": listing(project.folder),
+        "brought": _brought(case),
+        "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
+    }
+
+
+def _fail_level(case: Case) -> str:
+    values = case.values
+    asked = values.env.get("BENCHAPP_HTTPS") == "1" and values.names["hsts_seconds"]
+    return "--fail-level WARNING" if asked and not case.project.overlaid else ""
+
+
+def _can_be_emptied(project: UnderTest, case: Case) -> bool:
+    """Whether a layer caches under keys of the kit; a project's own templates and views have their own."""
+    known = [layer for layer in case.layers if not (layer.in_site and project.overlaid)]
+    return any(layer.caches != "nothing" for layer in known)
+
+
+def has_uploads(project: UnderTest) -> bool:
+    """Whether the kit says where the project keeps files that visitors upload."""
+    return project.overlaid and project.facts.media_root is not None
+
+
+def _commands(project: UnderTest, places: HostPaths) -> dict[str, Any]:
+    said = project.description
+    build = [shlex.join(shlex.split(command)) for command in said.build]
+    jobs = list(_each_day(project, places))
+    covered, others = _backed_up(project)
+    return {
+        "backup": said.backup or "",
+        "restore": said.restore or "",
+        "backed_up": covered,
+        "not_backed_up": others,
+        "jobs": jobs,
+        "build": build,
+    }
+
+
+def _backed_up(project: UnderTest) -> tuple[list[str], list[str]]:
+    """The aliases of the databases of which the kit makes backups, and of the others; none of a project that names a
+    command of its own for that."""
+    if project.description.backup:
+        return [], []
+    facts = project.facts
+    # A URL on the host may take the place of the default database.
+    kept = [alias for alias in sorted(facts.databases) if alias == "default" or alias not in facts.databases_in_memory]
+    covered = [alias for alias in kept if BACKED_UP.search(facts.databases[alias])]
+    return covered, [alias for alias in kept if alias not in covered]
+
+
+def _each_day(project: UnderTest, places: HostPaths) -> Iterator[dict[str, str]]:
+    manage = f"{places.names['python']} {places.project}/manage.py"
+    settings = opened.OVERLAY if project.overlaid else project.project.settings
+    if backup := project.description.backup:
+        # https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines
+        words = shlex.join(shlex.split(backup)).replace("%", "%%").replace("$", "$$")
+        about = "A backup of the database; copy it to another host"
+        command = f"{manage} {words} {places.data}/backups --settings={settings}"
+        yield {"unit": BACKUP, "about": about, "command": command, "copies": ""}
+    elif _backed_up(project)[0]:
+        about = "A backup of each database; copy it to another host"
+        command = f"{places.names['python']} {places.conf}/{BACKUPS} backup {places.data}/backups"
+        yield {"unit": BACKUP, "about": about, "command": command, "copies": ""}
+    if has_uploads(project):
+        about = "Copies new uploads; one that is removed stays in the copy, for a backup of the database may name it"
+        command = f"/bin/cp -r --update --preserve=timestamps -T {places.media_root} {places.data}/backups-media"
+        yield {"unit": "benchapp-backup-media", "about": about, "command": command, "copies": "1"}
+    if SESSIONS in project.facts.commands:
+        about = "Removes sessions that have ended, which Django leaves in the database"
+        command = f"{manage} {SESSIONS} --settings={settings}"
+        yield {"unit": f"benchapp-{SESSIONS}", "about": about, "command": command, "copies": ""}
+
+
+def with_path(case: Case, env: dict[str, str], places: HostPaths) -> dict[str, str]:
+    """The environment of one of the project's processes, with the packages laid over it behind those on its path."""
+    if not case.project.overlaid:
+        return env
+    before = [path for path in (env.get(PATH), case.project.project.found.get(PATH)) if path]
+    return {**env, PATH: ":".join([*before, f"{places.conf}/{PACKAGES}"])}
+
+
+def environment(case: Case, env: dict[str, str], places: HostPaths) -> dict[str, str]:
+    """The project's environment on the host, of the kit's variables: those that somebody reads there."""
+    project = case.project
+    if not project.overlaid:
+        return env
+    read = _read_names()
+    kept = {name: value for name, value in opened.renamed(env).items() if name in read or name.startswith(OPTION)}
+    # Those of a release would go with it.
+    files = {alias: f"{places.data}/{alias}.sqlite3" for alias in sorted(project.facts.database_files)}
+    allowed = project.description.allow
+    return {
+        SETTINGS: opened.OVERLAY,
+        "OVERLAID_SETTINGS": project.project.settings,
+        **(opened.overlaid_asgi(project) if case.servers[0].interface == "asgi" else {}),
+        **{name: value for name, value in project.project.found.items() if name != PATH},
+        "BENCHAPP_STATIC_ROOT": places.static_root.removeprefix(f"{places.project}/"),
+        **({"BENCHAPP_DATABASE_FILES": json.dumps(files, separators=(",", ":"))} if files else {}),
+        **({"BENCHAPP_MEDIA_ROOT": places.media_root} if has_uploads(project) else {}),
+        **({"BENCHAPP_ALLOW": json.dumps(allowed, separators=(",", ":"))} if allowed else {}),
+        **opened.page_environment(project),
+        **kept,
+    }
+
+
+def _read_names() -> set[str]:
+    """The variables that the settings laid over a project read, options of layers aside."""
+    texts = [path.read_text("utf-8") for path in (paths.PROJECT / "benchapp_overlay").glob("*.py")]
+    return set(re.findall(r'"(BENCHAPP_\w+)"', "".join(texts)))
+
+
+def listing(folder: Path) -> str:
+    """The file that lists a project's packages, or an empty string."""
+    if (folder / "requirements.txt").is_file():
+        return "requirements.txt"
+    described = folder / FILE
+    table = tomllib.loads(described.read_text("utf-8")) if described.is_file() else {}
+    return FILE if table.get("project", {}).get("dependencies") else ""
+
+
+def _wanted(case: Case) -> list[str]:
+    """The distributions that the servers, the settings laid over the project and the layer need, each once."""
+    of_servers = [
+        name for server in case.servers for name in server.requirements or filter(None, [server.distribution])
+    ]
+    of_services = [name for service in case.services for name in service.requirements]
+    imported = IMPORTED[:1] if SERVED_ELSEWHERE in case.env.items() else IMPORTED
+    return list(dict.fromkeys((*of_servers, *imported, *of_services)))
+
+
+def _brought(case: Case) -> list[str]:
+    there = case.project.layered.own_packages
+    return [name for name in _wanted(case) if canonicalize_name(name) in there]
+
+
+def _pinned(case: Case, drivers: tuple[str, ...] = ()) -> list[str]:
+    """A requirement for each that the project has not itself, in the version of the kit's lock file."""
+    lock = (paths.PROJECT / "requirements.lock").read_text("utf-8")
+    versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", lock))
+    brought = _brought(case)
+    wanted = {
+        name: versions.get(name) or programs.distribution_version(name)
+        for name in (*_wanted(case), *drivers)
+        if name not in brought
+    }
+    return [f"{name}=={version}" if version else name for name, version in wanted.items()]
+
+
+def _locks(case: Case) -> list[Path]:
+    """The kit's lock files that commands of the servers name."""
+    commands = " ".join(words for server in case.servers for words in server.host)
+    return [path for path in sorted(paths.PROJECT.glob("requirements-*.lock")) if path.name in commands]

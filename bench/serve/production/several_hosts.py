@@ -1,0 +1,263 @@
+"""Write what each host of an inventory reads, and the playbook that puts it there. Nothing is started."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from bench.errors import BenchError
+from bench.serve.catalog.names import NO_LIMIT
+from bench.serve.deployment import render
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import LOOPBACK
+from bench.serve.deployment.render import Wiring
+from bench.serve.production import one_host, templates, units
+from bench.serve.production.inventory import ALIVE_S, ARGUMENTS, Host, Inventory
+from bench.serve.production.split import HostRole, Split
+from bench.serve.production.units import Unit
+
+# The playbook and the files of its tasks go as they are; the others below deploy/production/hosts are templates.
+PLAYBOOK = "*.yml"
+FIREWALL = ("firewall.nft", "benchapp-firewall.service")
+DATABASE = ("benchapp-database", *(f"database/{name}.conf" for name in ("pg_hba", "postgresql", "postgresql.service")))
+READY = "benchapp-ready"
+# Files of a production host that only some hosts have; INSTALL.md is what the playbook does instead.
+OF_APPLICATION = ("benchapp-deploy", "benchapp-loaded", "benchapp-manage", "benchapp-rollback", "pages.py", "site.env")
+UNITS, SCRIPTS = "/etc/systemd/system", "/usr/local/sbin"
+# What was rendered for a host.
+RENDERED = "rendered"
+# Names below the rendered directory.
+HOSTS, VARIABLES, DRAINED = "hosts", "host_vars", "drained"
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What the hosts run together.
+
+    url         of the site, without a path: its scheme and its name
+    port        of the front
+    behind      whether the front takes plain HTTP from those who have ended TLS
+    access_log  of the front
+    static_root where the front has the static files
+    cache_seconds  the time to live of cached pages
+    """
+
+    stack: str
+    layer: str
+    size: str
+    url: str
+    port: int
+    behind: bool
+    access_log: str
+    static_root: str
+    cache_seconds: int
+
+    @property
+    def line(self) -> str:
+        """The line of the file."""
+        return msgspec.json.encode(self).decode() + "\n"
+
+    @property
+    def words(self) -> str:
+        """The stack with its layer, in words."""
+        return f"{self.stack} with layer {self.layer}" + ("" if self.size == NO_LIMIT else f", size {self.size}")
+
+
+def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:
+    """Write the files of all hosts into `target`; returns them, sorted. When one cannot be written, none is left.
+
+    `target` holds `playbook.yml`, the files of each host in `hosts/HOST`, as below its root, what the playbook knows of
+    it in `host_vars`, and in `drained/HOST` the files of the front that differ while it does not ask that web host.
+    """
+    if not case.values.places:
+        raise BenchError("--inventory needs the places of a host: use --values production")
+    if case.project.overlaid:
+        raise BenchError("--inventory renders projects with reads_environment: the secrets of others are their own")
+    split = Split(case, inventory)
+    with one_host.clean_target(target.absolute()) as folder:
+        return sorted(_Writing(split, folder).write())
+
+
+class _Writing:
+    """Writes the files of all hosts; case, places and addresses of the servers are those that all of them share."""
+
+    def __init__(self, split: Split, folder: Path):
+        # The front asks for the site as it does on one host; its own address is of no interest to it.
+        case, places, self.wiring = one_host.in_production(split.case, LOOPBACK)
+        if places.port == one_host.PLAIN_PORT and split.split:
+            front = split.outer[-1].name
+            raise BenchError(f"{front} ends no TLS, and no server before it is on its host; use --set listener=behind")
+        if split.split:
+            # The web server and the application, of which a layer may want one user, are on two hosts.
+            case = replace(case, layers=tuple(structs.replace(layer, same_user="") for layer in case.layers))
+        self.split, self.folder, self.case, self.places = split, folder, case, split.places(places)
+
+    def write(self) -> list[Path]:
+        """All files."""
+        written = [path for share in self.split.shares for path in self._host(share)]
+        if len(self.split.web) > 1:
+            written += [path for web in self.split.web for path in self._drained(web)]
+        written += [self._write_variables(host, {"runs": False}) for host in self.split.idle]
+        playbook = [shutil.copy(path, self.folder) for path in sorted((templates.FOLDER / "hosts").glob(PLAYBOOK))]
+        return [*written, *map(Path, playbook)]
+
+    def _host(self, share: HostRole) -> list[Path]:
+        """The files of one host, and the variables of the playbook for it."""
+        seen = self.split.wiring(self.wiring, share.host)
+        root = self.folder / HOSTS / share.host.name
+        target = _below(root, self.places.conf)
+        target.mkdir(parents=True)
+        found = units.units(self.case, self.places, seen, share)
+        # All hosts have the same users.
+        every = units.units(self.case, self.places, seen)
+        context = self._context(share, seen, found) | {"users": list(dict.fromkeys(unit.user for unit in every))}
+        left_out = [one_host.NOTE, one_host.INSTALL, *(() if share.application else OF_APPLICATION)]
+        files = [item for item in one_host.files(context) if item[1] not in left_out]
+        files = [(f"host/{source}", name, of_file) for source, name, of_file in files]
+        # What only one of several hosts has: its firewall, what sets up the database, what asks its servers.
+        own = [*(FIREWALL if context["reached"] else ()), *(DATABASE if share.host == self.split.database else ())]
+        own += [READY] if context["ready_at"] else []
+        files += [(f"hosts/{Path(name).name}", name, context) for name in own]
+        written = render.write_files(self.case, self.places, seen, target, share.servers)
+        written += [templates.write(source, _place(root, target, name), of_file) for source, name, of_file in files]
+        digest = target / RENDERED
+        digest.write_text(_digest(written, root) + self._deployed().line, "utf-8")
+        variables = self._variables(share, context, found)
+        variables["unit_files"] = sorted(path.name for path in written if path.is_relative_to(_below(root, UNITS)))
+        return [*written, digest, self._write_variables(share.host, variables)]
+
+    def _write_variables(self, host: Host, variables: dict[str, Any]) -> Path:
+        """What the playbook knows of a host, and how Ansible connects to it."""
+        connection = {
+            # Half of the time of a task otherwise goes into copying it.
+            "ansible_pipelining": True,
+            # A connection kept from an earlier run otherwise waits for minutes for a host that is gone.
+            ARGUMENTS[-1]: f"{host.extra} -o ServerAliveInterval={ALIVE_S}".strip(),
+        }
+        path = self.folder / VARIABLES / f"{host.name}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({**connection, **variables}, indent=2) + "\n", "utf-8")
+        return path
+
+    def _context(self, share: HostRole, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
+        """The names that the templates of a host's files can use, those of one host's among them."""
+        context = one_host.host_context(self.case, self.places, wiring, found)
+        hosts = self.split.reached(share, wiring, self.places)
+        context["ready_at"] = []
+        if share.application and self.split.split:
+            # Its own servers answer for it, not the front.
+            inner = self.split.inner[-1]
+            context |= {"ready_at": wiring.listens[inner.name], "speaks": inner.speaks}
+            context |= {"ready_now": "benchapp-ready 0", "ready_soon": "benchapp-ready", "page_status": ""}
+        if not share.application:
+            context |= {"release_commands": [], "build_commands": []}
+        if not share.first:
+            # What only one host may do each day.
+            context |= {"jobs": [], "backed_up": []}
+        if share.host != self.split.front:
+            context |= {"ends_tls": False, "webroot": ""}
+        return context | {
+            "host": share.host,
+            "reached": [(port, [host.address for host in allowed]) for port, allowed in hosts.items()],
+            "web_addresses": [host.address for host in self.split.web],
+        }
+
+    def _deployed(self) -> Deployed:
+        """What is deployed, the same on all hosts."""
+        case, places = self.case, self.places
+        ends_tls = render.ends_tls(case)
+        https = case.values.env.get("BENCHAPP_HTTPS") == "1"
+        return Deployed(
+            stack=case.stack.name,
+            layer=case.layer_name,
+            size=case.size.name,
+            url=f"{'https' if ends_tls else 'http'}://{case.settings['server_name']}",
+            port=places.port,
+            behind=https and not ends_tls,
+            access_log=str(case.values.names["access_log"]),
+            static_root=places.static_root,
+            cache_seconds=case.settings["cache_seconds"],
+        )
+
+    def _drained(self, web: Host) -> list[Path]:
+        """The files of the front that differ while it does not ask that web host."""
+        target = _below(self.folder / DRAINED / web.name, self.places.conf)
+        whole_front = _below(self.folder / HOSTS / self.split.front.name, self.places.conf)
+        seen = self.split.wiring(self.wiring, self.split.front, without=web)
+        written = render.write_files(self.case, self.places, seen, target, self.split.outer)
+        same = [path for path in written if path.read_bytes() == (whole_front / path.name).read_bytes()]
+        for path in same:
+            path.unlink()
+        return [path for path in written if path not in same]
+
+    def _variables(self, share: HostRole, context: dict[str, Any], found: list[Unit]) -> dict[str, Any]:
+        """What the playbook knows of a host."""
+        database = self.split.database
+        packages = one_host.packages(share.servers, share.services, self.split.case.layers)
+        packages += [package for server in share.servers for package in server.build_packages]
+        stopped = [name for server in share.servers for name in server.services]
+        stopped += [service.packages[0] for service in share.services if service.packages]
+        return {
+            "runs": True,
+            "packages": list(dict.fromkeys(packages)),
+            "distribution_services": stopped,
+            "units": [unit.name for unit in found],
+            "sockets": [f"{unit.name}.socket" for unit in found if unit.socket],
+            "timers": [job["unit"] for job in context["jobs"]],
+            "applications": [unit.name for unit in found if unit.site],
+            "reloads": [unit.name for unit in found if unit.reload],
+            "firewall": bool(context["reached"]),
+            "conf": context["conf"],
+            "current": context["project"],
+            "static_root": context["static_root"],
+            "data": context["data"],
+            "database_address": database.address if database else "",
+            "front_host": self.split.front.name,
+            "drains": len(self.split.web) > 1,
+            "tls": context["ends_tls"],
+            "certificates": context["tls"],
+            "ready_now": context["ready_now"],
+            "ready_soon": context["ready_soon"],
+        }
+
+
+# Where files of the rendered directory go on a host that do not stay below its `conf`, by a pattern of their names.
+ELSEWHERE = {
+    "systemd/*": UNITS,
+    "timers/*": UNITS,
+    "benchapp-firewall.service": UNITS,
+    "benchapp-*": SCRIPTS,
+    "sysusers.conf": "/etc/sysusers.d/benchapp.conf",
+    "tmpfiles.conf": "/etc/tmpfiles.d/benchapp.conf",
+    "logrotate.conf": "/etc/logrotate.d/benchapp",
+    "apt.conf": "/etc/apt/apt.conf.d/benchapp.conf",
+    "sysctl.conf": "/etc/sysctl.d/benchapp.conf",
+}
+
+
+def _place(root: Path, conf: Path, name: str) -> Path:
+    """Where a file of a host goes, below `root`."""
+    place = next((place for pattern, place in ELSEWHERE.items() if fnmatch(name, pattern)), "")
+    if not place:
+        return conf / name
+    return _below(root, place if place.endswith((".conf", "/benchapp")) else f"{place}/{Path(name).name}")
+
+
+def _digest(files: list[Path], root: Path) -> str:
+    """One word for all of a host's files, with which a host says which of them its servers have read."""
+    found = hashlib.sha256()
+    for path in sorted(files):
+        found.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())
+    return f"{found.hexdigest()}\n"
+
+
+def _below(root: Path, place: str) -> Path:
+    return root / place.lstrip("/")

@@ -1,0 +1,385 @@
+"""The project under test as the kit serves it: the kit's own, or another Django project."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from bench import paths
+from bench.errors import BenchError
+from bench.serve.catalog import catalog
+from bench.serve.catalog.manifest import Layer, Stack
+from bench.serve.machine.identity import Identity, worker
+from bench.serve.project import description, inspection, pythons
+from bench.serve.project.description import FILE, Description, Project
+from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
+from bench.serve.project.venv_overlay import KIT, KIT_PACKAGES, VenvOverlay, environment
+
+Found = TypeVar("Found")
+# Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
+OVERLAY = "benchapp_overlay.settings"
+PROBED = "bench.serve.inside.serving.settings"
+# Wraps the ASGI application of such a project, which a variable names.
+ASGI = "benchapp_overlay.asgi:application"
+OVERLAID_ASGI = "OVERLAID_ASGI"
+# Variables of the kit that mean something else, or nothing, in another project's settings.
+SHARED_NAMES = ("ALLOWED_HOSTS", "CACHE_URL", "CSRF_TRUSTED_ORIGINS", "DATABASE_URL", "DEBUG", "SECRET_KEY")
+PREFIX = "BENCHAPP_"
+# The folder of logs and file caches that would be written beside its code, below `var`.
+FILES = "files"
+# A path that every server can have in its configuration, quoted or not.
+PLAIN = re.compile(r"(/[\w.-]+)+/?")
+# Where a path ends, also in a request line and before a query string; or where it ends or goes on below.
+PATH_END, BELOW = "(?![^ |?])", "(?![^ |?/])"
+PROBES = "__probe__/"
+# In place of the health checks of a project without paths for them: no page has such a path.
+NO_PAGES = ("/.health", "/.ready")
+# A value that means itself in the configuration of every server.
+TEXT = re.compile(r"[ !#&-\[\]-z|~]*")
+# What to do with a setting that no server can be configured for.
+UNFIT = "give it another value where it is measured, by a variable of env_file"
+# Headers that belong to one answer and not to every page.
+OF_ONE_ANSWER = frozenset(
+    {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires", "vary"}
+    # Over HTTPS alone, and remembered by browsers.
+    | {"strict-transport-security"}
+    | {"x-cache"}
+)
+
+
+@dataclass(frozen=True)
+class UnderTest:
+    """A project as the kit serves it.
+
+    layered   the environment of its servers
+    var       where the kit keeps what it makes for the project: static files, databases, logs
+    recorded  its folder as results have it, where --project named it: its databases are somebody's; else empty
+    memo      what has been found out about it already, by question; shared by all its Pythons
+    """
+
+    project: Project
+    layered: VenvOverlay
+    var: Path
+    recorded: str = ""
+    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, question: Hashable, ask: Callable[[], Found]) -> Found:
+        """The answer to a question, which is asked once."""
+        if question not in self.memo:
+            self.memo[question] = ask()
+        found: Found = self.memo[question]
+        return found
+
+    @property
+    def folder(self) -> Path:
+        """Where its manage.py is."""
+        return self.project.folder
+
+    @property
+    def description(self) -> Description:
+        return self.project.description
+
+    @property
+    def described(self) -> str:
+        """The file of its description as results have it; empty where that is its own."""
+        file = self.project.described
+        return "" if file == self.folder / FILE else str(file)
+
+    @property
+    def venv(self) -> Path:
+        """The virtual environment that its servers and commands run in."""
+        return self.layered.venv
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of that environment."""
+        return self.layered.python
+
+    @property
+    def servers_in(self) -> tuple[Path, ...]:
+        """The virtual environments in which its servers are looked for, the first first."""
+        return tuple(dict.fromkeys((self.layered.venv, self.layered.kit)))
+
+    def worker(self, folder: Path = paths.PROJECT) -> Identity:
+        """The user that its servers and commands run as, able to reach `folder`, its own and those of its packages."""
+        own = (self.folder,) if self.recorded else ()
+        packages = (self.layered.base, *map(Path, self.layered.sites)) if self.layered.sites else ()
+        return worker(folder, (*own, *packages))
+
+    def served_by(self, version: str) -> UnderTest:
+        """The project served by another Python; as it is where the version is empty.
+
+        Raises BenchError for a project with an environment of its own.
+        """
+        if not version:
+            return self
+        if self.layered.of_project:
+            raise BenchError(
+                f"python={version}: {self.folder} is served by the Python that has its packages; leave it out"
+            )
+        return replace(self, layered=pythons.environment(version))
+
+    @property
+    def by_the_instrument(self) -> UnderTest:
+        """The project run by the instrument's own Python, unless it has an environment: one fills all databases."""
+        return self if self.layered.of_project else replace(self, layered=KIT)
+
+    @property
+    def static_root(self) -> Path:
+        """Where its static files are collected."""
+        return self.var / "static"
+
+    @property
+    def media_root(self) -> Path:
+        """Where its uploaded files are as links, beside new ones."""
+        return self.var / "media"
+
+    @property
+    def health(self) -> str:
+        """A path that answers 200 while the site serves."""
+        return self.description.health
+
+    @property
+    def ready(self) -> str:
+        """A path that answers 200 while the site serves and can use its database, if it has one."""
+        return self.description.ready or self.health
+
+    @property
+    def overlaid(self) -> bool:
+        """Whether the kit's settings are laid over its own."""
+        return not self.description.reads_environment
+
+    @functools.cached_property
+    def facts(self) -> Facts:
+        """What its interpreter finds in it; raises BenchError when it cannot be imported."""
+        return inspection.inspect(self.project)
+
+    @functools.cached_property
+    def names(self) -> dict[str, Any]:
+        """What templates need to know of the project: see `_names`."""
+        return _names(self)
+
+    @property
+    def settings(self) -> str:
+        """The settings module that its processes have."""
+        return PROBED if self.overlaid else self.project.settings
+
+    def environment(self, env: dict[str, str]) -> dict[str, str]:
+        """The environment of one of its processes, of the kit's variables: what its settings may read is renamed."""
+        if not self.overlaid:
+            return {**self.project.env, **env}
+        files = {alias: str(self.copy_of(alias)) for alias in self.facts.database_files if alias != "default"}
+        return {
+            **self.project.env,
+            **renamed(env),
+            "DJANGO_SETTINGS_MODULE": PROBED,
+            "OVERLAID_SETTINGS": self.project.settings,
+            **overlaid_asgi(self),
+            "BENCHAPP_DATABASE_FILES": json.dumps(files),
+            "BENCHAPP_FILES": str(self.var / FILES),
+            "BENCHAPP_REMOTE_STORAGES": json.dumps(self.facts.remote_storages),
+            **({"BENCHAPP_MEDIA_ROOT": str(self.media_root)} if self.facts.media_root else {}),
+            **page_environment(self),
+        }
+
+    @property
+    def copied(self) -> dict[str, str]:
+        """Its SQLite files by alias, of which copies are served; none where `setup` makes the rows."""
+        return {} if self.description.generated else self.facts.database_files
+
+    def copy_of(self, alias: str) -> Path:
+        """Where the copy of an SQLite database is, or the one whose rows `setup` makes."""
+        made = self.description.generated and alias == "default"
+        return self.var / "data" / f"{'benchapp' if made else alias}.sqlite3"
+
+    @functools.cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the results must know of its environment."""
+        debug = self.layered.of_project and self.facts.debug
+        return ("the project's DEBUG is on: it is served with DEBUG off",) if debug else ()
+
+
+def _names(project: UnderTest) -> dict[str, Any]:
+    """What templates need to know of a project.
+
+    wsgi, asgi               module and name of each application, `module:name`; empty without one
+    wsgi_module, wsgi_name   the parts of `wsgi`; of `asgi` the same
+    wsgi_folder, wsgi_file   where the module of `wsgi` is, relative to the project
+    static_url, static_path  the path of static files, with a slash at the end and without
+    media_url                the path of uploaded files; empty without them
+    protected_url            the path of those that a view has the web server send; empty without them
+    session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
+    session_cookie_re        a regular expression (PCRE) of it
+    health_paths             the paths of health checks
+    health_re                a regular expression (PCRE) of them, without the slash before them
+    """
+    said, checks = project.description, health_paths(project)
+    applications = {"wsgi": said.wsgi or "", "asgi": said.asgi or ""}
+    static_url, media_url, cookies = "/static/", "", (SESSION_COOKIE, CSRF_COOKIE)
+    if project.overlaid or not said.wsgi:
+        applications, static_url = project.facts.application, project.facts.static_url or static_url
+    if project.overlaid:
+        if "asgi" in applications:
+            applications = {**applications, "asgi": ASGI}
+        media_url, cookies = project.facts.media_url or "", (project.facts.session_cookie, project.facts.csrf_cookie)
+    for setting, why in (project.facts.unfit if project.overlaid else {}).items():
+        raise BenchError(f"{project.folder}: {setting} {why}; {UNFIT}")
+    return {
+        **_parts("wsgi", applications.get("wsgi", "")),
+        **_place(project.project, applications.get("wsgi", "")),
+        **_parts("asgi", applications.get("asgi", "")),
+        "static_url": static_url,
+        "static_path": static_url[:-1],
+        "media_url": media_url,
+        "protected_url": said.protected,
+        "session_cookie": cookies[0],
+        "session_cookie_re": re.sub(r"[^\w-]", lambda found: f"\\x{ord(found[0]):02x}", cookies[0]),
+        "csrf_cookie": cookies[1],
+        "health_paths": checks,
+        "health_re": "|".join(path[1:].replace(".", "[.]") for path in checks),
+    }
+
+
+def _parts(interface: str, application: str) -> dict[str, str]:
+    """The names of an application `module:name` that is called by an interface."""
+    module, _, name = application.partition(":")
+    return {interface: application, f"{interface}_module": module, f"{interface}_name": name}
+
+
+def _place(project: Project, application: str) -> dict[str, str]:
+    """Where the module of the WSGI application is."""
+    package, _, last = application.partition(":")[0].rpartition(".")
+    folders = (Path(path, package.replace(".", "/")) for path in (".", *project.env.get("PYTHONPATH", "").split(":")))
+    folder = next((it for it in folders if (project.folder / it / f"{last}.py").is_file()), package.replace(".", "/"))
+    return {"wsgi_folder": str(folder) or ".", "wsgi_file": f"{last}.py"}
+
+
+def overlaid_asgi(project: UnderTest) -> dict[str, str]:
+    """The variable that names the ASGI application which the kit's own wraps, if the project has one."""
+    application = project.facts.application.get("asgi")
+    return {OVERLAID_ASGI: application} if application else {}
+
+
+def renamed(env: dict[str, str]) -> dict[str, str]:
+    """The kit's variables under names that mean nothing in the settings of another project."""
+    return {f"{PREFIX}{name}" if name in SHARED_NAMES else name: value for name, value in env.items()}
+
+
+def health_paths(project: UnderTest) -> tuple[str, ...]:
+    """Paths for health checks alone, which servers answer in maintenance, over plain HTTP and to an address."""
+    return tuple(filter(PLAIN.fullmatch, project.description.health_checks)) or NO_PAGES
+
+
+def page_headers(project: UnderTest) -> dict[str, str]:
+    """The headers that all its public pages have, and Vary: Cookie, for servers that answer with a stored body.
+
+    Those whose value a server's configuration might read as more than text are left out: no such page is stored.
+    """
+    checks, found = project.description.health_checks, project.facts.pages
+    pages = [page for page in found if page.status == 200 and page.path not in checks and page.is_html]
+    first = pages[0].headers if pages else {}
+    same = {name: value for name, value in first.items() if all(page.headers.get(name) == value for page in pages)}
+    texts = {name: value for name, value in same.items() if TEXT.fullmatch(value)}
+    # A server with stored pages chooses by the session cookie, whatever the pages that were looked at say.
+    return {name: value for name, value in texts.items() if name.lower() not in OF_ONE_ANSWER} | {"Vary": "Cookie"}
+
+
+def page_environment(project: UnderTest) -> dict[str, str]:
+    """What the settings laid over a project read of its pages."""
+    description = project.description
+    said = {
+        "BENCHAPP_PUBLIC": description.public,
+        "BENCHAPP_STALE": description.stale,
+        "BENCHAPP_HARMLESS": description.harmless,
+    }
+    found = {"BENCHAPP_HEALTH_PATHS": health_paths(project)} | {name: value for name, value in said.items() if value}
+    # Compact JSON, without spaces: it stands in files of production, too.
+    texts = {name: msgspec.json.encode(value).decode() for name, value in found.items()}
+    return {"BENCHAPP_PAGE_HEADERS": quote(msgspec.json.encode(page_headers(project))), **texts}
+
+
+def bypass_re(project: UnderTest, probed: bool) -> str:
+    """A regular expression (PCRE), without the first slash, of how paths of a project begin that no cache is asked for.
+
+    They are static files, health checks, the login form and all but the pages that it says may be cached; `probed`
+    has those of the probes, too. A web server's cache would let visitors of what it may not store wait for each
+    other.
+    """
+    said = project.description
+    files = filter(None, (project.names["static_url"], project.names["media_url"]))
+    paths = [*files, *project.names["health_paths"], *([said.login.url] if said.login else [])]
+    # The home page has no beginning of its own.
+    ends = (
+        re.escape(path[1:]) + ("" if path.endswith("/") else PATH_END) for path in dict.fromkeys(paths) if path != "/"
+    )
+    found = "|".join(ends)
+    if not said.public or not project.overlaid:
+        return found
+    public = [re.escape(path.strip("/")) + BELOW if path != "/" else PATH_END for path in said.public]
+    return f"{found}|(?!{'|'.join([*public, *([PROBES] if probed else [])])})"
+
+
+def refusal(project: UnderTest, stack: Stack, layers: tuple[Layer, ...]) -> str:
+    """Why a project cannot be served by a stack with these layers, or an empty string when it can."""
+    for layer in layers:
+        if layer.in_site and layer.name not in project.description.layers:
+            return f"{layer.name}: {layer.in_site}"
+    interface = stack.servers[0].interface
+    if not project.names.get(interface):
+        return f"the project has no {interface.upper()} application; name it as {interface} in [tool.benchapp]"
+    return ""
+
+
+def open_project(folder: Path | None = None, describe: Path | None = None) -> UnderTest:
+    """The project in a folder, the kit's own without one; raises BenchError when it cannot be served.
+
+    `describe` is a file elsewhere that has its description.
+
+    Its facts are read here, so that what cannot be imported is said before anything starts.
+    """
+    if folder is None or folder.resolve() == paths.PROJECT:
+        return UnderTest(description.read(paths.PROJECT, paths.PYTHON, describe), KIT, paths.VAR)
+    project = description.read(folder, describe=describe)
+    for name in KIT_PACKAGES:
+        if (project.folder / name / "__init__.py").is_file():
+            raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")
+    digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
+    var = paths.VAR / "projects" / f"{project.folder.name}-{digest}"
+    layered = environment(project.python, var)
+    found = UnderTest(project, layered, var, str(project.folder))
+    if not found.facts.application:
+        raise BenchError(f'{project.folder}: no application; name one: wsgi = "mysite.wsgi:application" in {FILE}')
+    if not found.overlaid:
+        inspection.require_environment(project)
+    else:
+        # What it says of them is read here, too: before a database is filled.
+        _ = found.names
+    # A project has them in its own code, or not at all.
+    in_sites = [name for name, layer in catalog.read().layers.items() if layer.in_site]
+    if unknown := [name for name in project.description.layers if name not in in_sites]:
+        raise BenchError(f"{project.folder / FILE}: layers names {unknown[0]}; use {', '.join(in_sites)}")
+    if found.facts.stale_problem:
+        raise BenchError(f"{project.folder / FILE}: [tool.benchapp.stale] {found.facts.stale_problem}; correct it")
+    for entry in project.description.harmless:
+        if "." in entry and not entry.startswith("cookie:") and entry not in found.facts.middleware:
+            raise BenchError(f"{project.folder / FILE}: harmless names {entry}, which is not in MIDDLEWARE; correct it")
+    return found
+
+
+def recorded_project(given: UnderTest, recorded: str, describe: str = "") -> UnderTest:
+    """The project that results name with its description; `given` is that of the command line, which names no other."""
+    if (recorded, describe) == (given.recorded, given.described):
+        return given
+    if given.recorded or given.described:
+        began = " described by ".join(filter(None, (recorded or "the project of the kit", describe)))
+        raise BenchError(f"it was begun with {began}; leave out --project and --describe")
+    return open_project(Path(recorded) if recorded else None, Path(describe) if describe else None)

@@ -1,0 +1,180 @@
+"""What a project uses beside its code, replaced where it is tried and measured.
+
+Storages, caches, search engines, mail and tasks of other machines have stand-ins; logs, file caches and search indexes
+go to another folder.
+
+It is also loaded by its path, by the interpreter of any project, so it imports nothing and runs on Python 3.8.
+"""
+
+import os
+import re
+import sys
+from importlib.util import find_spec
+
+# Where it is 1 in the environment, all of it is used as it is.
+ASKED = "BENCHAPP_OUTSIDE"
+STATIC = "django.contrib.staticfiles.storage.StaticFilesStorage"
+# Not in files: without MEDIA_ROOT they would be beside the project's code.
+MEDIA = "django.core.files.storage.InMemoryStorage"
+# Older names of the two storages.
+OLDER = {"staticfiles": "STATICFILES_STORAGE", "default": "DEFAULT_FILE_STORAGE"}
+ON_SERVERS = re.compile(r"(Redis|Valkey|Memcached?|PyLibMC)\w*Cache$")
+THIS_MACHINE = re.compile(r"(^|//|@)(localhost|127\.0\.0\.1|\[?::1\]?)([:/]|$)|^(unix:)?/", re.I)
+SENDS_NOTHING = "django.core.mail.backends.dummy.EmailBackend"
+MAIL_HERE = re.compile(r"\.(dummy|locmem|console)\.EmailBackend$")
+# Caches in files: Django's, and that of diskcache.
+IN_FILES = re.compile(r"(FileBased|\bDjango)Cache$")
+BROKERS = ("CELERY_BROKER_URL", "BROKER_URL", "DRAMATIQ_BROKER_URL")
+TASKS_NOWHERE = "memory://"
+# Celery takes these for what its application says, wherever it says it: that may be no setting.
+# https://docs.celeryq.dev/en/stable/userguide/configuration.html#broker-url
+CELERY = {
+    **dict.fromkeys(["CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL"], TASKS_NOWHERE),
+    "CELERY_RESULT_BACKEND": "cache+memory://",
+}
+DISCARDS_TASKS = "huey.BlackHoleHuey"
+DRAMATIQ_NOWHERE = "dramatiq.brokers.stub.StubBroker"
+# Backends of Django's setting TASKS that hand none to another process.
+TASKS_HERE = re.compile(r"\.(Dummy|Immediate)Backend$")
+# What stands in for a search engine of another machine: its setting, the key of its places, and one of Django alone.
+SEARCH = {
+    "HAYSTACK_CONNECTIONS": ("URL", {"ENGINE": "haystack.backends.simple_backend.SimpleEngine"}),
+    "WAGTAILSEARCH_BACKENDS": ("URLS", {"BACKEND": "wagtail.search.backends.database"}),
+}
+CHANNELS_HERE = {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+SESSIONS = "django.contrib.sessions.backends."
+
+
+def settings_overrides(said, storages, folder):
+    """The settings to replace, by name, of those that a project has, and the variables of libraries.
+
+    storages  aliases of those that are no files of this machine
+    folder    where files of the kit's may be, for all processes of the project
+    """
+    if os.environ.get(ASKED) == "1":
+        return {}
+    found = {**_queues(said), **_search(said, folder)}
+    if "sentry_sdk" in sys.modules:
+        # It sends each error to where the project's owners look for theirs.
+        sys.modules["sentry_sdk"].init(dsn="", default_integrations=False)
+    if "MIDDLEWARE" in said:
+        found["MIDDLEWARE"] = without_toolbar(said["MIDDLEWARE"])
+    if said.get("CHANNEL_LAYERS"):
+        found["CHANNEL_LAYERS"] = {alias: _channels(layer) for alias, layer in said["CHANNEL_LAYERS"].items()}
+    # Django 6.1 refuses the older setting beside the newer one.
+    if "MAILERS" in said:
+        # One without a BACKEND is Django's, which sends.
+        found["MAILERS"] = {
+            alias: mailer if MAIL_HERE.search(mailer.get("BACKEND") or "") else {"BACKEND": SENDS_NOTHING}
+            for alias, mailer in said["MAILERS"].items()
+        }
+    elif not MAIL_HERE.search(said.get("EMAIL_BACKEND") or ""):
+        found["EMAIL_BACKEND"] = SENDS_NOTHING
+    if said.get("SESSION_ENGINE") == SESSIONS + "file":
+        found["SESSION_FILE_PATH"] = str(folder)
+    if said.get("CACHES"):
+        found["CACHES"] = {alias: _cache(alias, cache) for alias, cache in said["CACHES"].items()}
+        alias = said.get("SESSION_CACHE_ALIAS", "default")
+        if found["CACHES"].get(alias) != said["CACHES"].get(alias):
+            found.update(_sessions(said.get("SESSION_ENGINE"), folder))
+    for alias in storages:
+        plain = STATIC if alias == "staticfiles" else MEDIA
+        if OLDER.get(alias) in said:
+            found[OLDER[alias]] = plain
+        else:
+            found["STORAGES"] = {**found.get("STORAGES", said.get("STORAGES", {})), alias: {"BACKEND": plain}}
+    return found
+
+
+def _sessions(engine, folder):
+    """Sessions that all processes share, for the cache that had them is now one of each process."""
+    if engine == SESSIONS + "cache":
+        return {"SESSION_ENGINE": SESSIONS + "file", "SESSION_FILE_PATH": str(folder)}
+    return {"SESSION_ENGINE": SESSIONS + "db"} if engine == SESSIONS + "cached_db" else {}
+
+
+def _cache(alias, cache):
+    """A cache of this machine: one elsewhere is that of production."""
+    if not ON_SERVERS.search(cache.get("BACKEND", "")) or _all_here(_listed(cache.get("LOCATION"))):
+        return cache
+    return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "benchapp-" + alias}
+
+
+def _channels(layer):
+    """A channel layer of this machine: messages to one elsewhere reach the visitors of production."""
+    hosts = layer.get("CONFIG", {}).get("hosts", [])
+    hosts = [host.get("address", host.get("host")) if isinstance(host, dict) else host for host in hosts]
+    return layer if _all_here(host[0] if isinstance(host, (list, tuple)) else host for host in hosts) else CHANNELS_HERE
+
+
+def _queues(said):
+    """The settings of queues of tasks, of which no worker takes one."""
+    os.environ.update(CELERY)
+    found = {name: TASKS_NOWHERE for name in BROKERS if said.get(name)}
+    if said.get("HUEY"):
+        found["HUEY"] = tasks_discarded(said["HUEY"])
+    if said.get("TASKS"):
+        found["TASKS"] = {alias: _tasks(queue) for alias, queue in said["TASKS"].items()}
+    if said.get("DRAMATIQ_BROKER"):
+        found["DRAMATIQ_BROKER"] = {**said["DRAMATIQ_BROKER"], "BROKER": DRAMATIQ_NOWHERE, "OPTIONS": {}}
+    return found
+
+
+def _search(said, folder):
+    """The settings of search engines, with their indexes in that folder where they are files."""
+    found = {}
+    for name, (key, plain) in SEARCH.items():
+        for alias, engine in (said.get(name) or {}).items():
+            here = not engine.get(key) or _all_here(_listed(engine[key]))
+            in_files = {"PATH": f"{folder}/search-{alias}"} if engine.get("PATH") else {}
+            found.setdefault(name, {})[alias] = {**engine, **in_files} if here else plain
+    return found
+
+
+def _tasks(queue):
+    """One of Django's."""
+    backend = queue.get("BACKEND", "")
+    if not backend or TASKS_HERE.search(backend):
+        return queue
+    package = "django.tasks" if find_spec("django.tasks") else "django_tasks"
+    return {**queue, "BACKEND": package + ".backends.dummy.DummyBackend", "OPTIONS": {}}
+
+
+def without_toolbar(middleware):
+    """MIDDLEWARE without the debug toolbar, whose pages are there where DEBUG is on alone."""
+    return [name for name in middleware if not name.startswith("debug_toolbar.")]
+
+
+def _listed(places):
+    """Places one by one: they may be in one text."""
+    return places if isinstance(places, (list, tuple)) else re.split("[;,]", str(places or ""))
+
+
+def _all_here(places):
+    return all(THIS_MACHINE.search(str(place)) for place in places)
+
+
+def tasks_discarded(huey):
+    """The setting of Huey, a dictionary or its queue itself, with one that keeps nothing: others open a file or a
+    connection as soon as they are imported."""
+    said = huey if isinstance(huey, dict) else {"name": huey.name, "immediate": huey.immediate}
+    return {**said, "huey_class": DISCARDS_TASKS}
+
+
+def logs_in(folder, logging):
+    """LOGGING with a file in that folder for each handler that has one."""
+    handlers = {
+        name: {**handler, "filename": str(folder / (name + ".log"))} if "filename" in handler else handler
+        for name, handler in logging.get("handlers", {}).items()
+    }
+    return {**logging, "handlers": handlers} if handlers else logging
+
+
+def caches_in(folder, caches):
+    """CACHES with a place in that folder for each that is made of files."""
+    return {
+        alias: {**cache, "LOCATION": str(folder / ("cache-" + alias))}
+        if IN_FILES.search(cache.get("BACKEND", ""))
+        else cache
+        for alias, cache in caches.items()
+    }

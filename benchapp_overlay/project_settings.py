@@ -1,0 +1,119 @@
+"""The settings of a project, over which others are laid, whatever library makes them.
+
+It is also loaded by its path, by the interpreter of any project, so it imports nothing and runs on Python 3.8.
+"""
+
+import contextlib
+import os
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+MODULE, CONFIGURATION = "DJANGO_SETTINGS_MODULE", "DJANGO_CONFIGURATION"
+
+
+def load(name):
+    """The settings module `name`, with all settings as its attributes.
+
+    django-configurations makes them of a class, where DJANGO_CONFIGURATION names one. dynaconf puts an object of its
+    own in the place of Django's settings, which would hide what is laid over them.
+    https://django-configurations.readthedocs.io/ https://www.dynaconf.com/django/
+    """
+    from django import conf
+
+    with contextlib.ExitStack() as undo:
+        # Both look up there which module it is that they are asked for.
+        undo.callback(os.environ.update, {MODULE: os.environ.get(MODULE, name)})
+        undo.callback(sys.modules.update, {"django.conf": conf})
+        os.environ[MODULE] = name
+        if CONFIGURATION in os.environ:
+            from configurations import importer
+
+            importer.install()
+        if not find_spec("dynaconf"):
+            return import_module(name)
+        # It looks for files beside the program that runs, and above: in a thread that is Python, not the kit.
+        with ThreadPoolExecutor(1) as executor:
+            return executor.submit(import_module, name).result()
+
+
+def attributes(module):
+    """Its settings by name."""
+    return {name: getattr(module, name) for name in dir(module) if name.isupper()}
+
+
+# Databases that a plain one of another kind may stand in for, and what tells the kinds of all others apart.
+PLAIN = ("", "django.db.backends.dummy", "django.db.backends.sqlite3", "django.db.backends.postgresql")
+KINDS = ("postg", "psql", "mysql", "oracle", "mssql", "sqlite", "spatialite")
+
+
+# The name of the database of commands that need no rows; and where nothing answers.
+NO_ROWS = ":memory:"
+NOWHERE = {"HOST": "127.0.0.1", "PORT": "1", "OPTIONS": {}}
+
+
+def kind(engine):
+    """What an engine has in common with those that speak to the same program: PostGIS is a `postg`."""
+    found = next((name for name in KINDS if name in engine), engine)
+    return {"psql": "postg", "spatialite": "sqlite"}.get(found, found)
+
+
+def database(settings, found):
+    """A database that was named, with the engine and all that the settings say of theirs where it is of that kind.
+
+    Where no rows are needed, another kind than a plain one stays what its models need, but reaches no server. Raises
+    ValueError for another kind, unless both are plain.
+    """
+    engine = settings.get("ENGINE", "")
+    if engine and kind(engine) == kind(found["ENGINE"]):
+        options = {**settings.get("OPTIONS", {}), **found.get("OPTIONS", {})}
+        return {**settings, **found, "ENGINE": engine, "OPTIONS": options}
+    if engine not in PLAIN:
+        if found["NAME"] == NO_ROWS:
+            return {**settings, **NOWHERE}
+        raise ValueError("the project's database is " + engine + ", which " + found["ENGINE"] + " cannot replace")
+    return found
+
+
+# The setting of the folder of each storage's files; and which settings name other folders and files.
+FOLDERS = {"staticfiles": "STATIC_ROOT", "default": "MEDIA_ROOT"}
+OF_FILES = re.compile("_(ROOT|DIR|PATH|LOCATION)$")
+
+
+def storage_settings(settings, alias, folder):
+    """The settings that say where the files of a storage are, when they are in this folder: its own, an option of the
+    storage, and those that name what is in it, such as `COMPRESS_ROOT = STATIC_ROOT`."""
+    storages = settings.get("STORAGES", {})
+    options = storages.get(alias, {}).get("OPTIONS", {})
+    old = options.get("location") or settings.get(FOLDERS[alias]) or ""
+    found = {FOLDERS[alias]: str(folder) if isinstance(old, str) else folder}
+    if "location" in options:
+        found["STORAGES"] = {**storages, alias: {**storages[alias], "OPTIONS": {**options, "location": str(folder)}}}
+    for name, said in settings.items():
+        path = Path(said) if OF_FILES.search(name) and isinstance(said, (str, Path)) else None
+        if path and old and Path(str(old)) in (path, *path.parents):
+            found[name] = type(said)(folder / path.relative_to(str(old)))
+    return found
+
+
+def with_replicas(databases):
+    """Give what is a replica of the default database, as Django's tests do, all that this has.
+
+    https://docs.djangoproject.com/en/stable/topics/testing/advanced/#testing-primary-replica-configurations
+    """
+    for settings in databases.values():
+        if settings.get("TEST", {}).get("MIRROR") == "default":
+            settings.update(databases["default"])
+
+
+class Configured:
+    """The class that django-configurations looks for in the settings that are laid over: there is nothing to do."""
+
+    @classmethod
+    def pre_setup(cls):
+        """Nothing."""
+
+    setup = post_setup = pre_setup

@@ -1,0 +1,186 @@
+"""A fault on a made-up deployment with made-up visitors: its outcome; and who signs in where."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from bench.errors import DeploymentError
+from bench.measure.faults import fault_session, judge, kinds, visitors
+from bench.measure.faults.fault import Expected, Fault
+from bench.measure.faults.fault_context import FaultNotApplicable
+from bench.measure.faults.fault_session import FaultSession
+from bench.measure.records.faults import FaultOutcome
+from bench.serve.project.description import Description, Login
+from bench.verify.site import Site
+from bench.verify.target_site import NO_COMMANDS
+from tests.bench.measure.faults.scenes import SITE, scene
+from tests.bench.measure.faults.seen import PAGES, visit
+
+BEFORE = FaultOutcome("id", "one", "none", "s", "sqlite", "x", "replaced", 1, "", "ok")
+RIGHT = (visit(9.0, rendered=1e12), visit(10.5, rendered=1e12))
+LOST = (visit(10.1, failure="connect"), visit(10.5, rendered=1e12))
+
+
+class Seen:
+    """What visitors see around the moment of the fault, and whether static files of pages are missing meanwhile."""
+
+    def __init__(self, log):
+        self.log, self.visits, self.missing, self.scene = log, RIGHT, [], None
+
+    @contextmanager
+    def asking(self, *_):
+        self.log.append("visitors ask")
+        seen = []
+        try:
+            yield seen
+        finally:
+            self.log.append("visitors stop")
+        later = self.scene.moments.struck - 10
+        seen += [replace(it, due=it.due + later, left=it.left + later, end=it.end + later) for it in self.visits]
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Makes a fault; the machine is idle, no time passes. `made.log` is what happened."""
+    given = scene()
+    given.log.clear()
+    seen = Seen(given.log)
+    monkeypatch.setattr(fault_session, "asking", seen.asking)
+    monkeypatch.setattr(fault_session, "following", lambda url, path: nullcontext(seen.missing))
+    monkeypatch.setattr(visitors, "pages", lambda *_: PAGES)
+    monkeypatch.setattr(fault_session, "_first_said", lambda running, token: ("/static/x.css",))
+    monkeypatch.setattr(fault_session.http, "status", lambda url, path: 200)
+    monkeypatch.setattr(fault_session.Interference, "share", lambda self, ours_s: 0.0)
+    monkeypatch.setattr(fault_session.time, "time", fault_session.time.monotonic)
+
+    def make(run, outcome=BEFORE, bounds=judge.BOUNDS, **how):
+        def watched(scene):
+            seen.scene = scene
+            yield from run(scene)
+
+        monkeypatch.setitem(kinds.FAULTS, "x", Fault("x", "replaced", "X.", watched, **how))
+        up = FaultSession(
+            given.running, given.supervisor, given.versions, SITE, [], [], [], Path(), bounds, capacity=60.0
+        )
+        return up.make(outcome, 1)
+
+    make.log, make.seen = given.log, seen
+    return make
+
+
+def struck(scene):
+    yield
+    with scene.cause():
+        pass
+
+
+def test_a_fault_is_prepared_before_the_visitors_and_put_back_after_them(made):
+    def run(scene):
+        made.log.append("prepared")
+        yield
+        with scene.cause():
+            made.log.append("struck")
+        yield
+        made.log.append("put back")
+
+    outcome = made(run)
+    order = [word for word in made.log if word != "wait"]
+    assert order == ["prepared", "visitors ask", "struck", "visitors stop", "put back"]
+    assert (outcome.status, outcome.operator, outcome.failed) == ("ok", "nothing", 0)
+    assert (outcome.rate_per_second, outcome.requests_new, outcome.capacity_per_second) == (20.0, 1, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "error", "status", "asked"),
+    [
+        (True, FaultNotApplicable("no master"), "skipped", None),
+        (False, FaultNotApplicable("no worker was replaced"), "skipped", None),
+        (True, DeploymentError("no release"), "failed", None),
+        (False, DeploymentError("nginx exited"), "failed", 1),
+        (False, ProcessLookupError("No such process"), "failed", 1),
+        (False, psutil.NoSuchProcess(7), "failed", 1),
+    ],
+)
+def test_what_goes_wrong_is_of_the_fault_and_not_of_the_run(made, before, error, status, asked):
+    def run(scene):
+        if before:
+            raise error
+        yield
+        raise error
+
+    outcome = made(run)
+    assert (outcome.status, outcome.reason, outcome.requests_new) == (status, str(error), asked)
+
+
+def test_cleanup_comes_whatever_happens(made):
+    def run(scene):
+        try:
+            yield
+            raise RuntimeError("a defect of the fault")
+        finally:
+            made.log.append("cleaned up")
+
+    with pytest.raises(RuntimeError):
+        made(run)
+    assert made.log[-2:] == ["cleaned up", "visitors stop"]
+
+
+def test_what_is_not_expected_fails_unless_it_is_declared(made, monkeypatch):
+    declared = replace(BEFORE, declared="it refuses")
+    # A declaration that was not needed is not shown.
+    assert made(struck, declared).word == "pass"
+    made.seen.visits = LOST
+    outcome = made(struck)
+    assert (outcome.word, outcome.reason) == ("FAIL", "1 of 2 requests failed (1x connect), 0 expected")
+    assert outcome.request == "curl -i --path-as-is http://127.0.0.1:8000/anonymous/"
+    assert made(struck, declared).word == "declared"
+    assert made(struck, expected=Expected(lost=1)).word == "pass"
+
+
+def test_what_cannot_reload_is_restarted_and_may_lose_requests(made, monkeypatch):
+    made.seen.visits = LOST
+
+    def run(scene):
+        yield
+        with scene.cause():
+            pass
+        scene.servers["x"] = "restarted"
+
+    outcome = made(run)
+    assert (outcome.status, outcome.operator) == ("ok", "restart, 1 requests refused")
+
+
+def test_a_busy_machine_voids_unless_it_is_asked_not_to(made, monkeypatch):
+    monkeypatch.setattr(fault_session.Interference, "share", lambda self, ours_s: 0.6)
+    assert (made(struck).status, made(struck, bounds={}).status) == ("voided", "ok")
+
+
+def test_static_files_that_are_missing_now_or_were_for_a_while_count(made, monkeypatch):
+    made.seen.missing = [True, False, True, True]
+    assert made(struck).missing_static == 3
+    monkeypatch.setattr(fault_session.http, "status", lambda url, path: 404)
+    assert (made(struck).missing_static, made(struck).status) == (4, "failed")
+
+
+def test_sentences_of_the_fault_itself_fail_it(made):
+    def run(scene):
+        yield
+        with scene.cause():
+            pass
+        scene.wrong.append("it still serves the old certificate")
+
+    assert made(run).reason == "it still serves the old certificate"
+
+
+def test_without_leave_to_write_nobody_is_signed_in_and_a_note_says_so(made):
+    site = Site({"login": "/in/"}, {}, Path(), "/static/", NO_COMMANDS, description=Description(login=Login("/in/")))
+    notes = []
+    with fault_session._accounts(site, SimpleNamespace(), notes) as cookies:
+        assert cookies == []
+    assert len(notes) == 1 and notes[0].startswith("no visitor is signed in: ")

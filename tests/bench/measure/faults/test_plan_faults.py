@@ -1,0 +1,205 @@
+"""What is made of a plan and in what order, on fake deployments: what is made again, brought up again, and resumed."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+import pytest
+
+from bench.errors import DeploymentError
+from bench.interrupt import Interrupts, Stopped
+from bench.measure.faults import fault_session, plan_faults
+from bench.measure.faults.fault import Fault
+from bench.measure.faults.plan_faults import faults_of
+from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.folder import read_faults
+from bench.measure.records.records import Plan
+from bench.measure.run.ledger import Ledger
+from bench.printer import Printer
+from bench.serve.deployment.case import CannotRun, Case
+from tests.bench.measure.records.run_data import ENVIRONMENT, INFO
+from tests.bench.measure.run.fake_instrument import fake_case
+
+
+def nothing(scene):
+    """Nothing."""
+    yield
+
+
+class Changed(Case):
+    """A case of nothing that can be served with other values, but for those that it does not have."""
+
+    declares, breaks = (), {}
+
+    def changed(self, changes):
+        return CannotRun("it has no TLS") if self.layer_name == "plain" else self
+
+
+PLAIN = Fault("plain", "replaced", "Nothing.", nothing)
+OTHER = Fault("other", "killed", "Nothing.", nothing)
+PICKY = Fault("picky", "replaced", "Nothing.", nothing, misfit=lambda case: "it does not fit")
+TLS = Fault("tls", "replaced", "Nothing.", nothing, changes={"listener": "tls"})
+
+
+def plan(**changes) -> Plan:
+    return replace(INFO.plan, **{"workloads": (), "levels": (), "faults": ("plain",), "guards": {}, **changes})
+
+
+def resolved(stack, layer):
+    if stack == "gone":
+        return CannotRun("not installed")
+    return Changed(**vars(fake_case(stack, layer)))
+
+
+def test_every_deployment_comes_once_a_round_with_all_its_faults():
+    batches, skipped = faults_of(plan(stacks=("one", "two"), rounds=2), [PLAIN, PICKY], resolved)
+    assert [(batch.stack, batch.round) for batch in batches] == [("one", 1), ("two", 1), ("one", 2), ("two", 2)]
+    assert [item.key for item in batches[0].items] == ["one~none~unlimited~sqlite~plain~r1"]
+    assert (skipped[0].fault_id, skipped[0].reason) == ("one~none~unlimited~sqlite~picky~r1", "it does not fit")
+
+
+def test_faults_that_need_other_values_have_a_deployment_of_their_own():
+    (first, second), _ = faults_of(plan(), [PLAIN, TLS, PLAIN], resolved)
+    assert [item.fault for item in first.items] == ["plain", "plain"]
+    assert [item.fault for item in second.items] == ["tls"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "faults", "reason"),
+    [({"stacks": ("gone",)}, [PLAIN, PICKY], "not installed"), ({"layers": ("plain",)}, [TLS], "it has no TLS")],
+)
+def test_what_cannot_run_is_skipped_with_its_reason(changes, faults, reason):
+    batches, skipped = faults_of(plan(**changes), faults, resolved)
+    assert (batches, {outcome.reason for outcome in skipped}) == ([], {reason})
+
+
+class FakeUp:
+    """Deployments on which every fault has the outcome that was said before, `ok` when nothing was.
+
+    log  what was done, in order
+    """
+
+    def __init__(self):
+        self.log = []
+        self.outcomes = {}
+        self.ruined_by = set()
+        self.notes = []
+        self.meanwhile = lambda: None
+        self.is_whole = True
+
+    @contextmanager
+    def __call__(self, case, directory, *how):
+        self.log.append("up")
+        self.is_whole = True
+        (directory / "visits").mkdir(parents=True)
+        (directory / "visits" / "openloop.json").write_text("sessionid=1")
+        (directory / "visits" / "visits.out").write_text("{}")
+        yield self
+        self.log.append("down")
+
+    def make(self, item, attempt):
+        self.log.append(f"{item.fault}~{attempt}")
+        self.meanwhile()
+        found = self.outcomes.get(item.fault, "ok")
+        self.is_whole = item.fault not in self.ruined_by
+        return replace(item, status=found, reason=None if found == "ok" else "interference: others")
+
+
+@pytest.fixture
+def up(monkeypatch):
+    made = FakeUp()
+    monkeypatch.setattr(fault_session, "open_session", made)
+    return made
+
+
+def made(directory, faults, **asked):
+    """Make these faults in a folder; what was printed."""
+    batches, skipped = faults_of(plan(**asked), faults, resolved)
+    begun = directory if directory.exists() else None
+    outcomes = read_faults(directory).outcomes if begun else ()
+    planned = plan_faults.PlannedFaults(
+        info=replace(INFO, plan=plan(**asked)),
+        ledger=Ledger(batches, outcomes, max_repeats=plan_faults.REPEATS),
+        environment=lambda: ENVIRONMENT,
+        directory=begun,
+        batches=batches,
+        skipped=skipped,
+    )
+    printed = io.StringIO()
+    with Interrupts() as interrupts:
+        planned.go(planned.session(directory, False, Printer(printed)), interrupts)
+    return printed.getvalue()
+
+
+def words(directory):
+    return [(outcome.fault, outcome.round, outcome.status) for outcome in read_faults(directory).outcomes]
+
+
+def test_one_deployment_serves_for_all_its_faults_until_one_ruins_it(up, tmp_path):
+    printed = made(tmp_path / "f", [PLAIN, OTHER, PICKY])
+    assert up.log == ["up", "plain~1", "other~1", "down"]
+    assert words(tmp_path / "f") == [("picky", 1, "skipped"), ("plain", 1, "ok"), ("other", 1, "ok")]
+    assert "one with layer none, plain: pass\n" in printed
+    assert read_faults(tmp_path / "f").info.finished_at
+    # What visitors saw stays, their cookies do not.
+    assert [path.name for path in (tmp_path / "f" / "raw").rglob("*.*")] == ["visits.out"]
+    up.log.clear()
+    up.ruined_by.add("plain")
+    made(tmp_path / "g", [PLAIN, OTHER])
+    assert up.log == ["up", "plain~1", "down", "up", "other~1", "down"]
+
+
+def test_voided_faults_are_made_once_more_and_stop_no_table(up, tmp_path):
+    up.outcomes["plain"] = "voided"
+    made(tmp_path / "g", [PLAIN, OTHER])
+    assert up.log == ["up", "plain~1", "plain~2", "other~1", "down"]
+
+
+def stopped(then):
+    """A signal comes, and what is done about it fails as `then` does."""
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        then()
+
+
+def failing():
+    raise DeploymentError("accounts cannot be removed: the database is gone")
+
+
+def swallowing():
+    with suppress(Stopped):
+        stopped(lambda: None)
+
+
+@pytest.mark.parametrize("meanwhile", [lambda: stopped(failing), swallowing], ids=["failing", "swallowing"])
+def test_a_signal_stops_it_also_where_cleaning_up_fails_and_it_can_go_on(up, tmp_path, meanwhile):
+    up.meanwhile = meanwhile
+    with pytest.raises(Stopped):
+        made(tmp_path / "f", [PLAIN, OTHER])
+    assert words(tmp_path / "f") == []
+    up.meanwhile = lambda: None
+    made(tmp_path / "f", [PLAIN, OTHER])
+    assert words(tmp_path / "f") == [("plain", 1, "ok"), ("other", 1, "ok")]
+
+
+def test_whose_database_it_is_is_said_once(up, tmp_path):
+    up.notes = ["database: the project's own, as it is"]
+    printed = made(tmp_path / "f", [PLAIN, OTHER], rounds=2)
+    assert up.log.count("up") == 2
+    assert printed.count("note: database: the project's own, as it is\n") == 1
+
+
+def test_a_line_says_what_visitors_noticed():
+    ids = ("id", "one", "none", "unlimited", "sqlite", "application", "replaced", 1, "now", "ok")
+    seen = {"requests_new": 5, "requests_kept": 5, "failed_new": 2, "failed_kept": 1, "longest_gap_s": 30.94}
+    noticed = FaultOutcome(*ids, operator="reload", **seen)
+    assert plan_faults.line(noticed) == (
+        "one with layer none, application: pass; 3 of 10 requests failed; gap 30.9 s, recovery never; operator: reload"
+    )
+    skipped = FaultOutcome(*ids[:-1], "skipped", reason="SQLite is a file")
+    assert plan_faults.line(skipped) == "one with layer none, application: skipped; SQLite is a file"
