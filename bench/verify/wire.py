@@ -373,13 +373,11 @@ def connected(target: Target, timeout_s: float, receive_buffer: int | None = Non
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         opened = socket.socket(family, kind, protocol)
         opened.settimeout(timeout_s)
-        if target.source and family == socket.AF_INET:
-            opened.bind((target.source, 0))
         if receive_buffer:
             # It has an effect only before the connection is made.
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         try:
-            if target.source:
+            if target.source and family == socket.AF_INET:
                 opened.bind((target.source, 0))
             opened.connect(address)
         except OSError as failure:
