@@ -10,7 +10,7 @@ import pytest
 
 from bench.serve.catalog import catalog
 from bench.serve.production import one_host
-from tests.bench.serve.production.test_host import NOTE, lines_of
+from tests.bench.serve.production.test_one_host import NOTE, lines_of
 from tests.cases import for_files
 
 

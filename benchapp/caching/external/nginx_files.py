@@ -15,9 +15,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchapp.caching.external.cacheable_header import renew_generation
-
 from benchapp.caching import registry
+from benchapp.caching.external.cacheable_header import renew_generation
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import digest
 from benchapp.caching.resilience import later

@@ -10,9 +10,8 @@ import socket
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
-from benchapp.caching.external.cacheable_header import renew_generation
-
 from benchapp.caching import registry
+from benchapp.caching.external.cacheable_header import renew_generation
 from benchapp.caching.invalidation import StalePages
 from benchapp.caching.names import PAGE
 from benchapp.caching.resilience import later
