@@ -21,7 +21,7 @@ CALLERS = ("django.core.handlers", "django.test")
 # Of Django and Python: the code that calls them is the cause.
 PLUMBING = ("django", "contextlib", "asgiref", "functools", "collections", "_collections_abc", "copy", "json")
 # The rule of the layers, for requests that are watched here.
-CACHING = Path(__file__).parents[2] / "benchapp" / "caching"
+CACHING = Path(__file__).parents[3] / "benchapp" / "caching"
 # No layer sees what these read, where they come first.
 OUTSIDE = ("django.middleware.security.SecurityMiddleware", "whitenoise.middleware.WhiteNoiseMiddleware")
 OF_CACHING = "benchapp_of_caching_"

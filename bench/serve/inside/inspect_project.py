@@ -68,8 +68,8 @@ def inspect(question, folder):
         from django.conf import settings
         from django.core.management import get_commands
 
-        below = loaded("benchapp_below", OVERLAY_FOLDER / "below.py")
-        below.imported(os.environ["DJANGO_SETTINGS_MODULE"])
+        below = loaded("benchapp_project_settings", OVERLAY_FOLDER / "project_settings.py")
+        below.load(os.environ["DJANGO_SETTINGS_MODULE"])
         log_files = files_elsewhere(settings, folder)
         if question["database"]:
             settings.DATABASES["default"] = below.database(settings.DATABASES.get("default", {}), question["database"])
@@ -120,7 +120,7 @@ def pages(question, found, settings, aliases):
 def files_elsewhere(settings, folder):
     """Have logs and file caches written to a folder of our own, and no queue opened, before the first of them is; where
     the logs would be."""
-    elsewhere = loaded("benchapp_elsewhere", OVERLAY_FOLDER / "elsewhere.py")
+    elsewhere = loaded("benchapp_external_services", OVERLAY_FOLDER / "external_services.py")
     handlers = (settings.LOGGING or {}).get("handlers", {}).values()
     settings.LOGGING = elsewhere.logs_in(Path(folder), settings.LOGGING)
     settings.CACHES = elsewhere.caches_in(Path(folder), settings.CACHES)
@@ -186,7 +186,7 @@ def own_databases(settings):
 
 def is_sqlite(database):
     """Whether a database is SQLite's, which SpatiaLite is."""
-    return loaded("benchapp_below", OVERLAY_FOLDER / "below.py").kind(database["ENGINE"]) == "sqlite"
+    return loaded("benchapp_project_settings", OVERLAY_FOLDER / "project_settings.py").kind(database["ENGINE"]) == "sqlite"
 
 
 def sqlite_mode(database):
@@ -363,9 +363,9 @@ def plain_paths(routes, of_tools):
 def as_served(settings, remote, folder):
     """Pages are asked for as the kit serves them: DEBUG off, nothing elsewhere is touched, and static files are under
     their own names, for they may not have been collected where the settings say."""
-    elsewhere = loaded("benchapp_elsewhere", OVERLAY_FOLDER / "elsewhere.py")
+    elsewhere = loaded("benchapp_external_services", OVERLAY_FOLDER / "external_services.py")
     said = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
-    for name, value in elsewhere.replaced(said, remote, folder).items():
+    for name, value in elsewhere.settings_overrides(said, remote, folder).items():
         put(settings, name, value)
     settings.PREPEND_WWW = False
     # One that comes from a variable which is not set is None, or empty.
