@@ -143,7 +143,7 @@ class Loader(Program):
 
 def _modules() -> dict[str, str]:
     """The modules of the load tool by name, and the packages that they are in."""
-    found = {"bench": "", "bench.measure.load": ""}
+    found = dict.fromkeys(("bench", "bench.measure", "bench.measure.load"), "")
     for path in sorted(ENGINE.glob("*.py")):
         if path.stem != "__main__":  # which needs more than Python
             name = "" if path.stem == "__init__" else f".{path.stem}"

@@ -186,7 +186,8 @@ def own_databases(settings):
 
 def is_sqlite(database):
     """Whether a database is SQLite's, which SpatiaLite is."""
-    return loaded("benchapp_project_settings", OVERLAY_FOLDER / "project_settings.py").kind(database["ENGINE"]) == "sqlite"
+    project_settings = loaded("benchapp_project_settings", OVERLAY_FOLDER / "project_settings.py")
+    return project_settings.kind(database["ENGINE"]) == "sqlite"
 
 
 def sqlite_mode(database):
