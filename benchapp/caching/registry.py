@@ -38,15 +38,15 @@ class Layer:
 
 
 HERE = "benchapp.caching"
-MARK = f"{HERE}.outside.marks.MarkCacheable"
-OWN_COOKIES = f"{HERE}.outside.marks.own_cookies"
+MARK = f"{HERE}.external.cacheable_header.MarkCacheable"
+OWN_COOKIES = f"{HERE}.external.cacheable_header.own_cookies"
 # The layers of the app by their short names, the outermost first.
 LAYERS = {
-    "varnish": Layer(f"{HERE}.outside.http.purge", (MARK,), {"purge_url": "url", "generation_file": "file"}),
+    "varnish": Layer(f"{HERE}.external.http.purge", (MARK,), {"purge_url": "url", "generation_file": "file"}),
     "nginx-microcache": Layer(
-        f"{HERE}.outside.nginx_files.purge", (MARK,), {"directory": "directory", "generation_file": "file"}
+        f"{HERE}.external.nginx_files.purge", (MARK,), {"directory": "directory", "generation_file": "file"}
     ),
-    "apache-cache": Layer(f"{HERE}.outside.marks.purge", (OWN_COOKIES, MARK), {"generation_file": "file"}),
+    "apache-cache": Layer(f"{HERE}.external.cacheable_header.purge", (OWN_COOKIES, MARK), {"generation_file": "file"}),
     "staticgenerator": Layer(
         f"{HERE}.stores.files.purge",
         (f"{HERE}.stores.files.middleware",),
@@ -89,7 +89,7 @@ def outer_middleware(names: Collection[str]) -> list[str]:
     found: list[str] = []
     for name in in_order(names):
         found += layer_of(name).outer
-    return [*dict.fromkeys(found), f"{HERE}.reads.MarkPrivate"]
+    return [*dict.fromkeys(found), f"{HERE}.request_reads.MarkPrivate"]
 
 
 def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:

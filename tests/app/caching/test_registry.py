@@ -34,7 +34,7 @@ def test_what_a_layer_names_can_be_imported(layer: registry.Layer):
 def test_joined_layers_share_middleware_and_the_outer_is_outside():
     paths = registry.outer_middleware(["varnish", "nginx-microcache", "staticgenerator"])
     names = [path.removeprefix("benchapp.caching.") for path in paths]
-    assert names == ["outside.marks.MarkCacheable", "stores.files.middleware", "reads.MarkPrivate"]
+    assert names == ["external.cacheable_header.MarkCacheable", "stores.files.middleware", "request_reads.MarkPrivate"]
 
 
 def test_active_layers_drop_stale_pages_the_inner_first_and_one_that_fails_stops_no_other(
@@ -49,7 +49,7 @@ def test_active_layers_drop_stale_pages_the_inner_first_and_one_that_fails_stops
     for module, name in (
         ("django_cache", "page-cache"),
         ("stores.files", "staticgenerator"),
-        ("outside.http", "inactive"),
+        ("external.http", "inactive"),
     ):
         monkeypatch.setattr(f"benchapp.caching.{module}.purge", lambda stale, name=name: purge(name))
     with site_with(CACHING_PAGE_CACHE="1", CACHING_STATICGENERATOR_ROOT=str(tmp_path)):
