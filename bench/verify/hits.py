@@ -263,6 +263,12 @@ def _own_headers(context: Context, answer: Answer) -> list[str]:
     return found + (["Vary: Accept-Encoding"] if "accept-encoding" in answer.names("Vary") else [])
 
 
+def require_stored_pages(context: Context) -> None:
+    """Raise NotTried if no layer here stores whole pages."""
+    if not any(layer.caches == PAGES for layer in context.layers):
+        raise NotTried("no layer here stores whole pages")
+
+
 def require_visible_hits(context: Context) -> None:
     """Raise NotTried where only the project's own code caches its pages: a hit of `cache_page` has a new id."""
     inside = in_its_code(context)

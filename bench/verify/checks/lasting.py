@@ -32,7 +32,7 @@ RELOADS = ({"Cache-Control": "no-cache", "Pragma": "no-cache"}, {"Cache-Control"
 check = partial(any_check, group="caching")
 
 
-@check("time-kept", hits.require_visible_hits, hits.require_cacheable, thorough=True)
+@check("time-kept", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable, thorough=True)
 def time_kept(context: Context) -> Iterator[Finding]:
     """A page is a hit for nearly its time to live, and no visitor, the first for long or one of many, gets it older.
 
@@ -82,7 +82,7 @@ class _Ages:
         self.oldest_s = max(self.oldest_s, begun - seen)
 
 
-@check("purge-door", hits.require_visible_hits, hits.require_cacheable, leak=True)
+@check("purge-door", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable, leak=True)
 def purge_door(context: Context) -> Iterator[Finding]:
     """No client can take a page out of a cache: PURGE, BAN and the like, by any address and Host, change nothing."""
     path = hits.new_path()
@@ -104,7 +104,7 @@ def purge_door(context: Context) -> Iterator[Finding]:
             return
 
 
-@check("reloads", hits.require_visible_hits, hits.require_cacheable)
+@check("reloads", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable)
 def reloads(context: Context) -> Iterator[Finding]:
     """A visitor who reloads (Cache-Control: no-cache or max-age=0) gets the cached page, and causes no rendering."""
     for headers in RELOADS:
@@ -114,7 +114,7 @@ def reloads(context: Context) -> Iterator[Finding]:
             yield context.get(path, headers).wrong("a hit in the end", f"{hits.MAX_TRIES} renderings")
 
 
-@check("coded-hits", hits.require_visible_hits, hits.require_cacheable)
+@check("coded-hits", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable)
 def coded_hits(context: Context) -> Iterator[Finding]:
     """A page that the application compresses is a hit in the end for visitors who all take gzip."""
     if any(layer.bodies for layer in context.layers):

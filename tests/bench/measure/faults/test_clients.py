@@ -36,10 +36,10 @@ def impatient(monkeypatch):
 )
 def test_as_many_as_there_are_threads_hold_up_all_others(how):
     with slow_server() as target:
-        with ExitStack() as clients:
+        with ExitStack() as slow:
             for _ in range(THREADS):
                 assert clients.others_wait(target, ("/",)) == ""
-                client = clients.enter_context(Connection(target, receive_buffer=how.buffer))
+                client = slow.enter_context(Connection(target, receive_buffer=how.buffer))
                 client.send(how.sends.encode())
             time.sleep(clients.SETTLED_S)
             assert clients.others_wait(target, ("/",)) == "GET /: no complete answer within 0.2 s"
@@ -149,13 +149,13 @@ def test_the_rounds_share_the_malformed_requests_and_failures_are_said(monkeypat
 )
 def test_copies_of_a_header_are_refused_and_leave_the_servers_as_they_were(monkeypatch, word, grown_mb, wrong):
     sizes = itertools.count(100, grown_mb)
-    monkeypatch.setattr(clients, "_memory_mb", lambda scene: next(sizes))
+    monkeypatch.setattr(clients, "_known_memory_mb", lambda scene: next(sizes))
     monkeypatch.setattr(clients, "ASKED", f"/{word}")
     monkeypatch.setattr(clients, "FLOOD_S", 1.0)
     with slow_server() as target:
         made = scene(url=target.origin, chain=SimpleNamespace(servers=[]))
         run("copied-headers", made)
-    assert len(made.wrong) == wrong and made.figures["grown_mb"] >= grown_mb
+    assert len(made.wrong) == wrong and made.figures["memory_growth_mb"] >= grown_mb
 
 
 def test_a_body_without_an_end_is_refused(monkeypatch):
