@@ -213,8 +213,8 @@ def test_a_host_that_gets_no_job_ends_by_itself():
 
 CONTROLLER = """
 import sys
-from bench.hosts import loaders, loaders_guards
-from tests.bench.hosts.test_loaders import ONE, TWO, made
+from bench.measure.hosts import loaders, loaders_guards
+from tests.bench.measure.hosts.test_loaders import ONE, TWO, made
 made((ONE, TWO), sys.argv[1], ("/secret-path",), rate=20, seconds=60)
 """
 
