@@ -192,7 +192,7 @@ def test_left_out_thorough_checks_do_not_count_as_passed(mutant, site):
     mutant.reset(caches=True)
     outcomes = {item.check: item for item in verified(mutant.url, site, KEPT, groups=["web"], thorough=False)}
     assert {name for name, item in outcomes.items() if item.not_tried == LEFT_OUT} == {
-        *("junk-queries", "junk-cookies", "junk-hosts")
+        *("junk-queries", "junk-cookies", "junk-hosts", "parameter-cloaking")
     }
     assert outcomes["junk-hosts"].word == "not tried" and outcomes["hit-ratio"].word == "pass"
 

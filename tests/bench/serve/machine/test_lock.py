@@ -18,7 +18,7 @@ from bench.serve.machine.lock import exclusive, shared
 HOLDER = """
 import subprocess, sys
 from pathlib import Path
-from bench.machine.lock import exclusive, shared
+from bench.serve.machine.lock import exclusive, shared
 hold = shared if sys.argv[2:] == ["shared"] else exclusive
 with hold(Path(sys.argv[1]), "the thing") as handle:
     child = [sys.executable, "-c", "import sys; print('held', flush=True); sys.stdin.read()"]

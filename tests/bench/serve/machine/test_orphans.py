@@ -17,8 +17,8 @@ OWNER = """
 import os, sys
 from pathlib import Path
 from bench import paths
-from bench.machine import orphans, supervise
-from bench.machine.identity import worker
+from bench.serve.machine import orphans, supervise
+from bench.serve.machine.identity import worker
 paths.VAR = Path(sys.argv[1])
 scratch = Path(sys.argv[2]); scratch.mkdir()
 register = orphans.Register(scratch)
