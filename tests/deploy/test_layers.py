@@ -85,7 +85,8 @@ def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
         "assert answer.status_code == 200\n"
         "print(json.dumps(dict(answer.headers)))\n"
     )
-    given = {name: render.text(value, chosen.names, name) for name, value in chosen.env.items()}
+    names = {**chosen.names, **values.derived(chosen.names)}
+    given = {name: render.text(value, names, name) for name, value in chosen.env.items()}
     env = {**os.environ, **commands.site_environment(kit(), "sqlite:///:memory:", paths.VAR), **given}
     env["BENCHAPP_HSTS_SECONDS"] = str(chosen.names["hsts_seconds"])
     migrated = "from django.core.management import call_command; call_command('migrate', verbosity=0)\n"
