@@ -46,7 +46,7 @@ class FakeRunning:
 def learnt_at_once(monkeypatch, site):
     """The site is known without its commands."""
     for module in (verifier, verify):
-        monkeypatch.setattr(module, "learn", lambda *words, **more: site)
+        monkeypatch.setattr(module, "discover_site", lambda *words, **more: site)
         monkeypatch.setattr(module, "prepare", lambda site: site)
 
 

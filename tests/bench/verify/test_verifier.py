@@ -36,7 +36,9 @@ def verified(monkeypatch):
         said = structs.replace(project.description, write=write)
         project = replace(project, project=structs.replace(project.project, description=said))
         monkeypatch.setattr(commands, "warm_up", lambda project: None)
-        monkeypatch.setattr(verifier, "learn", lambda *words, **more: Site({}, {}, Path(), "/static/", NO_COMMANDS))
+        monkeypatch.setattr(
+            verifier, "discover_site", lambda *words, **more: Site({}, {}, Path(), "/static/", NO_COMMANDS)
+        )
         monkeypatch.setattr(verifier, "prepare", lambda site: asked.append(site) or site)
         monkeypatch.setattr(verifier, "run_suite", lambda context, *more: contexts.append(context) or [])
         known = catalog.read()

@@ -83,7 +83,7 @@ def test_a_deploy_invalidates_cached_pages(made, commands):
 @pytest.mark.parametrize(("answer", "wrong"), [("200", []), ("502", ["the slow request: 502"])])
 def test_a_slow_request_that_a_deploy_breaks_off_is_wrong(made, monkeypatch, answer, wrong):
     asked = []
-    monkeypatch.setattr(deploys, "got", lambda target, path, limit_s: asked.append(path) or answer)
+    monkeypatch.setattr(deploys, "status_of", lambda target, path, limit_s: asked.append(path) or answer)
     done = run("deploy-under-slow-requests", made)
     assert [word for word in done if word != "wait"] == ["new", "|", "switch to 2", "reload app"]
     assert (made.wrong, len(asked)) == (wrong, 1) and asked[0].startswith("/__probe__/slow/10000/")
