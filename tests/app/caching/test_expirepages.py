@@ -139,8 +139,8 @@ def test_a_worker_watches_from_its_first_request_on(tmp_path: Path):
     program = """
 import time, pathlib, sys, django; django.setup()
 from django.test import Client
-assert Client().get("/__probe__/visit/a/").status_code == 200
-page = pathlib.Path(sys.argv[1], "__probe__/visit/a/index.html")
+assert Client().get("/__probe__/page/a/").status_code == 200
+page = pathlib.Path(sys.argv[1], "__probe__/page/a/index.html")
 assert page.exists()
 end = time.monotonic() + 30
 while page.exists() and time.monotonic() < end:

@@ -68,7 +68,7 @@ def test_a_template_of_which_nothing_is_left_makes_no_file(tmp_path, monkeypatch
 def test_a_server_in_front_takes_the_front_address():
     case = bare(catalog.read().stack("nginx-gunicorn"), *catalog.read().joined_layers("varnish"))
     assert [server.name for server in case.servers] == ["gunicorn", "nginx", "varnish"]
-    places = render.HostPaths(*[""] * 14, bind="192.0.2.1", port=80)
+    places = render.HostPaths(*[""] * 15, bind="192.0.2.1", port=80)
     wiring = render.wire(case, places, iter([8001]).__next__)
     assert [wiring.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]
 
