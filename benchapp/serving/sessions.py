@@ -20,9 +20,9 @@ def private_sessions(get_response: Callable[[HttpRequest], HttpResponse]) -> Cal
         response = get_response(request)
         session = getattr(request, "session", None)
         if session is not None and getattr(session, "accessed", False) and not session.is_empty():
-            patch_cache_control(response, private_sessions=True, no_cache=True, no_store=True)
+            patch_cache_control(response, private=True, no_cache=True, no_store=True)
         elif response.cookies:
-            patch_cache_control(response, private_sessions=True)
+            patch_cache_control(response, private=True)
         return response
 
     return middleware

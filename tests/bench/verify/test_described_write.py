@@ -26,7 +26,7 @@ class Site:
     def __init__(self, kept: str) -> None:
         self.kept, self.pages = kept, BEFORE
         self.site, self.env, self.bypass, self.has_database = self, {}, {}, True
-        self.target, self.file_urls = Target("http", "127.0.0.1", 80), ("/static/",)
+        self.target, self.static_url, self.media_url = Target("http", "127.0.0.1", 80), "/static/", ""
         self.description = SimpleNamespace(write=SimpleNamespace(page="/en/a/", command="rename"))
 
     def require_writes(self) -> None:
