@@ -24,6 +24,8 @@ TOO_MANY = 429
 AT_ONCE = 4
 # More accounts than an address may try, and two addresses.
 MANY_ACCOUNTS = 60
+# The address of a load balancer on this machine, which the site trusts.
+BALANCER = "127.0.0.1"
 ATTACKER, BYSTANDER = "203.0.113.20", "198.51.100.20"
 FOREIGN_ORIGIN = {"Origin": "http://other.example"}
 
@@ -241,7 +243,7 @@ def login_addresses(context: Context) -> Iterator[Finding]:
 def _fail_from(context: Context, path: str, address: str) -> Answer:
     """The response to a wrong password for a new account, from an address that a load balancer names."""
     via = Route(context.target.host, context.target.port, context.target.tls, (("X-Forwarded-For", address),))
-    visitor = Visitor(replace(context.target, via=via))
+    visitor = Visitor(replace(context.target, via=via, source=BALANCER))
     return visitor.log_in(path, Account(f"nobody-{secrets.token_hex(8)}", "wrong"))
 
 

@@ -356,6 +356,11 @@ def key(spell: Callable[[Asked], str]) -> dict[str, Any]:
     return {"key": spell}
 
 
+def by_path(asked: Asked) -> str:
+    """A key that holds nothing of a visitor."""
+    return asked.path
+
+
 def lasting(answer: Answer) -> Answer:
     """Half of a large page."""
     return replace(answer, body=answer.body[: len(answer.body) // 2]) if len(answer.body) > 40_000 else answer
@@ -367,20 +372,20 @@ RULES: dict[str, dict[str, Any]] = {
     "kept-other": {"hit": lambda answer: replace(answer, body=answer.body.replace(b"</html>", b" </html>"))},
     "keeps-nonces": {"nonce": yes},
     "keeps-nonces-in-tags": {"nonce": lambda _, answer: "'nonce-" not in str(answer.headers)},
-    "keeps-pieces": {"script": yes},
-    "keeps-made-up": {"stored-script": yes},
-    "keeps-origins": {"origin": yes},
+    "keeps-pieces": {"script": yes, "key": by_path},
+    "keeps-made-up": {"stored-script": yes, "key": by_path},
+    "keeps-origins": {"origin": yes, "key": by_path},
     "keeps-statuses": {"status": yes, "kind": yes},
     "keeps-private": {"control": yes},
     "keeps-spelt": {"control": lambda _, a: a.header("cache-control") not in ("private", "no-store", "no-cache")},
     "keeps-early": {"control": yes, "lifetime": yes},
     "keeps-cookies": {"cookies": yes},
     "keeps-vary-star": {"vary": lambda _, a: "accept-language" not in a.names("vary")},
-    "keeps-variants": {"vary": yes},
+    "keeps-variants": {"vary": yes, "key": by_path},
     "reads-first-vary": {"vary": lambda _, a: next((v for n, v in a.headers if n == "Vary"), "") != "*"},
     "keeps-authorized": {"authorization": yes, "stored-authorization": yes},
     "answers-authorized": {"authorization": yes},
-    "keeps-bodies": {"stored-body": yes},
+    "keeps-bodies": {"stored-body": yes, "key": by_path},
     "keeps-posts": {"method": yes, "stored-method": yes},
     "keeps-streams": {"whole": yes},
     "keeps-sessions": {"session": yes, "stored-session": yes},
