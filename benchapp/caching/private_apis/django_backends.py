@@ -49,7 +49,7 @@ class SharedMemcachedCache(PyMemcacheCache):
 
     def append(self, key: str, value: bytes) -> bool:
         """Append to the value of a key; whether there is one."""
-        return bool(self._cache.append(key, value))
+        return bool(self._cache.append(self.make_and_validate_key(key), value))
 
     def close(self, **kwargs: Any) -> None:
         """Keep the connections open."""

@@ -47,6 +47,11 @@ def test_two_sites_with_one_memcached_share_no_page_and_no_purge_of_a_page(socke
         for pages, body in ((shop, b"shop"), (blog, b"blog")):
             assert pages.write("/posts/5/", body, pages.generation())
         assert shop.client.get("shop:page:/posts/5/") == shop.read("/posts/5/") == b"shop"
+        # The index of a directory takes a second page.
+        for page in ("/posts/6/page/2/", "/posts/6/page/3/"):
+            assert shop.write(page, b"later", shop.generation())
+        shop.purge(StalePages(prefixes=frozenset({"/posts/6/"})))
+        assert shop.read("/posts/6/page/2/") is shop.read("/posts/6/page/3/") is None
         before = blog.generation()
         shop.purge(StalePages(prefixes=frozenset({"/posts/5/"})))
         assert (shop.read("/posts/5/"), blog.read("/posts/5/"), blog.generation()) == (None, b"blog", before)
