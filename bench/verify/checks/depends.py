@@ -96,12 +96,15 @@ def _shown(context: Context, client: OddClient, path: str, show: str) -> str | N
 
 
 def _pages(context: Context) -> list[str]:
-    """The public pages of the project, those that refuse the usual client, too."""
+    """The public pages of the project, those that refuse the usual client, too; none that changes by itself."""
     site = context.site
     paths = list(site.description.public)
     if site.has_database:
         paths += site.plain_paths
-    return [path for path in dict.fromkeys(paths) if path not in site.description.health_checks][:MAX_PAGES]
+    left_out = set(site.description.health_checks)
+    if site.has_database:
+        left_out |= {path for path, page in site.pages.items() if page.varies}
+    return [path for path in dict.fromkeys(paths) if path not in left_out][:MAX_PAGES]
 
 
 def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Finding]:
