@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from benchapp.caching.external.cacheable_header import MARK
 from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory, override_settings
 
+from benchapp.caching.external.cacheable_header import MARK
 from benchapp.caching.middleware import CachingMiddleware, WatchMiddleware
 
 View = Callable[[HttpRequest], HttpResponse]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from benchapp.caching.external.cacheable_header import MARK
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
+from benchapp.caching.external.cacheable_header import MARK
 from tests.app.caching.layers import HTML, OUTSIDE, Laid, View, rendering
 
 REASONS = {

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 
 import pytest
-from benchapp.caching.external.cacheable_header import MARK
 from django.contrib.sessions.backends.signed_cookies import SessionStore
 from django.http import HttpRequest, HttpResponse
 from django.middleware.common import CommonMiddleware
@@ -15,6 +14,7 @@ from django.middleware.csrf import CsrfViewMiddleware, get_token
 from django.middleware.gzip import GZipMiddleware
 from django.test import RequestFactory
 
+from benchapp.caching.external.cacheable_header import MARK
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.watched import Reads, WatchedCookies
 from tests.app.caching.layers import HTML, INSIDE, OUTSIDE, Laid, View, rendering

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import permutations
 
-from benchapp.caching.external.cacheable_header import MARK
 from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from benchapp.caching.external.cacheable_header import MARK
 from benchapp.models import Comment, Post
 from tests.app.caching.layers import OUTSIDE, Laid
 from tests.app.conftest import Rows, account
