@@ -232,14 +232,22 @@ def test_a_header_that_no_server_may_send_is_an_error(line: tuple[str, str]):
         asyncio.run(sound(page)(RequestFactory().get("/")))
 
 
-def test_neither_is_a_reason_or_a_cookie_that_no_server_may_send():
-    split = HttpResponse(reason="OK\r\nX-B: b")
-    baked = HttpResponse()
-    baked.cookies["a"] = "b"
-    baked.cookies["a"]["path"] = "/\r\nX-B: b"
-    for response in (split, baked):
-        with pytest.raises(BadHeaderError):
-            sound(lambda _, response=response: response)(RequestFactory().get("/"))
+def with_split_reason(request: HttpRequest) -> HttpResponse:
+    # Later versions of Django refuse it themselves.
+    return HttpResponse(reason="OK\r\nX-B: b")
+
+
+def with_split_cookie(request: HttpRequest) -> HttpResponse:
+    response = HttpResponse()
+    response.cookies["a"] = "b"
+    response.cookies["a"]["path"] = "/\r\nX-B: b"
+    return response
+
+
+@pytest.mark.parametrize("view", [with_split_reason, with_split_cookie])
+def test_neither_is_a_reason_or_a_cookie_that_no_server_may_send(view: Callable[[HttpRequest], HttpResponse]):
+    with pytest.raises(BadHeaderError):
+        sound(view)(RequestFactory().get("/"))
 
 
 def test_unusual_headers_pass():
