@@ -296,8 +296,8 @@ class Connection:
     def read(self, method: str = "GET", pause: Callable[[], None] | None = None, sent: Sent | None = None) -> Answer:
         """Read the answer to a request made with `method`, with a `pause` before each piece of its body.
 
-        Raises Closed when the connection ends first, BadAnswer when the bytes are not one complete answer or come too
-        late, OSError when the connection breaks.
+        Raises ConnectionClosed when the connection ends first, BadAnswer when the bytes are not one complete answer or
+        come too late, OSError when the connection breaks.
         """
         try:
             return self._read(method, pause, sent)
@@ -328,7 +328,7 @@ class Connection:
         return _answer(method, head, bytes(body), sent)
 
     def _received(self, empty: bool) -> bytes:
-        """What comes next; raises Closed when that is the end and there was nothing before."""
+        """What comes next; raises ConnectionClosed when that is the end and there was nothing before."""
         try:
             data = self.socket.recv(PIECE_BYTES)
         except ConnectionResetError:

@@ -131,7 +131,7 @@ def _expect_health(scene: FaultContext) -> None:
 
 @contextmanager
 def locked(url: str) -> Iterator[None]:
-    """Hold the write lock of SQLite until the block ends; raises CannotFault on another database."""
+    """Hold the write lock of SQLite until the block ends; raises FaultNotApplicable on another database."""
     if not url.startswith("sqlite"):
         raise FaultNotApplicable("only SQLite has one lock for all writers")
     try:

@@ -67,7 +67,7 @@ class Fault:
 
     group     one of bench.measure.records.faults.GROUPS
     title     what happens, in a sentence
-    run       does it; may raise CannotFault with the reason
+    run       does it; may raise FaultNotApplicable with the reason
     expected  what visitors may notice
     misfit    why a case cannot have it, or empty
     changes   values that the deployment is served with for this fault

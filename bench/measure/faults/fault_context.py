@@ -79,7 +79,8 @@ class Versions:
     def new(self, broken: bool = False) -> Path:
         """A new release, its static files collected, beside the one that is served; a `broken` one cannot be imported.
 
-        Raises BenchError when it cannot be made, CannotFault where no page would tell it from the one that is served.
+        Raises BenchError when it cannot be made, FaultNotApplicable if no page would tell it
+        from the one that is served.
         """
         if self.word == OUTSIDE:
             project = self._releases.project.project

@@ -55,7 +55,7 @@ def full_logs(scene: FaultContext) -> Generator[None]:
 
 @contextmanager
 def _small_disk(scene: FaultContext, folder: Path) -> Iterator[SmallDisk]:
-    """A directory of the servers on a small disk of its own. Raises CannotFault where none can be mounted."""
+    """A directory of the servers on a small disk of its own. Raises FaultNotApplicable where none can be mounted."""
     try:
         with scene.running.on_small_disk(folder) as disk:
             yield disk

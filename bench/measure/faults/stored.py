@@ -108,7 +108,7 @@ def _files(store: Path) -> Iterator[Path]:
 
 
 def _require_files(scene: FaultContext) -> None:
-    """Raise CannotFault where a page is not stored as a file."""
+    """Raise FaultNotApplicable where a page is not stored as a file."""
     path = scene.site.url("home")
     for _ in range(2):
         http.status(scene.running.url, path)

@@ -49,7 +49,7 @@ class Figures(Errors, TrialFigures):
     problem: str | None = None
 
     def supported(self) -> Figures:
-        """These figures without the percentiles that too few requests lie beyond (bench.histogram.enough)."""
+        """These figures without the percentiles that too few requests lie beyond (`stats.histogram.enough`)."""
         total = self.requests_total
         few: dict[str, Any] = {name: None for name, at in PERCENTILES.items() if not histogram.enough(total, at)}
         return replace(self, **few)
