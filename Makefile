@@ -17,8 +17,8 @@ STACKS ?= gunicorn $(if $(shell command -v nginx),nginx-gunicorn nginx-uwsgi,uws
 LAYERS ?= none page-cache
 ENDS := $(shell expr $$(date +%s) + 230)
 BUDGET ?= $$((left > 1 ? left : 1))s
-QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workload session --level 16 \
-	--until decided --budget $(BUDGET) --duration 2
+QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workload session --connections 16 \
+	--until-decided --max-time $(BUDGET) --duration 2
 
 # Every system server, service, load tool, browser and checker of files that stacks, layers, benchmarks and tests can use.
 PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate lighttpd-modules-lua \
@@ -46,7 +46,7 @@ help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
 bench: venv  ## everything from a fresh clone to a report: environment, a million rows, a quick comparison
-	@left=$$(($(ENDS) - $$(date +%s))); $(BIN)/python -m bench run $(QUICK) --to $(RUN_DIR); status=$$?; \
+	@left=$$(($(ENDS) - $$(date +%s))); $(BIN)/python -m bench run $(QUICK) --output $(RUN_DIR); status=$$?; \
 	if test -e $(RUN_DIR)/run.json; then $(BIN)/python -m bench report $(RUN_DIR) || exit; fi; exit $$status
 
 # The tests start Python hundreds of times, so modules are compiled once, whatever the caller's environment says.

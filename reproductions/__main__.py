@@ -140,7 +140,7 @@ def _make(part: Part, record: PartRecord, at: Path, bounds: tuple[str, ...]) -> 
     if begun:
         words = [command, "--resume", str(at), "--database", database]
     else:
-        words = [command, *options_of(part, bounds), "--database", database, "--to", str(at)]
+        words = [command, *options_of(part, bounds), "--database", database, "--output", str(at)]
     if command == "run":
         # Nobody watches: interference passes, and its trials are made again or left out.
         words.append("--keep-going")
@@ -171,7 +171,7 @@ def options_of(part: Part, bounds: tuple[str, ...] = ()) -> list[str]:
             "--stack": part.stacks,
             "--layer": list(part.layers),
             "--workload": part.workloads,
-            "--level": [str(level) for level in part.levels],
+            "--connections": [str(level) for level in part.levels],
             "--size": list(part.sizes),
         }
     repeated["--set"] = part.set

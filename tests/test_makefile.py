@@ -15,7 +15,7 @@ from bench import paths
 
 @pytest.fixture
 def budget(tmp_path):
-    """The value of --budget that `make bench` gives with these variables; nothing is installed or measured."""
+    """The value of --max-time that `make bench` gives with these variables; nothing is installed or measured."""
     python = tmp_path / "venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\necho "$@"\n')
@@ -26,7 +26,7 @@ def budget(tmp_path):
         argv = ["make", "bench", f"VENV={tmp_path}/venv", f"RUN_DIR={tmp_path}/run", *variables]
         inherited = {name: value for name, value in os.environ.items() if name not in ("BUDGET", "MAKEFLAGS")}
         done = subprocess.run(argv, cwd=paths.PROJECT, capture_output=True, text=True, check=True, env=inherited)
-        return re.search(r"--budget (\S+)", done.stdout)[1]
+        return re.search(r"--max-time (\S+)", done.stdout)[1]
 
     return ask
 

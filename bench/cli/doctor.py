@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print what was found; returns 1 when something blocks serving or measuring."""
-    project = description.read(args.project or paths.PROJECT, describe=args.describe)
+    project = description.read(args.project or paths.PROJECT, describe=args.config)
     project = structs.replace(project, env={**project.env, **values.environment(args.env)})
     with Printer() as printer, contextlib.ExitStack() as stack:
         printer.show(f"looking at {project.folder}")
@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _database(args: argparse.Namespace, printer: Printer) -> contextlib.AbstractContextManager[str]:
     """The URL of the database of --database, which is brought up and filled where it is one of the kit's."""
-    project = open_project(args.project, args.describe)
+    project = open_project(args.project, args.config)
     chosen = database.parse(project, args.database)
     if chosen.given:
         return contextlib.nullcontext(chosen.url)

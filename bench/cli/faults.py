@@ -72,17 +72,17 @@ def main(args: argparse.Namespace) -> int:
         for line in planned.words:
             say(line)
         return 0
-    return carry_out(planned, args.to, args.write, args.json)
+    return carry_out(planned, args.output, args.allow_writes, args.json)
 
 
 def carry_out(
-    planned: plan_faults.PlannedFaults, to: Path | None, may_write: bool = False, as_json: bool = False
+    planned: plan_faults.PlannedFaults, output: Path | None, may_write: bool = False, as_json: bool = False
 ) -> int:
     """Make what was planned, and print the outcomes; returns the exit status of `faults`."""
     printer = Printer(sys.stderr if as_json else None)
-    session = planned.session(to, may_write, printer)
+    session = planned.session(output, may_write, printer)
     with printer:
-        also = " --write" if may_write else ""
+        also = " --allow-writes" if may_write else ""
         stopped = run_until_stopped(session.journal, partial(planned.go, session), also)
     return stopped or _show(session.journal.folder.directory, as_json)
 

@@ -66,12 +66,12 @@ def add_served(
 
 
 def add_project(parser: argparse._ActionsContainer) -> None:
-    """`--project` and `--describe`; the values are a folder and a file, or None."""
+    """`--project` and `--config`; the values are a folder and a file, or None."""
     parser.add_argument(
         "--project", type=Path, metavar="PATH", help="folder of another project (default: the kit's site)"
     )
     parser.add_argument(
-        "--describe", type=Path, metavar="FILE", help="file with its [tool.benchapp], if not pyproject.toml"
+        "--config", type=Path, metavar="FILE", help="file with its [tool.benchapp], if not pyproject.toml"
     )
 
 
@@ -98,13 +98,13 @@ def _add_values(group: argparse._ActionsContainer) -> None:
 
 def project_of(args: argparse.Namespace) -> UnderTest:
     """The project that the command line names. Raises BenchError when it cannot be served."""
-    return open_project(args.project, args.describe)
+    return open_project(args.project, args.config)
 
 
 def served_words(args: argparse.Namespace) -> list[str]:
     """The options of `add_served` that were given, but for layers and Pythons, which results name themselves."""
     size = None if args.size == NO_LIMIT else args.size
-    once = {"--project": args.project, "--describe": args.describe, "--size": size, "--database": args.database}
+    once = {"--project": args.project, "--config": args.config, "--size": size, "--database": args.database}
     pairs = [(option, value) for option, value in once.items() if value is not None]
     pairs += [("--env", value) for value in args.env] + [("--set", value) for value in args.set]
     return [str(word) for pair in pairs for word in pair]
@@ -142,7 +142,7 @@ def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
     known = f"a workload of the project; NAME{workload.CLOSE}: with a connection a request"
     default = f"{'repeatable; ' if how else ''}default: the first"
     action = parser.add_argument("--workload", metavar="W", help=f"{known} ({default})", **how)
-    completed(action, lambda given: _workloads(given.project, given.describe))
+    completed(action, lambda given: _workloads(given.project, given.config))
 
 
 def _workloads(folder: Path | None, describe: Path | None) -> list[str]:
@@ -154,14 +154,16 @@ def _workloads(folder: Path | None, describe: Path | None) -> list[str]:
 
 
 def add_write(parser: argparse.ArgumentParser, what: str) -> None:
-    """`--write`; `what` is what it allows. See check_write."""
-    parser.add_argument("--write", action="store_true", help=f"{what} in a project's own database (default: in copies)")
+    """`--allow-writes`; `what` is what it allows. See check_write."""
+    parser.add_argument(
+        "--allow-writes", action="store_true", help=f"{what} in a project's own database (default: in copies)"
+    )
 
 
 def check_write(args: argparse.Namespace) -> None:
-    """Raise BenchError for a --write that allows nothing."""
-    if args.write and args.project is None:
-        raise BenchError("--write allows writes to the database of a --project; name one, or leave out --write")
+    """Raise BenchError for a --allow-writes that allows nothing."""
+    if args.allow_writes and args.project is None:
+        raise BenchError("--allow-writes is for the database of a --project; name one, or leave out --allow-writes")
 
 
 def add_guard(parser: argparse.ArgumentParser, usual: Mapping[str, float] = guards.BOUNDS) -> None:
@@ -188,16 +190,16 @@ def print_names(found: list[dict[str, str]], as_json: bool) -> int:
 
 
 def add_folder(parser: argparse.ArgumentParser, what: str) -> None:
-    """`--to` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None.
+    """`--output` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None.
 
     The parser is kept for `asked.refuse_with_resume`.
     """
     parser.set_defaults(parser=parser)
-    for option, words in (
-        ("--to", "folder of the results (default: results/DATE-TIME)"),
-        ("--resume", f"resume the {what} in that folder"),
+    for names, words in (
+        (("-o", "--output"), "folder of the results (default: results/DATE-TIME)"),
+        (("--resume",), f"resume the {what} in that folder"),
     ):
-        parser.add_argument(option, type=results_folder, metavar="DIR", help=words)
+        parser.add_argument(*names, type=results_folder, metavar="DIR", help=words)
 
 
 def add_inventory(parser: argparse.ArgumentParser, what: str, required: bool = False) -> None:

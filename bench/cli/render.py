@@ -23,13 +23,13 @@ PUBLIC_KEY = "security.W009"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `render`."""
     options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
-    parser.add_argument("--to", required=True, type=Path, metavar="DIR", help="a new or empty directory")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="DIR", help="a new or empty directory")
     parser.add_argument(
         "--values", default="bench", metavar="V", help="production, or your own FILE.toml (default: bench)"
     )
     forms = (SYSTEMD, *containers.FORMS)
     parser.add_argument(
-        "--as", dest="form", choices=forms, metavar="F", help=f"{', '.join(forms)} (default: {SYSTEMD})"
+        "--format", dest="form", choices=forms, metavar="F", help=f"{', '.join(forms)} (default: {SYSTEMD})"
     )
     options.add_inventory(parser, "for the hosts of an Ansible inventory")
     parser.add_argument("--force", action="store_true", help="render also a stack that nobody should deploy")
@@ -92,13 +92,13 @@ def _write(case: Case, args: argparse.Namespace) -> list[Path]:
     if problem := advice.too_large_cache(case, memory_disk=args.form in containers.FORMS):
         raise BenchError(f"{problem}; --set cache_memory_mb={case.size.burstable_mb // 4}")
     if args.inventory and args.form:
-        raise BenchError("--inventory renders for systemd on hosts; leave out --as")
+        raise BenchError("--inventory renders for systemd on hosts; leave out --format")
     if args.inventory:
-        return several_hosts.write(case, inventory.read(args.inventory), args.to)
+        return several_hosts.write(case, inventory.read(args.inventory), args.output)
     if args.form in containers.FORMS:
-        return containers.write(case, args.to, args.form)
+        return containers.write(case, args.output, args.form)
     if case.size.is_limited and not case.values.places:
         raise BenchError(f"--size {args.size}: limits what production runs; use --values production")
     if args.form and not case.values.places:
-        raise BenchError(f"--as {args.form} needs the places of a host: use --values production")
-    return one_host.write(case, args.to)
+        raise BenchError(f"--format {args.form} needs the places of a host: use --values production")
+    return one_host.write(case, args.output)

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "directories", metavar="DIR", nargs="*", type=results_folder, help="folder of a run or of faults"
     )
-    parser.add_argument("--to", type=Path, metavar="FILE", help="the page (default: DIR/report.html)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: DIR/report.html)")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--json", action="store_true", help="print report.json; write nothing")
     what.add_argument("--schema", action="store_true", help="print the JSON Schema of the files of results")
@@ -36,10 +36,10 @@ def main(args: argparse.Namespace) -> int:
     if not args.directories:
         raise BenchError("report: give a folder of results, such as results/DIR, or --schema")
     if args.json:
-        print(write.document(args.directories, args.to or args.directories[0] / write.NAME)[1], end="")
+        print(write.document(args.directories, args.output or args.directories[0] / write.NAME)[1], end="")
         return 0
     with working("writing the report"):
-        path, found = write.write(args.directories, args.to)
+        path, found = write.write(args.directories, args.output)
     print(path)
     say(found.answer[0])
     return 0

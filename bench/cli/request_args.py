@@ -19,13 +19,15 @@ from bench.serve.project.opened import UnderTest, recorded_project
 
 # Fields of a request -> the argument that they come from, where that is called otherwise.
 RENAMED = {
-    **{f"{name}s": name for name in ("stack", "layer", "size", "workload", "level", "rate", "guard")},
-    **{f"{name}_s": name for name in ("duration", "budget")},
+    **{f"{name}s": name for name in ("stack", "layer", "size", "workload", "rate", "guard")},
+    "levels": "connections",
+    "duration_s": "duration",
+    "budget_s": "max_time",
     "changes": "set",
 }
 # What a folder does not store, or may be another when what it holds is resumed.
 WITH_RESUME = {
-    *("resume", "database", "project", "describe", "inventory", "write"),
+    *("resume", "database", "project", "config", "inventory", "allow_writes"),
     *("keep_going", "json", "list_faults"),
 }
 

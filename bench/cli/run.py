@@ -27,7 +27,7 @@ from bench.verify.hosts import host_record
 
 # Options that have no say in what is deployed elsewhere.
 NOT_ON_HOSTS = (
-    *("--size", "--database", "--project", "--until", "--budget"),
+    *("--size", "--database", "--project", "--until-decided", "--max-time"),
     *("--env", "--set", "--python", "--keep-going"),
 )
 
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--level",
+        "--connections",
         action="append",
         type=options.count(plan.MAX_CONNECTIONS),
         metavar="N",
@@ -77,10 +77,10 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
         help=f"trials of each case (default: {plan.ROUNDS}; until decided {plan.ROUNDS_UNTIL_DECIDED})",
     )
     parser.add_argument(
-        "--until", choices=["decided"], metavar="decided", help="drop cases that cannot win, until one leads or all tie"
+        "--until-decided", action="store_true", help="drop cases that cannot win, until one leads or all tie"
     )
     parser.add_argument(
-        "--budget", type=options.seconds, metavar="TIME", help="stop in time, such as 3m; two rounds are made anyway"
+        "--max-time", type=options.seconds, metavar="TIME", help="stop in time, such as 3m; two rounds are made anyway"
     )
     parser.add_argument(
         "--duration",
@@ -112,7 +112,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
             say(f"case: {case_words(case)}")
         new.progress().announce(new.load.tool.name)
         return 0
-    return carry_out(new, args.to, args.keep_going)
+    return carry_out(new, args.output, args.keep_going)
 
 
 def _deployed(args: argparse.Namespace, request: Request) -> DeployedHosts:
@@ -140,10 +140,10 @@ def _trusted(front: inventory.Host) -> str:
     return text
 
 
-def carry_out(new: PlannedRun, to: Path | None, keep_going: bool) -> int:
+def carry_out(new: PlannedRun, output: Path | None, keep_going: bool) -> int:
     """Measure what was planned, and print what to pick, as the report says it; returns the exit status of `run`."""
     progress = new.progress()
-    session = new.session(to, progress)
+    session = new.session(output, progress)
     directory = session.journal.folder.directory
 
     def go(interrupts: Interrupts) -> int:

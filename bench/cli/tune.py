@@ -34,7 +34,7 @@ VALUES_FILE = "values.toml"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `tune`."""
     options.add_stacks(parser, "stack", nargs="?", metavar="STACK", help="a stack of `list`")
-    parser.add_argument("--limit", metavar="LIMIT", help="limit of latency, such as p95=200ms or p99=1s")
+    parser.add_argument("--capacity", metavar="LIMIT", help="find the highest rate within a latency: p95=200ms")
     options.add_workload(parser)
     options.add_served(parser)
     parser.add_argument(
@@ -53,14 +53,14 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     printer = Printer(sys.stderr if args.json else sys.stdout)
     if args.resume:
         request_args.refuse_with_resume(args)
-    elif not args.stack or not args.limit:
-        raise BenchError("name a STACK and the --limit of its latency, such as --limit p95=200ms; or --resume DIR")
+    elif not args.stack or not args.capacity:
+        raise BenchError("name a STACK and a limit of its latency, such as --capacity p95=200ms; or --resume DIR")
     instrument = request_args.instrument(args, instrument)
     if args.resume:
         tuner = tune.resumed(args.resume, args.database, instrument, printer)
     else:
         stacks = (options.stack_of(args),)
-        request = request_args.request(args, instrument.project, stacks=stacks, rounds=ROUNDS, capacity=args.limit)
+        request = request_args.request(args, instrument.project, stacks=stacks, rounds=ROUNDS)
         tuner = tune.begun(request, instrument, printer)
 
     def go(interrupts: Interrupts) -> int:
@@ -97,7 +97,7 @@ def _print(tuner: Tuner, chosen: Candidate | None, path: Path) -> None:
     print("\n".join(paragraph(tuner.sentence, Printer().width)))
     if chosen:
         stack = search.of(chosen.settings).stack
-        print(f"next: python -m bench render {stack}{options_of(tuner.layer)} --values {path} --to DIR")
+        print(f"next: python -m bench render {stack}{options_of(tuner.layer)} --values {path} --output DIR")
 
 
 def _as_json(tuner: Tuner, chosen: Candidate | None, path: Path) -> dict[str, Any]:

@@ -40,7 +40,7 @@ NEEDS_LAYER = "these checks are made only where there is a layer"
 # Options of a deployment that `verify` itself brings up, or of its own checks.
 NOT_ON_HOSTS = (
     *("--target", "--project", "--database", "--check", "--group", "--quick"),
-    *("--env", "--python", "--write", "--size"),
+    *("--env", "--python", "--allow-writes", "--size"),
 )
 # How long many clients ask at once.
 LOAD_S = 2.5
@@ -118,8 +118,8 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     """Run the suite against a site that runs already."""
     if args.stacks:
         raise BenchError(f"--target {args.target}: it runs already, so name no STACK")
-    if args.write and not args.database:
-        raise BenchError(f"--target {args.target}: without --database nothing is written, so leave out --write")
+    if args.allow_writes and not args.database:
+        raise BenchError(f"--target {args.target}: without --database nothing is written, so leave out --allow-writes")
     if args.python:
         raise BenchError(f"--target {args.target}: it runs already, so leave out --python")
     if args.layer and len(args.layer) > 1:
@@ -154,7 +154,7 @@ def _site_of(
         raise BenchError(f"--target {args.target}: give --database as the URL that the running site uses")
     commands.make_files(project, project.worker())
     commands.warm_up(project)
-    return prepare(discover_site(project, chosen, chosen.url, args.write, given)), given
+    return prepare(discover_site(project, chosen, chosen.url, args.allow_writes, given)), given
 
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found:
@@ -177,7 +177,9 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found
     if not cases:
         return [], skips, []
     with database.in_use(project, rows, alone=True):
-        outcomes, notes = _verify_all(cases, Verifier(project, selection, args.write, options.served_words(args)))
+        outcomes, notes = _verify_all(
+            cases, Verifier(project, selection, args.allow_writes, options.served_words(args))
+        )
         return outcomes, skips, notes
 
 

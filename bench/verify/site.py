@@ -188,7 +188,9 @@ class Site:
         """Raise NotTried unless checks may write to the project's database."""
         self.require_database()
         if not self.may_write:
-            raise NotTried("it writes to the project's own database: give --write to allow that, or another --database")
+            raise NotTried(
+                "it writes to the project's own database: give --allow-writes to allow that, or another --database"
+            )
 
     def require_database(self) -> None:
         """Raise NotTried unless commands can reach the project's database."""

@@ -24,7 +24,7 @@ QUICK = ("--set", "processes=2", "--guard", "interference=off", "--json")
 def test_a_new_version_and_a_killed_worker_under_visitors(site_url, tmp_path):
     runnable("nginx-gunicorn")
     words = ["faults", "nginx-gunicorn", "--fault", "application", "--fault", "worker", *QUICK]
-    done = command("-m", "bench", *words, "--database", site_url, "--to", str(tmp_path / "faults"), timeout_s=300)
+    done = command("-m", "bench", *words, "--database", site_url, "--output", str(tmp_path / "faults"), timeout_s=300)
     # How many first, and a line a fault; what the machine is waited for, or lacks, may stand between.
     said = done.stderr.splitlines()
     assert said[0].startswith("2 faults to make, 1 deployment, in about "), done.stderr
@@ -46,7 +46,7 @@ def test_what_hangs_goes_on_and_slow_clients_stop_what_they_are_declared_to(site
     to = str(tmp_path / "faults")
     # A write waits 1 s for the lock, not 2: where one worker has all writers, the health page waits for two of them.
     words += ["--env", "BENCHAPP_DATABASE_TIMEOUT=1"]
-    done = command("-m", "bench", "faults", "gunicorn", *words, *QUICK, "--database", site_url, "--to", to)
+    done = command("-m", "bench", "faults", "gunicorn", *words, *QUICK, "--database", site_url, "--output", to)
     hangs, lock, slow = json.loads(done.stdout)
     assert hangs["longest_gap_s"] > 2 and hangs["recovery_s"] < 3, hangs
     assert (lock["failed_new"] + lock["failed_kept"], lock["figures"]["health_page_s"] < 4) == (0, True), lock

@@ -49,7 +49,7 @@ page = "/"
 """
 # The last serves it once more with a short time to live, on the same database.
 CHECKS = ("login", "accounts-apart", "time-to-live")
-REFUSED = "it writes to the project's own database: give --write to allow that, or another --database"
+REFUSED = "it writes to the project's own database: give --allow-writes to allow that, or another --database"
 
 
 @pytest.fixture

@@ -38,8 +38,8 @@ def test_a_real_stack_is_served_with_the_settings_that_are_tried(site_url, tmp_p
     parser = argparse.ArgumentParser()
     tune.add_arguments(parser)
     off = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
-    words = ["nginx-gunicorn", "--limit", "p50=9s", "--workload", "login", "--duration", "1", "--database", site_url]
-    assert tune.main(parser.parse_args([*words, "--to", str(tmp_path / "run"), *off]), Unverified(kit())) == 0
+    words = ["nginx-gunicorn", "--capacity", "p50=9s", "--workload", "login", "--duration", "1", "--database", site_url]
+    assert tune.main(parser.parse_args([*words, "--output", str(tmp_path / "run"), *off]), Unverified(kit())) == 0
     run = read_run(tmp_path / "run")
     # What the stack has is climbed from the first rate; fewer processes begin, and end, at the highest.
     tried = [(trial.status, trial.level) for trial in run.trials]

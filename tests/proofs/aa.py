@@ -1,6 +1,6 @@
 """Measure the same stack twice, again and again: is a difference found where there is none, and one that there is?
 
-    python -m tests.proofs.aa [--stack nginx-uwsgi] [--comparisons 21] [--to DIR]
+    python -m tests.proofs.aa [--stack nginx-uwsgi] [--comparisons 21] [--output DIR]
 
 The second of the two is the stack with a value set to what it is anyway: it is brought up, measured and taken down as a
 stack of its own. One `bench run` of many rounds measures both; every five rounds of a workload are one comparison. At
@@ -36,12 +36,12 @@ FASTER = (1.1, 1.2, 1.5)
 def main(arguments: list[str] | None = None) -> int:
     """Measure and judge; 0 when no difference was found at least 19 times in 20."""
     args = _parser().parse_args(arguments)
-    if not (args.to / RUN_FILE).exists():
+    if not (args.output / RUN_FILE).exists():
         _measure(args)
-    run = read_run(args.to)
+    run = read_run(args.output)
     found = list(comparisons(run))
     if not found:
-        print(f"{args.to}: no two rounds of the same workload were measured", file=sys.stderr)
+        print(f"{args.output}: no two rounds of the same workload were measured", file=sys.stderr)
         return 2
     for name, table in found:
         ratio, low, high = table.ratio(SECOND, FIRST)
@@ -60,10 +60,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stack", default="nginx-uwsgi", metavar="S", help="the stack (default: %(default)s)")
     parser.add_argument("--comparisons", type=count(), default=21, metavar="N", help="how many (default: %(default)s)")
     parser.add_argument("--duration", type=count(), default=2, metavar="SEC", help="of a trial (default: %(default)s)")
-    parser.add_argument("--level", type=count(), default=16, metavar="N", help="connections (default: %(default)s)")
+    parser.add_argument(
+        "--connections", type=count(), default=16, metavar="N", help="connections (default: %(default)s)"
+    )
     parser.add_argument("--margin", type=float, default=MARGIN, metavar="SHARE", help="default: %(default)s")
     parser.add_argument(
-        "--to", type=Path, default=paths.RESULTS / "aa", metavar="DIR", help="of the run; one that is there is judged"
+        "--output",
+        type=Path,
+        default=paths.RESULTS / "aa",
+        metavar="DIR",
+        help="of the run; one that is there is judged",
     )
     return parser
 
@@ -73,7 +79,7 @@ def _measure(args: argparse.Namespace) -> None:
     rounds = ROUNDS * -(-args.comparisons // len(WORKLOADS))
     words = ["--stack", args.stack, "--stack", same, "--layer", "none", "--rounds", str(rounds)]
     words += [word for workload in WORKLOADS for word in ("--workload", workload)]
-    words += ["--level", str(args.level), "--duration", str(args.duration), "--to", str(args.to)]
+    words += ["--connections", str(args.connections), "--duration", str(args.duration), "--output", str(args.output)]
     words += ["--guard", "interference=off", "--guard", "drift=off", "--guard", "tool=off"]
     subprocess.run([str(paths.PYTHON), "-m", "bench", "run", *words], cwd=paths.PROJECT, check=False)
 

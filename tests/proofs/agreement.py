@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stack", default="nginx-uwsgi", metavar="S")
     parser.add_argument("--layer", default=NO_LAYER, metavar="L")
     parser.add_argument("--workload", default="home", metavar="W", help="one of a single URL (default: %(default)s)")
-    parser.add_argument("--level", type=count(), default=16, metavar="N")
+    parser.add_argument("--connections", type=count(), default=16, metavar="N")
     parser.add_argument("--duration", type=count(), default=5, metavar="SEC")
     parser.add_argument("--rounds", type=count(), default=5, metavar="R")
     parser.add_argument("--tool", action="append", choices=TOOLS, help="only this tool of the instrument (repeatable)")
@@ -78,7 +78,7 @@ def _rates(
                 rate = _plain(name, str(program), args, running.url + addresses[0], steps.keep_alive)
             else:
                 how = LoadSettings(tool, str(program), args.duration, threads=1)
-                item = Measurement(case, args.level, number)
+                item = Measurement(case, args.connections, number)
                 (folder.raw / item.key).mkdir(parents=True, exist_ok=True)
                 loading = HereLoad(running, folder.raw / item.key)
                 trial = measure(item, addresses, running.case.project, loading, how, folder)
@@ -94,8 +94,8 @@ def _plain(name: str, program: str, args: argparse.Namespace, url: str, keep_ali
     """What the tool prints when a person runs it."""
     close, keep = ([], ["-k"]) if keep_alive else (["-H", "Connection: close"], [])
     argv = {
-        "wrk": [program, "-t1", f"-c{args.level}", f"-d{args.duration}s", *close, url],
-        "ab": [program, "-q", *keep, "-c", str(args.level), "-t", str(args.duration), "-n", "5000000", url],
+        "wrk": [program, "-t1", f"-c{args.connections}", f"-d{args.duration}s", *close, url],
+        "ab": [program, "-q", *keep, "-c", str(args.connections), "-t", str(args.duration), "-n", "5000000", url],
     }[name]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
     return float(re.search(RATE[name], done.stdout, re.MULTILINE)[1])

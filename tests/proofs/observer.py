@@ -56,7 +56,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("stack", nargs="?", default="nginx-uwsgi", help="default: nginx-uwsgi")
     parser.add_argument("--layer", default=NO_LAYER, help="default: none")
     parser.add_argument("--path", default="/", help="what is asked for (default: /)")
-    parser.add_argument("--level", type=count(), default=16, help="connections (default: 16)")
+    parser.add_argument("--connections", type=count(), default=16, help="connections (default: 16)")
     parser.add_argument("--rounds", type=count(), default=15, help="pairs (default: 15)")
     parser.add_argument("--duration", type=count(), default=3, help="seconds of each load (default: 3)")
     parser.add_argument("--database", default="sqlite", help="as of `up` (default: sqlite)")
@@ -102,7 +102,9 @@ def main(arguments: list[str] | None = None) -> int:
     rows = database.parse(project, args.database)
     with deployment.deployed(must_resolve(project, args.stack, args.layer, database=rows)) as running:
         how = closed_loop([args.path], args.duration)
-        measured = measure(running, how, how.job(running.url, (args.path,), args.level, keep_alive=True), args.rounds)
+        measured = measure(
+            running, how, how.job(running.url, (args.path,), args.connections, keep_alive=True), args.rounds
+        )
     print(f"load average: {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores", file=sys.stderr)
     print(as_text(measured))
     return int(measured.is_too_dear)

@@ -1,6 +1,6 @@
 """Every application server as its stack renders it, against the plain command of its own documentation.
 
-    python -m tests.proofs.plain [SERVER ...] [--rounds 12] [--duration 2] [--level 16] [--json FILE]
+    python -m tests.proofs.plain [SERVER ...] [--rounds 12] [--duration 2] [--connections 16] [--json FILE]
 
 The stack and the plain command serve the same site, as the same user, from the same database, with the same environment
 and as many worker processes. Both are up at the same time. In each round each of them is loaded once, in an order drawn
@@ -152,7 +152,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("servers", nargs="*", metavar="SERVER", help=f"of {', '.join(SERVERS)} (default: all)")
     parser.add_argument("--rounds", type=count(), default=12, metavar="N", help="pairs (default: %(default)s)")
     parser.add_argument("--duration", type=count(), default=2, metavar="SEC", help="of a load (default: %(default)s)")
-    parser.add_argument("--level", type=count(), default=16, metavar="N", help="connections (default: %(default)s)")
+    parser.add_argument(
+        "--connections", type=count(), default=16, metavar="N", help="connections (default: %(default)s)"
+    )
     parser.add_argument("--database", default="sqlite", help="as of `up` (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     args = parser.parse_args(arguments)
@@ -198,7 +200,7 @@ def measure(name: str, args: argparse.Namespace) -> list[Pair]:
             for pair in pairs:
                 for side in random.sample(list(sides), 2):
                     url, pids = sides[side]
-                    job = how.job(url, (pair.page,), args.level, server.keep_alive)
+                    job = how.job(url, (pair.page,), args.connections, server.keep_alive)
                     rate, per_cpu_s = loaded(how, job, pids)
                     if number:
                         pair.rates[side][number], pair.per_cpu_s[side][number] = rate, per_cpu_s

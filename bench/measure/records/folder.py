@@ -229,12 +229,12 @@ class Folder:
         if (self.directory / RUN_FILE).exists():
             raise ResultsError(
                 f"{self.directory}: already holds a run; continue it with --resume {self.directory}, "
-                "or give --to another folder"
+                "or name another folder by --output"
             )
         begun = [self.directory / name for name in ("configs", "raw", *WHOLE.values())]
         begun += [path.with_name(f"{path.name}.new") for path in begun]
         if self.directory.is_dir() and any(path not in begun for path in self.directory.rglob("*")):
-            raise ResultsError(f"{self.directory}: not empty, and not a run; give --to a new folder")
+            raise ResultsError(f"{self.directory}: not empty, and not a run; name a new folder by --output")
         try:
             self.configs.mkdir(parents=True, exist_ok=True)
             self.raw.mkdir(exist_ok=True)
@@ -246,7 +246,7 @@ class Folder:
         except OSError as error:
             shutil.rmtree(self.directory, ignore_errors=True)
             raise ResultsError(
-                f"{self.directory}: cannot be written: {error.strerror}; make room, or give --to another folder"
+                f"{self.directory}: cannot be written: {error.strerror}; make room, or name another folder by --output"
             ) from None
 
     def require_space(self) -> None:

@@ -108,7 +108,7 @@ class Plan:
     changes: Annotated[tuple[str, ...], means("Values changed for every stack, as NAME=VALUE.")] = ()
     env: Annotated[tuple[str, ...], means("Variables added to the site's environment, as NAME=VALUE.")] = ()
     project: Annotated[str, means("Folder of the project under test; empty for the site that the kit ships.")] = ""
-    describe: Annotated[str, means("File with its description, where --describe named one; else empty.")] = ""
+    describe: Annotated[str, means("File with its description, where --config named one; else empty.")] = ""
     mode: Annotated[
         str,
         means("closed: connections, as fast as answers come; open: requests leave on a schedule whatever comes back."),

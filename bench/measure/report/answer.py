@@ -28,7 +28,7 @@ def answered(board: Ranking, project: str = "", more: str = "") -> Ranking:
         return replace(board, answer=(headline,))
     row = board.cases[board.best]
     options = options_of(row.layer) + (f" --project {project}" if project else "")
-    command = f"{NEXT}python -m bench render {row.stack}{options} --values production --to DIR"
+    command = f"{NEXT}python -m bench render {row.stack}{options} --values production --output DIR"
     lines = [headline, f"{_cost(row)} {_safety(row)}".strip(), _without_caching(board, row), command]
     return replace(board, answer=tuple(filter(None, lines)))
 

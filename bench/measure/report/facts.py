@@ -91,8 +91,8 @@ def more_rounds(run: Run) -> str:
     words, plan = list(run.info.command), run.info.plan
     if plan.tunes:
         return ""
-    words = [word for word in words if not word.startswith(("--rounds=", "--budget="))]
-    for option in ("--rounds", "--budget", "--resume"):
+    words = [word for word in words if not word.startswith(("--rounds=", "--max-time="))]
+    for option in ("--rounds", "--max-time", "--resume"):
         if option in words:
             at = words.index(option)
             words[at : at + 2] = []

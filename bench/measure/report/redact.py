@@ -20,11 +20,15 @@ def redacted(text: str) -> str:
     return _SECRET.sub(r"\g<name>(hidden)", _URL_PASSWORD.sub(r"\1(hidden)@", text))
 
 
+# The folder of the results on a command line.
+OUTPUT = ("-o", "--output")
+
+
 def command(words: Iterable[str]) -> str:
     """A command line to repeat, without secrets, and without the folder of its results, which is taken."""
     shown, before = [], ""
     for word in words:
-        if "--to" not in (before, word.partition("=")[0]):
+        if before not in OUTPUT and not word.startswith(OUTPUT):
             shown.append(shlex.quote(redacted(word)))
         before = word
     return " ".join(shown)

@@ -28,7 +28,7 @@ def write(directories: Sequence[Path], to: Path | None = None) -> tuple[Path, Do
     """Write the page, and beside it its data as .json and its picture as .svg. Raises BenchError in one line."""
     if to is None:
         if len(directories) > 1:
-            raise BenchError("a page of several folders needs a place: give --to FILE, such as results/all.html")
+            raise BenchError("a page of several folders needs a place: give --output FILE, such as results/all.html")
         to = directories[0] / NAME
     found, text = document(directories, to)
     data = to.with_suffix(".json")

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from bench.errors import BenchError
 from bench.measure.records import records
@@ -46,7 +46,7 @@ class Request:
     pythons   versions of other Pythons: each stack is served by each of them
     guards    as NAME=BOUND or NAME=off
     capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
-    until     decided: cases that cannot be the best any more are dropped; rounds are those at most
+    until_decided  whether cases that cannot be the best any more are dropped; rounds are those at most
     budget_s  seconds within which a run until decided makes rounds
     tunes     the stack whose settings are sought
     latency   whether each case of a closed loop gets trials at one rate for all after the rounds
@@ -70,8 +70,8 @@ class Request:
     margin: float | None = None
     guards: tuple[str, ...] = ()
     capacity: str = ""
-    to: Path | None = None
-    until: Literal["decided"] | None = None
+    output: Path | None = None
+    until_decided: bool = False
     budget_s: int | None = None
     tunes: str = ""
     latency: bool = True
@@ -149,10 +149,10 @@ def make_plan(request: Request) -> Plan:
     """The plan of a run with its defaults. Raises BenchError for what does not go together."""
     known, project = catalog.read(), request.project
     asked = database.parse(project, request.database)
-    if request.budget_s and not request.until:
-        raise BenchError("--budget is the time of a run --until decided; add that, or set the time by --rounds")
-    if request.capacity and request.until:
-        raise BenchError("--capacity finds the rate of each case; leave out --until decided")
+    if request.budget_s and not request.until_decided:
+        raise BenchError("--max-time is the time of a run --until-decided; add that, or set the time by --rounds")
+    if request.capacity and request.until_decided:
+        raise BenchError("--capacity finds the rate of each case; leave out --until-decided")
     chosen = request.workloads or (next(iter(workload.workloads(project))),)
     factor, request = _replayed(request, chosen)
     mode, levels = _mode(request)
@@ -161,7 +161,7 @@ def make_plan(request: Request) -> Plan:
         layers=request.layers or tuple(known.layers),
         workloads=chosen,
         levels=levels,
-        rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until else ROUNDS),
+        rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until_decided else ROUNDS),
         duration_s=float(request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)),
         sizes=request.sizes or (NO_LIMIT,),
         database=asked.label,
@@ -177,7 +177,7 @@ def make_plan(request: Request) -> Plan:
         margin=_margin(request),
         guards=guards.bounds(list(request.guards)),
         capacity=request.capacity,
-        until=request.until,
+        until="decided" if request.until_decided else None,
         budget_s=None if request.budget_s is None else float(request.budget_s),
         # A load tool that is named is for a comparison with what it printed elsewhere.
         latency=request.latency and mode == "closed" and not request.tool,
@@ -210,11 +210,11 @@ def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
     if request.capacity:
         parse_limit(request.capacity, "--capacity")
         if request.rates or request.levels:
-            given = "--rate" if request.rates else "--level"
+            given = "--rate" if request.rates else "--connections"
             raise BenchError(f"--capacity finds the rates of an open loop; leave out {given}")
         return "open", ()
     if request.rates and request.levels:
-        raise BenchError("--rate is of an open loop and --level of a closed one; give one of them")
+        raise BenchError("--rate is of an open loop and --connections of a closed one; give one of them")
     if request.rates:
         return "open", tuple(map(int, request.rates))
     return "closed", request.levels or (LEVEL,)

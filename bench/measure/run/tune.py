@@ -80,7 +80,7 @@ class Tuner:
         assert new.ledger.staircases
         plan, self._first, self._staircases = new.info.plan, new.cases[0], new.ledger.staircases
         self.stack, self.layer, self._rounds = plan.tunes, plan.layers[0], plan.rounds
-        self.limit = parse_limit(plan.capacity, "--limit")
+        self.limit = parse_limit(plan.capacity, "--capacity")
         self._resolve = instrument.resolver(plan, self._first.served.database)
         self.skipped: dict[str, str] = {}
         own = tunable(instrument.project, self.stack, self.layer, plan.changes)
@@ -161,10 +161,10 @@ def begun(request: Request, instrument: Instrument, printer: Printer) -> Tuner:
     (stack,), (layer,) = request.stacks, request.layers
     if any(change.partition("=")[0] in KNOBS for change in stack.partition("@")[2].split(",")):
         raise BenchError(f"tune {stack}: it finds processes and threads by itself; leave them out")
-    parse_limit(request.capacity, "--limit")
+    parse_limit(request.capacity, "--capacity")
     own = tunable(instrument.project, stack, layer, request.changes)
     new = plan_run.planned(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), instrument)
-    return Tuner(new, request.to, instrument, printer)
+    return Tuner(new, request.output, instrument, printer)
 
 
 def resumed(directory: Path, asked: str | None, instrument: Instrument, printer: Printer) -> Tuner:

@@ -102,9 +102,9 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
     serve.
     """
     if not case.values.places:
-        raise BenchError(f"--as {form} needs the places of a host: use --values production")
+        raise BenchError(f"--format {form} needs the places of a host: use --values production")
     if reason := image.refusal(case.project):
-        raise BenchError(f"{case.project.folder}: --as {form}: {reason}")
+        raise BenchError(f"{case.project.folder}: --format {form}: {reason}")
     host = one_host.production_places(case.values)
     case, places, wiring = one_host.in_production(_with_writable_files(case, host), host.bind)
     if reason := image.uncontainable(case, places):

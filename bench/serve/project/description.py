@@ -273,7 +273,7 @@ def read_description(folder: Path, describe: Path | None = None) -> tuple[Descri
             f"{folder}: no manage.py there; name {below or 'the folder of a Django project, which has one'}"
         )
     if describe is not None and not describe.is_file():
-        raise BenchError(f"--describe {describe}: no such file; it has [tool.benchapp]")
+        raise BenchError(f"--config {describe}: no such file; it has [tool.benchapp]")
     described = describe.absolute() if describe else folder / FILE
     return _description(described, must_say=describe is not None), described
 
@@ -339,7 +339,7 @@ def _description(path: Path, must_say: bool) -> Description:
         raise BenchError(f"{path}: cannot be read: {error}; correct it") from None
     if table is None:
         if must_say:
-            raise BenchError(f"--describe {path}: it has no [tool.benchapp]; begin one in it, or name another file")
+            raise BenchError(f"--config {path}: it has no [tool.benchapp]; begin one in it, or name another file")
         return Description()
     if not isinstance(table, dict):
         raise BenchError(f"{path}: tool.benchapp is no table; begin it with [tool.benchapp]")

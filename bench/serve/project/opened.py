@@ -381,5 +381,5 @@ def recorded_project(given: UnderTest, recorded: str, describe: str = "") -> Und
         return given
     if given.recorded or given.described:
         began = " described by ".join(filter(None, (recorded or "the project of the kit", describe)))
-        raise BenchError(f"it was begun with {began}; leave out --project and --describe")
+        raise BenchError(f"it was begun with {began}; leave out --project and --config")
     return open_project(Path(recorded) if recorded else None, Path(describe) if describe else None)

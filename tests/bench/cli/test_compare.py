@@ -124,8 +124,8 @@ def test_unlike_runs_are_refused_with_a_line_for_each_difference_or_compared_wit
     assert str(refusal.value).startswith(
         f"{before} and {after} come from different environments: CPUs differ: Example 3000"
     )
-    assert str(refusal.value).endswith("; --unlike compares them anyway")
-    _, _, err = run(before, after, capsys, "--unlike")
+    assert str(refusal.value).endswith("; --force compares them anyway")
+    _, _, err = run(before, after, capsys, "--force")
     assert err.splitlines() == [
         "warning: CPUs differ: Example 3000 (test data) in A, Example 4000 in B",
         "warning: cores differ: 2 in A, 8 in B",
@@ -147,7 +147,7 @@ def test_unlike_runs_are_refused_with_a_line_for_each_difference_or_compared_wit
 def test_the_same_cases_on_another_database_are_compared_with_a_warning(tmp_path, capsys):
     before = report_folder.make(tmp_path / "a")
     after = report_folder.make(tmp_path / "b", database="postgresql", factor=2.0)
-    _, out, err = run(before, after, capsys, "--unlike")
+    _, out, err = run(before, after, capsys, "--force")
     assert err.splitlines() == ["warning: databases differ: sqlite in A, postgresql in B"]
     assert line_of(out, "uwsgi~none~home")[-2:] == ["B", "leads"]
 

@@ -31,12 +31,15 @@ def test_the_faults_are_listed_with_what_happens(capsys):
             ["gunicorn", "--fault", "front-server"],
             "nothing can be made here: gunicorn with layer none: the application",
         ),
-        (["--write"], "--write allows writes to the database of a --project; name one, or leave out --write"),
+        (
+            ["--allow-writes"],
+            "--allow-writes is for the database of a --project; name one, or leave out --allow-writes",
+        ),
         (["--resume", "{tmp}"], "{tmp}: it holds no faults; give a folder that `python -m bench faults` made"),
         (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out STACK"),
         (["gunicorn", "--guard", "drift=off"], "--guard drift=off: write it as NAME=BOUND or NAME=off; there are: int"),
         (["gunicorn", "--dry-run", "--json"], "--dry-run prints lines for people; leave out --json"),
-        (["gunicorn", "--to", "{full}"], "{full}: not empty, and not a run; give --to a new folder"),
+        (["gunicorn", "--output", "{full}"], "{full}: not empty, and not a run; name a new folder by --output"),
     ],
 )
 def test_bad_input_is_one_line(capsys, tmp_path, words, says):
@@ -52,7 +55,7 @@ def test_bad_input_is_one_line(capsys, tmp_path, words, says):
 
 def test_a_dry_run_says_what_would_be_made_and_how_long_it_takes(capsys, tmp_path):
     words = ["faults", "gunicorn", "uvicorn", "--fault", "worker", "--fault", "front-server", "--rounds", "2"]
-    assert main([*words, "--to", str(tmp_path / "out"), "--dry-run"]) == 0
+    assert main([*words, "--output", str(tmp_path / "out"), "--dry-run"]) == 0
     first, *skipped = capsys.readouterr().out.splitlines()
     assert first == "4 faults to make, 4 deployments, in about 76 s"
     assert skipped and all(line.startswith("skipped: front-server: ") for line in skipped)
@@ -73,7 +76,7 @@ def test_a_fault_asked_for_by_name_that_is_made_nowhere_fails_with_its_reason(
     up.outcomes["application"] = "skipped"
     monkeypatch.setattr(fault_session, "open_session", up)
     words = [word for name in faults for word in ("--fault", name)]
-    assert main(["faults", "gunicorn", *words, "--to", str(tmp_path / "out")]) == status
+    assert main(["faults", "gunicorn", *words, "--output", str(tmp_path / "out")]) == status
     out, err = capsys.readouterr()
     # As in the report.
     assert ["worker", "pass"] in [line.split() for line in out.splitlines()]

@@ -44,13 +44,16 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
             "/nowhere/x: no such database; run ./manage.py migrate",
         ),
         (["up", "gunicorn", "--set", "listener=tls"], "gunicorn: gunicorn has no TLS listener; use listener=plain"),
-        (["render", "gunicorn", "--to", "bench"], "/bench: not empty; name a new or empty directory"),
-        (["render", "gunicorn", "--to", "Makefile"], "/Makefile: is a file; name a new or empty directory"),
-        (["render", "gunicorn", "--to", "/tmp/x", "--values", "nosuch"], "no values called 'nosuch' in deploy/values"),
-        (["tune", "gunicorn"], "bench tune: name a STACK and the --limit of its latency"),
+        (["render", "gunicorn", "--output", "bench"], "/bench: not empty; name a new or empty directory"),
+        (["render", "gunicorn", "--output", "Makefile"], "/Makefile: is a file; name a new or empty directory"),
         (
-            ["tune", "gunicorn", "--limit", "p95=fast"],
-            "bench tune: --limit p95=fast: write it as p95=200ms",
+            ["render", "gunicorn", "--output", "/tmp/x", "--values", "nosuch"],
+            "no values called 'nosuch' in deploy/values",
+        ),
+        (["tune", "gunicorn"], "bench tune: name a STACK and a limit of its latency"),
+        (
+            ["tune", "gunicorn", "--capacity", "p95=fast"],
+            "bench tune: --capacity p95=fast: write it as p95=200ms",
         ),
         (["up", "gunicorn", "--keep-going"], "bench up: --keep-going is called --restart now"),
         (["frobnicate"], "python -m bench: argument COMMAND: invalid choice: 'frobnicate'"),
@@ -72,7 +75,7 @@ def test_bad_input_is_refused_in_one_line(words, says, bench):
         ("python -m bench run --layer var", {"varnish"}),
         ("python -m bench run --workload session-", {"session-close"}),
         ("python -m bench verify --check slow-rend", {"slow-rendering"}),
-        ("python -m bench run --describe gone.toml --workload ", set()),
+        ("python -m bench run --config gone.toml --workload ", set()),
     ],
 )
 def test_a_shell_completes_commands_options_and_names(line, found):

@@ -68,7 +68,7 @@ def temporary(tmp_path, monkeypatch):
 )
 def test_a_folder_that_not_every_server_can_work_in(capsys, new_project, tmp_path, words):
     folder = new_project().rename(tmp_path / "a folder \u2713")
-    to = ["--to", str(tmp_path / "out")] if words[0] == "render" else []
+    to = ["--output", str(tmp_path / "out")] if words[0] == "render" else []
     says = "not every server can work in a folder with a space \u2713 in its name; use another"
     assert refused(capsys, folder, *words, *to) == f"{folder}: {says}"
     assert not (tmp_path / "out").exists()
@@ -113,12 +113,12 @@ def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):
 
 @pytest.mark.parametrize(
     "words",
-    [UP, (*RUN[:-2], "--to"), ("faults", "gunicorn", "--to")],
+    [UP, (*RUN[:-2], "--output"), ("faults", "gunicorn", "--output")],
     ids=lambda words: words[0],
 )
 def test_a_health_page_that_redirects(capsys, new_project, tmp_path, words):
     results = tmp_path / "results"
-    words = [*words, str(results)] if words[-1] == "--to" else words
+    words = [*words, str(results)] if words[-1] == "--output" else words
     folder = new_project(said='[tool.benchapp]\nhealth = "/old/"\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write("from django.views.generic import RedirectView\n")
@@ -145,7 +145,7 @@ def test_settings_for_production_are_chosen_before_they_are_rendered(capsys, new
     (folder / "shop" / "production.py").write_text("from shop.settings import *\n")
     manage = folder / "manage.py"
     manage.write_text(manage.read_text().replace("shop.settings", "shop.dev"))
-    words = ["render", "nginx-gunicorn", "--values", "production", "--to", str(tmp_path / "out")]
+    words = ["render", "nginx-gunicorn", "--values", "production", "--output", str(tmp_path / "out")]
     assert "shop.production is beside it; write settings = " in refused(capsys, folder, *words)
     (folder / "pyproject.toml").write_text('[tool.benchapp]\nsettings = "shop.production"\n')
     assert command_line.main([*words, "--project", str(folder)]) == 0
@@ -155,7 +155,7 @@ def test_settings_for_production_are_chosen_before_they_are_rendered(capsys, new
 def test_a_render_of_an_unsafe_layer_says_so_and_what_to_take(new_project, tmp_path, capsys):
     folder = new_project()
     for layer, said in (("site-middleware", True), ("page-cache", False)):
-        to = ["--values", "production", "--to", str(tmp_path / layer)]
+        to = ["--values", "production", "--output", str(tmp_path / layer)]
         assert command_line.main(["render", "nginx-gunicorn", "--layer", layer, "--project", str(folder), *to]) == 0
         assert ("note: site-middleware: " in (err := capsys.readouterr().err)) is said
         assert ("page-cache is recommended" in err) is said

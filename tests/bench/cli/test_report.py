@@ -42,9 +42,9 @@ def test_json_is_the_document_and_nothing_is_written(tmp_path, capsys):
 
 def test_several_folders_are_one_page_elsewhere(tmp_path, capsys):
     folders = [str(report_folder.make(tmp_path / name)) for name in "ab"]
-    assert command(*folders, "--to", str(tmp_path / "both.html")) == 0
+    assert command(*folders, "--output", str(tmp_path / "both.html")) == 0
     assert (tmp_path / "both.html").exists() and not (tmp_path / "a" / "report.html").exists()
-    with pytest.raises(BenchError, match="--to"):
+    with pytest.raises(BenchError, match="--output"):
         command(*folders)
 
 

@@ -14,9 +14,9 @@ from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, argum
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--to", "x" * 300], "argument --to: " + "x" * 300 + ": File name too long"),
+        (["--output", "x" * 300], "argument -o/--output: " + "x" * 300 + ": File name too long"),
         (["--resume", "x" * 300], "argument --resume: " + "x" * 300 + ": File name too long"),
-        (["--level", "0"], "argument --level: '0' is not a whole number from 1"),
+        (["--connections", "0"], "argument --connections: '0' is not a whole number from 1"),
         (
             ["--rate", "1.5"],
             "argument --rate: '1.5' is neither a whole number from 1 to 100000 nor a speed",
@@ -25,9 +25,8 @@ from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, argum
         (["--rounds", "10001"], "argument --rounds: '10001' is not a whole number from 1 to 10000"),
         (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1 to 86400"),
         (["--tool", "k6"], "argument --tool: invalid choice: 'k6' (choose from 'wrk', 'ab', 'siege'"),
-        (["--until", "later"], "argument --until: invalid choice: 'later'"),
-        (["--budget", "3"], "argument --budget: '3' is not a time such as 90s, 3m or 1h"),
-        (["--budget", "0m"], "argument --budget: '0m' is not a time such as 90s, 3m or 1h"),
+        (["--max-time", "3"], "argument --max-time: '3' is not a time such as 90s, 3m or 1h"),
+        (["--max-time", "0m"], "argument --max-time: '0m' is not a time such as 90s, 3m or 1h"),
         (["--margin", "nan"], "argument --margin: 'nan' is not a share such as 0.05"),
     ],
 )
@@ -41,10 +40,13 @@ def test_bad_values_of_options_are_refused_in_one_line(words, message, capsys):
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["--budget", "3m"], "--budget is the time of a run --until decided; add that, or set the time by --rounds"),
         (
-            ["--capacity", "p95=200ms", "--until", "decided"],
-            "--capacity finds the rate of each case; leave out --until",
+            ["--max-time", "3m"],
+            "--max-time is the time of a run --until-decided; add that, or set the time by --rounds",
+        ),
+        (
+            ["--capacity", "p95=200ms", "--until-decided"],
+            "--capacity finds the rate of each case; leave out --until-decided",
         ),
         (["--resume", "x"], "--resume takes its plan from x; leave out --dry-run"),
         (["--python", "3.99"], "--python 3.99: no python3.99 runs on PATH; give the path of an interpreter"),
@@ -57,7 +59,7 @@ def test_what_cannot_be_planned_is_one_line(words, message):
 
 
 def test_a_run_until_decided_has_rounds_and_a_budget_at_most(capsys):
-    words = [*QUICK, "--rounds", "7", "--stack", "one", "--until", "decided", "--budget", "3m", "--dry-run"]
+    words = [*QUICK, "--rounds", "7", "--stack", "one", "--until-decided", "--max-time", "3m", "--dry-run"]
     assert run.main(arguments(words), FakeInstrument()) == 0
     lines = capsys.readouterr().out.splitlines()
     # One deployment of 4 s, one verification of 15 s, one trial of 1.2 s and what surrounds it.
@@ -67,19 +69,19 @@ def test_a_run_until_decided_has_rounds_and_a_budget_at_most(capsys):
 
 
 def test_a_password_in_the_command_line_is_not_recorded():
-    words = ["--database", "postgresql://me:s3cr3t@db/site", "--to", "/tmp/a@b"]
+    words = ["--database", "postgresql://me:s3cr3t@db/site", "--output", "/tmp/a@b"]
     assert [request_args.without_password(word) for word in words] == [
         "--database",
         "postgresql://...@db/site",
-        "--to",
+        "--output",
         "/tmp/a@b",
     ]
 
 
 def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
-    names = "stack layer workload level rate rounds duration size tool to env set python margin guard capacity until"
-    others = "budget database project describe resume inventory keep_going dry_run parser"
+    names = "stack layer workload connections rate rounds duration size tool output env set python margin guard"
+    others = "capacity until_decided max_time database project config resume inventory keep_going dry_run parser"
     assert vars(args).keys() == {*names.split(), *others.split()}
     assert [name for name, value in vars(args).items() if value not in (None, [], False)] == ["parser"]
 
@@ -87,7 +89,8 @@ def test_the_defaults_are_those_of_the_contract():
 def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_path, capsys):
     instrument = FakeInstrument()
     instrument.misfits["two", "none"] = "it has no file"
-    words = [*QUICK, "--rounds", "3", "--stack", "one", "--stack", "two", "--to", str(tmp_path / "run"), "--dry-run"]
+    words = [*QUICK, "--rounds", "3", "--stack", "one", "--stack", "two", "--dry-run"]
+    words += ["--output", str(tmp_path / "run")]
     assert run.main(arguments(words), instrument) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "case: one, layer none, home"

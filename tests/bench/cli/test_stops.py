@@ -15,7 +15,7 @@ from bench.errors import BenchError, GlobalFault
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        (GlobalFault("it is gone"), BenchError, "; fix it and resume with: bench faults --resume x --write$"),
+        (GlobalFault("it is gone"), BenchError, "; fix it and resume with: bench faults --resume x --allow-writes$"),
         (PermissionError("no"), PermissionError, "^no$"),
     ],
 )
@@ -26,4 +26,4 @@ def test_a_stop_names_what_resumes_it(monkeypatch, error, kind, message):
     monkeypatch.setattr(stops, "resume_command", lambda *_: "bench faults --resume x")
     folder = SimpleNamespace(directory=Path("x"), locked=nullcontext)
     with pytest.raises(kind, match=message):
-        stops.run_until_stopped(SimpleNamespace(folder=folder, info=None), go, " --write")
+        stops.run_until_stopped(SimpleNamespace(folder=folder, info=None), go, " --allow-writes")

@@ -45,7 +45,7 @@ def go(tmp_path, instrument, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
 
     def went(*words: str) -> int:
-        more = ["--limit", "p95=200ms", "--workload", "home", "--to", str(tmp_path / "run"), *UNGUARDED]
+        more = ["--capacity", "p95=200ms", "--workload", "home", "--output", str(tmp_path / "run"), *UNGUARDED]
         return tune.main(arguments([*words, *more], tune), instrument)
 
     return went
@@ -71,7 +71,7 @@ def test_it_prints_a_table_and_what_to_change_and_writes_values_that_render_take
     assert "take 2 processes with 1 thread each (sync); they hold 200 requests/s (200 to 212 in 3 rounds)" in answer
     assert "The stack has 4 processes with 1 thread each (sync): the change holds 1.00 times as much" in answer
     path = tmp_path / "run" / "values.toml"
-    assert table[-1] == f"next: python -m bench render nginx-gunicorn --values {path} --to DIR"
+    assert table[-1] == f"next: python -m bench render nginx-gunicorn --values {path} --output DIR"
     assert catalog.read().value_set(str(path)).changes == {"processes": 2, "threads": 1}
 
 

@@ -201,7 +201,10 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments, words)
         (["--check", "heads"], "no check is called 'heads'; did you mean head?"),
         (["--target", "127.0.0.1:8000"], "--target 127.0.0.1:8000: not the address of a site; write it as http"),
         (["uwsgi", "--target", "http://127.0.0.1:8000/"], "it runs already, so name no STACK"),
-        (["--write"], "--write allows writes to the database of a --project; name one, or leave out --write"),
+        (
+            ["--allow-writes"],
+            "--allow-writes is for the database of a --project; name one, or leave out --allow-writes",
+        ),
         (["--target", "http://127.0.0.1:8000/", "--layer", "a", "--layer", "b"], "name the one layer it runs under"),
     ],
 )

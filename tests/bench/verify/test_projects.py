@@ -203,7 +203,7 @@ def test_wrong_passwords_are_tried_at_the_login_page_and_the_admins(site, url, l
 
 def test_nothing_is_written_to_a_database_that_is_not_ours(site, url):
     (found,) = verified(url, replace(site, may_write=False), checks=["accounts-apart"])
-    assert found.not_tried.startswith("it writes to the project's own database: give --write")
+    assert found.not_tried.startswith("it writes to the project's own database: give --allow-writes")
 
 
 def test_superusers_are_made_in_a_copy_alone(site, url):

@@ -86,7 +86,7 @@ def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
     there(layer="varnish", behind=True)
     folder = tmp_path / "run"
     site.requests.clear()
-    assert run(*QUICK, "--rate", "50", "--to", str(folder)) == 0
+    assert run(*QUICK, "--rate", "50", "--output", str(folder)) == 0
     found = read_run(folder)
     (trial,) = found.trials
     assert (trial.status, trial.stack, trial.layer, trial.database) == ("ok", "nginx-uwsgi", "varnish", "deployed")
@@ -117,7 +117,7 @@ def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
 
 def test_a_front_that_has_gone_is_no_failed_trial_of_a_resumed_run(there, site, tmp_path, capsys):
     folder = tmp_path / "run"
-    assert run(*QUICK, "--rate", "20", "--to", str(folder)) == 0
+    assert run(*QUICK, "--rate", "20", "--output", str(folder)) == 0
     info = json.loads((folder / "run.json").read_text()) | {"finished_at": None}
     (folder / "run.json").write_text(json.dumps(info))
     (folder / "trials.jsonl").write_text("")
@@ -154,7 +154,7 @@ def refused_resume(capsys, folder: Path, *words: str) -> str:
 
 def test_a_plan_is_shown_without_load(there, site, capsys):
     site.requests.clear()
-    assert run(*QUICK, "--level", "4", "--dry-run") == 0
+    assert run(*QUICK, "--connections", "4", "--dry-run") == 0
     assert capsys.readouterr().out.startswith("case: nginx-uwsgi, layer none, home\n")
     assert not site.requests
 
@@ -163,7 +163,7 @@ def test_a_plan_is_shown_without_load(there, site, capsys):
     "words",
     [
         *(["--size", "bronze"], ["--database", "postgresql"], ["--set", "a=b"]),
-        *(["--env", "A=b"], ["--python", "3.13"], ["--until", "decided"], ["--keep-going"]),
+        *(["--env", "A=b"], ["--python", "3.13"], ["--until-decided"], ["--keep-going"]),
     ],
 )
 def test_options_without_a_say_are_refused(there, capsys, words):
@@ -194,7 +194,7 @@ def test_load_needs_hosts_and_connections(there, capsys):
     assert refused(capsys, *QUICK) == "hosts.ini: no host is in group load, which makes the load; name one there"
     there()
     wanted = "1 connection for 2 load hosts; use at least one for each, or fewer load hosts"
-    assert refused(capsys, *QUICK, "--level", "1") == wanted
+    assert refused(capsys, *QUICK, "--connections", "1") == wanted
 
 
 def test_a_web_host_that_cannot_be_reached_is_named(there, capsys):
@@ -205,7 +205,7 @@ def test_a_web_host_that_cannot_be_reached_is_named(there, capsys):
 
 
 def failure(tmp_path: Path) -> str:
-    assert run(*QUICK, "--rate", "20", "--to", str(tmp_path / "run")) == 1
+    assert run(*QUICK, "--rate", "20", "--output", str(tmp_path / "run")) == 1
     (trial,) = read_run(tmp_path / "run").trials
     assert trial.status == "failed" and trial.requests_total is None
     return trial.reason
@@ -219,7 +219,7 @@ def test_a_load_host_that_cannot_be_reached_fails_the_trial(there, tmp_path):
 
 def test_a_front_that_does_not_answer_is_refused(there, tmp_path, capsys):
     there(port=9)
-    words = [*QUICK, "--to", str(tmp_path / "run")]
+    words = [*QUICK, "--output", str(tmp_path / "run")]
     assert refused(capsys, *words) == f"GET {kit().ready}: [Errno 111] Connection refused"
     assert not (tmp_path / "run").exists()
 
@@ -249,7 +249,7 @@ def test_a_certificate_of_its_own_is_trusted_only_where_it_is_named(there, tmp_p
             "name the one that signed it as benchapp_trust in the inventory"
         )
         there(trusting(tmp_path / "tls/fullchain.pem"), url="https://localhost", port=site.server_port)
-        assert run(*QUICK, "--rate", "20", "--to", str(tmp_path / "second")) == 0
+        assert run(*QUICK, "--rate", "20", "--output", str(tmp_path / "second")) == 0
         # The load hosts verify it, too.
         job = Job("https://localhost", ("/",), 10, 1, rate=10, connect=f"127.0.0.1:{site.server_port}", trust="")
         (share,) = loaders.make(hosts().of("load")[:1], job)

@@ -145,7 +145,7 @@ def test_a_folder_whose_making_was_killed_is_made_again(folder):
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(ResultsError, match="not empty, and not a run; give --to a new folder"):
+    with pytest.raises(ResultsError, match="not empty, and not a run; name a new folder by --output"):
         Folder(tmp_path).create(INFO, ENVIRONMENT)
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 

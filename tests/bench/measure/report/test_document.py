@@ -125,8 +125,8 @@ def test_what_the_rounds_do_not_tell_is_open(tmp_path):
 @pytest.mark.parametrize(
     ("words", "plan", "more"),
     [
-        ("run --rounds 3 --budget=3m", {}, "python -m bench run --rounds 2"),
-        ("tune gunicorn --limit p95=200ms", {"tunes": "gunicorn"}, ""),
+        ("run --rounds 3 --max-time=3m", {}, "python -m bench run --rounds 2"),
+        ("tune gunicorn --capacity p95=200ms", {"tunes": "gunicorn"}, ""),
     ],
 )
 def test_more_rounds_are_made_by_the_same_command_where_it_takes_them(words, plan, more):
@@ -355,10 +355,13 @@ def test_each_host_has_the_median_of_its_rounds(tmp_path):
     ]
 
 
-def test_it_has_no_secret_and_no_path_of_the_machine(tmp_path):
+@pytest.mark.parametrize(
+    "output", [("--output", "/srv/me/1"), ("-o", "/srv/me/1"), ("--output=/srv/me/1",), ("-o/srv/me/1",)]
+)
+def test_it_has_no_secret_and_no_path_of_the_machine(tmp_path, output):
     folder = report_folder.make(tmp_path / "elsewhere" / "run", rounds=1)
     run = read_run(folder)
-    command = ("python", "-m", "bench", "run", "--env", "SECRET_KEY=very-private", "--to", "/srv/me/results/1")
+    command = ("python", "-m", "bench", "run", "--env", "SECRET_KEY=very-private", *output)
     plan = replace(run.info.plan, env=("SECRET_KEY=very-private",), project="postgres://me:hush@host/db")
     Folder(folder).write(replace(run.info, command=command, plan=plan, notes=(f"it lies in {folder}/raw",)))
     text = write.document([folder], folder / write.NAME)[1]

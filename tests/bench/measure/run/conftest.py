@@ -33,7 +33,7 @@ def go(tmp_path, instrument):
     """Run with these arguments on the fake instrument; gives the exit status and what was recorded."""
 
     def went(*words, to="run"):
-        where = [] if "--resume" in words else ["--to", str(tmp_path / to)]
+        where = [] if "--resume" in words else ["--output", str(tmp_path / to)]
         status = run.main(arguments([*QUICK, *where, *words] if where else list(words)), instrument)
         return status, read_run(tmp_path / to)
 

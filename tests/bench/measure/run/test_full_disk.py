@@ -12,7 +12,7 @@ from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, argum
 
 
 def measured(instrument, folder):
-    return run.main(arguments([*QUICK, "--stack", "one", "--to", str(folder)]), instrument)
+    return run.main(arguments([*QUICK, "--stack", "one", "--output", str(folder)]), instrument)
 
 
 def test_a_run_that_cannot_begin_leaves_no_folder(small_disk, instrument):
@@ -20,7 +20,7 @@ def test_a_run_that_cannot_begin_leaves_no_folder(small_disk, instrument):
     folder = small_disk.folder / "run"
     with pytest.raises(BenchError) as error:
         measured(instrument, folder)
-    says = "cannot be written: No space left on device; make room, or give --to another folder"
+    says = "cannot be written: No space left on device; make room, or name another folder by --output"
     assert str(error.value) == f"{folder}: {says}"
     assert not folder.exists()
 

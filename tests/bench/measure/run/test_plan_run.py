@@ -23,9 +23,15 @@ def test_nothing_that_can_run_here_is_an_error(go, instrument):
     [
         (["--size", "bronce"], "--size bronce: no such size; did you mean bronze?"),
         (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
-        (["--rate", "5", "--level", "6"], "--rate is of an open loop and --level of a closed one; give one of them"),
+        (
+            ["--rate", "5", "--connections", "6"],
+            "--rate is of an open loop and --connections of a closed one; give one of them",
+        ),
         (["--capacity", "p95=1s", "--rate", "5"], "--capacity finds the rates of an open loop; leave out --rate"),
-        (["--capacity", "p95=1s", "--level", "5"], "--capacity finds the rates of an open loop; leave out --level"),
+        (
+            ["--capacity", "p95=1s", "--connections", "5"],
+            "--capacity finds the rates of an open loop; leave out --connections",
+        ),
         (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
         (
             ["--guard", "drft=1"],

@@ -99,7 +99,7 @@ def lines_of(path):
 @pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGKILL, -9)], ids=["term", "kill"])
 def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path, number, status, instrument):
     folder = tmp_path / "run"
-    words = ["--stack", "one", "--stack", "two", *QUICK, "--duration", "2", "--to", str(folder)]
+    words = ["--stack", "one", "--stack", "two", *QUICK, "--duration", "2", "--output", str(folder)]
     process, log = start(tmp_path, *words)
     try:
         until(lambda: len(lines_of(folder / "trials.jsonl")) == 1, "one trial", 60)

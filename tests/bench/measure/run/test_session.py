@@ -131,7 +131,7 @@ def test_a_server_that_dies_in_one_trial_does_not_spoil_the_next(go, instrument)
 
 @pytest.mark.servers
 def test_a_run_until_decided_ends_when_it_is_and_says_so(go, capsys):
-    status, recorded = go("--stack", "one", "--until", "decided", "--rounds", "9")
+    status, recorded = go("--stack", "one", "--until-decided", "--rounds", "9")
     assert (status, recorded.info.ended_by, recorded.missing) == (0, "decided", 0)
     assert [trial.round for trial in recorded.trials] == [1, 2]
     said = capsys.readouterr().out
@@ -149,7 +149,7 @@ def test_a_dropped_case_is_recorded_with_its_round_and_reason(go, monkeypatch):
     needs("wrk")
     monkeypatch.setattr(table, "MIN_LEFT", 1)
     monkeypatch.setattr(table, "ASSUMED_NOISE", 1e-9)
-    _, recorded = go("--stack", "one", "--stack", "two", "--until", "decided", "--rounds", "2", "--margin", "0")
+    _, recorded = go("--stack", "one", "--stack", "two", "--until-decided", "--rounds", "2", "--margin", "0")
     (dropped,) = recorded.info.dropped
     assert (dropped.level, dropped.round, dropped.reason) == (16, 1, "it cannot be the best any more")
     assert [trial.case_id for trial in recorded.trials].count(dropped.case_id) == 1
@@ -180,7 +180,7 @@ def test_a_run_without_any_load_tool_of_the_system(go, monkeypatch):
     monkeypatch.setattr(
         programs, "find", lambda names, search=(), venvs=(): Path(sys.executable) if "python3" in names else None
     )
-    status, recorded = go("--stack", "one", "--level", "3")
+    status, recorded = go("--stack", "one", "--connections", "3")
     assert status == 0
     assert (recorded.environment.load_tool.name, recorded.environment.load_tool.fallback) == ("closedloop", True)
     assert "load made by closedloop, the load tool of this project" in "".join(recorded.info.notes)

@@ -48,8 +48,10 @@ def test_another_text_is_refused_in_one_line(text):
 
 @pytest.mark.parametrize("text", ["p95=0ms", "p95=10s"])
 def test_a_limit_that_always_or_never_holds_is_refused(text):
-    with pytest.raises(BenchError, match=f"^--limit {text}: use more than 0 and less than 10 s, when a request counts"):
-        parse_limit(text, "--limit")
+    with pytest.raises(
+        BenchError, match=f"^--capacity {text}: use more than 0 and less than 10 s, when a request counts"
+    ):
+        parse_limit(text, "--capacity")
 
 
 def test_the_rates_are_six_percent_apart_where_whole_numbers_allow():

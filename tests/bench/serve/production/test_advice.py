@@ -18,8 +18,8 @@ from tests.cases import for_files
     ],
 )
 def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer, form):
-    words = ("nginx-uwsgi", "--as", form, "--layer", layer, "--values", "production")
-    words = (*words, "--size", "bronze", "--to", tmp_path / "out")
+    words = ("nginx-uwsgi", "--format", form, "--layer", layer, "--values", "production")
+    words = (*words, "--size", "bronze", "--output", tmp_path / "out")
     run = bench("render", *words)
     says = "size bronze has 256 MB for all, and the cache may take 256 MB of them; --set cache_memory_mb=64"
     assert (run.returncode, run.stderr) == (2, f"bench render: {says}\n")
@@ -29,7 +29,7 @@ def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer, form):
 @pytest.mark.parametrize("change", ["http2=off", "web_processes=7", "http_port=8080"])
 def test_a_value_that_no_server_has_is_refused(tmp_path, bench, change):
     name, files = change.partition("=")[0], tmp_path / "out"
-    run = bench("render", "gunicorn", "--values", "production", "--set", change, "--to", str(files))
+    run = bench("render", "gunicorn", "--values", "production", "--set", change, "--output", str(files))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
         f"bench render: --set {name}: it changes no file of gunicorn with layer none; "
@@ -40,7 +40,7 @@ def test_a_value_that_no_server_has_is_refused(tmp_path, bench, change):
 
 def test_a_file_of_values_says_which_of_them_do_nothing(tmp_path, bench):
     (tmp_path / "mine.toml").write_text('processes = 7\nhttp2 = "off"\n', "utf-8")
-    run = bench("render", "gunicorn", "--values", str(tmp_path / "mine.toml"), "--to", str(tmp_path / "out"))
+    run = bench("render", "gunicorn", "--values", str(tmp_path / "mine.toml"), "--output", str(tmp_path / "out"))
     assert run.returncode == 0
     assert run.stderr == "note: http2: it changes no file of gunicorn with layer none\n"
 

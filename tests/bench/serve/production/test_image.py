@@ -196,5 +196,5 @@ def test_what_no_image_can_serve_is_one_line(new_project, tmp_path, settings, sa
     project = open_project(folder)
     with pytest.raises(BenchError) as refused:
         rendered(project, "nginx-gunicorn", "none", "compose", tmp_path / "out")
-    assert str(refused.value).startswith(f"{folder}: --as compose: {reason}") and "\n" not in str(refused.value)
+    assert str(refused.value).startswith(f"{folder}: --format compose: {reason}") and "\n" not in str(refused.value)
     assert not (tmp_path / "out").exists()

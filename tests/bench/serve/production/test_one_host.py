@@ -51,7 +51,7 @@ def test_production_files_do_not_mention_the_instrument(stack, rendered):
 @pytest.mark.servers
 def test_rendering_for_this_machine_writes_what_up_uses(tmp_path, bench):
     runnable("nginx-uwsgi")
-    done = bench("render", "nginx-uwsgi", "--to", str(tmp_path / "out"))
+    done = bench("render", "nginx-uwsgi", "--output", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     assert str(tmp_path / "out" / "conf" / "nginx.conf") in done.stdout.splitlines()
     assert os.environ.get("HOME", "/root") not in (tmp_path / "out" / "conf" / "nginx.conf").read_text()
@@ -73,7 +73,7 @@ def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path, m
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, bench, small_disk):
     small_disk.fill()
     target = small_disk.folder / "out"
-    done = bench("render", "gunicorn", "--values", "production", "--to", target)
+    done = bench("render", "gunicorn", "--values", "production", "--output", target)
     says = f"{target}: cannot be written: No space left on device; name another directory"
     assert (done.returncode, done.stderr) == (2, f"bench render: {says}\n")
     assert not target.exists()
@@ -105,20 +105,20 @@ FLUP = "no, because flup starts a thread for each request without limit, and not
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("gunicorn --as compose", f"--as compose {NEEDS_PLACES}"),
-        ("gunicorn --as systemd", f"--as systemd {NEEDS_PLACES}"),
+        ("gunicorn --format compose", f"--format compose {NEEDS_PLACES}"),
+        ("gunicorn --format systemd", f"--format systemd {NEEDS_PLACES}"),
         ("gunicorn --size silver", "--size silver: limits what production runs; use --values production"),
         (
-            "cherokee-uwsgi --values production --as compose --force",
+            "cherokee-uwsgi --values production --format compose --force",
             "cherokee-uwsgi as compose: cherokee is in no Debian package and not in the virtual environment, "
             "so no image can have it",
         ),
         (
-            "lighttpd-flup --values production --as kubernetes --force",
+            "lighttpd-flup --values production --format kubernetes --force",
             "lighttpd-flup as kubernetes: flup is not in requirements.lock, so no image can have it",
         ),
         (
-            "lighttpd-flup --values production --as compose",
+            "lighttpd-flup --values production --format compose",
             f"lighttpd-flup for production: {FLUP}; --force renders it all the same",
         ),
         *(
@@ -137,7 +137,7 @@ FLUP = "no, because flup starts a thread for each request without limit, and not
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(words, says, tmp_path, bench):
-    done = bench("render", *shlex.split(words), "--to", tmp_path / "out")
+    done = bench("render", *shlex.split(words), "--output", tmp_path / "out")
     assert (done.stderr, done.returncode) == (f"bench render: {says}\n", 2)
     assert not (tmp_path / "out").exists()
 
@@ -171,7 +171,7 @@ def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(rendered, layer, c
 @pytest.mark.parametrize("stack", ["nginx-gunicorn", "nginx-gunicorn@cache=redis"])
 @pytest.mark.parametrize("production", [True, False])
 def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, stack, production):
-    words = ["--layer", "page-cache", "--to", tmp_path / "out"]
+    words = ["--layer", "page-cache", "--output", tmp_path / "out"]
     words += ["--set", "cache=redis"] if "@" not in stack else []
     words += ["--values", "production"] if production else []
     done = bench("render", stack, *words)
@@ -264,7 +264,7 @@ def test_a_change_of_the_configuration_loses_nothing_if_the_stack_can(rendered, 
     ],
 )
 def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
-    done = bench("render", "nginx-uwsgi", "--values", "production", "--size", size, "--to", tmp_path / "out")
+    done = bench("render", "nginx-uwsgi", "--values", "production", "--size", size, "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "out" / "systemd"
     said = (folder / "benchapp.slice").read_text().partition("[Slice]\n")[2].splitlines()

@@ -15,12 +15,12 @@ from tests.cases import for_files
 
 
 def test_behind_a_balancer_the_port_of_https_is_noted(tmp_path, bench):
-    done = bench("render", "gunicorn", "--values", "production", "--set", "listener=behind", "--to", tmp_path / "o")
+    done = bench("render", "gunicorn", "--values", "production", "--set", "listener=behind", "--output", tmp_path / "o")
     said = "note: listener=behind: plain HTTP on port 443; another is `port` under [places] of a values file\n"
     assert (done.returncode, done.stderr) == (0, said)
     own = tmp_path / "own.toml"
     own.write_text('base = "production"\nlistener = "behind"\n[places]\nport = 8000\n')
-    done = bench("render", "gunicorn", "--values", own, "--to", tmp_path / "p")
+    done = bench("render", "gunicorn", "--values", own, "--output", tmp_path / "p")
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -28,7 +28,7 @@ def test_behind_a_balancer_the_port_of_https_is_noted(tmp_path, bench):
 def test_a_place_that_breaks_a_file_is_refused(place, odd, tmp_path, bench):
     own = tmp_path / "own.toml"
     own.write_text(f"base = 'production'\n[places]\n{place} = '{odd}'\n")
-    done = bench("render", "nginx-gunicorn", "--values", own, "--to", tmp_path / "o")
+    done = bench("render", "nginx-gunicorn", "--values", own, "--output", tmp_path / "o")
     assert (done.returncode, done.stderr.count("\n"), f"places.{place}" in done.stderr) == (2, 1, True)
     assert not (tmp_path / "o").exists()
 

@@ -195,7 +195,7 @@ def test_this_repository_describes_its_own_project():
     assert project.description.health == "/healthz"
 
 
-# --------------------------------------------------------------- a description in a file elsewhere, --describe FILE
+# --------------------------------------------------------------- a description in a file elsewhere, --config FILE
 
 SAID = """
 [tool.benchapp]
@@ -244,11 +244,11 @@ def test_what_it_names_is_beside_it(described):
 def test_a_file_that_is_not_there_is_one_line(shop, tmp_path):
     with pytest.raises(BenchError) as refused:
         description.read(shop, describe=tmp_path / "gone.toml")
-    assert str(refused.value) == f"--describe {tmp_path / 'gone.toml'}: no such file; it has [tool.benchapp]"
+    assert str(refused.value) == f"--config {tmp_path / 'gone.toml'}: no such file; it has [tool.benchapp]"
     (tmp_path / "other.toml").write_text("[tool.ruff]\nline-length = 120\n")
     with pytest.raises(BenchError) as refused:
         description.read(shop, describe=tmp_path / "other.toml")
-    assert str(refused.value).startswith(f"--describe {tmp_path / 'other.toml'}: it has no [tool.benchapp]; ")
+    assert str(refused.value).startswith(f"--config {tmp_path / 'other.toml'}: it has no [tool.benchapp]; ")
 
 
 def test_a_run_that_is_resumed_has_the_description_that_it_began_with(described):

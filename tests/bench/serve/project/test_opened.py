@@ -147,4 +147,4 @@ def test_results_are_gone_on_with_by_the_project_that_they_name(new_project):
     assert found.recorded == str(folder) and recorded_project(found, str(folder)) is found
     with pytest.raises(BenchError) as error:
         recorded_project(found, "")
-    assert str(error.value) == "it was begun with the project of the kit; leave out --project and --describe"
+    assert str(error.value) == "it was begun with the project of the kit; leave out --project and --config"
