@@ -293,10 +293,24 @@ def test_no_command_goes_through_a_shell():
 
 
 def test_python_configuration_parses_as_it_stands():
-    files = sorted(paths.DEPLOY.rglob("*.py"))
+    files = sorted([*paths.DEPLOY.rglob("*.py"), *paths.DEPLOY.rglob("*.py.j2")])
     assert files
     for path in files:
         ast.parse(path.read_text("utf-8"), str(path))
+
+
+# The playbook's own tasks are Ansible's templates, and manifests hold templates among their values.
+NOT_RENDERED = (".yml", ".toml")
+
+
+def test_templates_below_deploy_end_in_j2():
+    folders = [paths.DEPLOY / name for name in ("servers", "stacks", "layers", "services", "production")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    files = [path for path in files if path.suffix not in NOT_RENDERED and "__pycache__" not in path.parts]
+    assert {path.name for path in files} >= {"nginx.conf.j2", "static.lua", "INSTALL.md.j2"}
+    for path in files:
+        is_template = bool(re.search(r"\{\{|\{%|\{#|^\s*#%", path.read_text("utf-8"), re.M))
+        assert is_template == (path.suffix == ".j2"), path
 
 
 def test_values_have_the_same_names():

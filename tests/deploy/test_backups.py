@@ -302,7 +302,7 @@ def test_partitions_go_with_their_tables(on_server):
 
 
 def test_an_sqlite_file_that_another_program_keeps_is_not_waited_for_without_end(tmp_path):
-    module = runpy.run_path(str(paths.DEPLOY / "production" / "host" / "backups.py"))
+    module = runpy.run_path(str(paths.DEPLOY / "production" / "one-host" / "backups.py"))
     copy_pages = module["copy_pages"]
     copy_pages.__globals__["PATIENCE_S"] = 0
     with closing(sqlite3.connect(tmp_path / "kept")) as other, closing(sqlite3.connect(tmp_path / "kept")) as target:

@@ -55,7 +55,7 @@ def test_the_document_shows_a_stack_and_a_variant_with_a_file_of_its_own():
     assert [name for _, name in FILES] == [
         "deploy/stacks/mine/stack.toml",
         "deploy/stacks/nginx-waitress-one/stack.toml",
-        "deploy/stacks/nginx-waitress-one/nginx.conf",
+        "deploy/stacks/nginx-waitress-one/nginx.conf.j2",
     ]
     assert [(words[2], words[3]) for words in COMMANDS] == [
         ("check", "mine"),

@@ -55,7 +55,7 @@ def called(monkeypatch):
         module = ModuleType("their_wsgi")
         module.app = project
         monkeypatch.setitem(sys.modules, "their_wsgi", module)
-        source = (SERVERS / "without_body.py").read_text("utf-8")
+        source = (SERVERS / "without_body.py.j2").read_text("utf-8")
         names: dict = {}
         exec(source.replace("{{ wsgi_module }}", "their_wsgi").replace("{{ wsgi_name }}", "app"), names)
         environ = {"REQUEST_METHOD": method, "QUERY_STRING": ""}

@@ -49,10 +49,10 @@ def collision(stack: Stack, layers: Iterable[Layer]) -> str:
     """
     filled: dict[str, str] = {}
     for layer in layers:
-        files = [path for server in stack.servers for path in layer.files(server).values()]
-        blocks = [
-            f"the block {block} of {path.name}" for path in files for block in BLOCK.findall(path.read_text("utf-8"))
-        ]
+        blocks = []
+        for server in stack.servers:
+            for name, path in layer.files(server).items():
+                blocks += [f"the block {block} of {name}" for block in BLOCK.findall(path.read_text("utf-8"))]
         for point in [*blocks, *(f"a server called {server.name}" for server in layer.servers)]:
             if point in filled:
                 return f"{filled[point]} and {layer.name} both bring {point}: join layers that work in different places"

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from bench.errors import BenchError
 from bench.serve.catalog.names import NO_LAYER
-from bench.serve.catalog.server import SERVERS, Break, Declaration, Reload, Server
+from bench.serve.catalog.server import SERVERS, Break, Declaration, Reload, Server, source
 from bench.serve.catalog.toml import decode, read_toml
 
 Cached = Literal["nothing", "parts", "pages"]
@@ -140,7 +140,8 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
 
     def files(self, server: Server) -> dict[str, Path]:
         """Its files that lie over those of a server, by name."""
-        return {name: self.folder / name for name in server.file_names if (self.folder / name).is_file()}
+        found = {name: source(self.folder, name) for name in server.file_names}
+        return {name: path for name, path in found.items() if path}
 
 
 class InRelease(Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -11,6 +12,16 @@ from bench import paths
 
 SERVERS = paths.DEPLOY / "servers"
 Action = str | tuple[str, ...]
+# What is rendered by Jinja2 ends so; all other files are read as they are.
+TEMPLATE = ".j2"
+
+
+def source(folder: Path, name: str) -> Path | None:
+    """The file in `folder` of which `name` is made: the template of that name, or the file itself; None without one."""
+    for path in (folder / f"{name}{TEMPLATE}", folder / name):
+        if path.is_file():
+            return path
+    return None
 
 
 class Reload(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,9 +1,10 @@
 """Rendering a case's files into a directory. Nothing is started here.
 
 Each server reads the files that its manifest names (`config`, `files`), all in one directory. The template of a file
-is in `deploy/servers/<server>/`, or, where several servers read it, in `deploy/servers/`. A file of that name in the
-folder of the stack or of a layer lies over it: it takes its place, or says `{% extends "<name>" %}` and replaces blocks
-of what lies below. A template of which nothing is left makes no file.
+is in `deploy/servers/<server>/`, or, where several servers read it, in `deploy/servers/`, under the file's name with
+`.j2`. One of that name in the folder of the stack or of a layer lies over it: it takes its place, or says
+`{% extends "<name>.j2" %}` and replaces blocks of what lies below. A template of which nothing is left makes no file. A
+file without `.j2` is no template and goes as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from jinja2 import meta
 
 from bench.errors import BenchError
 from bench.serve.catalog.manifest import Service
-from bench.serve.catalog.server import SERVERS, Server
+from bench.serve.catalog.server import SERVERS, TEMPLATE, Server, source
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.machine.supervise import Address
@@ -215,6 +216,8 @@ def texts(server: Server, case: Case, places: HostPaths, wiring: Wiring) -> dict
 
 def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:
     """A file of a server, from the templates that lie over each other, the uppermost first."""
+    if templates[0].suffix != TEMPLATE:
+        return templates[0].read_text("utf-8")
     try:
         rendered = ENGINE.get_template(OVER.join(map(str, templates))).render(context)
     except jinja2.TemplateError as error:
@@ -226,9 +229,7 @@ def _file_text(templates: tuple[Path, ...], context: dict[str, Any]) -> str:
 def server_files(server: Server, case: Case) -> dict[str, tuple[Path, ...]]:
     """The templates of each file of a server, by its name: those that lie over each other, the uppermost first."""
     homes = [*(layer.folder for layer in reversed(case.layers)), *case.stack.folders, SERVERS / server.name, SERVERS]
-    return {
-        name: tuple(path for path in (home / name for home in homes) if path.is_file()) for name in server.file_names
-    }
+    return {name: tuple(filter(None, (source(home, name) for home in homes))) for name in server.file_names}
 
 
 def names_used(case: Case) -> set[str]:
@@ -236,9 +237,15 @@ def names_used(case: Case) -> set[str]:
     texts = [word for server in case.servers for word in server.start]
     texts += [*case.env.values(), *(word for words in case.sidecars.values() for word in words)]
     for server in case.servers:
-        texts += [path.read_text("utf-8") for paths in server_files(server, case).values() for path in paths]
+        texts += _template_texts(server, case)
     used = {server.instances for server in case.servers if server.instances}
     return used.union(*(meta.find_undeclared_variables(ENGINE.parse(text)) for text in texts))
+
+
+def _template_texts(server: Server, case: Case) -> list[str]:
+    """The texts of all templates of a server."""
+    found = [path for paths in server_files(server, case).values() for path in paths]
+    return [path.read_text("utf-8") for path in found if path.suffix == TEMPLATE]
 
 
 def ends_tls(case: Case) -> bool:
@@ -265,8 +272,8 @@ def service_context(
 def write_service_file(service: Service, context: dict[str, Any], folder: Path) -> None:
     """Render the configuration file of a service, if it has one, into `folder`."""
     if service.config:
-        source = service.folder / service.config
-        (folder / service.config).write_text(text(source.read_text("utf-8"), context, str(source)), "utf-8")
+        template = service.folder / f"{service.config}{TEMPLATE}"
+        (folder / service.config).write_text(text(template.read_text("utf-8"), context, str(template)), "utf-8")
 
 
 def site_env(case: Case, places: HostPaths) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Start again what ends by itself, as the units of a production host do (deploy/production/host/server.service)."""
+"""Start again what ends by itself, as the units of a production host do (server.service.j2)."""
 
 from __future__ import annotations
 

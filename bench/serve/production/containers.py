@@ -116,7 +116,7 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
         context = _names(case, places, wiring, read)
         context["json"] = lambda value: json.dumps(value).replace(*FORMS[form])
         files = {f"containers/{source}": name for source, name in {**IMAGE, **FILES[form]}.items()}
-        for source, name in {**files, "host/site.env": "site.env"}.items():
+        for source, name in {**files, "one-host/site.env": "site.env"}.items():
             written.append(templates.write(source, folder / name, context))
     return sorted(written)
 

@@ -48,7 +48,7 @@ PAGE_STATUS += " --header 'X-Forwarded-Proto: https'"
 # How a command of a server begins that installs packages of a release.
 PIP = "$venv/bin/pip "
 
-# Below deploy/production/host and below the rendered directory.
+# Below deploy/production/one-host and below the rendered directory.
 NOTE, INSTALL = "INSTALL.md", "benchapp-install"
 SCRIPTS = (
     *("benchapp-check", "benchapp-updated", "benchapp-deploy", "benchapp-loaded", "benchapp-manage"),
@@ -104,7 +104,7 @@ def write_for_host(case: Case, target: Path, left_out: Collection[str] = ()) -> 
     case, places, wiring = in_production(case, LOOPBACK)
     context = host_context(case, places, wiring, units.units(case, places, wiring))
     own = [
-        templates.write(f"host/{template}", target / name, names)
+        templates.write(f"one-host/{template}", target / name, names)
         for template, name, names in files(context)
         if name not in left_out
     ]
@@ -180,7 +180,7 @@ def _with_host_programs(case: Case, places: HostPaths) -> Case:
 
 
 def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """A host's own files, units and scripts: the template below deploy/production/host, the name, and what it can use.
+    """A host's own files, units and scripts: the template in deploy/production/one-host, the name, and what it can use.
 
     context  by host_context
     """

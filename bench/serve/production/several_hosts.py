@@ -24,7 +24,7 @@ from bench.serve.production.inventory import ALIVE_S, ARGUMENTS, Host, Inventory
 from bench.serve.production.split import HostRole, Split
 from bench.serve.production.units import Unit
 
-# The playbook and the files of its tasks go as they are; the others below deploy/production/hosts are templates.
+# Below deploy/production/several-hosts: the playbook and the files of its tasks, which go as they are.
 PLAYBOOK = "*.yml"
 FIREWALL = ("firewall.nft", "benchapp-firewall.service")
 DATABASE = ("benchapp-database", *(f"database/{name}.conf" for name in ("pg_hba", "postgresql", "postgresql.service")))
@@ -106,7 +106,8 @@ class _Writing:
         if len(self.split.web) > 1:
             written += [path for web in self.split.web for path in self._drained(web)]
         written += [self._write_variables(host, {"runs": False}) for host in self.split.idle]
-        playbook = [shutil.copy(path, self.folder) for path in sorted((templates.FOLDER / "hosts").glob(PLAYBOOK))]
+        of_playbook = sorted((templates.FOLDER / "several-hosts").glob(PLAYBOOK))
+        playbook = [shutil.copy(path, self.folder) for path in of_playbook]
         return [*written, *map(Path, playbook)]
 
     def _host(self, share: HostRole) -> list[Path]:
@@ -121,11 +122,11 @@ class _Writing:
         context = self._context(share, seen, found) | {"users": list(dict.fromkeys(unit.user for unit in every))}
         left_out = [one_host.NOTE, one_host.INSTALL, *(() if share.application else OF_APPLICATION)]
         files = [item for item in one_host.files(context) if item[1] not in left_out]
-        files = [(f"host/{source}", name, of_file) for source, name, of_file in files]
+        files = [(f"one-host/{source}", name, of_file) for source, name, of_file in files]
         # What only one of several hosts has: its firewall, what sets up the database, what asks its servers.
         own = [*(FIREWALL if context["reached"] else ()), *(DATABASE if share.host == self.split.database else ())]
         own += [READY] if context["ready_at"] else []
-        files += [(f"hosts/{Path(name).name}", name, context) for name in own]
+        files += [(f"several-hosts/{Path(name).name}", name, context) for name in own]
         written = render.write_files(self.case, self.places, seen, target, share.servers)
         written += [templates.write(source, _place(root, target, name), of_file) for source, name, of_file in files]
         digest = target / RENDERED

@@ -1,4 +1,4 @@
-"""The templates of production, all below deploy/production."""
+"""The templates of production, all below deploy/production. Those that end in `.j2` are rendered, the others copied."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jinja2
 
 from bench import paths
 from bench.errors import BenchError
+from bench.serve.catalog.server import TEMPLATE, source
 from bench.serve.deployment.render import Engine
 
 FOLDER = paths.DEPLOY / "production"
@@ -16,12 +17,19 @@ ENGINE = Engine(FOLDER)
 
 
 def write(name: str, target: Path, context: dict[str, Any]) -> Path:
-    """Render a template, `name` below deploy/production, to a file with the template's own mode; returns the file."""
-    try:
-        text = ENGINE.get_template(name).render(context)
-    except jinja2.TemplateError as error:
-        raise BenchError(f"{FOLDER / name}: {error}") from None
+    """Render a file, `name` below deploy/production without `.j2`, to one with the same mode; returns that."""
+    path = source(FOLDER, name) or FOLDER / name
+    text = _text(path, context)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, "utf-8")
-    target.chmod((FOLDER / name).stat().st_mode)
+    target.chmod(path.stat().st_mode)
     return target
+
+
+def _text(path: Path, context: dict[str, Any]) -> str:
+    if path.suffix != TEMPLATE:
+        return path.read_text("utf-8")
+    try:
+        return ENGINE.get_template(str(path.relative_to(FOLDER))).render(context)
+    except jinja2.TemplateError as error:
+        raise BenchError(f"{path}: {error}") from None

@@ -33,7 +33,7 @@ OTHER_LOG = re.compile(r"(\{\{ logs \}\}/[\w.-]+)")
 
 @dataclass(frozen=True)
 class Unit:
-    """One systemd unit, as deploy/production/host/server.service reads it.
+    """One systemd unit, as deploy/production/one-host/server.service reads it.
 
     site          it is one of the site's processes, with its environment and secrets
     check         the configuration test of a server, or empty

@@ -12,6 +12,7 @@ FIRST_REQUEST_S = 1
 # Of the address and the headers of a request together. By default there is no limit.
 MAX_HEAD_BYTES = 65536
 
+
 class Protocol(HttpToolsProtocol):
     """A connection of a client."""
 

@@ -19,58 +19,58 @@ from tests.cases import kit
 
 BROKEN = [
     # stack, layer, file below deploy/, a line that breaks it, what is said
-    ("nginx-uwsgi", "none", "servers/nginx/nginx.conf", "gzip maybe;", '"gzip" directive is not allowed here'),
+    ("nginx-uwsgi", "none", "servers/nginx/nginx.conf.j2", "gzip maybe;", '"gzip" directive is not allowed here'),
     (
         "apache-modwsgi",
         "none",
-        "servers/apache/httpd.conf",
+        "servers/apache/httpd.conf.j2",
         "NoSuch on",
         "httpd.conf:\nInvalid command 'NoSuch'",
     ),
     (
         "lighttpd-fastcgi",
         "none",
-        "servers/lighttpd/lighttpd.conf",
+        "servers/lighttpd/lighttpd.conf.j2",
         'no.such = "x"',
         "WARNING: unknown config-key: no.such",
     ),
     (
         "lighttpd-fastcgi",
         "none",
-        "servers/lighttpd/lighttpd.conf",
+        "servers/lighttpd/lighttpd.conf.j2",
         "server.port = (",
         "lighttpd/lighttpd.conf line: * failed",
     ),
     (
         "haproxy-gunicorn",
         "none",
-        "servers/haproxy/haproxy.cfg",
+        "servers/haproxy/haproxy.cfg.j2",
         "    nosuch",
         "[ALERT] * : unknown keyword",
     ),
     (
         "caddy-gunicorn",
         "none",
-        "servers/caddy/Caddyfile",
+        "servers/caddy/Caddyfile.j2",
         "nosuch {\n\tnosuch\n}",
         "unrecognized directive: nosuch",
     ),
     (
         "nginx-uwsgi",
         "varnish",
-        "servers/varnish/varnish.vcl",
+        "servers/varnish/varnish.vcl.j2",
         "sub vcl_recv { set req.no = 1; }",
         "not found: 'req.no'",
     ),
-    ("nginx-uwsgi", "none", "servers/uwsgi/uwsgi.ini", "nosuch = true", "unknown config directive: nosuch"),
+    ("nginx-uwsgi", "none", "servers/uwsgi/uwsgi.ini.j2", "nosuch = true", "unknown config directive: nosuch"),
     (
         "gunicorn",
         "none",
-        "servers/gunicorn/gunicorn.conf.py",
+        "servers/gunicorn/gunicorn.conf.py.j2",
         "workers = (",
         'gunicorn.conf.py", line * was never closed',
     ),
-    ("cherokee-uwsgi", "none", "servers/cherokee/cherokee.conf", "server!nosuch = 1", "Unknown key\n    'nosuch'"),
+    ("cherokee-uwsgi", "none", "servers/cherokee/cherokee.conf.j2", "server!nosuch = 1", "Unknown key\n    'nosuch'"),
 ]
 
 

@@ -34,10 +34,10 @@ def files_of(stack: str, server: str, layer: str = "none") -> dict[str, list[str
 
 
 def test_the_file_of_a_layer_lies_over_that_of_the_server():
-    below = "servers/nginx/nginx.conf"
+    below = "servers/nginx/nginx.conf.j2"
     assert files_of("nginx-uwsgi", "nginx") == {"nginx.conf": [below], "unavailable.html": ["servers/unavailable.html"]}
     layered = files_of("nginx-uwsgi", "nginx", "varnish+nginx-memcached")["nginx.conf"]
-    assert layered == ["layers/nginx-memcached/nginx.conf", "layers/varnish/nginx.conf", below]
+    assert layered == ["layers/nginx-memcached/nginx.conf.j2", "layers/varnish/nginx.conf.j2", below]
 
 
 def written(case: Case, folder: Path) -> dict[str, str]:
@@ -58,8 +58,8 @@ def test_layers_replace_blocks_of_what_lies_below(tmp_path):
 
 def test_a_template_of_which_nothing_is_left_makes_no_file(tmp_path, monkeypatch):
     case = for_files("nginx-granian")
-    (tmp_path / "nginx.conf").write_text("{% if listener == 'tls' %}\nlisten 443 ssl;\n{% endif %}\n", "utf-8")
-    monkeypatch.setattr(render, "server_files", lambda *_: {"nginx.conf": (tmp_path / "nginx.conf",)})
+    (tmp_path / "nginx.conf.j2").write_text("{% if listener == 'tls' %}\nlisten 443 ssl;\n{% endif %}\n", "utf-8")
+    monkeypatch.setattr(render, "server_files", lambda *_: {"nginx.conf": (tmp_path / "nginx.conf.j2",)})
     target = tmp_path / "conf"
     target.mkdir()
     assert written(case, target) == {}

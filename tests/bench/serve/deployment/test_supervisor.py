@@ -59,7 +59,7 @@ def deployed(tmp_path):
 
 
 def test_the_second_is_that_of_the_units():
-    unit = (paths.DEPLOY / "production" / "host" / "server.service").read_text("utf-8")
+    unit = (paths.DEPLOY / "production" / "one-host" / "server.service.j2").read_text("utf-8")
     assert float(re.search(r"^RestartSec=(\d+)$", unit, re.M)[1]) == supervisor.RESTART_S
 
 

@@ -59,7 +59,7 @@ def test_rendering_for_this_machine_writes_what_up_uses(tmp_path, bench):
 
 def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path, monkeypatch):
     # The server's own file comes first and can be written; the install note cannot.
-    broken = jinja2.DictLoader({"host/INSTALL.md": "{{ nosuch }}"})
+    broken = jinja2.DictLoader({"one-host/INSTALL.md.j2": "{{ nosuch }}"})
     monkeypatch.setattr(templates.ENGINE, "loader", broken)
     monkeypatch.setattr(templates.ENGINE, "cache", None)
     case = for_files("gunicorn", values="production")

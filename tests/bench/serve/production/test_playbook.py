@@ -29,7 +29,7 @@ from bench.serve.production import inventory
 from tests.bench.measure.hosts.deployed_world import commit
 from tests.deploy.running import runnable
 
-TEMPLATES = paths.DEPLOY / "production" / "hosts"
+TEMPLATES = paths.DEPLOY / "production" / "several-hosts"
 PAGE = (paths.PROJECT / "docs" / "hosts.md").read_text("utf-8")
 
 
@@ -205,7 +205,7 @@ class Database:
     def set_up(self, hosts: list[str], password: str = "right") -> tuple[int, list[str]]:
         """Run the script; how many things it changed, and what it had systemd and PostgreSQL do."""
         (self.folder / "database/pg_hba.conf").write_text("# Who may.\n" + "".join(map(self.access, hosts)))
-        template = (TEMPLATES / "benchapp-database").read_text("utf-8")
+        template = (TEMPLATES / "benchapp-database.j2").read_text("utf-8")
         script = render.text(template, {"conf": str(self.folder)}, "x")
         psql = (
             "read -r said\n"
@@ -264,7 +264,7 @@ def ready(folder: Path, speaks: str, port: int, path: str = "/") -> subprocess.C
     """What the command of a web host says of the server at a port."""
     known = {"speaks": speaks, "ready": path, "server_name": "example.org", "ready_at": [Address("127.0.0.1", port)]}
     script = folder / "benchapp-ready"
-    script.write_text(render.text((TEMPLATES / "benchapp-ready").read_text("utf-8"), known, "x"))
+    script.write_text(render.text((TEMPLATES / "benchapp-ready.j2").read_text("utf-8"), known, "x"))
     return subprocess.run([sys.executable, script, "0"], capture_output=True, text=True)
 
 

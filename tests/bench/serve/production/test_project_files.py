@@ -188,7 +188,7 @@ def test_a_project_has_backups_of_its_databases_each_day(new_project, tmp_path):
     assert "`default`, `places`" in files["INSTALL.md"]
     assert "No backup of database `legacy` is made: see to it." in files["INSTALL.md"]
     # As it stands below deploy/, where it parses as Python.
-    assert files["backups.py"] == (paths.DEPLOY / "production/host/backups.py").read_text("utf-8")
+    assert files["backups.py"] == (paths.DEPLOY / "production/one-host/backups.py").read_text("utf-8")
     assert "\nif ! benchapp-manage invalidatepages; then\n" in files["benchapp-restore"]
 
 
