@@ -40,7 +40,7 @@ COMPILE := $(UV) pip compile --universal --python-version $(firstword $(PYTHONS)
 HOST_PACKAGES := sed '/^\# Not for a production host/,$$d' requirements.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help bench test test-fast test-hosts test-matrix servers modwsgi lint format examples lock lock-check audit clean venv
+.PHONY: help bench docs test test-fast test-hosts test-matrix servers modwsgi lint format examples lock lock-check audit clean venv
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -48,6 +48,10 @@ help:  ## list the targets
 bench: venv  ## everything from a fresh clone to a report: environment, a million rows, a quick comparison
 	@left=$$(($(ENDS) - $$(date +%s))); $(BIN)/python -m bench run $(QUICK) --output $(RUN_DIR); status=$$?; \
 	if test -e $(RUN_DIR)/run.json; then $(BIN)/python -m bench report $(RUN_DIR) || exit; fi; exit $$status
+
+docs: $(VENV)/.installed-dev  ## the documentation site, below docs/_build
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+	@echo "docs/_build/index.html"
 
 # The tests start Python hundreds of times, so modules are compiled once, whatever the caller's environment says.
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
@@ -143,7 +147,7 @@ $(VENV)-psycopg3/.installed: requirements-psycopg3.txt $(VENV)/.installed
 	$(PIP) --target $(VENV)-psycopg3 -r requirements-psycopg3.txt
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt requirements-flup.txt | venv
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt requirements-flup.txt requirements-docs.txt | venv
 	@echo "make: installing the packages of requirements-dev.txt into $(VENV)"
 	$(PIP) -r requirements-dev.txt
 	@touch $@

@@ -21,7 +21,10 @@ QUESTIONS = (paths.PROJECT / "docs" / "questions.md").read_text("utf-8")
 STACKS = (paths.PROJECT / "docs" / "stacks.md").read_text("utf-8")
 SAFETY = (paths.PROJECT / "docs" / "cache-safety.md").read_text("utf-8")
 BLOCKS = "\n".join(re.findall(r"^```\n(.*?)^```", TEXT, re.M | re.S))
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in (paths.PROJECT / "docs").glob("*.md"))]
+# Those that are written when the site is built are not of the clone.
+BUILT = {"_build", "reference"}
+PAGES = [path.relative_to(paths.PROJECT) for path in (paths.PROJECT / "docs").rglob("*.md")]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(str(path) for path in PAGES if BUILT.isdisjoint(path.parts))]
 EXAMPLES = {"mine", "NAME", "SERVER", "nginx-waitress-one"}
 # Each question has its command on its page.
 ASKED = re.findall(r"^python -m bench .+$", QUESTIONS, re.M)

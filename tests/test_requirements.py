@@ -40,7 +40,9 @@ def pins(name, python):
     return {canonicalize_name(item.name): str(item.specifier).removeprefix("==") for item in chosen}
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", *EXTRAS, "requirements-dev.txt", "requirements-hosts.txt"])
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", *EXTRAS, "requirements-dev.txt", "requirements-docs.txt", "requirements-hosts.txt"]
+)
 def test_every_requirement_says_why(name):
     unexplained = [line for line in lines_of(name) if "  # " not in line]
     assert not unexplained

@@ -1,0 +1,350 @@
+"""Write the pages of docs/reference from what they describe, so that they cannot differ from it.
+
+conf.py calls `write_all` before each build. The folder is not committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from bench import paths
+from bench.cli import main
+from bench.measure.faults.kinds import FAULTS
+from bench.measure.records import schema
+from bench.measure.records.faults import GROUPS as FAULT_GROUPS
+from bench.serve.catalog import catalog
+from bench.serve.catalog.manifest import Layer, Stack
+from bench.serve.project import description
+from bench.verify.outcome import GROUPS as CHECK_GROUPS
+from bench.verify.suite import all_checks
+
+FOLDER = Path(__file__).parent / "reference"
+STATUSES = [
+    ("0", "done"),
+    ("1", "something failed: a check, a trial, a fault, a finding that is an error"),
+    ("2", "it could not be done: a wrong argument, a missing program"),
+    ("130, 143", "interrupted by Ctrl-C or SIGTERM; everything it started is stopped"),
+]
+KINDS = {
+    "outer": "in a server, by what pages say",
+    "django": "inside Django, in middleware",
+    "templates": "inside Django, in the site's own code",
+    "": "nowhere",
+}
+
+
+def write_all() -> None:
+    """Write every page anew, and remove those of things that are gone."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    pages = {
+        "index.md": _index(),
+        "command-line.md": _command_line(),
+        "project-keys.md": _project_keys(),
+        "values.md": _values(),
+        "checks.md": _checks(),
+        "faults.md": _faults(),
+        "result-files.md": _result_files(),
+        "environment.md": _environment(),
+        **_stacks(),
+        **_layers(),
+    }
+    for name, text in pages.items():
+        path = FOLDER / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.strip() + "\n", "utf-8")
+
+
+def _index() -> str:
+    return """
+# Reference
+
+These pages are made from the program and the manifests when the documentation is built.
+
+```{toctree}
+:maxdepth: 1
+
+command-line
+project-keys
+values
+stacks/index
+layers/index
+checks
+faults
+result-files
+environment
+../glossary
+```
+"""
+
+
+# --- The command line ----------------------------------------------------------------------------
+
+
+def _command_line() -> str:
+    """A section a command: its usage, arguments and options."""
+    top = main.parser(main.COMMANDS)
+    parts = ["# Command line", f"{top.description}", "Every command ends with one of these exit codes:"]
+    parts.append(_table(("code", "meaning"), STATUSES))
+    for action in top._actions:
+        if not isinstance(action, argparse._SubParsersAction):
+            continue
+        for name, command in action.choices.items():
+            parts += _command(name, main.COMMANDS[name], command)
+    return "\n\n".join(parts)
+
+
+def _command(name: str, summary: str, command: argparse.ArgumentParser) -> list[str]:
+    parts = [f"## {name}", _sentence(command.description or summary)]
+    for group in command._action_groups:
+        rows = [_option(item) for item in group._group_actions if item.dest != "help"]
+        if rows:
+            parts.append(_table(("option", "meaning"), rows))
+    if command.epilog:
+        parts.append(f"```text\n{command.epilog.strip()}\n```")
+    return parts
+
+
+def _option(action: argparse.Action) -> tuple[str, str]:
+    """The cells of one option or argument."""
+    value = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
+    names = [f"`{option}{value}`" for option in action.option_strings] or [f"`{value.strip()}`"]
+    return ", ".join(names), _sentence((action.help or "") % {**vars(action), "prog": "benchapp"})
+
+
+# --- Stacks and layers ---------------------------------------------------------------------------
+
+
+def _stacks() -> dict[str, str]:
+    """A page a stack, and their index."""
+    stacks = catalog.read().stacks
+    pages = {f"stacks/{name}.md": _stack(stack) for name, stack in stacks.items()}
+    links = "\n".join(stacks)
+    pages["stacks/index.md"] = f"# Stacks\n\n```{{toctree}}\n:maxdepth: 1\n\n{links}\n```"
+    return pages
+
+
+def _stack(stack: Stack) -> str:
+    chain = [server.name for server in reversed(stack.servers)]
+    parts = [f"# {stack.title}", f"`{stack.name}`", stack.about, _picture(["client", *chain, "Django"])]
+    rows = [(f"`{server.name}`", _sentence(server.about), server.speaks) for server in stack.servers]
+    parts.append(_table(("server, innermost first", "what it is", "speaks"), rows))
+    if stack.reason:
+        values = ", ".join(f"`{name} = {value!r}`" for name, value in stack.values.items())
+        parts.append(f"**Values of its own:** {values or 'none'}: {stack.reason}")
+    if stack.production:
+        parts.append(f"**In production:** {_sentence(stack.production)}")
+    parts.append(_declared(item for part in (stack, *stack.servers) for item in part.declares))
+    parts.append(_broken(item for part in (stack, *stack.servers) for item in part.breaks))
+    parts.append(_files([*stack.folders, *(paths.DEPLOY / "servers" / server.name for server in stack.servers)]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _layers() -> dict[str, str]:
+    """A page a layer, and their index."""
+    layers = catalog.read().layers
+    pages = {f"layers/{name}.md": _layer(layer) for name, layer in layers.items()}
+    links = "\n".join(layers)
+    pages["layers/index.md"] = f"# Layers\n\n```{{toctree}}\n:maxdepth: 1\n\n{links}\n```"
+    return pages
+
+
+def _layer(layer: Layer) -> str:
+    where = {
+        "front": ["client", layer.title, "web server", "application server", "Django"],
+        "server": ["client", f"web server with {layer.title}", "application server", "Django"],
+        "app": ["client", "web server", "application server", f"Django with {layer.title}"],
+    }
+    parts = [f"# {layer.title}", f"`{layer.name}`", layer.about]
+    if not layer.is_none:
+        parts.append(_picture(where[layer.scope]))
+    rows = [
+        ("caches", layer.caches),
+        ("where", KINDS[layer.kind]),
+        ("services", ", ".join(layer.services) or "none"),
+        ("a write invalidates", layer.invalidation or "nothing: the time to live ends a stale page"),
+        ("many requests for a missing page", layer.coalesces or "each renders it"),
+        ("several web hosts", layer.several_hosts or f"no: {layer.one_host}"),
+    ]
+    parts.append(_table(("", ""), rows))
+    if layer.unsafe:
+        parts.append(f"**Unsafe:** {_sentence(layer.unsafe)}")
+    if layer.in_site:
+        parts.append(f"**In your own code:** {_sentence(layer.in_site)}")
+    parts += [_declared(layer.declares), _broken(layer.breaks), _files([layer.folder])]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _declared(items: Iterable[Any]) -> str:
+    rows = [(_link(item.check), _sentence(item.reason)) for item in items]
+    return f"## Known limitations\n\n{_table(('check', 'reason'), rows)}" if rows else ""
+
+
+def _link(name: str) -> str:
+    """A link to what is written of a check or fault."""
+    page = "faults" if name in FAULTS else "checks"
+    return f"[`{name}`](../{page}.md#{name})"
+
+
+def _broken(items: Iterable[Any]) -> str:
+    rows = []
+    for item in items:
+        layers = f" Only with {', '.join(item.layers)}." if item.layers else ""
+        rows.append((_link(item.fault), _sentence(item.reason) + layers))
+    return f"## Faults that visitors notice\n\n{_table(('fault', 'what happens'), rows)}" if rows else ""
+
+
+def _files(folders: Iterable[Path]) -> str:
+    """The files that a reader opens next, by their paths in the clone."""
+    names = sorted({path.relative_to(paths.DEPLOY.parent) for folder in folders for path in folder.glob("*")})
+    lines = [f"- `{name}`" for name in names if "__pycache__" not in name.parts]
+    return "## Files\n\n" + "\n".join(lines) if lines else ""
+
+
+def _picture(boxes: Sequence[str]) -> str:
+    """A chain as an SVG: boxes from left to right with an arrow between two."""
+    height, gap, x, shapes = 40, 28, 1, []
+    for number, text in enumerate(boxes):
+        width = 24 + 8 * len(text)
+        if number:
+            shapes.append(f'<path d="M{x} 21h{gap - 7}" class="arrow" marker-end="url(#tip)"/>')
+            x += gap
+        shapes.append(f'<rect x="{x}" y="1" width="{width}" height="{height}" rx="6"/>')
+        shapes.append(f'<text x="{x + width / 2:g}" y="26">{escape(text)}</text>')
+        x += width
+    tip = '<marker id="tip" markerWidth="7" markerHeight="8" refY="4"><path d="M0 0L7 4L0 8z"/></marker>'
+    label = escape(" to ".join(boxes))
+    body = "".join(shapes)
+    return (
+        f'<div class="chain"><svg viewBox="0 0 {x + 1} {height + 2}" width="{x + 1}" height="{height + 2}" '
+        f'role="img" aria-label="{label}"><defs>{tip}</defs>{body}</svg></div>'
+    )
+
+
+# --- Checks, faults, results ---------------------------------------------------------------------
+
+
+def _checks() -> str:
+    """A section a group, with a line a check."""
+    parts = ["# Checks", "`benchapp verify` makes these on a stack with a layer. `--check NAME` makes one of them."]
+    for group, promise in CHECK_GROUPS.items():
+        checks = [check for check in all_checks() if check.group == group]
+        parts += [f"## {group}", _sentence(promise)]
+        parts += [f"({check.name})=\n- `{check.name}`: {check.title}" for check in checks]
+    return "\n\n".join(parts)
+
+
+def _faults() -> str:
+    """A section a group, with a line a fault."""
+    parts = [
+        "# Faults",
+        "`benchapp faults` makes these while visitors request pages. `--fault NAME` makes one of them.",
+    ]
+    for group, about in FAULT_GROUPS.items():
+        faults = [fault for fault in FAULTS.values() if fault.group == group]
+        parts += [f"## {group}", _sentence(about)]
+        parts += [f"({fault.name})=\n- `{fault.name}`: {fault.title}" for fault in faults]
+    return "\n\n".join(parts)
+
+
+def _result_files() -> str:
+    """A table a record of a run's folder, from its JSON Schema."""
+    document = schema.schema()
+    parts = [
+        "# Result files",
+        document["description"],
+        "`benchapp report --schema` prints the JSON Schema. `run.json` is a `run`, `environment.json` an "
+        "`environment`, a line of `trials.jsonl` a `trial`, of `verify.jsonl` a `check`, of `faults.jsonl` a `fault`.",
+    ]
+    for name, record in document["$defs"].items():
+        if "properties" not in record:
+            continue
+        rows = [(f"`{key}`", _sentence(_meaning(value))) for key, value in record["properties"].items()]
+        parts += [f"## {name}", _table(("field", "meaning"), rows)]
+    return "\n\n".join(parts)
+
+
+def _meaning(value: dict[str, Any]) -> str:
+    """The description of a property, also where it may be null."""
+    found = [value, *value.get("anyOf", ())]
+    return next((item["description"] for item in found if "description" in item), "")
+
+
+# --- Keys, values, variables ---------------------------------------------------------------------
+
+
+def _project_keys() -> str:
+    """A table a struct of `[tool.benchapp]`, from its docstring."""
+    parts = ["# Keys of a project", "Every key is optional. [Your own project](../your-own-project.md) has examples."]
+    structs = [
+        item for _, item in inspect.getmembers(description, inspect.isclass) if item.__module__ == description.__name__
+    ]
+    structs.sort(key=lambda item: item is not description.Description)
+    for struct in structs:
+        about, _, fields = inspect.cleandoc(struct.__doc__ or "").partition("\n\n")
+        title = re.sub(r"^`(.+?)`.*", r"\1", about, flags=re.S)
+        parts += [f"## {title}", about, _table(("key", "meaning"), _documented(fields))]
+    return "\n\n".join(parts)
+
+
+def _documented(text: str) -> list[tuple[str, str]]:
+    """The fields of a docstring: a name, two spaces or more, and its meaning, which may go on indented."""
+    rows: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if found := re.match(r"(\w+(?:, \w+)*)\s{2,}(\S.*)", line):
+            names = [f"`{name}`" for name in found[1].split(", ")]
+            rows.append((", ".join(names), found[2]))
+        elif rows and line.startswith("  "):
+            rows[-1] = (rows[-1][0], f"{rows[-1][1]} {line.strip()}")
+    return [(name, _sentence(meaning)) for name, meaning in rows]
+
+
+def _values() -> str:
+    """Each file of values as it is: its comments are its documentation."""
+    parts = ["# Values", "Templates read these. `--set NAME=VALUE` changes one."]
+    for name in ("bench", "production", "sizes", "debian"):
+        text = (paths.DEPLOY / "values" / f"{name}.toml").read_text("utf-8")
+        parts += [f"## {name}.toml", f"```toml\n{text.strip()}\n```"]
+    return "\n\n".join(parts)
+
+
+def _environment() -> str:
+    """The variables that the kit's own site reads, with the comments of config/settings.py."""
+    lines = (paths.DEPLOY.parent / "config" / "settings.py").read_text("utf-8").splitlines()
+    rows, comment = [], ""
+    for line in lines:
+        if line.startswith("# ---"):
+            comment = ""
+        elif line.startswith("# "):
+            comment = f"{comment} {line[2:]}".strip()
+        elif found := re.search(r'env\.(\w+)\(\s*"([A-Z_]+)"', line):
+            rows.append((f"`{found[2]}`", found[1].replace("_", " "), _sentence(comment)))
+        if not line.startswith("#"):
+            comment = ""
+    return "\n\n".join(
+        [
+            "# Environment variables",
+            "The kit's own site is configured by these. A variable that cannot be understood stops it with one line.",
+            _table(("variable", "kind", "meaning"), rows),
+        ]
+    )
+
+
+# --- Markdown ------------------------------------------------------------------------------------
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |" for cells in lines)
+
+
+def _sentence(text: str) -> str:
+    """A text that begins with a capital letter."""
+    text = " ".join(text.split())
+    return text[:1].upper() + text[1:] if text[:1].islower() and " " in text else text

@@ -1,0 +1,44 @@
+"""The documentation site builds without a warning, and each of its links leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from bench import paths
+from bench.serve.catalog import catalog
+
+DOCS = paths.PROJECT / "docs"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the built site."""
+    folder = tmp_path_factory.mktemp("docs")
+    argv = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(folder)]
+    done = subprocess.run(argv, cwd=paths.PROJECT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_each_stack_and_layer_has_a_page_with_its_chain(site):
+    known = catalog.read()
+    for kind, names in (("stacks", known.stacks), ("layers", known.layers)):
+        for name in names:
+            page = (site / "reference" / kind / f"{name}.html").read_text("utf-8")
+            assert "<svg" in page or name == "none"
+
+
+def test_links_within_the_site_lead_somewhere(site):
+    pages = {path: path.read_text("utf-8") for path in site.rglob("*.html")}
+    anchors = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in pages.items()}
+    broken = []
+    for path, text in pages.items():
+        for target, anchor in re.findall(r'<a [^>]*href="(?!https?:|mailto:)([^"#]*)#?([^"]*)"', text):
+            page = (path.parent / target).resolve() if target else path
+            if not page.exists() or (anchor and page in anchors and anchor not in anchors[page]):
+                broken.append(f"{path.relative_to(site)}: {target}#{anchor}")
+    assert not broken
