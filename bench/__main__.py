@@ -26,7 +26,7 @@ def run() -> int:
 
 def _refuse(why: str) -> int:
     help_line = "activate the virtual environment, or run `make venv` once to create it"
-    print(f"python -m bench: {why}: {help_line}", file=sys.stderr)
+    print(f"benchapp: {why}: {help_line}", file=sys.stderr)
     return 2
 
 

@@ -9,7 +9,7 @@ import textwrap
 import msgspec
 from msgspec import structs
 
-from bench import paths
+from bench import PROGRAM, paths
 from bench.cli import options
 from bench.errors import BenchError
 from bench.printer import Printer, say
@@ -69,7 +69,7 @@ def _database(args: argparse.Namespace, printer: Printer) -> contextlib.Abstract
     found = (resolve(project, name, database=chosen) for name in catalog.read().stacks)
     case = next((case for case in found if isinstance(case, Case)), None)
     if case is None:
-        raise BenchError("--database: no stack can run here; see bench list")
+        raise BenchError(f"--database: no stack can run here; see {PROGRAM} list")
     return deployment.database_alone(case, printer.show)
 
 

@@ -106,6 +106,6 @@ def _show(directory: Path, as_json: bool) -> int:
         its = [outcome for outcome in outcomes if outcome.fault == name]
         if its and all(outcome.status == "skipped" for outcome in its):
             reasons = "; ".join(dict.fromkeys(outcome.reason or "" for outcome in its))
-            print(f"bench faults: {name} was made nowhere: {reasons}", file=sys.stderr)
+            print(f"benchapp faults: {name} was made nowhere: {reasons}", file=sys.stderr)
             status = 1
     return status

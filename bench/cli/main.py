@@ -7,36 +7,62 @@ import importlib
 import os
 import signal
 import sys
+import tomllib
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import bench
+from bench.cli import hints
 from bench.errors import DISK_FULL, BenchError, is_disk_full
 
-# Each command is a module of this package with add_arguments(parser) and main(args) -> int, in the order of a run. Only
-# the module of the command that runs is imported, so that `--help` needs none of them.
-COMMANDS = {
-    "list": "stacks and layers, what fits what, what can run here and why not",
-    "doctor": "what a Django project needs before it is served and measured",
-    "check": "manifests, templates and each server's own configuration test",
-    "render": "write a stack's files: for this machine, a host, containers or several hosts",
-    "up": "serve the site by a stack until Ctrl-C",
-    "reload": "reload what `up` serves: configuration files and code",
-    "verify": "prove that stacks and layers give right answers",
-    "faults": "break or replace something while visitors ask: what they notice",
-    "run": "measure stacks under layers into a folder of results",
-    "tune": "find processes, threads and worker class of a stack: most requests/s within a limit of latency",
-    "hosts": "check what the hosts of an inventory lack",
-    "report": "write one page from the files of one or several runs",
-    "compare": "compare two runs case by case: ratios, intervals and verdicts",
+NAME = "benchapp"
+ABOUT = "Which server and cache should a Django site run on? Serve it by any stack under any caching layer, verify and "
+ABOUT += "measure it, and render the files of the one that wins."
+
+# Each command is a module of this package with add_arguments(parser) and main(args) -> int. Only the module of the
+# command that runs is imported, so that `--help` needs none of them.
+GROUPS = {
+    "look": {
+        "list": "stacks and layers, what fits what, what can run here and why not",
+        "doctor": "find problems of a Django project before you deploy it",
+    },
+    "serve": {
+        "up": "serve the site by a stack until Ctrl-C",
+        "reload": "reload what `up` serves: configuration files and code",
+    },
+    "verify": {
+        "verify": "prove that stacks and layers give right responses",
+        "faults": "inject faults under load and report what visitors notice",
+    },
+    "measure": {
+        "run": "benchmark stacks and caching layers into a folder of results",
+        "tune": "find processes, threads and worker class of a stack within a limit of latency",
+        "report": "write one page from the files of one or several runs",
+        "compare": "compare two runs case by case: ratios, intervals and verdicts",
+    },
+    "deploy": {
+        "render": "write a stack's files: for a host, containers, several hosts or this machine",
+        "check": "test manifests and templates, by each server's own configuration test",
+        "hosts": "check what the hosts of an inventory lack",
+    },
 }
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+EXAMPLES = Path(__file__).with_name("examples.toml")
+EXIT_STATUS = "exit status: 0 done, 1 something failed, 2 could not be done, 130 or 143 interrupted"
 
 
-class OneScreen(argparse.HelpFormatter):
+class OneScreen(argparse.RawDescriptionHelpFormatter):
     """Help that fits one screen: the options in one line each, and a usage line without all of them."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=21)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """As later Pythons' argparse: `-o, --output DIR`."""
+        if len(action.option_strings) < 2 or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        return f"{', '.join(action.option_strings)} {action.metavar}"
 
     def add_usage(
         self, usage: str | None, actions: Iterable[argparse.Action], groups: Any, prefix: str | None = None
@@ -50,7 +76,21 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors are one line: what is wrong and where to read on."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+        read_on = "" if message.endswith("?") else f"; see {bench.PROGRAM} help{self.prog.removeprefix(NAME)}"
+        self.exit(2, f"{self.prog}: {message}{read_on}\n")
+
+
+class TopParser(Parser):
+    """The parser of the whole command line, whose help lists the commands in groups."""
+
+    def format_help(self) -> str:
+        """The groups with their commands, and how to read on."""
+        lines = [f"usage: {NAME} COMMAND [options]", "", ABOUT[: ABOUT.index("?") + 1], ABOUT[ABOUT.index("?") + 2 :]]
+        for group, commands in GROUPS.items():
+            lines += ["", f"{group}:"]
+            lines += [f"  {name:9} {summary}" for name, summary in commands.items()]
+        lines += ["", f"{NAME} help COMMAND says more of one; {NAME} --version", EXIT_STATUS]
+        return "\n".join(lines) + "\n"
 
 
 class CommandParser(Parser):
@@ -58,11 +98,16 @@ class CommandParser(Parser):
 
     module: str | None = None
 
+    def __init__(self, **settings: Any) -> None:
+        # An abbreviation would change its meaning when an option is added.
+        super().__init__(**settings, allow_abbrev=False)
+
     def complete(self) -> CommandParser:
         """Add the command's own arguments, once."""
         if self.module:
             command, self.module = importlib.import_module(self.module), None
             self.description = (command.__doc__ or "").partition("\n\n")[0]
+            self.epilog = _epilog(command.__name__.rpartition(".")[2])
             command.add_arguments(self)
             self.set_defaults(main=command.main)
         return self
@@ -73,25 +118,45 @@ class CommandParser(Parser):
         """As argparse's, of the completed parser. What it does not know is refused here, where its help is named."""
         found, unknown = super(CommandParser, self.complete()).parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(hints.unknown_argument(unknown, self, _options_of_commands))
         return found, []
+
+
+def _options_of_commands() -> dict[str, list[str]]:
+    """The options of each command."""
+    found = {}
+    for name in COMMANDS:
+        command = CommandParser()
+        command.module = f"bench.cli.{name}"
+        found[name] = list(command.complete()._option_string_actions)
+    return found
+
+
+def _epilog(command: str) -> str:
+    examples = tomllib.loads(EXAMPLES.read_text("utf-8"))
+    lines = [f"  {bench.PROGRAM} {line}" for line in examples[command]]
+    return "\n".join(["examples:", *lines, "", EXIT_STATUS])
 
 
 def parser(line: Collection[str] = ()) -> argparse.ArgumentParser:
     """The whole command line; the commands named in a `line` have their arguments before it is parsed."""
-    top = Parser(
-        prog="python -m bench", description="Serve the site by any stack, under any layer; verify, measure, report."
-    )
-    top.add_argument("--version", action="version", version=f"benchapp {bench.__version__}")
-    verbs = top.add_subparsers(
-        title="commands", required=True, metavar="COMMAND", dest="command", parser_class=CommandParser
-    )
-    for name, summary in COMMANDS.items():
-        command = verbs.add_parser(name, help=summary, formatter_class=OneScreen)
+    top = TopParser(prog=NAME, description=ABOUT, allow_abbrev=False)
+    top.add_argument("--version", action="version", version=f"{NAME} {bench.__version__}")
+    verbs = top.add_subparsers(required=True, metavar="COMMAND", dest="command", parser_class=CommandParser)
+    for name in COMMANDS:
+        command = verbs.add_parser(name, formatter_class=OneScreen)
         command.module = f"bench.cli.{name}"
         if name in line:
             command.complete()
     return top
+
+
+def _words(argv: Sequence[str]) -> list[str]:
+    """The words of a command line, with `help COMMAND` as `COMMAND --help`."""
+    words = list(argv)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    return words or ["--help"]
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -101,14 +166,19 @@ def main(argv: list[str] | None = None) -> int:
         import argcomplete
 
         argcomplete.autocomplete(parser(os.environ.get("COMP_LINE", "").split()))
-    args = parser().parse_args(argv)
+    words = _words(sys.argv[1:] if argv is None else argv)
+    if problem := hints.no_command(words, COMMANDS):
+        print(f"{NAME}: {problem}", file=sys.stderr)
+        return 2
+    args = parser().parse_args(words)
+    name = f"{NAME} {args.command}"
     try:
         return int(args.main(args))
     except BenchError as error:
-        print(f"bench {args.command}: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"bench {args.command}: interrupted; everything it started is stopped", file=sys.stderr)
+        print(f"{name}: interrupted; everything it started is stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader of the output is gone (`| head`): the interpreter's last flush must not fail either.
@@ -118,5 +188,5 @@ def main(argv: list[str] | None = None) -> int:
         if not is_disk_full(error):
             raise
         where = f"{error.filename}: " if error.filename else ""
-        print(f"bench {args.command}: {where}{DISK_FULL}; make room and try again", file=sys.stderr)
+        print(f"{name}: {where}{DISK_FULL}; make room and try again", file=sys.stderr)
         return 2

@@ -34,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
         print(schema.text(Document), end="")
         return 0
     if not args.directories:
-        raise BenchError("report: give a folder of results, such as results/DIR, or --schema")
+        raise BenchError("give a folder of results, such as results/DIR, or --schema")
     if args.json:
         print(write.document(args.directories, args.output or args.directories[0] / write.NAME)[1], end="")
         return 0

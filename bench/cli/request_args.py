@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
+from bench import PROGRAM
 from bench.cli import options
 from bench.errors import BenchError
 from bench.measure.records.folder import read_run
@@ -59,7 +60,7 @@ def instrument(args: argparse.Namespace, given: Instrument | None) -> Instrument
 
 def command_line() -> tuple[str, ...]:
     """The command as results store it."""
-    return tuple(without_password(word) for word in ("python", "-m", "bench", *sys.argv[1:]))
+    return tuple(without_password(word) for word in (*PROGRAM.split(), *sys.argv[1:]))
 
 
 def without_password(word: str) -> str:

@@ -24,7 +24,7 @@ def run_until_stopped(journal: Journal, go: Callable[[Interrupts], int], also: s
         try:
             return go(interrupts)
         except Stopped as signal:
-            print(f"bench {journal.info.plan.command}: {signal.name}; {then}", file=sys.stderr)
+            print(f"benchapp {journal.info.plan.command}: {signal.name}; {then}", file=sys.stderr)
             return signal.exit_status
         except MachineBusy as fault:
             raise BenchError(f"stopped: {fault} and {then}{f', {busy}' if busy else ''}") from None

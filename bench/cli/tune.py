@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from bench import PROGRAM
 from bench.cli import options, request_args
 from bench.cli.stops import run_until_stopped
 from bench.errors import BenchError
@@ -97,7 +98,7 @@ def _print(tuner: Tuner, chosen: Candidate | None, path: Path) -> None:
     print("\n".join(paragraph(tuner.sentence, Printer().width)))
     if chosen:
         stack = search.of(chosen.settings).stack
-        print(f"next: python -m bench render {stack}{options_of(tuner.layer)} --values {path} --output DIR")
+        print(f"next: {PROGRAM} render {stack}{options_of(tuner.layer)} --values {path} --output DIR")
 
 
 def _as_json(tuner: Tuner, chosen: Candidate | None, path: Path) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _watch(
 
 
 def _say(what: str) -> None:
-    print(f"bench up: {what}", file=sys.stderr, flush=True)
+    print(f"benchapp up: {what}", file=sys.stderr, flush=True)
 
 
 def _reload(running: deployment.Running, served: reload.Served, restart: bool) -> None:

@@ -86,7 +86,7 @@ def main(args: argparse.Namespace) -> int:
     elif outcomes:
         say(table.as_text(outcomes, skips))
     if not outcomes:
-        print(f"bench verify: nothing to verify here: {'; '.join(table.by_reason(skips))}", file=sys.stderr)
+        print(f"benchapp verify: nothing to verify here: {'; '.join(table.by_reason(skips))}", file=sys.stderr)
         return 2
     return 0 if all(item.ok for item in outcomes) else 1
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from bench import PROGRAM
 from bench.errors import BenchError, hint
 from bench.serve.catalog.manifest import Layer
 from bench.verify.changing import changed, knowing
@@ -33,7 +34,7 @@ MAX_MISMATCHES = 3
 MAX_CHARACTERS = 400
 # How often the checks that only read are made, while pages turn out to differ from one rendering to the next.
 ROUNDS = 4
-LEFT_OUT = "a thorough check, left out here; `python -m bench verify` makes it"
+LEFT_OUT = f"a thorough check, left out here; `{PROGRAM} verify` makes it"
 # How many checks are made at the same time: more would wait for each other on two cores.
 THREADS = 4
 

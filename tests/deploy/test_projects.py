@@ -196,8 +196,8 @@ def test_a_login_that_fails_is_one_line(project, monkeypatch):
     done = command("-m", "bench", *words, "--database", "sqlite", "--set", "processes=1")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip().splitlines()[-1] == (
-        "bench verify: the form at /admin/login/ refuses the account of FIRST: correct its NAME:PASSWORD, or make the "
-        "account in that database"
+        "benchapp verify: the form at /admin/login/ refuses the account of FIRST: correct its NAME:PASSWORD, or make "
+        "the account in that database"
     )
     assert tree(project) == before
 
@@ -246,7 +246,7 @@ def test_interrupted_it_leaves_nothing(project):
 def test_accounts_that_are_not_there_are_said_before_anything_starts(project):
     done = command("-m", "bench", "verify", "gunicorn", "--layer", "none", "--project", str(project))
     assert done.returncode == 2
-    said = "bench verify: FIRST: not set to NAME:PASSWORD; set it here or in env_file, or leave users_env out of"
+    said = "benchapp verify: FIRST: not set to NAME:PASSWORD; set it here or in env_file, or leave users_env out of"
     assert done.stderr.strip().splitlines()[-1] == f"{said} pyproject.toml"
 
 
@@ -257,7 +257,7 @@ def test_a_project_that_cannot_say_that_it_serves_is_refused(project):
     done = command("-m", "bench", "up", "gunicorn", "--project", str(project))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip().splitlines()[-1] == (
-        f"bench up: {project}: GET /admin/ redirects to /admin/login/?next=/admin/; name a page that answers 200: "
+        f"benchapp up: {project}: GET /admin/ redirects to /admin/login/?next=/admin/; name a page that answers 200: "
         'health = "/admin/login/" in [tool.benchapp] of pyproject.toml'
     )
     assert tree(project) == before

@@ -164,7 +164,7 @@ def test_the_command_reloads_what_up_serves(site_url):
         assert (done.stdout, done.stderr, done.returncode) == ("gunicorn: reloaded by SIGHUP\n", "", 0)
         until(lambda: not before & workers(up.url), "new workers")
         other = command("-m", "bench", "reload", "--pid", "1")
-        assert "bench reload: no `up` has pid 1; there are: " in other.stderr
+        assert "benchapp reload: no `up` has pid 1; there are: " in other.stderr
         # Others may serve on this machine, too.
         assert f"gunicorn with layer none at {up.url}, pid" in other.stderr
         assert other.returncode == 2

@@ -63,7 +63,7 @@ def test_what_is_killed_is_started_again(site_url):
         a_worker_is_the_business_of_its_master(up)
         for server, words in (("nginx", "master process"), ("gunicorn", "bin/gunicorn")):
             up.main_of(words).kill()
-            up.says(f"bench up: {server} was killed by SIGKILL", f"bench up: {server} was started again")
+            up.says(f"benchapp up: {server} was killed by SIGKILL", f"benchapp up: {server} was started again")
             up.serves()
         is_tried_again_until_it_can_come_back(up)
         up.process.send_signal(signal.SIGINT)

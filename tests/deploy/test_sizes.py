@@ -75,7 +75,7 @@ def test_stack_layer_and_services_are_inside_and_the_instrument_says_who_is_kill
         line = next((line for line in up.process.stderr if "memory" in line), "")
         limit.cancel()
         assert re.fullmatch(
-            r"bench up: out of memory: the kernel killed \d+ process(es)? at the limit of size bronze\n", line
+            r"benchapp up: out of memory: the kernel killed \d+ process(es)? at the limit of size bronze\n", line
         )
         up.process.terminate()
         assert up.process.wait(60) == 0

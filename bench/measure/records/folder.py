@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from bench import PROGRAM
 from bench.errors import DISK_FULL
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.records import FORMAT, Environment, ResultsError, RunInfo
@@ -95,7 +96,7 @@ class Run:
 
 def resume_command(directory: Path, info: RunInfo) -> str:
     """The command that resumes a run."""
-    words = [f"python -m bench {info.plan.command} --resume {directory}"]
+    words = [f"{PROGRAM} {info.plan.command} --resume {directory}"]
     words += ["--inventory FILE"] if info.plan.inventory else []
     words += ["--database URL"] if info.plan.database_given else []
     return " ".join(words)
@@ -108,11 +109,9 @@ def read_run(directory: Path | str) -> Run:
     """The run in `directory`. Raises ResultsError, in one line, when it is not one."""
     directory = Path(directory)
     if not directory.is_dir():
-        raise ResultsError(f"{directory}: no such directory; give a folder that `python -m bench run` made")
+        raise ResultsError(f"{directory}: no such directory; give a folder that `{PROGRAM} run` made")
     if not (directory / RUN_FILE).is_file():
-        raise ResultsError(
-            f"{directory}: not a run, it has no {RUN_FILE}; give a folder that `python -m bench run` made"
-        )
+        raise ResultsError(f"{directory}: not a run, it has no {RUN_FILE}; give a folder that `{PROGRAM} run` made")
     info, environment = read_info(directory), directory / WHOLE[Environment]
     made = tuple(read_lines(Trial, directory))
     latency = tuple(trial for trial in made if trial.mode == "open") if info.plan.latency else ()
@@ -136,7 +135,7 @@ def is_faults(directory: Path) -> bool:
 def read_faults(directory: Path) -> Run:
     """The run of faults in `directory`. Raises ResultsError, in one line, when it is not one of `bench faults`."""
     if not is_faults(directory):
-        raise ResultsError(f"{directory}: it holds no faults; give a folder that `python -m bench faults` made")
+        raise ResultsError(f"{directory}: it holds no faults; give a folder that `{PROGRAM} faults` made")
     return read_run(directory)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bench import PROGRAM
 from bench.measure.records.records import options_of
 from bench.measure.report.document import CaseRow, Ranking
 from bench.serve.catalog.names import NO_LAYER
@@ -28,7 +29,7 @@ def answered(board: Ranking, project: str = "", more: str = "") -> Ranking:
         return replace(board, answer=(headline,))
     row = board.cases[board.best]
     options = options_of(row.layer) + (f" --project {project}" if project else "")
-    command = f"{NEXT}python -m bench render {row.stack}{options} --values production --output DIR"
+    command = f"{NEXT}{PROGRAM} render {row.stack}{options} --values production --output DIR"
     lines = [headline, f"{_cost(row)} {_safety(row)}".strip(), _without_caching(board, row), command]
     return replace(board, answer=tuple(filter(None, lines)))
 

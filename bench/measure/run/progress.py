@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench import PROGRAM
 from bench.measure.records.capacity import visits
 from bench.measure.records.folder import Run
 from bench.measure.records.records import CaseRecord, Plan, RunInfo, warmup_s
@@ -187,7 +188,7 @@ class RunProgress:
             self.printer.say(f"{voided} of {planned} trials voided: guards do not trust them; again with: {again}")
         if not run.is_measured:
             self.printer.say("nothing was measured")
-        self.printer.say(f"results in {run.directory}; next: python -m bench report {run.directory}")
+        self.printer.say(f"results in {run.directory}; next: {PROGRAM} report {run.directory}")
 
 
 def case_words(case: CaseRecord | Trial) -> str:

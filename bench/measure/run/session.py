@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench import paths
+from bench import PROGRAM, paths
 from bench.errors import BenchError, DeploymentError, GlobalFault, MachineBusy
 from bench.interrupt import Interrupts
 from bench.measure.records.folder import ADDRESSES_FILE, CHECKS_FILE, Folder, read_addresses, write_json
@@ -189,7 +189,7 @@ class Planned:
         """The journal, its folder made or repaired. Raises BenchError when it cannot be, or when nothing is left."""
         directory = self.directory
         if directory and self.is_complete:
-            raise BenchError(f"--resume {directory}: the run is complete; next: python -m bench report {directory}")
+            raise BenchError(f"--resume {directory}: the run is complete; next: {PROGRAM} report {directory}")
         environment = self.environment()
         folder = Folder(directory or to or new_folder(self.kind))
         paths.must_be_plain(folder.directory)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from bench import paths
+from bench import PROGRAM, paths
 from bench.errors import BenchError, hint
 from bench.serve.catalog import manifest, sizes, values
 from bench.serve.catalog.manifest import HISTORIC, Layer, Release, Service, Stack
@@ -20,7 +20,7 @@ from bench.serve.catalog.names import NO_LAYER
 from bench.serve.catalog.sizes import Size
 from bench.serve.catalog.values import Values
 
-LIST_HINT = "`python -m bench list` prints all"
+LIST_HINT = f"`{PROGRAM} list` prints all"
 Entry = TypeVar("Entry")
 
 

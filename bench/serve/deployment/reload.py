@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from bench import paths
+from bench import PROGRAM, paths
 from bench.errors import BenchError
 from bench.serve.deployment import config_check, render
 from bench.serve.deployment.deployment import Running
@@ -106,7 +106,7 @@ def find(*, port: int | None = None, pid: int | None = None) -> Served:
     if len(wanted) == 1:
         return wanted[0]
     if not running:
-        raise BenchError("nothing of this checkout is served by `python -m bench up`; start one first")
+        raise BenchError(f"nothing of this checkout is served by `{PROGRAM} up`; start one first")
     there = "; ".join(served.title for served in running)
     if not wanted:
         raise BenchError(f"no `up` has {f'port {port}' if pid is None else f'pid {pid}'}; there are: {there}")

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import PROGRAM
 from bench.errors import BenchError
 
 PREFIX = "benchapp-"
@@ -25,7 +26,7 @@ CONTROLLERS = {"memory", "cpu"}
 PERIOD_US = 100_000
 POLL_S = 0.02
 REMOVE_TIMEOUT_S = 5
-HOW = "run it as root, or by `systemd-run --user --scope -p Delegate=yes python -m bench ...`"
+HOW = f"run it as root, or by `systemd-run --user --scope -p Delegate=yes {PROGRAM} ...`"
 # Joins the groups whose process lists come before `--`, then becomes the command behind it.
 JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; shift; exec "$@"'
 # A kernel that does not account for swap has no such files.

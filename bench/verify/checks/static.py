@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from bench import PROGRAM
 from bench.serve.project.commands import MANIFEST
 from bench.verify import page_parser
 from bench.verify.check import check
@@ -81,7 +82,7 @@ def references(context: Context) -> Iterator[Finding]:
     uploads = "" if site.sends_uploads else site.media_url
     unsent = [url for url in kinds if uploads and url.startswith(uploads)]
     if unsent:
-        yield NotTried(f"{len(unsent)} uploads: no server of the stack sends files, see `python -m bench doctor`")
+        yield NotTried(f"{len(unsent)} uploads: no server of the stack sends files, see `{PROGRAM} doctor`")
     for url in (url for url in kinds if url not in unsent):
         answer, types = context.first(url), kinds[url]
         empty = not answer.body and source(context.site, url) != b""
@@ -154,7 +155,7 @@ def static_lifetime(context: Context) -> Iterator[Finding]:
         elif context.strict:
             yield answer.wrong("a hashed name in pages, such as style.0123456789ab.css", path)
         else:
-            yield NotTried(f"{path} has no hash in its name: see `python -m bench doctor`")
+            yield NotTried(f"{path} has no hash in its name: see `{PROGRAM} doctor`")
     small = context.site.url("static_small")
     plain = context.first(small)
     if "immutable" in (plain.header("Cache-Control") or "") or _max_age(plain.header("Cache-Control")) >= YEAR_S:

@@ -41,7 +41,7 @@ def test_a_folder_that_is_no_project_is_one_line(bench, tmp_path):
     done = bench("doctor", "--project", tmp_path)
     assert done.returncode == 2
     assert done.stderr == (
-        f"bench doctor: {tmp_path}: no manage.py there; name the folder of a Django project, which has one\n"
+        f"benchapp doctor: {tmp_path}: no manage.py there; name the folder of a Django project, which has one\n"
     )
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "manage.py").touch()

@@ -25,7 +25,7 @@ def test_outside_the_virtual_environment_one_line_says_what_to_do(words, status,
     done = subprocess.run(
         [sys.executable, "-S", *words], cwd=paths.PROJECT, capture_output=True, text=True, timeout=180
     )
-    name = "python -m bench" if "bench" in words else "manage.py"
+    name = "benchapp" if "bench" in words else "manage.py"
     assert done.returncode == status
     assert re.fullmatch(rf"{name}: No module named '{module}': {re.escape(TO_DO)}\n", done.stderr), done.stderr
 
@@ -33,7 +33,7 @@ def test_outside_the_virtual_environment_one_line_says_what_to_do(words, status,
 def test_an_old_python_is_told_which_one_is_needed(monkeypatch, capsys):
     monkeypatch.setattr(sys, "version_info", (3, 9, 2, "final", 0))
     assert entry.run() == 2
-    said = f"python -m bench: this is Python 3.9.2, and 3.11 or newer is needed: {TO_DO}\n"
+    said = f"benchapp: this is Python 3.9.2, and 3.11 or newer is needed: {TO_DO}\n"
     assert capsys.readouterr().err == said
 
 

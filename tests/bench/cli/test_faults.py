@@ -50,7 +50,7 @@ def test_bad_input_is_one_line(capsys, tmp_path, words, says):
     assert main(["faults", *(word.format(**places) for word in words)]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert err.startswith(f"bench faults: {says.format(**places)}")
+    assert err.startswith(f"benchapp faults: {says.format(**places)}")
 
 
 def test_a_dry_run_says_what_would_be_made_and_how_long_it_takes(capsys, tmp_path):
@@ -81,5 +81,5 @@ def test_a_fault_asked_for_by_name_that_is_made_nowhere_fails_with_its_reason(
     # As in the report.
     assert ["worker", "pass"] in [line.split() for line in out.splitlines()]
     assert [line.partition(" was made nowhere: ")[0] for line in err.splitlines()] == [
-        f"bench faults: {name}" for name in faults if status and name != "worker"
+        f"benchapp faults: {name}" for name in faults if status and name != "worker"
     ]

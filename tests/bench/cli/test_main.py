@@ -18,8 +18,8 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["up", "nosuch"], "bench up: no stack called 'nosuch'; there are: "),
-        (["up", "gunicorn", "--layer", "fragmets"], "bench up: no layer called 'fragmets'; did you mean fragments?"),
+        (["up", "nosuch"], "benchapp up: no stack called 'nosuch'; there are: "),
+        (["up", "gunicorn", "--layer", "fragmets"], "benchapp up: no layer called 'fragmets'; did you mean fragments?"),
         (["up", "gunicorn", "--port", "0"], "argument --port: '0' is not a whole number from 1 to 65535"),
         (
             ["up", "gunicorn", "--env", "DEBUG"],
@@ -32,11 +32,11 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
         (["up", "gunicorn", "--database", "oracle"], "--database oracle: use sqlite, postgresql or a URL"),
         (
             ["up", "gunicorn", "--database", "oracle://user:secret@host/name"],
-            "bench up: DATABASE_URL: 'oracle' is not a database of this site: use sqlite:///FILE or postgresql://",
+            "benchapp up: DATABASE_URL: 'oracle' is not a database of this site: use sqlite:///FILE or postgresql://",
         ),
         (
             ["up", "gunicorn", "--database", "postgresql://user:secret@127.0.0.1:1/name"],
-            "bench up: PostgreSQL database name at 127.0.0.1:1: connection to server",
+            "benchapp up: PostgreSQL database name at 127.0.0.1:1: connection to server",
         ),
         (["up", "gunicorn", "--database", "postgresql://["], "--database: not a readable URL; write postgresql:"),
         (
@@ -50,13 +50,31 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
             ["render", "gunicorn", "--output", "/tmp/x", "--values", "nosuch"],
             "no values called 'nosuch' in deploy/values",
         ),
-        (["tune", "gunicorn"], "bench tune: name a STACK and a limit of its latency"),
+        (["tune", "gunicorn"], "benchapp tune: name a STACK and a limit of its latency"),
         (
             ["tune", "gunicorn", "--capacity", "p95=fast"],
-            "bench tune: --capacity p95=fast: write it as p95=200ms",
+            "benchapp tune: --capacity p95=fast: write it as p95=200ms",
         ),
-        (["up", "gunicorn", "--keep-going"], "bench up: --keep-going is called --restart now"),
-        (["frobnicate"], "python -m bench: argument COMMAND: invalid choice: 'frobnicate'"),
+        (["up", "gunicorn", "--keep-going"], "benchapp up: --keep-going is called --restart now"),
+        (["frobnicate"], "benchapp: no command called 'frobnicate'; there are: list, doctor, "),
+        (["verfy", "gunicorn"], "benchapp: no command called 'verfy'; did you mean verify?"),
+        (["serve", "gunicorn"], "benchapp: no command called 'serve'; did you mean up?"),
+        (["help", "benchmark"], "benchapp: no command called 'benchmark'; did you mean run?"),
+        (["-v"], "benchapp: -v: no such option; did you mean --version?"),
+        (["--project", "x", "doctor"], "benchapp: --project: name the command first: list, doctor, "),
+        (["run", "--version"], "benchapp run: --version: write it without a command: benchapp --version"),
+        (["run", "-v"], "benchapp run: -v: no such option; logs "),
+        (
+            ["run", "--until", "5m"],
+            "benchapp run: --until: no such option; did you mean --until-decided or --max-time?",
+        ),
+        (["run", "--until=5m"], "benchapp run: --until: no such option; did you mean --until-decided or --max-time?"),
+        (["run", "--conections", "8"], "benchapp run: --conections: no such option; did you mean --connections?"),
+        (["run", "--concurrency", "8"], "benchapp run: --concurrency: no such option; did you mean --connections?"),
+        (["report", "x", "--out", "y"], "benchapp report: --out: no such option; did you mean --output?"),
+        (["tune", "--dry-run"], "benchapp tune: --dry-run is an option of faults, run; see python -m bench help tune"),
+        (["doctor", "tests"], "benchapp doctor: tests: name the folder of a project by --project tests; see "),
+        (["compare", "a", "b", "c"], "benchapp compare: c: one argument too many; see python -m bench help compare"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(words, says, bench):
@@ -109,16 +127,37 @@ def test_the_version_is_the_projects(bench):
 
 @pytest.mark.parametrize("command, given", [("run", ()), ("hosts check", ("--inventory", "x"))])
 def test_what_a_command_does_not_know_is_refused_with_the_name_of_its_help(bench, command, given):
-    done = bench(*command.split(), *given, "--thin")
+    done = bench(*command.split(), *given, "--frobnicate")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"python -m bench {command}: unrecognized arguments: ")
-    assert done.stderr.endswith(f"; see python -m bench {command} --help\n")
+    assert done.stderr == f"benchapp {command}: --frobnicate: no such option; see python -m bench help {command}\n"
+
+
+def test_the_command_alone_names_all_commands(bench):
+    done = bench()
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert listed == list(main.COMMANDS)
+    assert bench("--help").stdout == bench("help").stdout == done.stdout
 
 
 @pytest.mark.parametrize("command", main.COMMANDS)
-def test_the_help_of_a_command_fits_one_screen(bench, monkeypatch, command):
+def test_the_help_of_a_command_fits_one_screen_and_its_examples_are_command_lines(bench, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
-    done = bench(command, "--help")
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"usage: python -m bench {command}")
-    assert len(done.stdout.splitlines()) <= 40
+    done = bench("help", command)
+    assert (done.returncode, done.stdout) == (0, bench(command, "--help").stdout)
+    assert done.stdout.startswith(f"usage: benchapp {command}")
+    assert len(done.stdout.splitlines()) <= 48
+    examples = [line.strip() for line in done.stdout.splitlines() if line.startswith("  python -m bench ")]
+    assert examples and "exit status: 0 done" in done.stdout
+    for line in examples:
+        assert len(line) <= 100
+        assert main.parser().parse_args(shlex.split(line)[3:]).command == command
+
+
+def test_a_printed_command_is_called_as_this_one_was():
+    code = "import sys; sys.argv = [sys.argv[1], 'help', 'list']; from bench.__main__ import run; run()"
+    for called, shown in (("/usr/bin/benchapp", "benchapp list"), ("/x/bench/__main__.py", "python -m bench list")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, called], cwd=paths.PROJECT, capture_output=True, text=True, timeout=180
+        )
+        assert f"\n  {shown}\n" in done.stdout

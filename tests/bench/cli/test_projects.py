@@ -43,7 +43,7 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> st
     assert files_left() == left
     *progress, line = said.err.strip().splitlines()
     assert not [each for each in progress if not each.endswith("(once)")]
-    assert line.startswith(f"bench {words[0]}: ") and "Traceback" not in said.err
+    assert line.startswith(f"benchapp {words[0]}: ") and "Traceback" not in said.err
     return line.partition(": ")[2]
 
 
@@ -90,7 +90,7 @@ def test_settings_that_hang_are_said_and_given_up(capsys, new_project, monkeypat
     waiting, line = capsys.readouterr().err.splitlines()
     assert waiting == f"waiting for shop.settings of {folder}, up to 4 s"
     says = "shop.settings and its pages are not ready within 4 s; see where ./manage.py check hangs"
-    assert line == f"bench up: {folder}: {says}"
+    assert line == f"benchapp up: {folder}: {says}"
 
 
 def test_a_database_that_is_down(capsys, new_project):

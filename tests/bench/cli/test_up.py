@@ -32,7 +32,7 @@ def test_a_stop_before_it_is_ready_is_no_success(number, capsys, monkeypatch, ha
     monkeypatch.setattr(up.deployment, "deployed", lambda *_, **__: os.kill(os.getpid(), number))
     assert main(["up", "gunicorn"]) == 128 + number
     out, err = capsys.readouterr()
-    said = f"bench up: {number.name} before it was ready; everything it started is stopped\n"
+    said = f"benchapp up: {number.name} before it was ready; everything it started is stopped\n"
     assert (out, err) == ("", said)
 
 
@@ -56,6 +56,6 @@ def test_kills_for_want_of_memory_are_said_as_they_come(capsys, monkeypatch):
     with pytest.raises(DeploymentError, match="gunicorn was killed by SIGKILL; all else is stopped"):
         up._watch(running, SimpleNamespace(), threading.Event(), Namespace(restart=False, size="bronze"))
     assert capsys.readouterr().err.splitlines() == [
-        "bench up: out of memory: the kernel killed 1 process at the limit of size bronze",
-        "bench up: out of memory: the kernel killed 2 processes at the limit of size bronze",
+        "benchapp up: out of memory: the kernel killed 1 process at the limit of size bronze",
+        "benchapp up: out of memory: the kernel killed 2 processes at the limit of size bronze",
     ]

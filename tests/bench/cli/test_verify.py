@@ -188,7 +188,7 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments, words)
     reason = cases.resolve(kit(), "gunicorn", "nginx-memcached").reason
     # The reason is the same for all three and is said once.
     said = f"gunicorn, uvicorn, granian with layer nginx-memcached: {reason}"
-    assert err == f"bench verify: nothing to verify here: {said}\n"
+    assert err == f"benchapp verify: nothing to verify here: {said}\n"
     if words:
         document = json.loads(out)
         assert (document["ok"], document["outcomes"]) == (False, [])
@@ -243,7 +243,7 @@ def test_a_target_that_is_not_there_is_one_line(capsys):
     status, out, err = run(capsys, "--target", f"http://127.0.0.1:{port}/")
     assert (status, out) == (2, "")
     assert err == (
-        f"bench verify: --target http://127.0.0.1:{port}/: no answer (Connection refused); "
+        f"benchapp verify: --target http://127.0.0.1:{port}/: no answer (Connection refused); "
         "start the site, or correct the address, then try again\n"
     )
 
@@ -356,7 +356,7 @@ def test_rows_that_change_on_and_on_end_it_without_a_verdict(capsys, deployments
     changed_by_another(site, monkeypatch, times=2)
     status, out, err = run(capsys, "gunicorn", "--layer", "none", "--check", "content")
     assert (status, out) == (2, "")
-    assert err.splitlines() == [f"{CHANGED}; it is verified again", f"bench verify: {CHANGED}"]
+    assert err.splitlines() == [f"{CHANGED}; it is verified again", f"benchapp verify: {CHANGED}"]
 
 
 def test_a_wrong_page_is_a_wrong_answer_when_the_rows_are_the_same(capsys, deployments):

@@ -117,7 +117,7 @@ def test_what_cannot_be_verified_on_hosts_is_one_line(tmp_path, capsys, words, s
     path.write_text(INVENTORY)
     assert main.main(["verify", "--inventory", str(path), *words]) == 2
     found = capsys.readouterr().err.splitlines()[-1]
-    assert found.startswith("bench verify: ") and said in found
+    assert found.startswith("benchapp verify: ") and said in found
 
 
 class Front:

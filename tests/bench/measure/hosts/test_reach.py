@@ -66,7 +66,7 @@ def test_without_ssh_one_line_says_what_to_install(monkeypatch, tmp_path, capsys
     there = replace(WEB, local=False)
     monkeypatch.setattr(inventory, "read", lambda path: Inventory(path, (there,)))
     assert main.main(["hosts", "check", "--inventory", "hosts.ini"]) == 2
-    assert capsys.readouterr().err == "bench hosts: program not installed: ssh; apt-get install openssh-client\n"
+    assert capsys.readouterr().err == "benchapp hosts: program not installed: ssh; apt-get install openssh-client\n"
     with pytest.raises(BenchError, match="program not installed: ssh; apt-get install openssh-client"):
         host_record.file_of(there, "/x")
 

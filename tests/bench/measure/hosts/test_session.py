@@ -79,7 +79,7 @@ def refused(capsys, *words: str) -> str:
     assert run(*words) == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1
-    return said.err.removeprefix("bench run: ").strip()
+    return said.err.removeprefix("benchapp run: ").strip()
 
 
 def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
@@ -132,7 +132,7 @@ def test_a_front_that_has_gone_is_no_failed_trial_of_a_resumed_run(there, site, 
 def test_what_is_not_deployed_is_not_verified(there, capsys):
     def said(*words: str) -> str:
         assert main.main(["verify", "--inventory", "hosts.ini", *words]) == 2
-        return capsys.readouterr().err.splitlines()[-1].removeprefix("bench verify: ")
+        return capsys.readouterr().err.splitlines()[-1].removeprefix("benchapp verify: ")
 
     known = "the hosts have nginx-gunicorn with layer none; deploy it there first"
     there(stack="nginx-gunicorn")
@@ -149,7 +149,7 @@ def test_what_is_not_deployed_is_not_verified(there, capsys):
 def refused_resume(capsys, folder: Path, *words: str) -> str:
     capsys.readouterr()
     assert main.main(["run", "--resume", str(folder), *words]) == 2
-    return capsys.readouterr().err.removeprefix("bench run: ").strip()
+    return capsys.readouterr().err.removeprefix("benchapp run: ").strip()
 
 
 def test_a_plan_is_shown_without_load(there, site, capsys):

@@ -52,7 +52,7 @@ def test_a_folder_of_an_earlier_version_is_refused_in_one_line(folder, capsys, w
     (line,) = capsys.readouterr().err.splitlines()
     where = folder.directory / "run.json"
     assert line == (
-        f"bench {command}: {where}: format 3 of an earlier version, and this one reads {records.FORMAT}; "
+        f"benchapp {command}: {where}: format 3 of an earlier version, and this one reads {records.FORMAT}; "
         "make the run again"
     )
 

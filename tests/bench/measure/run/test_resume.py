@@ -119,7 +119,7 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
         name = signal.Signals(number).name
         # On a busy machine it has said before what it waits for.
         *_, last = stderr.splitlines()
-        assert last == f"bench run: {name}; resume with: python -m bench run --resume {folder}"
+        assert last == f"benchapp run: {name}; resume with: python -m bench run --resume {folder}"
         done = lines_of(log)
         assert len([line for line in done if line.startswith("up")]) == 2
         assert len([line for line in done if line.startswith("down")]) == 2

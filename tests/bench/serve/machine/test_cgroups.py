@@ -248,7 +248,7 @@ def test_a_wrong_file_of_sizes_is_refused_in_one_line(tmp_path, monkeypatch, cap
     (folder / "values" / "sizes.toml").write_text(text)
     assert main.main(["up", "gunicorn", "--size", "tiny"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"bench up: {folder / 'values' / 'sizes.toml'}: ") and message in line
+    assert line.startswith(f"benchapp up: {folder / 'values' / 'sizes.toml'}: ") and message in line
 
 
 def test_a_size_larger_than_the_machine_cannot_be_had(monkeypatch):
@@ -289,7 +289,7 @@ def test_without_permission_up_says_how_to_get_it_in_one_line(monkeypatch, capsy
     monkeypatch.setattr(sizes.cgroups, "group", refused)
     assert main.main(["up", "gunicorn", "--size", "bronze"]) == 2
     assert capsys.readouterr().err == (
-        "bench up: --size bronze is not available here: /sys/fs/cgroup: not writable by this user; run it as root\n"
+        "benchapp up: --size bronze is not available here: /sys/fs/cgroup: not writable by this user; run it as root\n"
     )
     assert main.main(["list"]) == 0
     line = "bronze 128 MiB of memory guaranteed, 256 MiB at most, 1 CPU; not here: /sys/fs/cgroup: not writable"

@@ -22,7 +22,7 @@ def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer, form):
     words = (*words, "--size", "bronze", "--output", tmp_path / "out")
     run = bench("render", *words)
     says = "size bronze has 256 MB for all, and the cache may take 256 MB of them; --set cache_memory_mb=64"
-    assert (run.returncode, run.stderr) == (2, f"bench render: {says}\n")
+    assert (run.returncode, run.stderr) == (2, f"benchapp render: {says}\n")
     assert bench("render", *words, "--set", "cache_memory_mb=64").returncode == 0
 
 
@@ -32,7 +32,7 @@ def test_a_value_that_no_server_has_is_refused(tmp_path, bench, change):
     run = bench("render", "gunicorn", "--values", "production", "--set", change, "--output", str(files))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
-        f"bench render: --set {name}: it changes no file of gunicorn with layer none; "
+        f"benchapp render: --set {name}: it changes no file of gunicorn with layer none; "
         "leave it out, or choose a stack whose servers have it\n"
     )
     assert not files.exists()

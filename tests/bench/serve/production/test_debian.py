@@ -74,7 +74,7 @@ def test_a_release_that_is_no_target_is_refused(tmp_path, bench):
     done = bench(
         "render", "gunicorn", "--values", "production", "--set", "debian=11", "--output", str(tmp_path / "out")
     )
-    assert (done.returncode, done.stderr) == (2, "bench render: --set debian=11: use 12 or 13\n")
+    assert (done.returncode, done.stderr) == (2, "benchapp render: --set debian=11: use 12 or 13\n")
 
 
 def test_every_stack_takes_the_release(tmp_path, bench):

@@ -75,7 +75,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, bench, small_disk)
     target = small_disk.folder / "out"
     done = bench("render", "gunicorn", "--values", "production", "--output", target)
     says = f"{target}: cannot be written: No space left on device; name another directory"
-    assert (done.returncode, done.stderr) == (2, f"bench render: {says}\n")
+    assert (done.returncode, done.stderr) == (2, f"benchapp render: {says}\n")
     assert not target.exists()
 
 
@@ -138,7 +138,7 @@ FLUP = "no, because flup starts a thread for each request without limit, and not
 )
 def test_what_cannot_be_is_refused_in_one_line(words, says, tmp_path, bench):
     done = bench("render", *shlex.split(words), "--output", tmp_path / "out")
-    assert (done.stderr, done.returncode) == (f"bench render: {says}\n", 2)
+    assert (done.stderr, done.returncode) == (f"benchapp render: {says}\n", 2)
     assert not (tmp_path / "out").exists()
 
 
