@@ -19,7 +19,7 @@ from bench.serve.project.opened import UnderTest, open_project
 
 def kit() -> UnderTest:
     """The kit's own site as a project, read once for each place where the kit keeps what it makes."""
-    return _kit(paths.VAR)
+    return _kit(paths.STATE)
 
 
 @cache

@@ -81,7 +81,7 @@ def open_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        for made in (folder, *(paths.VAR / "projects").glob(f"{folder.name}-*")):
+        for made in (folder, *(paths.STATE / "projects").glob(f"{folder.name}-*")):
             shutil.rmtree(made)
 
 
@@ -93,7 +93,7 @@ def start_project(folder: Path) -> None:
 @pytest.fixture
 def own_var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the kit keeps of projects goes with the test."""
-    monkeypatch.setattr(paths, "VAR", tmp_path / "var")
+    monkeypatch.setattr(paths, "STATE", tmp_path / "var")
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ import pytest
 from bench import paths
 from bench.serve.catalog import catalog
 
-DOCS = paths.PROJECT / "docs"
+DOCS = paths.KIT / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def site(tmp_path_factory):
     """The folder of the built site."""
     folder = tmp_path_factory.mktemp("docs")
     argv = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(folder)]
-    done = subprocess.run(argv, cwd=paths.PROJECT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(argv, cwd=paths.KIT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -25,7 +25,7 @@ def budget(tmp_path):
     def ask(*variables: str) -> str:
         argv = ["make", "bench", f"VENV={tmp_path}/venv", f"RUN_DIR={tmp_path}/run", *variables]
         inherited = {name: value for name, value in os.environ.items() if name not in ("BUDGET", "MAKEFLAGS")}
-        done = subprocess.run(argv, cwd=paths.PROJECT, capture_output=True, text=True, check=True, env=inherited)
+        done = subprocess.run(argv, cwd=paths.KIT, capture_output=True, text=True, check=True, env=inherited)
         return re.search(r"--max-time (\S+)", done.stdout)[1]
 
     return ask
@@ -47,7 +47,7 @@ def test_the_run_and_its_report_have_one_folder_whatever_second_it_is(tmp_path):
     inherited = {name: value for name, value in os.environ.items() if name not in ("RUN_DIR", "MAKEFLAGS")}
     asked = ["make", "--dry-run", "bench", f"VENV={tmp_path}"]
     done = subprocess.run(
-        asked, cwd=paths.PROJECT, capture_output=True, text=True, check=True, env=inherited | {"PATH": path}
+        asked, cwd=paths.KIT, capture_output=True, text=True, check=True, env=inherited | {"PATH": path}
     )
     named = re.findall(r"results/quick-\d+", done.stdout)
     assert len(named) == 3
@@ -79,9 +79,7 @@ def made(tmp_path):
     argv = [shutil.which("make"), f"VENV={binaries.parent}"]
 
     def make(target: str) -> str:
-        done = subprocess.run(
-            [*argv, target], cwd=paths.PROJECT, capture_output=True, text=True, env={"PATH": str(path)}
-        )
+        done = subprocess.run([*argv, target], cwd=paths.KIT, capture_output=True, text=True, env={"PATH": str(path)})
         assert done.returncode == 0, done.stderr
         return done.stdout + done.stderr
 

@@ -16,14 +16,14 @@ from bench.cli import main
 from bench.serve.catalog import catalog, compatibility, manifest
 from reproductions.published import publications
 
-TEXT = (paths.PROJECT / "README.md").read_text("utf-8")
-QUESTIONS = (paths.PROJECT / "docs" / "questions.md").read_text("utf-8")
-STACKS = (paths.PROJECT / "docs" / "stacks.md").read_text("utf-8")
-SAFETY = (paths.PROJECT / "docs" / "cache-safety.md").read_text("utf-8")
+TEXT = (paths.KIT / "README.md").read_text("utf-8")
+QUESTIONS = (paths.KIT / "docs" / "questions.md").read_text("utf-8")
+STACKS = (paths.KIT / "docs" / "stacks.md").read_text("utf-8")
+SAFETY = (paths.KIT / "docs" / "cache-safety.md").read_text("utf-8")
 BLOCKS = "\n".join(re.findall(r"^```\n(.*?)^```", TEXT, re.M | re.S))
 # Those that are written when the site is built are not of the clone.
 BUILT = {"_build", "reference"}
-PAGES = [path.relative_to(paths.PROJECT) for path in (paths.PROJECT / "docs").rglob("*.md")]
+PAGES = [path.relative_to(paths.KIT) for path in (paths.KIT / "docs").rglob("*.md")]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", *(str(path) for path in PAGES if BUILT.isdisjoint(path.parts))]
 EXAMPLES = {"mine", "NAME", "SERVER", "nginx-waitress-one"}
 # Each question has its command on its page.
@@ -50,7 +50,7 @@ def test_two_commands_stand_before_the_questions():
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("make ")])
 def test_a_make_command_is_a_target(line):
-    done = subprocess.run([*shlex.split(line), "-n"], cwd=paths.PROJECT, capture_output=True, text=True)
+    done = subprocess.run([*shlex.split(line), "-n"], cwd=paths.KIT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -158,7 +158,7 @@ def test_every_published_benchmark_has_its_row():
 
 
 def test_every_published_conclusion_has_its_row_and_its_verdict():
-    text = (paths.PROJECT / "docs" / "reproductions.md").read_text("utf-8")
+    text = (paths.KIT / "docs" / "reproductions.md").read_text("utf-8")
     for about in publications().values():
         table = rows("| conclusion | verdict |", text[text.index(f"## {about.title} ({about.year})") :])
         assert [cells[0].partition(" *(")[0] for cells in table] == [claim.claim for claim in about.claims]
@@ -167,16 +167,16 @@ def test_every_published_conclusion_has_its_row_and_its_verdict():
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_of_the_kit_that_it_names_exist(document):
-    text = (paths.PROJECT / document).read_text("utf-8")
+    text = (paths.KIT / document).read_text("utf-8")
     named = set(re.findall(r"(?<![\w./-])((?:bench|benchapp|config|deploy|docs|fixtures|tests)/[\w./-]*\w)", text))
     # What a reader makes.
     named = {name for name in named if EXAMPLES.isdisjoint(name.split("/"))}
-    assert [name for name in sorted(named) if not (paths.PROJECT / name).exists()] == []
+    assert [name for name in sorted(named) if not (paths.KIT / name).exists()] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_somewhere(document):
-    source = paths.PROJECT / document
+    source = paths.KIT / document
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", source.read_text("utf-8")):
         place = source.parent / target if target else source
         assert place.exists(), f"{document} links to {target}"

@@ -18,13 +18,13 @@ EXTRAS = ("requirements-psycopg3.txt", "requirements-flup.txt")
 
 def lines_of(name):
     """The lines of a requirements file that name a package."""
-    text = (paths.PROJECT / name).read_text("utf-8")
+    text = (paths.KIT / name).read_text("utf-8")
     return [line for line in text.splitlines() if line and not line.startswith(("#", "-r "))]
 
 
 def for_a_host():
     """What a production host installs: the sections of requirements.txt before the one that says so."""
-    text = (paths.PROJECT / "requirements.txt").read_text("utf-8")
+    text = (paths.KIT / "requirements.txt").read_text("utf-8")
     before, marker, _ = text.partition("# Not for a production host\n")
     assert marker
     return [Requirement(line.split("#")[0]) for line in before.splitlines() if line and not line.startswith("#")]
@@ -32,7 +32,7 @@ def for_a_host():
 
 def pins(name, python):
     """Package -> the version that a lock file pins on that Python; every pin has a hash."""
-    blocks = re.split(r"\n(?=[a-z])", (paths.PROJECT / name).read_text("utf-8"))[1:]
+    blocks = re.split(r"\n(?=[a-z])", (paths.KIT / name).read_text("utf-8"))[1:]
     assert all("--hash=sha256:" in block for block in blocks)
     found = [Requirement(block.split(" \\\n")[0]) for block in blocks]
     environment = {"python_version": python.rpartition(".")[0], "python_full_version": python, "sys_platform": "linux"}
@@ -49,7 +49,7 @@ def test_every_requirement_says_why(name):
 
 
 def test_every_extra_is_a_file_of_pyproject():
-    project = tomllib.loads((paths.PROJECT / "pyproject.toml").read_text("utf-8"))
+    project = tomllib.loads((paths.KIT / "pyproject.toml").read_text("utf-8"))
     extras = project["tool"]["setuptools"]["dynamic"]["optional-dependencies"]
     assert extras == {name.removeprefix("requirements-").removesuffix(".txt"): {"file": [name]} for name in EXTRAS}
 
@@ -90,20 +90,20 @@ def test_the_lock_file_has_no_tool_of_development_or_instrument():
 
 
 def test_mod_wsgi_is_pinned_as_the_makefile_asks():
-    wanted = re.search(r"^MODWSGI := (.+)$", (paths.PROJECT / "Makefile").read_text("utf-8"), re.M)
+    wanted = re.search(r"^MODWSGI := (.+)$", (paths.KIT / "Makefile").read_text("utf-8"), re.M)
     (version,) = pins("requirements-modwsgi.lock", PYTHONS[0]).values()
     assert Requirement(wanted[1]).specifier.contains(version)
 
 
 def test_both_lock_files_are_checked():
-    makefile = (paths.PROJECT / "Makefile").read_text("utf-8")
+    makefile = (paths.KIT / "Makefile").read_text("utf-8")
     rule = makefile.partition("\nlock-check:")[2].partition("\n\n")[0]
     assert re.findall(r"cmp (\S+)", rule) == ["requirements.lock", "requirements-modwsgi.lock"]
 
 
 def test_an_audit_reads_both_lock_files_and_fails_for_what_it_cannot_look_up(tmp_path):
     asked = ["make", "--dry-run", "audit", f"VENV={tmp_path}"]
-    done = subprocess.run(asked, cwd=paths.PROJECT, capture_output=True, text=True, check=True)
+    done = subprocess.run(asked, cwd=paths.KIT, capture_output=True, text=True, check=True)
     audit = done.stdout.partition("pip-audit ")[2]
     assert re.findall(r"-r (\S+)", audit) == ["requirements.lock", "requirements-modwsgi.lock"]
     assert "--strict" in audit

@@ -16,10 +16,10 @@ from bench.serve.catalog import catalog
 from bench.serve.project import description
 
 SITE = ("benchapp", "benchapp_overlay", "config", "fixtures")
-INSIDE = paths.PROJECT / "bench" / "serve" / "inside"
+INSIDE = paths.KIT / "bench" / "serve" / "inside"
 INSIDE_FILES = sorted(INSIDE.rglob("*.py"))
-BENCH_FILES = sorted({*(paths.PROJECT / "bench").rglob("*.py")} - {*INSIDE_FILES})
-SITE_FILES = sorted(path for folder in SITE for path in (paths.PROJECT / folder).rglob("*.py"))
+BENCH_FILES = sorted({*(paths.KIT / "bench").rglob("*.py")} - {*INSIDE_FILES})
+SITE_FILES = sorted(path for folder in SITE for path in (paths.KIT / folder).rglob("*.py"))
 
 
 @cache
@@ -41,7 +41,7 @@ def imported(path: Path) -> set[str]:
 
 def importing(files: Iterable[Path], *names: str) -> list[str]:
     """The files that import one of these packages, each with those."""
-    found = {path.relative_to(paths.PROJECT): imported(path) & set(names) for path in files}
+    found = {path.relative_to(paths.KIT): imported(path) & set(names) for path in files}
     return [f"{path} imports {', '.join(sorted(wrong))}" for path, wrong in found.items() if wrong]
 
 
@@ -63,7 +63,7 @@ REUSABLE = {
 @pytest.mark.parametrize("folder", REUSABLE)
 def test_what_is_laid_over_any_project_knows_nothing_of_the_site(folder):
     allowed = (folder.replace("/", "."), *REUSABLE[folder])
-    files = [path for path in sorted((paths.PROJECT / folder).rglob("*.py")) if INSIDE / "site" not in path.parents]
+    files = [path for path in sorted((paths.KIT / folder).rglob("*.py")) if INSIDE / "site" not in path.parents]
     assert files and importing(files, "config", "fixtures", "tests") == []
     for path in files:
         modules = re.findall(
@@ -84,7 +84,7 @@ def test_the_instrument_never_imports_the_site():
 
 
 def test_load_adapters_are_pure():
-    files = (paths.PROJECT / "bench" / "measure" / "load").glob("*.py")
+    files = (paths.KIT / "bench" / "measure" / "load").glob("*.py")
     assert importing(files, "subprocess", "time", "socket", "threading", "os", "httpx2") == []
 
 
@@ -125,7 +125,7 @@ def modules_imported(path: Path) -> set[str]:
 
 
 def is_module(name: str) -> bool:
-    path = paths.PROJECT / name.replace(".", "/")
+    path = paths.KIT / name.replace(".", "/")
     return path.is_dir() or path.with_suffix(".py").exists()
 
 
@@ -137,7 +137,7 @@ def package_of(module: str) -> str:
 
 def name_of(path: Path) -> str:
     """The dotted name of a module."""
-    return ".".join(path.relative_to(paths.PROJECT).with_suffix("").parts).removesuffix(".__init__")
+    return ".".join(path.relative_to(paths.KIT).with_suffix("").parts).removesuffix(".__init__")
 
 
 def test_a_package_imports_only_those_before_it():
@@ -152,7 +152,7 @@ def test_a_package_imports_only_those_before_it():
 
 def test_serving_knows_no_other_door_and_nothing_below_the_command_line_knows_it():
     for path in BENCH_FILES:
-        door = name_of(path).split(".")[1] if path.parent != paths.PROJECT / "bench" else ""
+        door = name_of(path).split(".")[1] if path.parent != paths.KIT / "bench" else ""
         if door not in DOORS:
             continue
         beyond = set(DOORS[DOORS.index(door) + 1 :])
@@ -165,7 +165,7 @@ def test_serving_knows_no_other_door_and_nothing_below_the_command_line_knows_it
 def test_results_are_read_without_what_made_them(package, own):
     allowed = {f"bench.measure.{name}" for name in (package, *own)} | DECLARED
     allowed |= {"bench.errors", "bench.paths", "bench.words"}
-    for path in sorted((paths.PROJECT / "bench" / "measure" / package).glob("*.py")):
+    for path in sorted((paths.KIT / "bench" / "measure" / package).glob("*.py")):
         wrong = [
             name
             for name in modules_imported(path)
@@ -176,23 +176,21 @@ def test_results_are_read_without_what_made_them(package, own):
 
 def test_each_door_says_what_is_behind_it():
     for door in DOORS[:-1]:
-        text = ast.get_docstring(ast.parse((paths.PROJECT / "bench" / door / "__init__.py").read_text("utf-8"))) or ""
-        folder = paths.PROJECT / "bench" / door
+        text = ast.get_docstring(ast.parse((paths.KIT / "bench" / door / "__init__.py").read_text("utf-8"))) or ""
+        folder = paths.KIT / "bench" / door
         packages = {path.parent.name for path in folder.glob("*/__init__.py")}
         assert packages <= set(re.findall(r"\w+", text)), door
 
 
 def test_nothing_imports_the_reproductions():
-    own = paths.PROJECT / "reproductions"
+    own = paths.KIT / "reproductions"
     assert importing([*BENCH_FILES, *INSIDE_FILES, *SITE_FILES], "reproductions") == []
     assert own.is_dir()
 
 
 def test_only_the_doors_and_a_few_modules_lie_in_bench():
     found = {
-        path.stem
-        for path in (paths.PROJECT / "bench").iterdir()
-        if path.suffix == ".py" or (path / "__init__.py").exists()
+        path.stem for path in (paths.KIT / "bench").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
     assert found <= {*DOORS, *TOP, "__init__", "__main__"}
 
@@ -223,7 +221,7 @@ def is_empty_container(value: ast.expr | None) -> bool:
 
 def test_no_module_of_the_instrument_has_state():
     found = {
-        (str(path.relative_to(paths.PROJECT)), name)
+        (str(path.relative_to(paths.KIT)), name)
         for path in BENCH_FILES
         for name in state_of(ast.parse(path.read_text("utf-8")))
     }
@@ -235,21 +233,21 @@ MAX_FUNCTION = 50
 
 
 def test_functions_are_short():
-    files = [*BENCH_FILES, *INSIDE_FILES, *SITE_FILES, *sorted((paths.PROJECT / "tests").rglob("*.py"))]
+    files = [*BENCH_FILES, *INSIDE_FILES, *SITE_FILES, *sorted((paths.KIT / "tests").rglob("*.py"))]
     long = []
     for path in files:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 lines = (node.end_lineno or 0) - node.lineno + 1
                 if lines > MAX_FUNCTION:
-                    long.append(f"{path.relative_to(paths.PROJECT)}: {node.name}: {lines} lines, not {MAX_FUNCTION}")
+                    long.append(f"{path.relative_to(paths.KIT)}: {node.name}: {lines} lines, not {MAX_FUNCTION}")
     assert long == []
 
 
 def test_reports_records_and_rendering_start_nothing():
-    measure = paths.PROJECT / "bench" / "measure"
+    measure = paths.KIT / "bench" / "measure"
     files = [*(measure / "report").rglob("*.py"), *(measure / "records").rglob("*.py")]
-    files.append(paths.PROJECT / "bench" / "serve" / "deployment" / "render.py")
+    files.append(paths.KIT / "bench" / "serve" / "deployment" / "render.py")
     assert importing(files, "subprocess") == []
 
 
@@ -265,11 +263,11 @@ def test_no_server_is_named_in_the_instrument():
 
 
 def test_no_name_of_the_kits_own_site_is_in_the_instrument():
-    said = description.read(paths.PROJECT)
+    said = description.read(paths.KIT)
     own = said.description
     pages = {own.health, own.ready, *own.public, own.login.url if own.login else ""} - {"", "/"}
     names = [*pages, said.settings, "small.txt", "large.txt"]
-    folders = [paths.PROJECT / app / "management" / "commands" for app in ("benchapp", "bench/serve/inside/site")]
+    folders = [paths.KIT / app / "management" / "commands" for app in ("benchapp", "bench/serve/inside/site")]
     commands = {path.stem for folder in folders for path in folder.glob("[a-z]*.py")}
     assert len(commands) > 5 and len(pages) > 3
     for path in BENCH_FILES:

@@ -46,7 +46,7 @@ def test_a_missing_program_fails_in_ci_alone(tmp_path, monkeypatch, ci, reason, 
     (tmp_path / "test_it.py").write_text(TESTS.format(reason=reason))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     argv = [sys.executable, "-m", "pytest", "-p", "tests.skips", "-p", "no:django", "-p", "no:cacheprovider", tmp_path]
-    done = subprocess.run(argv, cwd=paths.PROJECT, capture_output=True, text=True)
+    done = subprocess.run(argv, cwd=paths.KIT, capture_output=True, text=True)
     # What fails before a test begins is an error.
     assert ("1 failed, 1 xfailed, 1 error" if fails else "2 skipped, 1 xfailed") in done.stdout
     assert (f"CI is set: {reason}" in done.stdout) is fails

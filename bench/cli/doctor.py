@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print what was found; returns 1 when something blocks serving or measuring."""
-    project = description.read(args.project or paths.PROJECT, describe=args.config)
+    project = description.read(args.project or paths.KIT, describe=args.config)
     project = structs.replace(project, env={**project.env, **values.environment(args.env)})
     with Printer() as printer, contextlib.ExitStack() as stack:
         printer.show(f"looking at {project.folder}")

@@ -148,7 +148,7 @@ def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
 def _workloads(folder: Path | None, describe: Path | None) -> list[str]:
     """The workloads of a project, none of one that cannot be read: its command says why."""
     try:
-        return workload.names(description.read_description(folder or paths.PROJECT, describe)[0])
+        return workload.names(description.read_description(folder or paths.KIT, describe)[0])
     except BenchError:
         return []
 

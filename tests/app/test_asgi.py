@@ -49,7 +49,7 @@ print(json.dumps([statuses, most, settings.DATABASES["default"]["CONN_MAX_AGE"]]
 
 def run(**env: str) -> str:
     env = {"PATH": os.environ["PATH"], "DATABASE_URL": "sqlite://:memory:", "SECRET_KEY": "x" * 50, **env}
-    done = subprocess.run([sys.executable, "-c", AT_ONCE], cwd=paths.PROJECT, env=env, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", AT_ONCE], cwd=paths.KIT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

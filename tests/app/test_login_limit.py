@@ -252,7 +252,7 @@ def test_a_failed_login_costs_few_queries_however_many_there_were():
 
 def documented_command() -> str:
     """The command that docs/production.md names for letting everybody in again."""
-    text = (paths.PROJECT / "docs" / "production.md").read_text("utf-8")
+    text = (paths.KIT / "docs" / "production.md").read_text("utf-8")
     return re.findall(r"manage shell -c '([^']*FailedLogin[^']*)'", text)[0]
 
 

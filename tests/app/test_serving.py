@@ -57,7 +57,7 @@ ALWAYS = [
 def laid_over(tmp_path):
     def settings(package: str = "benchapp_overlay", more: str = "", **env: str) -> dict:
         (tmp_path / "their_settings.py").write_text(THEIRS + more)
-        path = f"{tmp_path}:{paths.PROJECT}"
+        path = f"{tmp_path}:{paths.KIT}"
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "OVERLAID_SETTINGS": "their_settings", **env}
         done = subprocess.run(
             [sys.executable, "-c", ASKED.format(package)], env=env, cwd=tmp_path, capture_output=True, text=True

@@ -96,7 +96,7 @@ def test_a_project_that_takes_websockets_gets_them_and_its_errors_are_its_own(pr
 def test_the_application_of_another_project_is_the_one_that_a_variable_names(tmp_path):
     (tmp_path / "shop_asgi.py").write_text("async def chat(scope, receive, send):\n    await send(scope['path'])\n")
     (tmp_path / "shop_settings.py").write_text("BENCHAPP_MAX_BODY_MB = 1\n")
-    env = {"PYTHONPATH": f"{tmp_path}:{paths.PROJECT}", "OVERLAID_ASGI": "shop_asgi:chat"}
+    env = {"PYTHONPATH": f"{tmp_path}:{paths.KIT}", "OVERLAID_ASGI": "shop_asgi:chat"}
     env["DJANGO_SETTINGS_MODULE"] = "shop_settings"
     done = subprocess.run([sys.executable, "-c", SHOWS_PATH], env=env, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("/x/\n", "")

@@ -23,7 +23,7 @@ Command = Callable[..., CompletedProcess]
 @pytest.fixture
 def bench(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run `python -m bench` with these words in the checkout; gives its status and what it printed."""
-    monkeypatch.chdir(paths.PROJECT)
+    monkeypatch.chdir(paths.KIT)
 
     def run(*words: str) -> CompletedProcess:
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -20,7 +20,7 @@ RELEASE = 12
 
 def stacks() -> list[str]:
     """The stacks of the README's table."""
-    table = (paths.PROJECT / "README.md").read_text("utf-8").partition("## Which deployment")[2].partition("\n## ")[0]
+    table = (paths.KIT / "README.md").read_text("utf-8").partition("## Which deployment")[2].partition("\n## ")[0]
     return re.findall(r"(?m)^\| \[?`([\w-]+)`", table)
 
 

@@ -57,7 +57,7 @@ def prepare(machine: Machine, servers: tuple[str, ...] = SERVERS, *, modwsgi: bo
     source = machine.root / SOURCE[1:]
     source.mkdir(parents=True)
     for name in SITE:
-        path = paths.PROJECT / name
+        path = paths.KIT / name
         if path.is_dir():
             shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
@@ -245,7 +245,7 @@ def visited(machine: Machine, *words: str) -> Iterator[dict[str, Any]]:
     """The site while visitors ask; afterwards what they noticed: see tests.deploy.visitors, and `words` there."""
     argv = ["nsenter", "-t", str(machine.leader), "-n", sys.executable, "-m", "tests.deploy.visitors", *words]
     noticed: dict[str, Any] = {}
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=paths.PROJECT) as visitors:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=paths.KIT) as visitors:
         try:
             assert visitors.stdout.readline() == "begun\n"
             yield noticed

@@ -26,7 +26,7 @@ def command(*words: str, database: str = "", timeout_s: float = 300, **more) -> 
     env = {**os.environ, **({"DATABASE_URL": database} if database else {})}
     return subprocess.run(
         [sys.executable, *words],
-        cwd=paths.PROJECT,
+        cwd=paths.KIT,
         env=env,
         capture_output=True,
         text=True,
@@ -60,7 +60,7 @@ class Up:
         one = [word for name, value in ONE.items() for word in ("--set", f"{name}={value}")]
         argv = [sys.executable, "-m", "bench", "up", *one, *words]
         self.process = subprocess.Popen(
-            argv, cwd=paths.PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
+            argv, cwd=paths.KIT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
         )
         self.line = self.process.stdout.readline()
 

@@ -44,7 +44,7 @@ def fresh_host(tmp_path_factory: pytest.TempPathFactory) -> tuple[UnderTest, Pat
     """A fresh project, and what is rendered for its host."""
     folder = tmp_path_factory.mktemp("host")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "VAR", folder / "var")
+        patch.setattr(paths, "STATE", folder / "var")
         project = open_project(projects.write(folder / "shop", tmp_path_factory, "", ""))
         return project, rendered(project, folder / "out")
 

@@ -25,7 +25,7 @@ def verify(site_url):
         words = ["verify", "gunicorn", "--layer", "none", *(word for name in CHECKS for word in ("--check", name))]
         process = subprocess.Popen(
             [sys.executable, "-m", "bench", *words, "--set", "processes=1", "--database", site_url],
-            cwd=paths.PROJECT,
+            cwd=paths.KIT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -22,7 +22,7 @@ from bench.serve.project import commands
 from tests.cases import for_files, kit
 from tests.deploy.running import get
 
-TEXT = (paths.PROJECT / "docs" / "adding-a-stack.md").read_text("utf-8")
+TEXT = (paths.KIT / "docs" / "adding-a-stack.md").read_text("utf-8")
 
 
 # The files that the document shows, each named in its first line, and the commands that it gives.
@@ -34,7 +34,7 @@ COMMANDS = [shlex.split(line, comments=True)[1:] for line in re.findall(r"^pytho
 def checkout(tmp_path_factory) -> Path:
     """A copy of the checkout with the files that the document shows."""
     copy = tmp_path_factory.mktemp("checkout") / "benchapp"
-    shutil.copytree(paths.PROJECT, copy, ignore=_not_of_the_checkout)
+    shutil.copytree(paths.KIT, copy, ignore=_not_of_the_checkout)
     for text, name in FILES:
         (copy / name).parent.mkdir(exist_ok=True)
         (copy / name).write_text(text)
@@ -47,7 +47,7 @@ def checkout(tmp_path_factory) -> Path:
 
 def _not_of_the_checkout(folder: str, names: list[str]) -> set[str]:
     # What is compiled goes along: the servers do not write it, and each process would compile the site again.
-    top = {"var", "results"} if Path(folder) == paths.PROJECT else set()
+    top = {"var", "results"} if Path(folder) == paths.KIT else set()
     return {name for name in names if name in top or name.startswith(".")}
 
 
@@ -105,7 +105,7 @@ def test_every_key_of_a_manifest_is_described_beside_its_type(kind):
 
 
 def test_the_glossary_has_the_words_of_the_command_line():
-    glossary = (paths.PROJECT / "docs" / "glossary.md").read_text("utf-8")
+    glossary = (paths.KIT / "docs" / "glossary.md").read_text("utf-8")
     words = ["stack", "layer", "service", "size", "workload", "level", "case", "trial", "run", "report", "open loop"]
     words += ["cache hit", "cache miss", "bypass", "stale", "invalidate", "TTL", "reverse proxy", "request coalescing"]
     for word in (*words, "render lock", "circuit breaker"):

@@ -87,13 +87,13 @@ def headers_of_the_site(chosen: values.Values) -> dict[str, str]:
     )
     names = {**chosen.names, **values.derived(chosen.names)}
     given = {name: render.text(value, names, name) for name, value in chosen.env.items()}
-    env = {**os.environ, **commands.site_environment(kit(), "sqlite:///:memory:", paths.VAR), **given}
+    env = {**os.environ, **commands.site_environment(kit(), "sqlite:///:memory:", paths.STATE), **given}
     env["BENCHAPP_HSTS_SECONDS"] = str(chosen.names["hsts_seconds"])
     migrated = "from django.core.management import call_command; call_command('migrate', verbosity=0)\n"
     done = subprocess.run(
         [sys.executable, "-c", program.replace("from django.test", f"{migrated}from django.test", 1)],
         env=env,
-        cwd=paths.PROJECT,
+        cwd=paths.KIT,
         capture_output=True,
         text=True,
     )

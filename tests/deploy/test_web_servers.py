@@ -84,7 +84,7 @@ def host(request, tmp_path_factory, certificate) -> Iterator[Host]:
     folder = tmp_path_factory.mktemp("web") / "shop"
     write(folder, tmp_path_factory, "SECURE_SSL_REDIRECT = True", SAID, URLS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "VAR", folder.parent / "var")
+        patch.setattr(paths, "STATE", folder.parent / "var")
         place = folder.parent / "host"
         place.mkdir()
         made = Host(stack, layer, place, certificate, open_project(folder), listener="tls", strict_sni="off")

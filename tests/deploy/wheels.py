@@ -19,7 +19,7 @@ from packaging.markers import Marker
 
 from bench import paths
 
-LOCK, MODWSGI = paths.PROJECT / "requirements.lock", paths.PROJECT / "requirements-modwsgi.lock"
+LOCK, MODWSGI = paths.KIT / "requirements.lock", paths.KIT / "requirements-modwsgi.lock"
 # With which pip builds mod_wsgi on the host.
 BUILDS = ("setuptools", "wheel")
 # The rest of the head of a compiled module that nobody compares with its source (PEP 552): flags, and no hash.

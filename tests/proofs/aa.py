@@ -81,7 +81,7 @@ def _measure(args: argparse.Namespace) -> None:
     words += [word for workload in WORKLOADS for word in ("--workload", workload)]
     words += ["--connections", str(args.connections), "--duration", str(args.duration), "--output", str(args.output)]
     words += ["--guard", "interference=off", "--guard", "drift=off", "--guard", "tool=off"]
-    subprocess.run([str(paths.PYTHON), "-m", "bench", "run", *words], cwd=paths.PROJECT, check=False)
+    subprocess.run([str(paths.PYTHON), "-m", "bench", "run", *words], cwd=paths.KIT, check=False)
 
 
 def comparisons(run: Run, factor: float = 1.0) -> Iterator[tuple[str, Table[str]]]:

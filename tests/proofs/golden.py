@@ -18,7 +18,7 @@ from typing import Any
 
 from bench import paths
 
-FOLDER = paths.PROJECT / "tests" / "golden"
+FOLDER = paths.KIT / "tests" / "golden"
 # Subjects that have another name or place now -> where they are.
 MOVED: dict[str, str] = dict.fromkeys(("slow-bodies", "slow-headers", "database-hangs"), "the fault of that name")
 MOVED |= {"database-stops": "the fault `database`"}
@@ -44,7 +44,7 @@ def differences(stack: str, layer: str) -> Iterator[str]:
     """A line for each check that passed then and does not pass now."""
     words = [sys.executable, "-m", "bench", "verify", stack, "--layer", layer, "--json"]
     quick = ["--quick"] if frozen()["pairs"][stack][layer]["quick"] else []
-    done = subprocess.run([*words, *quick], cwd=paths.PROJECT, capture_output=True, text=True, timeout=TIMEOUT_S)
+    done = subprocess.run([*words, *quick], cwd=paths.KIT, capture_output=True, text=True, timeout=TIMEOUT_S)
     try:
         outcomes = json.loads(done.stdout)["outcomes"]
     except ValueError:

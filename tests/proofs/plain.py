@@ -218,8 +218,8 @@ def plain(server: Server, running: Running) -> Iterator[tuple[str, int]]:
         workers = running.case.values.names["processes"]
         program, *words = server.command.format(port=port, processes=workers, folder=folder).split()
         argv = [str(paths.VENV / "bin" / program), *words]
-        env = {**running.env, "PYTHONPATH": str(paths.PROJECT)}
-        process = launcher.start("plain", argv, env, cwd=paths.PROJECT, stop_signal="INT")
+        env = {**running.env, "PYTHONPATH": str(paths.KIT)}
+        process = launcher.start("plain", argv, env, cwd=paths.KIT, stop_signal="INT")
         try:
             url = f"http://127.0.0.1:{port}"
             supervise.wait_healthy([process], url, running.case.project.health, READY_TIMEOUT_S)

@@ -50,7 +50,7 @@ class StartStop:
         argv = [sys.executable, "-m", "bench", "up", self.stack, *words]
         begun = time.perf_counter()
         process = subprocess.Popen(
-            argv, cwd=paths.PROJECT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            argv, cwd=paths.KIT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         try:
             line = process.stdout.readline()

@@ -107,7 +107,7 @@ def test_levels_are_not_compared_with_each_other():
 
 def test_the_published_formula_is_the_one_that_rates():
     """docs/reproductions.md has a row for each part with the bounds of the code."""
-    text = (paths.PROJECT / "docs" / "reproductions.md").read_text("utf-8").partition("rating of stability")[2]
+    text = (paths.KIT / "docs" / "reproductions.md").read_text("utf-8").partition("rating of stability")[2]
     published = {
         name: tuple(_number(cell) for cell in (high, medium))
         for name, high, medium in re.findall(r"^\| `(\w+)` \|[^|]*\| ([^|]+) \| ([^|]+) \|", text, re.M)

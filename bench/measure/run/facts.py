@@ -40,7 +40,7 @@ def environment(
 
     `programs` are the versions of servers and services by name, `affinity` the cores that parts are pinned to.
     """
-    commit, dirty = git_state(paths.PROJECT)
+    commit, dirty = git_state(paths.KIT)
     return Environment(
         cpu_model=cpu_model(),
         cores=cores(),
@@ -112,11 +112,11 @@ def distribution() -> str | None:
 
 def packages() -> dict[str, str]:
     """The installed version of every package that requirements.txt and the files of extras name."""
-    setuptools = tomllib.loads((paths.PROJECT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["dynamic"]
+    setuptools = tomllib.loads((paths.KIT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["dynamic"]
     lines = []
     for listed in (setuptools["dependencies"], *setuptools["optional-dependencies"].values()):
         for name in listed["file"]:
-            lines += (paths.PROJECT / name).read_text("utf-8").splitlines()
+            lines += (paths.KIT / name).read_text("utf-8").splitlines()
     found = {}
     for line in lines:
         if match := re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line):

@@ -76,7 +76,7 @@ class Journal:
         known = self.environment.configs or {}
         if any(name.startswith(f"{deployment}/") for name in known):
             return
-        own = {str(directory.absolute()): "RUN", str(paths.VENV): "VENV", str(paths.PROJECT): "PROJECT"}
+        own = {str(directory.absolute()): "RUN", str(paths.VENV): "VENV", str(paths.KIT): "PROJECT"}
         hashes = facts.config_hashes(directory / "conf", own)
         found = {**known, **{f"{deployment}/{name}": digest for name, digest in hashes.items()}}
         self._write_environment(configs=found)

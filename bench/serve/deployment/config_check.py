@@ -90,7 +90,7 @@ def run_check(argv: list[str], env: dict[str, str], server: Server) -> str:
         done = subprocess.run(
             argv,
             env=env,
-            cwd=paths.PROJECT,
+            cwd=paths.KIT,
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,

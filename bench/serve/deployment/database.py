@@ -199,14 +199,14 @@ def _lock(project: UnderTest, chosen: Database) -> tuple[Path, str]:
     else:
         check_sqlite(project, path, project.worker())
     real = path.resolve()
-    if chosen.made or paths.VAR.resolve() in real.parents:
+    if chosen.made or paths.STATE.resolve() in real.parents:
         return real.with_name(f"{real.name}.lock"), f"the database {path}"
     return _lock_of_another(locks(), chosen.label, str(real)), f"the database {path}"
 
 
 def locks() -> Path:
     """The folder of the locks of foreign SQLite files: one for all projects, which may name the same file."""
-    return paths.VAR / "locks"
+    return paths.STATE / "locks"
 
 
 def _lock_of_another(folder: Path, label: str, place: str) -> Path:

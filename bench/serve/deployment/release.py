@@ -93,9 +93,9 @@ class Releases:
 
 def _add_inside(folder: Path) -> None:
     """Put `bench.serve.inside` beside the project: a release's own comes before that of the kit."""
-    shutil.copytree(paths.PROJECT / INSIDE, folder / INSIDE, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(paths.KIT / INSIDE, folder / INSIDE, ignore=shutil.ignore_patterns("__pycache__"))
     for package in ("bench", "bench/serve"):
-        shutil.copy(paths.PROJECT / package / "__init__.py", folder / package)
+        shutil.copy(paths.KIT / package / "__init__.py", folder / package)
 
 
 def _copy_other(project: UnderTest, folder: Path) -> None:

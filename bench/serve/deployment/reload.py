@@ -22,7 +22,7 @@ from bench.serve.deployment.deployment import Running
 from bench.serve.machine import orphans
 from bench.serve.project import commands
 
-FOLDER = paths.VAR / "up"
+FOLDER = paths.STATE / "up"
 POLL_S = 0.1
 # Longer than any server takes to reload or restart on a busy machine.
 TIMEOUT_S = 120

@@ -79,7 +79,7 @@ class Identity:
 
 
 @functools.cache
-def worker(folder: Path = paths.PROJECT, reads: tuple[Path, ...] = ()) -> Identity:
+def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
     """The identity that servers, services and the site's commands run under, able to reach `folder`.
 
     `reads` are folders that they read besides the kit: of a project of the user's own, and of its packages.
@@ -98,7 +98,7 @@ def worker(folder: Path = paths.PROJECT, reads: tuple[Path, ...] = ()) -> Identi
     if not setpriv:
         raise BenchError("setpriv not found: it lets root start servers as an ordinary user; install util-linux")
     # The way in to the project reaches most folders, too; to find one costs two starts of Python.
-    if folder != paths.PROJECT and _said(*(usual := worker(reads=reads)).prefix, "/bin/ls", "-d", str(folder)):
+    if folder != paths.KIT and _said(*(usual := worker(reads=reads)).prefix, "/bin/ls", "-d", str(folder)):
         return usual
     drop = (*guard, "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--clear-groups")
     closed = _closed_to((*drop, "--"), folder, reads)
@@ -120,7 +120,7 @@ def worker(folder: Path = paths.PROJECT, reads: tuple[Path, ...] = ()) -> Identi
 def _enclosing(account: pwd.struct_passwd, folder: Path, reads: tuple[Path, ...]) -> tuple[str, ...]:
     """The beginning of a command that sees Python, the project and `folder` in directories closed to the account."""
     needed: dict[Path, list[Path]] = {}
-    for path in (Path(sys.base_prefix), paths.VENV, paths.PROJECT, *reads, folder.absolute()):
+    for path in (Path(sys.base_prefix), paths.VENV, paths.KIT, *reads, folder.absolute()):
         for parent in reversed(path.parents):
             if not _allows(parent, account.pw_uid, account.pw_gid, stat.S_IXOTH):
                 needed.setdefault(parent, []).append(path)
@@ -152,7 +152,7 @@ def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -
     A Python whose library is closed may start all the same, on another Python's library, so its answer is compared.
     """
     python = Path(sys.base_prefix)
-    listed = {paths.PROJECT / "bench": paths.PROJECT, **{path: path for path in reads}}
+    listed = {paths.KIT / "bench": paths.KIT, **{path: path for path in reads}}
     said = _said(*prefix, str(paths.PYTHON), "-S", "-c", LOOK, *map(str, (*listed, folder)))
     answer, *closed = said.splitlines() or [""]
     if answer != repr((sys.version, sys.base_prefix)):

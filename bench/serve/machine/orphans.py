@@ -22,7 +22,7 @@ class Register:
     """The entry of one deployment under `var/run/`: who owns it, its control group, and every process it started."""
 
     def __init__(self, scratch: Path):
-        folder = paths.VAR / "run"
+        folder = paths.STATE / "run"
         folder.mkdir(parents=True, exist_ok=True)
         self._entry = folder / f"{uuid.uuid4().hex}.json"
         self._processes: list[tuple[int, float]] = []
@@ -63,7 +63,7 @@ def clean() -> int:
     Returns how many such deployments there were.
     """
     cleaned = 0
-    for entry in sorted((paths.VAR / "run").glob("*.json")):
+    for entry in sorted((paths.STATE / "run").glob("*.json")):
         try:
             record = json.loads(entry.read_text("utf-8"))
         except (OSError, ValueError):

@@ -38,7 +38,7 @@ def refusal(project: UnderTest) -> str:
 
 def uncontainable(case: Case, places: HostPaths) -> str:
     """Why no image can have these servers, or an empty string: each comes from Debian or from requirements.lock."""
-    locked = re.findall(r"(?m)^([\w.-]+)==", (paths.PROJECT / LOCK).read_text("utf-8"))
+    locked = re.findall(r"(?m)^([\w.-]+)==", (paths.KIT / LOCK).read_text("utf-8"))
     for server in case.servers:
         if not server.packages and not case.programs[server.name].is_relative_to(places.venv):
             return f"{server.name} is in no Debian package and not in the virtual environment, so no image can have it"

@@ -45,7 +45,7 @@ def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]
         return []
     packages = folder / PACKAGES
     for name in ("benchapp_overlay", "benchapp/serving", "benchapp/caching", "benchapp/login_limit"):
-        shutil.copytree(paths.PROJECT / name, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(paths.KIT / name, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
     # The package above is the kit's own site.
     (packages / "benchapp" / "__init__.py").touch()
     lines = [
@@ -202,7 +202,7 @@ def environment(case: Case, env: dict[str, str], places: HostPaths) -> dict[str,
 
 def _read_names() -> set[str]:
     """The variables that the settings laid over a project read, options of layers aside."""
-    texts = [path.read_text("utf-8") for path in (paths.PROJECT / "benchapp_overlay").glob("*.py")]
+    texts = [path.read_text("utf-8") for path in (paths.KIT / "benchapp_overlay").glob("*.py")]
     return set(re.findall(r'"(BENCHAPP_\w+)"', "".join(texts)))
 
 
@@ -232,7 +232,7 @@ def _brought(case: Case) -> list[str]:
 
 def _pinned(case: Case, drivers: tuple[str, ...] = ()) -> list[str]:
     """A requirement for each that the project has not itself, in the version of the kit's lock file."""
-    lock = (paths.PROJECT / "requirements.lock").read_text("utf-8")
+    lock = (paths.KIT / "requirements.lock").read_text("utf-8")
     versions = dict(re.findall(r"(?m)^([\w.-]+)==([^\s;\\]+)", lock))
     brought = _brought(case)
     wanted = {
@@ -246,4 +246,4 @@ def _pinned(case: Case, drivers: tuple[str, ...] = ()) -> list[str]:
 def _locks(case: Case) -> list[Path]:
     """The kit's lock files that commands of the servers name."""
     commands = " ".join(words for server in case.servers for words in server.host)
-    return [path for path in sorted(paths.PROJECT.glob("requirements-*.lock")) if path.name in commands]
+    return [path for path in sorted(paths.KIT.glob("requirements-*.lock")) if path.name in commands]

@@ -123,7 +123,7 @@ def _sources(project: Project) -> Iterator[Path]:
 def _code(project: Project) -> Iterator[Finding]:
     """What the project's code asks of servers, each with the first line that does."""
     left = dict(CODE)
-    if project.folder == paths.PROJECT:
+    if project.folder == paths.KIT:
         return
     for path in _sources(project):
         text = path.read_text("utf-8", errors="replace") if os.access(path, os.R_OK) else ""

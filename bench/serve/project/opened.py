@@ -109,7 +109,7 @@ class UnderTest:
         """The virtual environments in which its servers are looked for, the first first."""
         return tuple(dict.fromkeys((self.layered.venv, self.layered.kit)))
 
-    def worker(self, folder: Path = paths.PROJECT) -> Identity:
+    def worker(self, folder: Path = paths.KIT) -> Identity:
         """The user that its servers and commands run as, able to reach `folder`, its own and those of its packages."""
         own = (self.folder,) if self.recorded else ()
         packages = (self.layered.base, *map(Path, self.layered.sites)) if self.layered.sites else ()
@@ -346,14 +346,14 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
 
     Its facts are read here, so that what cannot be imported is said before anything starts.
     """
-    if folder is None or folder.resolve() == paths.PROJECT:
-        return UnderTest(description.read(paths.PROJECT, paths.PYTHON, describe), KIT, paths.VAR)
+    if folder is None or folder.resolve() == paths.KIT:
+        return UnderTest(description.read(paths.KIT, paths.PYTHON, describe), KIT, paths.STATE)
     project = description.read(folder, describe=describe)
     for name in KIT_PACKAGES:
         if (project.folder / name / "__init__.py").is_file():
             raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")
     digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
-    var = paths.VAR / "projects" / f"{project.folder.name}-{digest}"
+    var = paths.STATE / "projects" / f"{project.folder.name}-{digest}"
     layered = environment(project.python, var)
     found = UnderTest(project, layered, var, str(project.folder))
     if not found.facts.application:

@@ -63,7 +63,7 @@ def _by_word(word: str) -> Path | None:
 
 def _candidates(version: str) -> Iterator[Path]:
     """Where a version may be: in the environment made for it before, on PATH, and among those of a pyenv on it."""
-    yield paths.VAR / "servers" / version / "bin" / "python"
+    yield paths.STATE / "servers" / version / "bin" / "python"
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     yield from (folder / f"python{version}" for folder in folders)
     # Its shims run only the versions that are chosen for a folder. https://github.com/pyenv/pyenv#understanding-shims

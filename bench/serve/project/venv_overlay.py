@@ -116,7 +116,7 @@ def kit_venv(found: Interpreter, python: Path, advice: str = ADVICE) -> Path:
     """
     if found.version == VERSION:
         return paths.VENV
-    venv = paths.VAR / "servers" / found.version
+    venv = paths.STATE / "servers" / found.version
     venv.parent.mkdir(parents=True, exist_ok=True)
     # Those of another project may be installed meanwhile.
     with exclusive(venv.with_name(f"{found.version}.lock"), f"the servers {venv}"):
@@ -145,7 +145,7 @@ def _install(venv: Path, found: Interpreter, python: Path, advice: str) -> None:
 
 def _server_requirements() -> list[str]:
     """The lines of requirements.txt without the instrument's own."""
-    text = (paths.PROJECT / "requirements.txt").read_text("utf-8").partition(NOT_FOR_SERVERS)[0]
+    text = (paths.KIT / "requirements.txt").read_text("utf-8").partition(NOT_FOR_SERVERS)[0]
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
 
@@ -156,7 +156,7 @@ def _make(venv: Path, found: Interpreter, python: Path, kit: Path) -> None:
     packages = venv / "kit"
     packages.mkdir()
     for name in KIT_PACKAGES:
-        (packages / name).symlink_to(paths.PROJECT / name)
+        (packages / name).symlink_to(paths.KIT / name)
     kit_sites = query_interpreter(kit / "bin" / "python").sites
     # addsitedir also reads the .pth files there, which packages installed for development have.
     lines = [f"import site; site.addsitedir({folder!r})" for folder in dict.fromkeys((*found.sites, *kit_sites))]

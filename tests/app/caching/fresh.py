@@ -72,7 +72,7 @@ class FreshProject:
     def run(self, *command: str, settings: str = "") -> subprocess.CompletedProcess[str]:
         """A command of Python in the project, with these lines below its settings and those of the installation."""
         (self.folder / "fresh/settings.py").write_text(f"{self.settings}{INSTALL}{settings}")
-        python_path = f"{self.folder}{os.pathsep}{paths.PROJECT}"
+        python_path = f"{self.folder}{os.pathsep}{paths.KIT}"
         env = {"PATH": os.environ["PATH"], "PYTHONPATH": python_path, "DJANGO_SETTINGS_MODULE": "fresh.settings"}
         return subprocess.run(
             [sys.executable, *command], cwd=self.folder, env=env, capture_output=True, text=True, check=False

@@ -11,7 +11,7 @@ from bench import paths
 from benchapp.caching import cacheability, checks, hosts, pages, registry
 from benchapp.caching.conf import DEFAULTS
 
-TEXT = (paths.PROJECT / "docs" / "caching.md").read_text("utf-8")
+TEXT = (paths.KIT / "docs" / "caching.md").read_text("utf-8")
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -39,7 +39,7 @@ def test_each_layer_has_its_options():
 
 def test_each_id_of_a_check():
     said = " ".join(cells[1] for cells in rows("Install"))
-    source = (paths.PROJECT / "benchapp/caching/checks.py").read_text("utf-8")
+    source = (paths.KIT / "benchapp/caching/checks.py").read_text("utf-8")
     assert set(re.findall(r"[EW]\d{3}", said)) == set(re.findall(r'id="caching\.([EW]\d{3})"', source))
     assert checks.TYPES.keys() == DEFAULTS.keys()
 

@@ -22,9 +22,7 @@ TO_DO = "activate the virtual environment, or run `make venv` once to create it"
 )
 def test_outside_the_virtual_environment_one_line_says_what_to_do(words, status, module):
     # -S leaves out the packages of the environment.
-    done = subprocess.run(
-        [sys.executable, "-S", *words], cwd=paths.PROJECT, capture_output=True, text=True, timeout=180
-    )
+    done = subprocess.run([sys.executable, "-S", *words], cwd=paths.KIT, capture_output=True, text=True, timeout=180)
     name = "benchapp" if "bench" in words else "manage.py"
     assert done.returncode == status
     assert re.fullmatch(rf"{name}: No module named '{module}': {re.escape(TO_DO)}\n", done.stderr), done.stderr
@@ -39,14 +37,14 @@ def test_an_old_python_is_told_which_one_is_needed(monkeypatch, capsys):
 
 @pytest.mark.parametrize("name", ["bench/__init__.py", "bench/__main__.py", "manage.py"])
 def test_an_old_python_can_read_the_file_that_says_so(name):
-    tree = ast.parse((paths.PROJECT / name).read_text("utf-8"), feature_version=(3, 7))
+    tree = ast.parse((paths.KIT / name).read_text("utf-8"), feature_version=(3, 7))
     first = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {alias.name for node in first if isinstance(node, ast.Import) for alias in node.names}
     assert names <= {"os", "sys"}
 
 
 def test_the_target_that_makes_the_environment_is_listed():
-    done = subprocess.run(["make", "help"], cwd=paths.PROJECT, capture_output=True, text=True, timeout=180)
+    done = subprocess.run(["make", "help"], cwd=paths.KIT, capture_output=True, text=True, timeout=180)
     assert re.search(r"^venv +make the virtual environment, \.venv$", done.stdout, re.M)
 
 

@@ -101,7 +101,7 @@ def test_a_shell_completes_commands_options_and_names(line, found):
     asks = {"_ARGCOMPLETE": "3", "_ARGCOMPLETE_IFS": " ", "COMP_LINE": line, "COMP_POINT": str(len(line))}
     command = f"exec {shlex.quote(sys.executable)} -m bench 8>&1 9>/dev/null >/dev/null 2>&1"
     done = subprocess.run(
-        ["sh", "-c", command], cwd=paths.PROJECT, env={**os.environ, **asks}, capture_output=True, text=True, timeout=60
+        ["sh", "-c", command], cwd=paths.KIT, env={**os.environ, **asks}, capture_output=True, text=True, timeout=60
     )
     assert set(done.stdout.split()) == found
 
@@ -111,7 +111,7 @@ def test_help_waits_for_no_module_that_it_does_not_need():
     code += "except SystemExit: print(set(sys.argv[2:]) & set(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code, "--help", *NEEDLESS],
-        cwd=paths.PROJECT,
+        cwd=paths.KIT,
         capture_output=True,
         text=True,
         timeout=180,
@@ -158,6 +158,6 @@ def test_a_printed_command_is_called_as_this_one_was():
     code = "import sys; sys.argv = [sys.argv[1], 'help', 'list']; from bench.__main__ import run; run()"
     for called, shown in (("/usr/bin/benchapp", "benchapp list"), ("/x/bench/__main__.py", "python -m bench list")):
         done = subprocess.run(
-            [sys.executable, "-c", code, called], cwd=paths.PROJECT, capture_output=True, text=True, timeout=180
+            [sys.executable, "-c", code, called], cwd=paths.KIT, capture_output=True, text=True, timeout=180
         )
         assert f"\n  {shown}\n" in done.stdout

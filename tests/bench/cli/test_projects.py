@@ -49,7 +49,7 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> st
 
 def files_left() -> set[Path]:
     """What is in the test's temporary directory, and the files that the kit has made but for what it keeps."""
-    made = {path for path in paths.VAR.rglob("*") if path.is_file() and not {"venv", "servers"} & set(path.parts)}
+    made = {path for path in paths.STATE.rglob("*") if path.is_file() and not {"venv", "servers"} & set(path.parts)}
     kept = {path for path in made if path.name == "environment.json" or path.name.endswith("lock")}
     return {*made - kept, *Path(tempfile.gettempdir()).iterdir()}
 
@@ -108,7 +108,7 @@ def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):
         "the servers cannot be installed for Python 3.99: ERROR: No matching distribution found for granian; "
         "name another as python in [tool.benchapp]"
     )
-    assert not (paths.VAR / "servers" / "3.99").exists(), "half an environment is left"
+    assert not (paths.STATE / "servers" / "3.99").exists(), "half an environment is left"
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def make(folder: Path) -> None:
     words = (["migrate", "-v", "0"], ["loadfixtures", "--rows", str(ROWS)], ["collectstatic", "--noinput", "-v", "0"])
     for command in words:
         done = subprocess.run(
-            [sys.executable, "manage.py", *command], cwd=paths.PROJECT, env=environment(folder), capture_output=True
+            [sys.executable, "manage.py", *command], cwd=paths.KIT, env=environment(folder), capture_output=True
         )
         assert done.returncode == 0, done.stderr.decode()
 
@@ -91,8 +91,8 @@ class MutantSite(Site):
 def prepared(folder: Path) -> MutantSite:
     """The site with its expected pages."""
     static = folder / "static"
-    said = read(paths.PROJECT).description
-    place = (static, "/static/", Interpreter((), Path(sys.executable), paths.PROJECT / "manage.py"))
+    said = read(paths.KIT).description
+    place = (static, "/static/", Interpreter((), Path(sys.executable), paths.KIT / "manage.py"))
     site = MutantSite({}, {}, *place, environment(folder), description=said, may_write=True, is_copy=True)
     return sites.prepare(sites.with_urls(site))
 
@@ -158,7 +158,7 @@ def serving(made: Path, folder: Path) -> Iterator[Mutant]:
     port = free_port()
     argv = [sys.executable, "-m", "tests.bench.verify.mutant_server", str(port), str(folder)]
     url = f"http://127.0.0.1:{port}"
-    with started(argv, paths.PROJECT, environment(made), folder / "errors.log", f"{url}/") as process:
+    with started(argv, paths.KIT, environment(made), folder / "errors.log", f"{url}/") as process:
         mutant = Mutant(url, folder, made, process)
         mutant.reset()
         yield mutant

@@ -102,7 +102,7 @@ def environment(folder: Path, *layers: str) -> dict[str, str]:
     """The environment of the project with the kit, its probes and these layers laid over it."""
     return {
         "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.pathsep.join((str(folder), str(paths.PROJECT))),
+        "PYTHONPATH": os.pathsep.join((str(folder), str(paths.KIT))),
         "DJANGO_SETTINGS_MODULE": "bench.serve.inside.serving.settings",
         "OVERLAID_SETTINGS": "shop.settings",
         "BENCHAPP_PROBES": "1",

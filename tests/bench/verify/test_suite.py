@@ -315,7 +315,7 @@ def test_an_advisory_is_proved_by_other_checks(mutant, site):
 
 
 def test_the_links_to_advisories_match_the_checks():
-    text = (paths.PROJECT / "docs" / "cache-safety.md").read_text("utf-8")
+    text = (paths.KIT / "docs" / "cache-safety.md").read_text("utf-8")
     listed = [name.lower() for name in re.findall(r"\[(CVE-[0-9-]+)\]", text)]
     assert sorted(listed) == sorted(item.name for item in all_checks() if item.group == "advisories")
 

@@ -10,7 +10,7 @@ from bench.measure.faults.kinds import FAULTS
 from bench.measure.faults.visitors import rate_of
 from bench.serve.catalog import catalog
 
-TEXT = (paths.PROJECT / "docs" / "faults.md").read_text("utf-8")
+TEXT = (paths.KIT / "docs" / "faults.md").read_text("utf-8")
 
 
 def test_every_fault_is_documented_with_what_is_expected():

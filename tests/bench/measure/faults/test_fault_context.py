@@ -28,7 +28,7 @@ class FakeReleases:
         made = self.folder / name
         for file in FILES:
             (made / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(paths.PROJECT / file, made / file)
+            shutil.copy(paths.KIT / file, made / file)
         change(made)
         return made
 

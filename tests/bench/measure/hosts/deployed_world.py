@@ -100,7 +100,7 @@ def put_site(members: Sequence[Member], folder: Path) -> None:
     source.mkdir()
     (source / "requirements.lock").write_text(wheels.lock(packed, *PACKAGES, *SERVERS))
     for name in (*SITE, *COMMANDS):
-        path = paths.PROJECT / name
+        path = paths.KIT / name
         shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__")) if path.is_dir() else (
             shutil.copy(path, source / name)
         )

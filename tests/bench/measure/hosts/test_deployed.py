@@ -39,7 +39,7 @@ def verified(world: DeployedWorld, stack: str = STACK, layer: str = LAYER, **cha
     """The exit status, and whether each check proved what it has to."""
     argv = [sys.executable, "-m", "bench", "verify", "--inventory", world.path, stack, "--layer", layer, "--json"]
     argv += [word for name, value in changes.items() for word in ("--set", f"{name}={value}")]
-    done = subprocess.run(argv, cwd=paths.PROJECT, capture_output=True, text=True)
+    done = subprocess.run(argv, cwd=paths.KIT, capture_output=True, text=True)
     assert done.stdout, done.stderr
     outcomes = json.loads(done.stdout)["outcomes"]
     return done.returncode, {item["check"]: item["ok"] and not item["not_tried"] for item in outcomes}
@@ -248,7 +248,7 @@ def test_load_is_made_and_no_result_has_a_secret(world, tmp_path):
     trusting.write_text(f"{world.path.read_text()}\n[all:vars]\nbenchapp_trust=certificate/fullchain.pem\n")
     argv = [sys.executable, "-m", "bench", "run", "--inventory", trusting, "--workload", "home", "--rate", "10"]
     argv += ["--rounds", "1", "--duration", "2"]
-    done = subprocess.run([*argv, "--output", tmp_path / "run"], cwd=paths.PROJECT, capture_output=True, text=True)
+    done = subprocess.run([*argv, "--output", tmp_path / "run"], cwd=paths.KIT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     (trial,) = [json.loads(line) for line in (tmp_path / "run/trials.jsonl").read_text().splitlines()]
     # A busy machine voids it.

@@ -137,7 +137,7 @@ def test_nothing_is_left_on_a_host_when_the_controller_is_killed():
         "    sampler.start(); print('ready', flush=True); sys.stdin.read()\n"
     )
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", program], cwd=paths.PROJECT, stdin=pipe, stdout=pipe) as controller:
+    with subprocess.Popen([sys.executable, "-c", program], cwd=paths.KIT, stdin=pipe, stdout=pipe) as controller:
         assert controller.stdout.readline() == b"ready\n"
         there = psutil.Process(controller.pid).children(recursive=True)
         assert any("python3" in process.name() for process in there)

@@ -25,7 +25,7 @@ from tests.bench.measure.records.run_data import failed
 from tests.bench.measure.report import report_folder
 from tests.bench.measure.report.faults import fault_folder
 
-GOLDEN = paths.PROJECT / "tests" / "golden" / "run"
+GOLDEN = paths.KIT / "tests" / "golden" / "run"
 EVEN = [100.0, 101.0, 99.0, 102.0, 98.0]
 
 

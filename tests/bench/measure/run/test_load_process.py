@@ -69,7 +69,7 @@ def test_a_killed_instrument_takes_its_load_tool_with_it(tmp_path):
         "import sys, pathlib; from bench.measure.load import Command; from bench.measure.run.load_process import run\n"
     )
     code += "run(Command(('/bin/sleep', '300')), 1, pathlib.Path(sys.argv[1]), 'load', 400)"
-    instrument = psutil.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=paths.PROJECT)
+    instrument = psutil.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=paths.KIT)
     try:
         until(lambda: "sleep" in [child.name() for child in instrument.children()], "the load tool has begun")
         tools = instrument.children()

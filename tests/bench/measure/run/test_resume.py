@@ -81,7 +81,7 @@ def start(tmp_path, *words):
     log = tmp_path / "instrument.log"
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.measure.run.fake_instrument", *words],
-        cwd=paths.PROJECT,
+        cwd=paths.KIT,
         env={**os.environ, "FAKE_INSTRUMENT_LOG": str(log)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

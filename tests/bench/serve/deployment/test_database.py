@@ -206,7 +206,7 @@ def test_a_relative_file_and_its_lock_are_in_the_project_wherever_a_command_or_a
 
 
 def test_the_lock_of_a_foreign_file_is_not_beside_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "VAR", tmp_path / "var")
+    monkeypatch.setattr(paths, "STATE", tmp_path / "var")
     monkeypatch.setattr(database, "locks", lambda: tmp_path / "var" / "locks")
     monkeypatch.setattr(database, "check_sqlite", lambda project, path, identity: None)
     (tmp_path / "theirs").mkdir()

@@ -54,5 +54,5 @@ def test_the_help_imports_no_command():
         "import json, sys\nfrom bench.cli import main\nmain.parser().format_help()\n"
         "print(json.dumps([name for name in sys.modules if name.startswith('bench.')]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=paths.PROJECT, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=paths.KIT, capture_output=True, text=True, check=True)
     assert set(json.loads(done.stdout)) == {"bench.cli", "bench.cli.hints", "bench.cli.main", "bench.errors"}

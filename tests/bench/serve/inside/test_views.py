@@ -48,7 +48,7 @@ print(client.get("/__probe__/page/x/").content.decode())
 def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
     env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings"}
     env |= {"DATABASE_URL": "sqlite://:memory:", **({"BENCHAPP_PROBES": switch} if switch else {})}
-    done = subprocess.run([sys.executable, "-c", ASK], cwd=paths.PROJECT, env=env, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", ASK], cwd=paths.KIT, env=env, capture_output=True, text=True)
     statuses, body, *_ = done.stdout.split("\n")
     assert json.loads(statuses) == [status] * len(PATHS), done.stderr
     if status == 200:
@@ -79,7 +79,7 @@ def test_the_probes_are_there_only_when_switched_on(tmp_path, switch, status):
 def test_what_a_project_gives_its_visitors_is_said(tmp_path, said, known):
     (tmp_path / "bare.py").write_text(f"SECRET_KEY, ROOT_URLCONF = 'x', 'bare'\nurlpatterns = []\n{said}\n")
     env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "bench.serve.inside.serving.settings"}
-    env |= {"PYTHONPATH": f"{tmp_path}:{paths.PROJECT}", "OVERLAID_SETTINGS": "bare", "BENCHAPP_PROBES": "1"}
+    env |= {"PYTHONPATH": f"{tmp_path}:{paths.KIT}", "OVERLAID_SETTINGS": "bare", "BENCHAPP_PROBES": "1"}
     env |= {"BENCHAPP_ALLOWED_HOSTS": "127.0.0.1"}
     done = subprocess.run([sys.executable, "-c", ASK], cwd=tmp_path, env=env, capture_output=True, text=True)
     _, said, *page = done.stdout.split("\n")

@@ -31,7 +31,7 @@ print(answer.content.decode())
 def answer():
     env = {"PATH": os.environ["PATH"], "DJANGO_SETTINGS_MODULE": "config.settings"}
     env |= {"DATABASE_URL": "sqlite://:memory:", "BENCHAPP_PROBES": "1"}
-    done = subprocess.run([sys.executable, "-c", ASK], cwd=paths.PROJECT, env=env, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", ASK], cwd=paths.KIT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n", 1)
 
@@ -92,4 +92,4 @@ def test_settings_that_are_no_part_of_the_release_are_said(monkeypatch):
 def test_every_file_of_a_release_has_the_word_for_its_version():
     assert release.VERSION == FIRST
     for name in FILES:
-        assert FIRST in (paths.PROJECT / name).read_text("utf-8"), name
+        assert FIRST in (paths.KIT / name).read_text("utf-8"), name

@@ -258,7 +258,7 @@ def test_a_size_larger_than_the_machine_cannot_be_had(monkeypatch):
 
 
 def test_a_killed_instrument_leaves_no_group(tmp_path, monkeypatch, group, python):
-    monkeypatch.setattr(paths, "VAR", tmp_path)
+    monkeypatch.setattr(paths, "STATE", tmp_path)
     process = python(group, "import time; print('up', flush=True); time.sleep(600)")
     process.stdout.readline()
     register = orphans.Register(tmp_path / "scratch")

@@ -42,7 +42,7 @@ def root_with_a_closed_python(monkeypatch):
 def test_a_python_that_nobody_can_read_is_named(root_with_a_closed_python):
     root_with_a_closed_python(helps=False)
     with pytest.raises(BenchError) as error:
-        identity.worker(paths.PROJECT)
+        identity.worker(paths.KIT)
     assert str(error.value) == (
         f"user nobody cannot read {CLOSED}, and no mount namespace can show it here; make the virtual environment "
         "from a Python that others can read, or set BENCH_USER=root"
@@ -59,7 +59,7 @@ def test_list_says_so_and_lists_all_the_same(root_with_a_closed_python):
 
 def test_a_python_that_a_namespace_shows_is_used_with_a_notice(root_with_a_closed_python):
     root_with_a_closed_python(helps=True)
-    found = identity.worker(paths.PROJECT)
+    found = identity.worker(paths.KIT)
     assert found.notice.startswith(f"user nobody cannot read {CLOSED}; a mount namespace shows it to the servers,")
     # A killed instrument ends it, by the signal that it ends best by.
     at = found.prefix.index("--pdeathsig")

@@ -38,7 +38,7 @@ def holder(tmp_path):
     def start(*words: str) -> subprocess.Popen:
         argv = [sys.executable, "-c", HOLDER, str(tmp_path / "lock"), *words]
         process = subprocess.Popen(
-            argv, cwd=paths.PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            argv, cwd=paths.KIT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         started.append(process)
         assert process.stdout.readline() == "held\n"

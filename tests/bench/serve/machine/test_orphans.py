@@ -19,7 +19,7 @@ from pathlib import Path
 from bench import paths
 from bench.serve.machine import orphans, supervise
 from bench.serve.machine.identity import worker
-paths.VAR = Path(sys.argv[1])
+paths.STATE = Path(sys.argv[1])
 scratch = Path(sys.argv[2]); scratch.mkdir()
 register = orphans.Register(scratch)
 identity = worker(scratch.parent)
@@ -40,12 +40,12 @@ time.sleep(600)
 def test_what_a_killed_instrument_leaves_is_cleaned_up(tmp_path, monkeypatch):
     scratch = tmp_path / "scratch"
     argv = [sys.executable, "-c", OWNER, str(tmp_path / "var"), str(scratch), STUBBORN]
-    owner = subprocess.Popen(argv, cwd=paths.PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    owner = subprocess.Popen(argv, cwd=paths.KIT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     session = int(owner.stdout.readline())
     try:
         until(lambda: "begun" in (scratch / "it.log").read_text(), "the session has begun")
         assert len(members(session)) == 2
-        monkeypatch.setattr(paths, "VAR", tmp_path / "var")
+        monkeypatch.setattr(paths, "STATE", tmp_path / "var")
         assert orphans.clean() == 0, "what runs is left alone"
         assert len(members(session)) == 2
         owner.kill()
@@ -63,7 +63,7 @@ def test_what_a_killed_instrument_leaves_is_cleaned_up(tmp_path, monkeypatch):
 
 def test_a_stranger_with_the_same_number_is_left_alone(tmp_path, monkeypatch):
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    monkeypatch.setattr(paths, "VAR", tmp_path)
+    monkeypatch.setattr(paths, "STATE", tmp_path)
     (tmp_path / "run").mkdir()
     entry = {"owner": [2**22 + 5, 1.0], "scratch": str(tmp_path / "none"), "processes": [[process.pid, 12345.0]]}
     (tmp_path / "run" / "x.json").write_text(json.dumps(entry))
@@ -77,9 +77,7 @@ def test_a_stranger_with_the_same_number_is_left_alone(tmp_path, monkeypatch):
 
 def test_who_has_ended_is_known_and_strangers_are_left_alone():
     ask = "from bench.serve.machine import orphans; print(orphans.owner())"
-    ended = subprocess.run(
-        [sys.executable, "-c", ask], cwd=paths.PROJECT, capture_output=True, text=True
-    ).stdout.strip()
+    ended = subprocess.run([sys.executable, "-c", ask], cwd=paths.KIT, capture_output=True, text=True).stdout.strip()
     assert orphans.is_gone(ended)
     assert not orphans.is_gone(orphans.owner())
     assert not orphans.is_gone(f"elsewhere {ended.partition(' ')[2]}")

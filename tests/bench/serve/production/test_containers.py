@@ -322,7 +322,7 @@ def test_files_do_not_mention_the_instrument_or_this_machine(stack, layer, form,
         if path.is_file():
             text = path.read_text("utf-8")
             assert not re.search(r"\bbench\b|benchmark|`verify`", text), path
-            assert str(paths.PROJECT) not in text and str(paths.VENV) not in text, path
+            assert str(paths.KIT) not in text and str(paths.VENV) not in text, path
             assert "{{" not in text and "{%" not in text, path
 
 
@@ -336,7 +336,7 @@ def test_the_image_is_built_from_what_the_site_needs_and_nothing_else(tmp_path, 
     project = tmp_path / "project"
     project.mkdir()
     for name in allowed:
-        source = paths.PROJECT / name
+        source = paths.KIT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, project / name)
     # To compress them all takes seconds.

@@ -45,7 +45,7 @@ def test_production_files_do_not_mention_the_instrument(stack, rendered):
         assert f"systemd/benchapp-{server.name}.service" in files
     for name, text in files.items():
         assert not re.search(r"\bbench\b|benchmark|`verify`", text), f"{name} mentions the instrument"
-        assert all(place not in text for place in (str(paths.PROJECT), str(paths.VENV), "127.0.0.1:0")), name
+        assert all(place not in text for place in (str(paths.KIT), str(paths.VENV), "127.0.0.1:0")), name
 
 
 @pytest.mark.servers

@@ -30,7 +30,7 @@ from tests.bench.measure.hosts.deployed_world import commit
 from tests.deploy.running import runnable
 
 TEMPLATES = paths.DEPLOY / "production" / "several-hosts"
-PAGE = (paths.PROJECT / "docs" / "hosts.md").read_text("utf-8")
+PAGE = (paths.KIT / "docs" / "hosts.md").read_text("utf-8")
 
 
 def tasks(name: str = "playbook.yml") -> dict[str, dict[str, Any]]:

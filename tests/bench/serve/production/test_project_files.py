@@ -45,7 +45,7 @@ def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):
             r"\bbench\b|benchmark|`verify`|\bprobes\b|_probe_|PROBES|config\.\w*sgi|config\.settings", text
         ), name
         assert not re.search(r"readyz|loadfixtures|requirements\.lock", text), name
-        assert str(paths.PROJECT) not in text and str(folder) not in text and str(paths.VENV) not in text, name
+        assert str(paths.KIT) not in text and str(folder) not in text and str(paths.VENV) not in text, name
     assert "module = shop.wsgi:application\n" in files["uwsgi.ini"]
     assert 'shell -c "import shop.wsgi"' in files["benchapp-deploy"]
     assert "https://example.org:443/health/; do" in files["benchapp-deploy"]
@@ -68,7 +68,7 @@ def test_the_packages_that_an_application_server_names_are_installed_for_it(stac
     written = "\n".join(render.texts(server, case, places, wiring).values())
     lines = [line for line in written.splitlines() if not re.match(r"\s*(#|\"\"\")", line)]
     named = set(re.findall(r"\w+", "\n".join([*lines, *server.start])))
-    lock = (paths.PROJECT / "requirements.lock").read_text("utf-8")
+    lock = (paths.KIT / "requirements.lock").read_text("utf-8")
     known = set(re.findall(r"(?m)^([\w.-]+)==", lock)) - {"h2", "django"}
     assert {name for name in known if name.replace("-", "_") in named} <= set(
         server.requirements or [server.distribution]
@@ -76,7 +76,7 @@ def test_the_packages_that_an_application_server_names_are_installed_for_it(stac
 
 
 def locked(name: str) -> str:
-    lock = (paths.PROJECT / "requirements.lock").read_text("utf-8")
+    lock = (paths.KIT / "requirements.lock").read_text("utf-8")
     return re.search(rf"(?m)^{name}==(\S+)", lock)[1]
 
 

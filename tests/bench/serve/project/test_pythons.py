@@ -39,7 +39,7 @@ def silent(path: Path) -> Path:
 def on_path(tmp_path, monkeypatch) -> Path:
     """A folder, the only one on PATH but for the system's; no environment was made yet."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(paths, "VAR", tmp_path / "var")
+    monkeypatch.setattr(paths, "STATE", tmp_path / "var")
     return tmp_path
 
 

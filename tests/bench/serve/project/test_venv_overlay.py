@@ -44,7 +44,7 @@ def test_the_project_s_packages_come_first_and_the_kit_s_are_there(tmp_path, pro
 
 
 def test_the_servers_for_another_python_are_installed_by_one_command_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "VAR", tmp_path)
+    monkeypatch.setattr(paths, "STATE", tmp_path)
     held = tmp_path / "servers" / "3.99.lock"
 
     def install(*_):
