@@ -179,6 +179,9 @@ def test_links_lead_somewhere(document):
     source = paths.KIT / document
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", source.read_text("utf-8")):
         place = source.parent / target if target else source
+        # Those pages are made with the site, which test_docs.py builds and looks through.
+        if place.is_relative_to(paths.KIT / "docs" / "reference"):
+            continue
         assert place.exists(), f"{document} links to {target}"
         assert not anchor or anchor in anchors(place), f"{document} links to {target}#{anchor}"
 
