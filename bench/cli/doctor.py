@@ -47,6 +47,8 @@ def main(args: argparse.Namespace) -> int:
         url = stack.enter_context(_database(args, printer)) if kits else ""
         patterns = 0 if project.description.public else MAX_PATTERNS
         facts = inspection.inspect(project, patterns, closely=True, database=url)
+    said = inspection.beginning_at(project.description, facts.start)
+    project = structs.replace(project, description=said)
     names = catalog.read().value_set("bench").changed(values.parse_changes(args.set)).names
     advice = doctor.examine(project, facts, names["processes"], names["threads"])
     if args.json:

@@ -304,7 +304,6 @@ def prepare(site: Site) -> Site:
     rendered = site._command(["renderpages", INSIDE, PROBE_PAGE, *paths], None)
     pages = {path: expected_page(path, rendered) for path in paths}
     site = replace(site, pages=pages, rows=rows, varying=expected_page(PROBE_PAGE, rendered).varying)
-    site = _beginning_elsewhere(site)
     _require_pages(site)
     if (unknown := rendered[UNKNOWN_PATH])["status"] >= 500:
         why = f"status {unknown['status']}: {unknown.get('error', 'no reason')}"
@@ -324,8 +323,8 @@ def prepare(site: Site) -> Site:
 
 
 def described_urls(description: Description) -> dict[str, str]:
-    """The paths that a project names, by kind; without public pages it is the root."""
-    public = description.public or ("/",)
+    """The paths that a project names, by kind; without public pages it is the one at which visitors begin."""
+    public = description.first_pages
     urls = {"home": public[0]} | {f"public_{number}": path for number, path in enumerate(public, 1)}
     urls["health"] = description.health
     if slashed := [path for path in public if path.endswith("/") and path != "/"]:
@@ -343,16 +342,6 @@ def static_urls(folder: Path, static_url: str) -> dict[str, str]:
     large = [name for size, name in sized if size <= LARGE_BYTES]
     chosen = {"static_small": small[:1], "static_large": large[-1:]}
     return {kind: static_url + quote(name) for kind, names in chosen.items() for name in names}
-
-
-def _beginning_elsewhere(site: Site) -> Site:
-    """The same without its home page where it names no public page and has none there: its health page comes first."""
-    home, health = site.urls["home"], site.description.health
-    if site.description.public or site.pages[home].status == 200 or site.pages[health].status != 200:
-        return site
-    urls = {kind: path for kind, path in site.urls.items() if path != home}
-    pages = {path: page for path, page in site.pages.items() if path != home}
-    return replace(site, urls={"home": health} | urls, pages=pages)
 
 
 def _require_pages(site: Site) -> None:

@@ -71,7 +71,8 @@ def workloads(project: UnderTest) -> dict[str, Workload]:
 
     A source may be large: it is read once. Raises BenchError for one that cannot be read.
     """
-    return project.once("workloads", lambda: _read_all(project))
+    # Without a description they are the page at which visitors begin, which a filled database may show only later.
+    return project.once(("workloads", project.description.start), lambda: _read_all(project))
 
 
 def workload(project: UnderTest, name: str) -> Workload:
@@ -81,7 +82,7 @@ def workload(project: UnderTest, name: str) -> Workload:
 
 def _read_all(project: UnderTest) -> dict[str, Workload]:
     said = project.description
-    sources = said.workloads or {PUBLIC: Requests(urls=said.public or (said.health,), title="the public pages")}
+    sources = said.workloads or {PUBLIC: Requests(urls=said.first_pages, title="the public pages")}
     found = [_read(project, name, source) for name, source in sources.items()]
     closing = [
         replace(each, name=each.name + CLOSE, title=f"{each.title}, each on a new connection", keep_alive=False)
@@ -101,7 +102,8 @@ def _read(project: UnderTest, name: str, source: Requests) -> Workload:
     if source.file:
         return Workload(name, source.title or source.file, recordings.steps(folder / source.file))
     file = source.har or source.log or ""
-    found = recordings.har(folder / file) if source.har else recordings.access_log(folder / file)
+    fields = source.fields or ""
+    found = recordings.har(folder / file) if source.har else recordings.access_log(folder / file, fields)
     return Workload(name, source.title or file, found.paths, notes=found.notes, times_s=found.times_s)
 
 

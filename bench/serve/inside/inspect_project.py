@@ -25,6 +25,7 @@ from urllib.parse import quote, urlencode
 from error_words import in_a_line, in_words, where
 from inspect_pages import HERE, page, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
+from inspect_start import ANCHORS, PLAIN, Search, start_page
 
 # What is laid over settings where they are served.
 OVERLAY_FOLDER = Path(__file__).parents[3] / "benchapp_overlay"
@@ -47,7 +48,6 @@ TOOL_APP = re.compile("admin|^(djdt|silk|hijack|explorer|rosetta)$")
 # What no project has: its page for errors is asked for.
 UNKNOWN_PATH = "/no/such/page/"
 # Of no host: https://www.rfc-editor.org/rfc/rfc5737
-PLAIN = re.compile(r"(/[\w.~-]+)*/?")
 ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
 # Options of a database that libpq has, too.
 LIBPQ = {"service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey"}
@@ -95,22 +95,52 @@ def inspect(question, folder):
     facts.update(running(question))
     as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
-    found = plain_paths(facts["urls"], of_tools)[: question["patterns"]]
-    aliases = usable_databases() if not facts["database_error"] else []
-    looked_at = aliases or not facts["databases"]
-    facts["pages"] = pages(question, found, settings, aliases) if looked_at else []
+    look_at_pages(facts, question, settings, of_tools)
     return facts
 
 
-def pages(question, found, settings, aliases):
-    """What a visitor gets at paths that are asked for and that were found; with `closely` also at one that no project
-    has, and at some to which others redirect."""
+def look_at_pages(facts, question, settings, of_tools):
+    """Add the pages to the facts, and the one at which visitors begin."""
+    found = plain_paths(facts["urls"], of_tools)
+    aliases = usable_databases() if not facts["database_error"] else []
+    looked_at = aliases or not facts["databases"]
+
+    @functools.lru_cache
+    def ask(path):
+        return page(path, settings, aliases, question["harmless"])
+
+    filled_later = question["generated"] and not question["database"]
+    facts["rows_as_served"] = bool(looked_at) and not facts["migrations_left"] and not filled_later
+    search = Search(ask, facts["rows_as_served"])
+    health_check = re.compile(question["health_checks"], re.I)
+    named = [path for path in question["paths"] if not health_check.search(path)]
+    routes = [path for path in found if not health_check.search(path)]
+    facts["start"] = start_page(search, named, routes, login_paths(settings, of_tools))
+    start = [facts["start"]] if facts["start"] else []
+    paths = [*question["paths"], *start, *found[: question["patterns"]]]
+    facts["pages"] = pages(question, paths, ask) if looked_at else []
+
+
+def login_paths(settings, of_tools):
+    """Paths at which a form to log in may be: that of the settings, and those of admins."""
+    from django.shortcuts import resolve_url
+
+    found = []
+    with contextlib.suppress(Exception):
+        found.append(resolve_url(settings.LOGIN_URL))
+    in_admins = sorted(ANCHORS.sub("", route) for route in of_tools)
+    return [*found, *(path for path in in_admins if path.endswith("/login/"))]
+
+
+def pages(question, named, ask):
+    """What a visitor gets at these paths; with `closely` also at one that no project has, and at some to which others
+    redirect."""
     unknown, redirects = ([UNKNOWN_PATH], MAX_REDIRECTS) if question["closely"] else ([], 0)
-    paths, made = list(dict.fromkeys([*question["paths"], *found, *unknown])), []
+    paths, made = list(dict.fromkeys([*named, *unknown])), []
     most = len(paths) + redirects
     # It grows meanwhile.
     for path in paths:
-        made.append(page(path, settings, aliases, question["harmless"]))
+        made.append(ask(path))
         location = made[-1]["location"] or "none"
         if PLAIN.fullmatch(location) and location not in paths and len(paths) < most:
             paths.append(location)
@@ -358,7 +388,8 @@ def urls():
 
 def plain_paths(routes, of_tools):
     """The paths of URL patterns without parameters, but for those of tools and those whose names are an action's."""
-    return [it for it in routes if PLAIN.fullmatch(it) and it not in of_tools and not ACTION.search(it)]
+    plain = {it: ANCHORS.sub("", it) for it in routes if it not in of_tools and not ACTION.search(it)}
+    return [path for path in dict.fromkeys(plain.values()) if PLAIN.fullmatch(path)]
 
 
 def as_served(settings, remote, folder):

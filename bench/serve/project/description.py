@@ -21,6 +21,9 @@ from bench.errors import BenchError, hint
 from bench.serve.project import run_command
 
 FILE = "pyproject.toml"
+HOME = "/"
+# What is found in a project, and no key of its description.
+START = "start"
 # Where a project's virtual environment usually is.
 ENVIRONMENTS = (".venv", "venv", "env")
 # What a release needs, too, of what manage.py sets: the rest may be secret.
@@ -39,7 +42,8 @@ class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     urls   steps in their order, such as paths (bench.measure.run.workload)
     file   a file with a step in each line
     har    a HAR 1.2 file that a browser saved
-    log    an access log of a web server
+    log    an access log
+    fields the format of its lines, `{host} [{time}] "{request}" {} {status}`; a known one when None
     title  what reports call it; its source when None
     """
 
@@ -47,11 +51,14 @@ class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file: str | None = None
     har: str | None = None
     log: str | None = None
+    fields: str | None = None
     title: str | None = None
 
     def __post_init__(self) -> None:
         if sum(map(bool, (self.urls, self.file, self.har, self.log))) != 1:
             raise ValueError("a workload has one of urls, file, har and log")
+        if self.fields is not None and not self.log:
+            raise ValueError("fields are those of a log: name it, or leave them out")
 
 
 class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -143,13 +150,14 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     layers              layers that its own templates and views have: the kit gives them the cache
     workloads           what visitors request, by name; the pages of `public` when empty
     login, write        what lets `verify` prove that accounts see their own pages, and that pages become fresh
+    start               the page at which visitors begin, as it was found
     """
 
     settings: str | None = None
     wsgi: str | None = None
     asgi: str | None = None
     python: str | None = None
-    health: str = "/"
+    health: str = HOME
     ready: str | None = None
     env_file: str | None = None
     setup: tuple[str, ...] = ("migrate --noinput",)
@@ -171,12 +179,18 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     workloads: dict[str, Requests] = {}
     login: Login | None = None
     write: Write | None = None
+    start: str = HOME
 
     @property
     def health_checks(self) -> tuple[str, ...]:
-        """Paths for health checks alone, `health` and `ready`: no page of visitors."""
+        """Paths for health checks only, `health` and `ready`: no page of visitors."""
         named = dict.fromkeys((self.health, self.ready or self.health))
-        return tuple(path for path in named if path not in ("/", *self.public))
+        return tuple(path for path in named if path not in (HOME, self.start, *self.public))
+
+    @property
+    def first_pages(self) -> tuple[str, ...]:
+        """The public pages that it names; without any, the page at which visitors begin."""
+        return self.public or (self.start,)
 
     def shows_account(self, path: str) -> bool:
         """Whether the page of a path shows who is signed in."""
@@ -343,9 +357,10 @@ def _description(path: Path, must_say: bool) -> Description:
         return Description()
     if not isinstance(table, dict):
         raise BenchError(f"{path}: tool.benchapp is no table; begin it with [tool.benchapp]")
-    if unknown := table.keys() - set(Description.__struct_fields__):
+    keys = [name for name in Description.__struct_fields__ if name != START]
+    if unknown := table.keys() - set(keys):
         name = min(unknown)
-        raise BenchError(f"{path}: [tool.benchapp] has no {name}; {hint(name, Description.__struct_fields__)}")
+        raise BenchError(f"{path}: [tool.benchapp] has no {name}; {hint(name, keys)}")
     try:
         return msgspec.convert(table, Description)
     except msgspec.ValidationError as error:

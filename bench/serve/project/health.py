@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from bench.errors import BenchError
 from bench.serve.machine.http import HEALTHY
 from bench.serve.machine.identity import Identity
-from bench.serve.project import commands
-from bench.serve.project.description import FILE, Description
-from bench.serve.project.inspection import Facts, InspectedPage
+from bench.serve.project import commands, inspection
+from bench.serve.project.description import FILE, HOME, Description
+from bench.serve.project.inspection import HEALTH, Facts, InspectedPage
 from bench.serve.project.opened import PLAIN, UnderTest
 from bench.serve.project.run_command import IMPORT_TIMEOUT_S
 
-HOME = "/"
 # What no project has: its page for errors is rendered, too.
 UNKNOWN_PATH = "/no/such/page/"
-# A whole segment at the end of a path: `/health/` or `/up`, and not `/upload/`.
-HEALTH = re.compile(
-    r"/(health|live|ready)(z|y|iness|ness|[-_]?check)?/?$|/(up|ping|status|heartbeat|__(lb)?heartbeat__)/?$", re.I
-)
 # No path for health checks: an admin or a tool answers it.
 OF_A_TOOL = re.compile(r"/([\w-]*admin|__debug__)/")
 PARAMETER = "<"
@@ -39,6 +35,8 @@ LET_IN = (
     "its code refuses visitors from this machine, by address, host name or their lack of a User-Agent: let them in "
     "where it is measured, by a variable of env_file"
 )
+
+NAME_PAGES = f'name pages that visitors get: public = ["{{}}"] in [tool.benchapp] of {FILE}'
 
 
 def login(location: str | None) -> str:
@@ -61,7 +59,7 @@ def way_in(status: int, location: str | None) -> str:
         return log_in(url)
     if status in REFUSED or LEAVES.match(location or ""):
         return LET_IN
-    return f'name pages that visitors get: public = ["{location or "/..."}"] in [tool.benchapp] of {FILE}'
+    return NAME_PAGES.format(location or "/...")
 
 
 def is_refused(facts: Facts, page: InspectedPage) -> bool:
@@ -123,12 +121,21 @@ def require(project: UnderTest, url: str, env: dict[str, str], identity: Identit
 
 
 def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
-    named = list(dict.fromkeys((project.health, project.ready, *project.description.public)))
-    asked = ["renderpages", *dict.fromkeys((*named, HOME, UNKNOWN_PATH))]
-    environment = {**commands.site_environment(project, url, project.var), **env}
-    answer = commands.manage(project, asked, url, identity, env=environment, timeout_s=IMPORT_TIMEOUT_S)
-    # What the project prints itself stands before.
-    rendered = json.loads(answer.strip().rpartition("\n")[2])
+    def render(*paths: str) -> dict[str, Any]:
+        asked = ["renderpages", *dict.fromkeys(paths)]
+        environment = {**commands.site_environment(project, url, project.var), **env}
+        answer = commands.manage(project, asked, url, identity, env=environment, timeout_s=IMPORT_TIMEOUT_S)
+        # What the project prints itself stands before.
+        found: dict[str, Any] = json.loads(answer.strip().rpartition("\n")[2])
+        return found
+
+    rendered = render(*_named(project), HOME, UNKNOWN_PATH)
+    if not project.facts.rows_as_served and rendered[HOME]["status"] != 200:
+        # Only with the rows of now it shows at which page visitors begin.
+        project.begin_at(inspection.inspect(project.project, database=url).start)
+        rendered = render(*_named(project), HOME, UNKNOWN_PATH)
+
+    named = _named(project)
     notes: list[str] = []
     for path, it in rendered.items():
         page = InspectedPage(path, it["status"], it.get("location"), error=it.get("error"))
@@ -143,6 +150,13 @@ def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity:
     return tuple(notes)
 
 
+def _named(project: UnderTest) -> list[str]:
+    """The paths of health checks and of public pages."""
+    return list(dict.fromkeys((project.health, project.ready, *project.description.public)))
+
+
 def _refusal(project: UnderTest, page: InspectedPage) -> BenchError:
     what = f"{project.folder}: GET {page.path} {page.words}"
+    if page.status == 404 and project.facts.start is None:
+        what += ", and no URL pattern without parameters shows a page to visitors without an account"
     return BenchError(f"{what}; {remedy(project.description, project.facts, page)}")

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from bench.errors import BenchError
 from bench.serve.project import run_command
-from bench.serve.project.description import FILE, FOLDERS, OTHER_PYTHON, Project
+from bench.serve.project.description import FILE, FOLDERS, HOME, OTHER_PYTHON, Description, Project
 
 SCRIPT = "inspect_project.py"
 # How Django says that the package of a database is missing.
@@ -25,6 +25,10 @@ OR_ELSE = {
     "settings": f", or settings in [tool.benchapp] of {FILE}",
     "application": f', or name another: wsgi = "..." or asgi = "..." in [tool.benchapp] of {FILE}',
 }
+# A whole segment at the end of a path: `/health/` or `/up`, and not `/upload/`.
+HEALTH = re.compile(
+    r"/(health|live|ready)(z|y|iness|ness|[-_]?check)?/?$|/(up|ping|status|heartbeat|__(lb)?heartbeat__)/?$", re.I
+)
 # What Django calls them where a project sets no other names.
 SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"
 # The name of a cookie: https://www.rfc-editor.org/rfc/rfc9110#name-tokens
@@ -123,6 +127,8 @@ class Facts(msgspec.Struct, frozen=True):
     postgresql       a URL of the default database, with its password; empty for another kind
     log_files        those that each of its processes opens as it starts
     pages            the paths that were asked for; none when the database cannot be used
+    start            the path at which visitors begin; None where no path shows them anything
+    rows_as_served   whether its database has the rows that the project will be served with, or a copy of them
     """
 
     python: str
@@ -164,6 +170,8 @@ class Facts(msgspec.Struct, frozen=True):
     stale_problem: str | None = None
     postgresql: str = ""
     log_files: tuple[str, ...] = ()
+    start: str | None = "/"
+    rows_as_served: bool = True
 
     @property
     def unfit(self) -> dict[str, str]:
@@ -194,6 +202,8 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
         "asgi": said.asgi,
         "stale": said.stale,
         "harmless": said.harmless,
+        "generated": said.generated,
+        "health_checks": HEALTH.pattern,
         "closely": closely,
         "database": _settings_of(database) if database else None,
     }
@@ -214,6 +224,14 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
     if "problem" in found:
         raise BenchError(_words(project, **found["problem"]))
     return msgspec.convert(found, Facts)
+
+
+def beginning_at(said: Description, start: str | None) -> Description:
+    """The description with the page at which visitors begin, which also stands for a health check that nobody named."""
+    if not start or start == said.start:
+        return said
+    health = start if said.health == HOME else said.health
+    return structs.replace(said, start=start, health=health)
 
 
 def _settings_of(database: str) -> dict[str, Any]:

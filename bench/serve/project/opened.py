@@ -20,7 +20,7 @@ from bench.serve.catalog import catalog
 from bench.serve.catalog.manifest import Layer, Stack
 from bench.serve.machine.identity import Identity, worker
 from bench.serve.project import description, inspection, pythons
-from bench.serve.project.description import FILE, Description, Project
+from bench.serve.project.description import FILE, HOME, START, Description, Project
 from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
 from bench.serve.project.venv_overlay import KIT, KIT_PACKAGES, VenvOverlay, environment
 
@@ -86,7 +86,8 @@ class UnderTest:
 
     @property
     def description(self) -> Description:
-        return self.project.description
+        """What it says of itself, with the page at which visitors begin."""
+        return inspection.beginning_at(self.project.description, self.memo.get(START))
 
     @property
     def described(self) -> str:
@@ -161,7 +162,12 @@ class UnderTest:
     @functools.cached_property
     def facts(self) -> Facts:
         """What its interpreter finds in it; raises BenchError when it cannot be imported."""
-        return inspection.inspect(self.project)
+        found: Facts = self.once("facts", lambda: inspection.inspect(self.project))
+        return found
+
+    def begin_at(self, start: str | None) -> None:
+        """Have visitors begin at this page, where there is one."""
+        self.memo[START] = start
 
     @functools.cached_property
     def names(self) -> dict[str, Any]:
@@ -201,11 +207,16 @@ class UnderTest:
         made = self.description.generated and alias == "default"
         return self.var / "data" / f"{'benchapp' if made else alias}.sqlite3"
 
-    @functools.cached_property
+    @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the results must know of its environment."""
-        debug = self.layered.of_project and self.facts.debug
-        return ("the project's DEBUG is on: it is served with DEBUG off",) if debug else ()
+        """What a reader of the results must know of its environment and of the page at which visitors begin."""
+        notes = []
+        if self.layered.of_project and self.facts.debug:
+            notes.append("the project's DEBUG is on: it is served with DEBUG off")
+        if self.description.first_pages == (self.description.start,) != (HOME,):
+            found = f"visitors begin at {self.description.start}, for / shows them no page"
+            notes.append(f"{found}; name other pages: public = [...] in [tool.benchapp] of {FILE}")
+        return tuple(notes)
 
 
 def _names(project: UnderTest) -> dict[str, Any]:
@@ -356,6 +367,7 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
     var = paths.STATE / "projects" / f"{project.folder.name}-{digest}"
     layered = environment(project.python, var)
     found = UnderTest(project, layered, var, str(project.folder))
+    found.begin_at(found.facts.start)
     if not found.facts.application:
         raise BenchError(f'{project.folder}: no application; name one: wsgi = "mysite.wsgi:application" in {FILE}')
     if not found.overlaid:

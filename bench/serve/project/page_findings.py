@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from bench.serve.machine.http import HEALTHY
 from bench.serve.project.description import FILE, Project
 from bench.serve.project.findings import DOCS, Finding, hurts
-from bench.serve.project.health import CORRECT, LET_IN, remedy, unnamed, way_in
+from bench.serve.project.health import CORRECT, LET_IN, NAME_PAGES, is_refused, remedy, unnamed, way_in
 from bench.serve.project.inspection import Facts, InspectedPage
 from bench.words import plural
 
@@ -86,8 +86,10 @@ def _shown(project: Project, facts: Facts) -> Iterator[Finding]:
         yield hurts("error", f"GET {_where(alike)} {words}", CORRECT, link, alike[0].cause_of_error)
     for page in pages:
         if page.path == "/" != said.health and 200 != page.status < 500 and not (said.public or said.workloads):
-            what = f"GET / {page.words}, and no page is named: {said.health} alone is measured"
-            yield hurts("public", what, way_in(page.status, page.location), link)
+            what = f"GET / {page.words}, and no page is named: only {said.start} is measured"
+            missing = page.status == 404 and not is_refused(facts, page)
+            what_to_do = NAME_PAGES.format("/...") if missing else way_in(page.status, page.location)
+            yield hurts("public", what, what_to_do, link)
 
 
 def _given_to_others(pages: Iterable[InspectedPage]) -> Iterator[Finding]:

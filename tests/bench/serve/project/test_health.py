@@ -27,7 +27,7 @@ def asked(monkeypatch, pages, migrations_left=0, urls=(), **said):
 
     monkeypatch.setattr(commands, "manage", manage)
     monkeypatch.setattr(commands, "site_environment", lambda *_: {})
-    facts = SimpleNamespace(migrations_left=migrations_left, urls=urls, pages=())
+    facts = SimpleNamespace(migrations_left=migrations_left, urls=urls, pages=(), rows_as_served=True, start="/")
     described = Description(**said)
     paths = {
         "health": described.health,
@@ -117,7 +117,7 @@ def test_a_public_page_that_is_not_there_is_a_note(monkeypatch):
 )
 def test_a_page_that_was_looked_at_is_refused_before_a_run_is_planned(status, location, its_rows, refused, build):
     page = InspectedPage("/", status, location, None, None, (), False, False, 0)
-    facts = SimpleNamespace(pages=(page,), migrations_left=0, urls=())
+    facts = SimpleNamespace(pages=(page,), migrations_left=0, urls=(), start="/")
     project = SimpleNamespace(folder="x", overlaid=True, health="/", facts=facts, description=Description(build=build))
     if refused:
         with pytest.raises(BenchError):

@@ -1,0 +1,113 @@
+"""The page at which visitors of a project begin: its home page, else one that its URL patterns have; a part of
+inspect_project."""
+
+import re
+import time
+from urllib.parse import urlsplit
+
+from inspect_pages import LOCAL
+
+HOME = "/"
+PLAIN = re.compile(r"(/[\w.~-]+)*/?")
+# Regular expressions of routes that name one path have these besides it.
+ANCHORS = re.compile(r"\^|\$|\\Z")
+LOGIN = re.compile(r"\b(log|sign)[-_]?in\b", re.I)
+SERVER_ERROR = 500
+MAX_REDIRECTS = 5
+# No project is asked for more pages than this, or for longer.
+MAX_PAGES, MAX_S = 20, 5
+
+
+class Search:
+    """Pages that are asked for in turn until one is a start page.
+
+    ask      what an anonymous visitor gets at a path
+    is_settled  whether its database has the rows that it will be served with, so that an error of now is one of then
+    """
+
+    def __init__(self, ask, is_settled):
+        self.ask = ask
+        self.is_settled = is_settled
+        self.until = time.monotonic() + MAX_S
+        self.asked = []
+        self.logins = []
+        # The first one that is no page of HTML.
+        self.other = None
+
+    def begins(self, path):
+        """Whether visitors can begin at this path: it is a page, and no form to log in."""
+        if path in self.asked or len(self.asked) == MAX_PAGES or time.monotonic() > self.until:
+            return False
+        self.asked.append(path)
+        found = self.ask(path)
+        if not is_shown(found):
+            return False
+        if LOGIN.search(path):
+            self.logins.append(path)
+            return False
+        if found["headers"].get("Content-Type", "").startswith("text/html"):
+            return True
+        if "." not in path and self.other is None:
+            self.other = path
+        return False
+
+    def end_of_redirects(self):
+        """The path that the home page leads to, over others perhaps; None where that is no page of this site."""
+        path = HOME
+        for _ in range(MAX_REDIRECTS):
+            found = self.ask(path)
+            if not found["location"]:
+                # It may lack rows only.
+                waits = found["status"] >= SERVER_ERROR and not self.is_settled
+                return path if is_shown(found) or waits else None
+            url = urlsplit(found["location"])
+            if url.hostname not in (None, *LOCAL) or not PLAIN.fullmatch(url.path):
+                return None
+            path = url.path
+        return None
+
+
+def is_shown(found):
+    """Whether an anonymous visitor from this machine gets a page with status 200."""
+    return found["status"] == 200 and found.get("here", 200) == 200
+
+
+def start_page(search, named, routes, login_paths):
+    """The path at which visitors begin, and None where no path is known that shows them anything.
+
+    named        paths that the project names
+    routes       its URL patterns, without those of tools
+    login_paths  where it may have a form to log in
+    """
+    home = search.ask(HOME)
+    may_have_rows = home["status"] == 404 and not search.is_settled and has_view(HOME)
+    if is_shown(home) or home["status"] >= SERVER_ERROR or may_have_rows:
+        return HOME
+
+    end = search.end_of_redirects()
+    if end and (search.begins(end) or search.ask(end)["status"] >= SERVER_ERROR):
+        return end
+
+    paths = [ANCHORS.sub("", route) for route in routes]
+    plain = [path for path in paths if PLAIN.fullmatch(path)]
+    for path in [*named, *sorted(plain, key=lambda path: path.count("/"))]:
+        if search.begins(path):
+            return path
+    if search.other:
+        return search.other
+
+    for path in login_paths:
+        if not search.logins and is_shown(search.ask(path)):
+            return path
+    return next(iter(search.logins), None)
+
+
+def has_view(path):
+    """Whether the URL patterns name a view for this path."""
+    from django.urls import Resolver404, resolve
+
+    try:
+        resolve(path)
+    except Resolver404:
+        return False
+    return True
