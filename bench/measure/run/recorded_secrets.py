@@ -10,6 +10,8 @@ SECRET_WORD = re.compile(
     r"tokens?|passw(or)?d|passphrase|passcode|pwd?|secret|session(id|key)?|s(ess)?id|sig|signature|hmac|(api|access)key"
     r"|credentials?|o?auth|authorization|bearer|jwt|t?otp|csrf|e?mail|saml(response)?|ticket"
 )
+# Or because it says who asked.
+PERSONAL_WORD = re.compile(r"(tele)?phone(number)?|msisdn|iban|ssn|dob|birth(day|date)|passport|cvv|cvc|cardnumber")
 # Or by how it ends where words are not divided.
 ENDINGS = ("token", "password", "passwd", "secret", "signature", "apikey", "sessionid", "sessid", "email")
 # These alone, or beside one of the others, as in `reset_code`; a `country_code` is none.
@@ -31,6 +33,13 @@ RANDOM_CHANGES = 3
 # The hash in the address of a file says which version it is.
 FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}$")
 VERSION_NAMES = frozenset({"v", "ver", "version", "rev", "h"})
+# What advertisers add to links: which campaign led to the page, and which click.
+TRACKER = re.compile(
+    r"utm_\w+|(fb|g|d|y|ms|tt|tw|ir)clid|[gw]braid|gad_\w+|_g[al]|li_fat_id|igshid|igsh|mc_cid|srsltid"
+)
+# A number that can be called from anywhere, and https://www.iso.org/standard/81090.html
+PHONE = re.compile(r"[+ ]\d{1,3}([ ()/.-]*\d){7,13}")
+IBAN = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
@@ -48,7 +57,7 @@ def _has_word(name: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _by_name(name: str) -> bool:
-    if _has_word(name, SECRET_WORD) or name.lower().endswith(ENDINGS):
+    if _has_word(name, SECRET_WORD) or _has_word(name, PERSONAL_WORD) or name.lower().endswith(ENDINGS):
         return True
     return bool(VAGUE_WORD.fullmatch(name.lower())) or (_has_word(name, VAGUE_WORD) and _has_word(name, BESIDE))
 
@@ -57,7 +66,17 @@ def _in_value(name: str, value: str) -> bool:
     if value.startswith(("/", "http:", "https:")):
         # `?next=/in?token=...`
         return has_secret(value)
-    return _is_secret(value, may_be_random=name.lower() in VERSION_NAMES)
+    may_be_random = name.lower() in VERSION_NAMES or bool(TRACKER.fullmatch(name.lower()))
+    return _is_secret(value, may_be_random=may_be_random) or bool(PHONE.fullmatch(value)) or _is_iban(value)
+
+
+def _is_iban(value: str) -> bool:
+    """Whether it is the number of an account, by its check digits."""
+    text = value.replace(" ", "").upper()
+    if not IBAN.fullmatch(text):
+        return False
+    digits = "".join(str(int(letter, 36)) for letter in text[4:] + text[:4])
+    return int(digits) % 97 == 1
 
 
 def _in_path(segments: list[str]) -> bool:

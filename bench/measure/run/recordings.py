@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import gzip
-import io
 import itertools
 import json
-import re
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import urlsplit
 
 from bench.errors import BenchError
+from bench.measure.run import log_formats, packed
+from bench.measure.run.log_formats import LoggedRequest
 from bench.measure.run.recorded_secrets import has_secret
 
 # As many requests as a workload needs, from the beginning of a recording.
@@ -26,44 +22,13 @@ MAX_REQUESTS = 20_000
 # So many more are read, for a server writes a line when a request ends: a slow one comes after those that began later.
 LATE_REQUESTS = 1_000
 MAX_LINE_BYTES = 64 * 1024
-# Of the epoch: in the year 5138.
-FAR_AHEAD_S = 1e11
-# Answers that a page load may have; a browser that asks again gets 304 for what the load tool gets 200.
+# Of a line that is shown.
+MAX_SHOWN = 300
+# Statuses that a page load may have; a browser that asks again gets 304 for what the load tool gets 200.
 GOOD = (200, 304)
-# What stays as it is in the path and the query of an address; a percent sign begins an escape.
-SAFE = "!$%&'()*+,/:;=?@[]~"
 # The host of data: addresses and of those of browsers' extensions.
 NO_SITE = "-"
-GZIP = b"\x1f\x8b"
-# Of a line only the time, the request and its status matter, whatever stands between and behind them: most servers'
-# formats have that in common, and some have the status before the request.
-_TIME = re.compile(r"(\d\d/\w{3}/\d{4})[: ](\d\d:\d\d:\d\d)(\.\d+)?(?: ([+-]\d{4}))?")
-_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
-_REQUEST = re.compile(
-    r'"(?P<method>[A-Z]+) (?P<target>(?:[^"\\]|\\.)*?)(?: (?:HTTP/)?\d(?:\.\d)?)?"(?: (?P<status>\d{3})\b)?'
-)
-# A format that quotes nothing: `[Thu Nov 26 12:00:01 2026] GET / => generated 512 bytes ... (HTTP/1.1 200)`.
-_CTIME = re.compile(r"\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}")
-_BARE_REQUEST = re.compile(r"\] (?P<method>[A-Z]+) (?P<target>.*?) => generated .*? \(\S+ (?P<status>\d{3})\)")
-_STATUS_BEFORE = re.compile(r" (\d{3}) ")
-# `www.example.com:443 192.0.2.1 - - [...]`, as logs of several sites begin, or `192.0.2.1 www.example.com - [...]`.
-_VIRTUAL_HOST = re.compile(
-    r"(?:^|\s)(?=[^\s:]*[a-z])([a-z0-9.-]+)(?::\d+)? [\da-f]*[.:][\da-f.:]+ "
-    r"|^[\da-f]*[.:][\da-f.:]+ ((?=[^\s:]*[a-z])[a-z0-9-]+\.[a-z0-9.-]+)(?::\d+)? ",
-    re.I,
-)
-_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.))")
-# What lines of JSON call a value, in small letters, by several servers and what collects their logs.
-_NAMES = {
-    "time": ("ts", "time_iso8601", "time_local", "msec", "startutc", "time", "timestamp", "@timestamp"),
-    "method": ("method", "request_method", "requestmethod"),
-    "target": ("request_uri", "uri", "requestpath", "path", "url"),
-    "query": ("args", "query_string"),
-    "host": ("host", "http_host", "requesthost", "server_name"),
-    "status": ("status", "downstreamstatus", "status_code"),
-}
-# Where a container's log has the line that the server wrote.
-_WRAPPED = ("log", "message")
+EXAMPLE = '{host} [{time}] "{request}" {} {status}'
 
 
 @dataclass(frozen=True)
@@ -71,7 +36,7 @@ class Recording:
     """Requests in their order.
 
     paths    with their queries
-    times_s  when each was made, in seconds from the first
+    times_s  when each was made, in seconds from the first; empty where the recording does not say it
     notes    what was left out, with counts
     """
 
@@ -80,188 +45,191 @@ class Recording:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Request:
-    """One that was recorded; `host` is empty where the recording does not say it."""
-
-    time_s: float
-    method: str
-    host: str
-    path: str
-    status: int
-
-    @property
-    def problem(self) -> str:
-        """Why a load tool cannot repeat it, or an empty string when it can."""
-        if self.method != "GET":
-            return "requests that are no GET"
-        if self.status not in GOOD:
-            return "requests without status 200"
-        return "requests that look like a secret" if has_secret(self.path) else ""
-
-
 def steps(path: Path) -> tuple[str, ...]:
     """The steps in a file, one a line; # begins a comment."""
-    with _opened(path) as file:
+    with packed.opened(path) as file:
         lines = [line.decode("utf-8-sig", "replace").strip() for line in file]
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
+@dataclass(frozen=True)
+class _Visit:
+    """An entry of a HAR file.
+
+    ended_s      until then the same request is not another one, but is tried again
+    is_document  whether it is a page; from_cache: whether the browser had it
+    """
+
+    request: LoggedRequest
+    begun_s: float
+    ended_s: float
+    is_document: bool
+    from_cache: bool
+
+
 def har(path: Path) -> Recording:
-    """The requests of a HAR 1.2 file to the host with most entries.
+    """The requests of a HAR 1.2 file to the host of its first page.
 
     http://www.softwareishard.com/blog/har-12-spec/
     """
-    with _opened(path) as file:
+    with packed.opened(path) as file:
         content = file.read()
     try:
         entries = list(json.loads(content.decode(json.detect_encoding(content), "replace"))["log"]["entries"])
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise BenchError(f"{path}: no HAR file: {type(error).__name__}: {error}; save one in a browser") from None
-    return _recording(path, map(_of_har, entries), "entries that cannot be read")
+
+    read = [_visit(entry) for entry in entries]
+    visits = sorted((visit for visit in read if visit), key=lambda visit: visit.begun_s)
+    left_out = Counter({"entries that cannot be read": len(read) - len(visits)})
+    requests = []
+    ends_s: dict[tuple[str, str], float] = {}
+    for visit in visits:
+        address = (visit.request.host, visit.request.path)
+        if visit.from_cache:
+            left_out["entries from the browser's cache"] += 1
+        elif visit.begun_s < ends_s.get(address, 0) and address[0] != NO_SITE and not _problem(visit.request):
+            left_out["requests that were tried again"] += 1
+        else:
+            requests.append(visit.request)
+            ends_s[address] = visit.ended_s
+    return _recording(path, _by_place(requests), left_out, ("", _first_host(visits)))
 
 
-def _of_har(entry: Any) -> _Request | None:
-    """The request of an entry; None where it lacks something, or has what cannot be read."""
+def _visit(entry: Any) -> _Visit | None:
+    """An entry; None where it lacks something, or has what cannot be read."""
     try:
         url = urlsplit(entry["request"]["url"])
-        begun = datetime.fromisoformat(entry["startedDateTime"]).timestamp()
+        begun_s = datetime.fromisoformat(entry["startedDateTime"]).timestamp()
         method, status = entry["request"]["method"].upper(), int(entry["response"]["status"])
         if status <= 0:
             return None
-        if url.scheme not in ("http", "https"):
-            return _Request(begun, method, NO_SITE, "/", status)
-        return _Request(begun, method, _host(url), _path(url), status)
+        host, path = NO_SITE, "/"
+        if url.scheme in ("http", "https"):
+            host, path = log_formats.host_of(url), log_formats.path_of(url)
+        content = entry["response"].get("content") or {}
+        kind = entry.get("_resourceType") or content.get("mimeType") or ""
+        # At least a millisecond, so that two of one moment are one.
+        ended_s = begun_s + max(float(entry.get("time") or 0), 1) / 1000
+        request = LoggedRequest(begun_s, method, host, path, status)
+        is_document = kind == "document" or kind.startswith("text/html")
+        return _Visit(request, begun_s, ended_s, is_document, bool(entry.get("_fromCache")))
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return None
 
 
-def access_log(path: Path) -> Recording:
-    """The requests of a web server's access log, which may be compressed with gzip, and large."""
-    with _opened(path) as file:
-        lines = iter(lambda: file.readline(MAX_LINE_BYTES), b"")
-        texts = (line.decode("utf-8-sig", "surrogateescape").strip() for line in lines)
-        return _recording(path, (_of_line(line) for line in texts if line), "lines of another format")
+def _first_host(visits: list[_Visit]) -> str:
+    """The host of the first page; where no entry says that it is one, that of the first good response."""
+    good = [visit for visit in visits if visit.request.status in GOOD and visit.request.host != NO_SITE]
+    pages = [visit for visit in good if visit.is_document]
+    return next((visit.request.host for visit in pages or good), "")
 
 
-def _of_line(line: str) -> _Request | None:
-    """The request of a line; None where it cannot be read."""
+def access_log(path: Path, fields: str = "") -> Recording:
+    """The requests of an access log to the host with most of them; the file may be compressed, and large.
+
+    fields  the format of its lines, where that is not a known one
+    """
     try:
-        return _of_json(json.loads(line)) if line.startswith("{") else _of_text(line)
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
-        return None
+        log_formats.pattern_of(fields or EXAMPLE)
+    except ValueError as error:
+        raise BenchError(f"{path}: fields {fields!r}: {error}; correct them in [tool.benchapp.workloads]") from None
+    left_out = Counter[str]()
+    unread: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
+            yield line.decode("utf-8-sig", "surrogateescape").strip()
+
+    def requests() -> Iterator[LoggedRequest]:
+        for line, request in log_formats.requests(lines(), fields):
+            if request:
+                yield request
+            else:
+                left_out["lines of another format"] += 1
+                unread[:] = unread or [line]
+
+    with packed.opened(path) as file:
+        kept = _by_place(requests())
+    if unread and not kept.seen:
+        # Letters beyond ASCII and what ends a line would not be one line.
+        line = unread[0][:MAX_SHOWN].encode("ascii", "backslashreplace").decode()
+        say = (
+            "correct fields"
+            if fields
+            else f"say what a line has, such as fields = '{EXAMPLE}', or name a HAR file as har"
+        )
+        raise BenchError(f"{path}: its format is not known: {line}  {say}, in [tool.benchapp.workloads]")
+    return _recording(path, kept, left_out, kept.busiest())
 
 
-def _of_json(entry: dict[str, Any]) -> _Request | None:
-    wrapped = next((entry[name] for name in _WRAPPED if isinstance(entry.get(name), str)), "")
-    if found_there := _of_line(wrapped.strip()):
-        return found_there
-    asked = entry.get("request")
-    values = {**entry, **(asked if isinstance(asked, dict) else {})}
-    values = {name.lower(): value for name, value in values.items()}
-    found = {what: next((str(values[it]) for it in names if it in values), "") for what, names in _NAMES.items()}
-    target = found["target"]
-    if isinstance(asked, str) and " " in asked:
-        found["method"], target = asked.split(" ")[:2]
-    elif found["query"].strip("-") and "?" not in target:
-        target += f"?{found['query']}"
-    host, path = found["host"].partition(":")[0].lower(), _path(_target(target))
-    return _Request(_time(found["time"]), found["method"], host, path, int(found["status"]))
+def _problem(request: LoggedRequest) -> str:
+    """Why a load tool cannot repeat it, or an empty string when it can."""
+    if request.method != "GET":
+        return "requests that are no GET"
+    if request.status not in GOOD:
+        return "requests without status 200"
+    return "requests that look like a secret" if has_secret(request.path) else ""
 
 
-# Busy servers write many lines in a second.
-@functools.lru_cache
-def _time(text: str) -> float:
-    """The seconds of a time in one of the usual forms, or a number of them."""
-    if time := _TIME.search(text):
-        begun = datetime.strptime(f"{time[1]} {time[2]} {time[4] or '+0000'}", "%d/%b/%Y %H:%M:%S %z")
-        return begun.timestamp() + float(time[3] or 0)
-    if _CTIME.match(text):
-        return datetime.strptime(text, "%a %b %d %H:%M:%S %Y").timestamp()
-    if _ISO_TIME.match(text):
-        return datetime.fromisoformat(text).timestamp()
-    # Some loggers count milliseconds.
-    return float(text) / (1000 if float(text) > FAR_AHEAD_S else 1)
+@dataclass
+class _Kept:
+    """Requests by the program that logged them and their host: how many were seen, and those that can be repeated."""
+
+    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
+    repeatable: defaultdict[tuple[str, str], list[LoggedRequest]] = field(default_factory=lambda: defaultdict(list))
+    problems: defaultdict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def busiest(self) -> tuple[str, str]:
+        """The program with most requests, and its host with most: others logged the same requests, or other sites'."""
+        programs = Counter[str]()
+        for (program, _), count in self.seen.items():
+            programs[program] += count
+        if not programs:
+            return "", ""
+        (program, _), *_ = programs.most_common(1)
+        hosts = [place for place in self.seen if place[0] == program and place[1] != NO_SITE]
+        return max(hosts, key=self.seen.__getitem__, default=(program, NO_SITE))
 
 
-def _of_text(line: str) -> _Request | None:
-    time = _TIME.search(line) or _CTIME.search(line) or _ISO_TIME.search(line)
-    if not time:
-        return None
-    request = _REQUEST.search(line, time.end()) or _BARE_REQUEST.search(line, time.end())
-    if not request:
-        return None
-    status = request["status"]
-    if not status:
-        before = _STATUS_BEFORE.search(line, time.end(), request.start())
-        if not before:
-            return None
-        status = before[1]
-    begun = _time(time[0])
-    url = _target(_unescaped(request["target"]))
-    named = _VIRTUAL_HOST.search(line, 0, time.start())
-    host = _host(url) or (str(named[1] or named[2]).lower() if named else "")
-    return _Request(begun, request["method"], host, _path(url), int(status))
-
-
-def _target(text: str) -> SplitResult:
-    """What a request line names: a path, which may begin with two slashes, or a whole address."""
-    if not text.startswith("/"):
-        return urlsplit(text)
-    path, _, query = text.partition("?")
-    return SplitResult("", "", path, query, "")
-
-
-def _unescaped(text: str) -> str:
-    r"""What servers write as `\x22` or `\"`; a byte that is no ASCII stays one (surrogateescape)."""
-    return _ESCAPE.sub(
-        lambda found: bytes.fromhex(found[1]).decode("ascii", "surrogateescape") if found[1] else found[2], text
-    )
-
-
-def _host(url: SplitResult) -> str:
-    """The host of an address, with a port that is not the usual one."""
-    usual = {"http": 80, "https": 443}.get(url.scheme)
-    return (url.hostname or "") + (f":{url.port}" if url.port not in (None, usual) else "")
-
-
-def _path(url: SplitResult) -> str:
-    """The path of an address with its query, percent-encoded as a browser sends it."""
-    found = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    if not found.startswith("/"):
-        raise ValueError(found)
-    return quote(found, SAFE, errors="surrogateescape")
-
-
-def _recording(path: Path, requests: Iterable[_Request | None], odd: str) -> Recording:
-    """Those of the host with most requests that a load tool can repeat; `odd` says what could not be read."""
-    seen, left_out = Counter[str](), defaultdict[str, Counter[str]](Counter)
-    kept = defaultdict[str, list[_Request]](list)
-    unread = 0
-    for each in requests:
-        if each is None:
-            unread += 1
+def _by_place(requests: Iterable[LoggedRequest]) -> _Kept:
+    """The requests as far as they are needed."""
+    kept = _Kept()
+    for request in requests:
+        place = (request.program, request.host)
+        kept.seen[place] += 1
+        if problem := _problem(request):
+            kept.problems[place][problem] += 1
             continue
-        seen[each.host] += 1
-        if problem := each.problem:
-            left_out[each.host][problem] += 1
-        else:
-            kept[each.host].append(each)
-            if len(kept[each.host]) > MAX_REQUESTS + LATE_REQUESTS:
-                break
-    if unread and not seen:
-        raise BenchError(f"{path}: {unread} {odd} and none that can be read; name a HAR file as har, a log as log")
-    host = max((name for name in seen if name != NO_SITE), key=seen.__getitem__, default="")
-    found = sorted(kept[host], key=lambda each: each.time_s)
+        kept.repeatable[place].append(request)
+        if len(kept.repeatable[place]) > MAX_REQUESTS + LATE_REQUESTS:
+            break
+    return kept
+
+
+def _recording(path: Path, kept: _Kept, left_out: Counter[str], place: tuple[str, str]) -> Recording:
+    """The requests of one place in the order of their times; `left_out` counts what was not kept."""
+    found = kept.repeatable[place]
     if not found:
         raise BenchError(f"{path}: no GET that was answered with 200: name another recording")
-    counts = {odd: unread, "requests to other hosts": sum(seen.values()) - seen[host], **left_out[host]}
+    times = [request.time_s for request in found if request.time_s is not None]
+    has_times = len(times) == len(found)
+    if has_times:
+        found.sort(key=lambda request: request.time_s or 0)
+
+    of_program = sum(count for (program, _), count in kept.seen.items() if program == place[0])
+    counts = left_out | {
+        "requests that another program logged": kept.seen.total() - of_program,
+        "requests to other hosts": of_program - kept.seen[place],
+        **kept.problems[place],
+    }
     notes = [f"{what} ({count:,})" for what, count in counts.items() if count]
     if len(found) > MAX_REQUESTS:
         notes.append(f"all requests after the first {MAX_REQUESTS:,}")
         del found[MAX_REQUESTS:]
     words = (f"left out of {path.name}: {', '.join(notes)}",) if notes else ()
-    return Recording(tuple(each.path for each in found), tuple(_spread([each.time_s for each in found])), words)
+    times_s = tuple(_spread(sorted(times)[:MAX_REQUESTS])) if has_times else ()
+    return Recording(tuple(request.path for request in found), times_s, words)
 
 
 def _spread(times_s: list[float]) -> Iterator[float]:
@@ -271,19 +239,3 @@ def _spread(times_s: list[float]) -> Iterator[float]:
         number = len(list(alike))
         step = 1 / number if whole else 0
         yield from (time_s - times_s[0] + i * step for i in range(number))
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[io.BufferedIOBase]:
-    """The file's bytes, unpacked where gzip has packed them. Raises BenchError when it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            packed = file.read(len(GZIP)) == GZIP
-            file.seek(0)
-            yield gzip.GzipFile(fileobj=file) if packed else file
-    except (OSError, EOFError, zlib.error) as error:
-        if reason := getattr(error, "strerror", None):
-            remedy = "correct its name or rights in [tool.benchapp.workloads]"
-        else:
-            reason, remedy = str(error), "it is damaged or not yet whole: copy it again, or unpack what there is"
-        raise BenchError(f"{path}: {reason}; {remedy}") from None

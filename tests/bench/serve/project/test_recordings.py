@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
+import shutil
+import subprocess
+import zipfile
 
 import pytest
 
 from bench.errors import BenchError
-from bench.measure.run import recordings
+from bench.measure.run import recordings, replay
 from bench.measure.run.recorded_secrets import has_secret
+from bench.measure.run.workload import Workload
 
 LINE = '192.0.2.1 - - [22/Nov/2026:12:00:{second:02} +0000] "{request}" {status} 512 "-" "Mozilla/5.0"\n'
 AT, CLIENT = "[22/Nov/2026:12:00:01 +0000]", "203.0.113.7 - -"
@@ -33,6 +39,23 @@ FORMATS = {
     "daphne's": '192.0.2.1:38402 - - [22/Nov/2026:12:00:01] "{}" 200 512',
     "hypercorn's": f'[2026-11-22 12:00:01 +0000] [9] [INFO] {CLIENT} {AT} "{{}}" 200 512',
     "runserver": '[22/Nov/2026 12:00:01] "{}" 200 512',
+    "Traefik's": f'{CLIENT} {AT} "{{}}" 200 512 "-" "-" 1 "app@docker" "http://10.0.0.2:80" 12ms',
+    "a classic AWS balancer": "2026-11-22T12:00:01.186641Z web 192.0.2.1:2817 10.0.0.1:80 0.0 0.0 0.0 200 200 0 57"
+    ' "{}" "curl/7.38.0" - -',
+    "S3": f'79a59d bucket {AT} 192.0.2.3 79a59d 3E57427F3 REST.GET.OBJECT a/b "{{}}" 200 - 113 - 7 - "-" "S3" -',
+    "Envoy's": '[2026-11-22T12:00:01.123Z] "{}" 200 - 0 57 3 2 "192.0.2.1" "curl/7.88"'
+    ' "8f0e0000-0000-4000-8000-000000000001" "a.example" "10.0.0.2:80"',
+    "Istio's": '[2026-11-22T12:00:01.123Z] "{}" 200 - via_upstream - "-" 0 57 3 2 "-" "curl/7.88"'
+    ' "8f0e0000-0000-4000-8000-000000000001" "a.example" "10.0.0.2:80" inbound|80|| 127.0.0.6:1 10.0.0.2:80 - default',
+    "status first": f'{CLIENT} {AT} 200 0.001 "{{}}" 512 "-" "Mozilla/5.0"',
+    "status as a pair": f'remote=192.0.2.3 {AT} status=200 host=www.example.com request="{{}}" 404 "-"',
+    "logfmt": 'time=2026-11-22T12:00:01Z level=info msg=handled request="{}" status=200 bytes=57',
+    "time behind": f'192.0.2.3 "{{}}" 200 512 {AT}',
+    "in a pod": f'2026-11-22T12:00:01.123456789Z stdout F {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
+    "of Compose": f'web-1  | {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
+    "RFC 5424": f'<190>1 2026-11-22T12:00:01Z web1 nginx 200 - - {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
+    "uvicorn's in the journal": 'Nov 22 12:00:01 web1 uvicorn[812]: INFO:     192.0.2.1:50824 - "{}" 200 OK',
+    "uvicorn's with a time": '2026-11-22 12:00:01,123 INFO uvicorn.access 192.0.2.1:50824 - "{}" 200',
     "behind syslog": f'Nov 22 12:00:01 web1 nginx: 2001:db8::1 - Jane Doe {AT} "{{}}" 200 512 "-" "-"',
 }
 
@@ -104,6 +127,8 @@ def test_access_logs_as_servers_write_them(tmp_path, form):
 
 
 ASKED = {"method": "GET", "host": "a.example:443", "uri": "/blog/?page=2"}
+AZURE = {"httpMethod": "GET", "requestUri": "/blog/", "requestQuery": "page=2", "httpStatus": 200, "host": "a.example"}
+APP_SERVICE = {"CsMethod": "GET", "CsUriStem": "/blog/", "CsUriQuery": "page=2", "ScStatus": 200, "TimeTaken": 9}
 JSON_LINES = {
     "caddy": {"level": "info", "ts": 1.5, "request": {**ASKED, "proto": "HTTP/2.0"}, "status": 200},
     "nginx": {"time_iso8601": "2026-11-22T12:00:01+00:00", "request": "GET /blog/?page=2 HTTP/1.1", "status": "200"},
@@ -116,6 +141,95 @@ JSON_LINES = {
         "DownstreamStatus": 200,
     },
     "with words": {"message": "request_finished", "time": 1.5, "method": "GET", "path": "/blog/?page=2", "status": 200},
+    "Google's balancer": {
+        "httpRequest": {"requestMethod": "GET", "requestUrl": "https://a.example/blog/?page=2", "status": 200},
+        "timestamp": "2026-11-28T12:00:01.123456789Z",
+    },
+    "Azure's gateway": {"time": "2026-11-28T12:00:01Z", "category": "AccessLog", "properties": AZURE},
+    "Azure's front door": {
+        "time": "2026-11-28T12:00:01.0000000Z",
+        "properties": {
+            "httpMethod": "GET",
+            "requestUri": "https://a.example:443/blog/?page=2",
+            "httpStatusCode": "200",
+        },
+    },
+    "Azure's App Service": {"time": "2026-11-28T12:00:01Z", "properties": APP_SERVICE},
+    "Cloudflare": {
+        "ClientRequestHost": "a.example",
+        "ClientRequestMethod": "GET",
+        "ClientRequestURI": "/blog/?page=2",
+        "EdgeResponseStatus": 200,
+        "OriginResponseStatus": 0,
+        "EdgeStartTimestamp": 1795867201123456000,
+    },
+    "Istio": {
+        "start_time": "2026-11-28T12:00:01.123Z",
+        "method": "GET",
+        "path": "/blog/?page=2",
+        "authority": "a.example",
+        "response_code": 200,
+        "duration": 5,
+    },
+    "ECS": {
+        "@timestamp": "2026-11-28T12:00:01.123Z",
+        "http": {"request": {"method": "GET"}, "response": {"status_code": 200, "body": {"bytes": 57}}},
+        "url": {"path": "/blog/", "query": "page=2", "domain": "a.example"},
+        "log": {"file": {"path": "/var/log/nginx/access.log"}},
+    },
+    "ECS with dots": {
+        "@timestamp": "2026-11-28T12:00:01.123Z",
+        "http.request.method": "GET",
+        "http.response.status_code": 200,
+        "url.original": "/blog/?page=2",
+        "log.file.path": "/var/log/nginx/access.log",
+    },
+    "an API gateway": {
+        "requestTime": "28/Nov/2026:12:00:01 +0000",
+        "httpMethod": "GET",
+        "path": "/blog/?page=2",
+        "status": "200",
+    },
+    "gunicorn's parts": {
+        "time": "[28/Nov/2026:12:00:01 +0000]",
+        "request_method": "GET",
+        "request_path": "/blog/",
+        "request_querystring": "page=2",
+        "response_code": "200",
+    },
+    "Apache's parts": {
+        "time": "28/Nov/2026:12:00:01 +0000",
+        "request": "/blog/",
+        "query": "?page=2",
+        "method": "GET",
+        "status": "200",
+    },
+    "django-structlog": {
+        "request": "GET /blog/?page=2",
+        "code": 200,
+        "event": "request_finished",
+        "timestamp": "2026-11-28T12:00:01.123Z",
+        "level": "info",
+    },
+    "Django's server": {
+        "asctime": "2026-11-28 12:00:01,123",
+        "levelname": "INFO",
+        "message": '"GET /blog/?page=2 HTTP/1.1" 200 57',
+        "status_code": 200,
+    },
+    "a level called status": {
+        "status": "info",
+        "timestamp": 1795867201123,
+        "http": {"method": "GET", "url": "https://a.example/blog/?page=2", "status_code": 200},
+    },
+    "the journal's": {
+        "__REALTIME_TIMESTAMP": "1795867201123456",
+        "MESSAGE": list(b'INFO:     192.0.2.1:5 - "GET /blog/?page=2 HTTP/1.1" 200 OK'),
+    },
+    "JSON in a container's": {
+        "log": '{"ts": 1.5, "request": {"method": "GET", "uri": "/blog/?page=2"}, "status": 200}\n',
+        "stream": "stdout",
+    },
     "a container's": {"log": FORMATS["combined"].format("GET /blog/?page=2 HTTP/1.1") + "\n", "stream": "stdout"},
 }
 
@@ -126,6 +240,107 @@ def test_logs_of_json(tmp_path, entry):
     path.write_text(json.dumps(entry) + "\n{}\n")
     found = recordings.access_log(path)
     assert (found.paths, found.notes) == (("/blog/?page=2",), ("left out of access.log: lines of another format (1)",))
+
+
+ROWS = {
+    "CloudFront": """#Version: 1.0
+#Fields: date\ttime\tx-edge-location\tsc-bytes\tc-ip\tcs-method\tcs(Host)\tcs-uri-stem\tsc-status\tcs-uri-query
+2026-11-28\t12:00:01\tFRA2\t182\t192.0.2.10\tGET\td111.example.net\t/blog/\t200\tpage=2
+2026-11-28\t12:00:02\tFRA2\t182\t192.0.2.10\tGET\td111.example.net\t/gone/\t404\t-
+""",
+    "IIS": """#Software: Microsoft Internet Information Services 10.0
+#Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) sc-status time-taken
+2026-11-28 12:00:01 10.0.0.1 GET /blog/ page=2 443 - 192.0.2.10 Mozilla/5.0+(X11) 200 5
+2026-11-28 12:00:02 10.0.0.1 GET /gone/ - 443 - 192.0.2.10 Mozilla/5.0+(X11) 404 200
+""",
+}
+
+
+@pytest.mark.parametrize("text", ROWS.values(), ids=ROWS)
+def test_rows_below_a_head_that_names_their_values(tmp_path, text):
+    path = tmp_path / "access.log"
+    path.write_text(text)
+    found = recordings.access_log(path)
+    assert found.paths == ("/blog/?page=2",)
+    assert found.notes == ("left out of access.log: requests without status 200 (1)",)
+
+
+def test_a_request_that_two_programs_logged_is_one(tmp_path):
+    path = tmp_path / "drain.log"
+    router = '2026-11-28T12:00:01.1+00:00 heroku[router]: at=info method=GET path="/" host=a.example status=200\n'
+    app = f"2026-11-28T12:00:01.2+00:00 app[web.{{}}]: {FORMATS['combined'].format('GET / HTTP/1.1')}\n"
+    path.write_text(router + app.format(1) + router + app.format(2))
+    found = recordings.access_log(path)
+    assert found.paths == ("/", "/")
+    assert found.notes == ("left out of drain.log: requests that another program logged (2)",)
+
+
+def test_lines_without_a_time_keep_their_order(tmp_path):
+    path = tmp_path / "uvicorn.log"
+    path.write_text("".join(f'INFO:     192.0.2.1:5 - "GET /{name}/ HTTP/1.1" 200 OK\n' for name in "zay"))
+    found = recordings.access_log(path)
+    assert (found.paths, found.times_s) == (("/z/", "/a/", "/y/"), ())
+    with pytest.raises(BenchError, match="no times to replay"):
+        replay.arrivals(Workload("x", "x", found.paths, times_s=found.times_s), 1, 1)
+
+
+def test_a_format_can_be_named_by_its_fields(tmp_path):
+    path = tmp_path / "access.log"
+    path.write_text("9 GET|a.example|/blog/|page=2|404|200|1795867201.5\n" * 2)
+    fields = "{method}|{host}|{target}|{query}|{}|{status}|{epoch}"
+    found = recordings.access_log(path, fields)
+    assert (found.paths, found.times_s) == (("/blog/?page=2",) * 2, (0.0, 0.0))
+    with pytest.raises(BenchError, match="its format is not known: 9 GET"):
+        recordings.access_log(path)
+    with pytest.raises(BenchError, match=r"fields '\{host\}': name \{request\} or "):
+        recordings.access_log(path, "{host}")
+
+
+PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
+
+
+@pytest.mark.parametrize("name", [*PACKERS, "zip", "zst"])
+def test_a_recording_may_be_packed(tmp_path, name):
+    plain, path = log(tmp_path, ("GET /a/ HTTP/1.1", 200)), tmp_path / f"access.log.{name}"
+    if name == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(plain, "logs/access.log")
+            archive.writestr("__MACOSX/._access.log", b"x")
+    elif name == "zst":
+        if not shutil.which("zstd"):
+            with pytest.raises(BenchError, match="install the package zstd"):
+                recordings.access_log(_written(path, b"\x28\xb5\x2f\xfd"))
+            return
+        subprocess.run(["zstd", "-q", plain, "-o", path], check=True)
+    else:
+        path.write_bytes(PACKERS[name](plain.read_bytes()))
+    assert recordings.access_log(path).paths == ("/a/",)
+    if name != "zip":
+        with pytest.raises(BenchError, match=r"damaged or not yet whole|no GET"):
+            recordings.access_log(_written(path, path.read_bytes()[:-20]))
+
+
+def _written(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def test_a_har_file_is_of_the_host_of_its_first_page(tmp_path):
+    page = {**entry("https://www.example.com/", 1), "_resourceType": "document"}
+    beacons = [entry(f"https://stats.example.net/collect?v={i}", i) for i in range(9)]
+    found = recordings.har(har(tmp_path, *beacons, page, entry("https://www.example.com/b/?fbclid=IwAR0a1b2c3d4e", 9)))
+    assert found.paths == ("/", "/b/?fbclid=IwAR0a1b2c3d4e")
+
+
+def test_a_request_that_is_tried_again_is_one_step(tmp_path):
+    page = entry("https://a.example/", 1)
+    slow = {**entry("https://a.example/slow/", 2), "time": 3000}
+    again = [entry("https://a.example/slow/", 4), entry("https://a.example/slow/", 6)]
+    cached = {**entry("https://a.example/logo.png", 7), "_fromCache": "memory"}
+    found = recordings.har(har(tmp_path, page, slow, entry("https://a.example/busy/", 3, status=503), *again, cached))
+    assert found.paths == ("/", "/slow/", "/slow/")
+    assert "requests that were tried again (1)" in found.notes[0]
+    assert "entries from the browser's cache (1)" in found.notes[0]
 
 
 def test_times_in_milliseconds_are_seconds(tmp_path):
@@ -190,11 +405,13 @@ SECRET = """/?pw=x /?PHPSESSID=x /files/Mg:1tXyZQ:Zk3jQb4_abc-DEF-ghi_JKL-mno-pq
 /?token=x /?accessToken=x /?csrfmiddlewaretoken=x /?X-Amz-Signature=1 /?sig=a /?reset_code=1 /?code=4/0AX
 /?next=/&api_key=1 /?user_email=x /?password= /?q=jane%40example.com /?t=eyJhbGciOi.eyJzdWIi.sig
 /in?next=%2Fin%3Ftoken%3Dx /?k=0123456789abcdef0123456789abcdef /unsubscribe/jane@example.com/ /activate/8f0e12/
+/?phone=123 /?phone_number=1 /?iban=x /?to=%2B49%20170%201234567 /?a=DE89370400440532013000 /?utm_id=jane@a.example
 /reset/MQ/c5x3ab-9f8e/ /reset/MQ/c5x3ab-0123456789abcdef0123456789abcdef/ /m/dGhpcyBpcyBhIHRva2Vu9d8f7a6b5c4d3e2f/"""
 HARMLESS = """/?author=jane /?state=open /?postcode=10115 /?country_code=de /?keyword=x /?design=1 /?monkey=1 /?id=5
 /blog/top-10-python-tips-for-2026/ /products/550e8400-e29b-41d4-a716-446655440000/ /@jane/ /i/logo@2x.png
 /static/app.3f2a1b9c8d7e3f2a1b9c8d7e.js /s/a.css?v=3f2a1b9c8d7e3f2a1b9c8d7e3f2a1b9c /reset/done/ /api/v1/items/
-/login/?next=/blog/ /?q=a%40b /sessions/2/ /blog/authors/ //two/slashes"""
+/?fbclid=IwAR0a1b2c3d4e5f6g7h8i9j0k1l2 /?gclid=Cj0KCQiA1b2C3d4E5f6G7h8I9 /?utm_source=a1b2c3d4e5f6g7h8i9j0k1
+/?headphone=1 /login/?next=/blog/ /?q=a%40b /sessions/2/ /blog/authors/ //two/slashes"""
 
 
 def test_secrets_are_known_by_a_word_of_their_name_or_by_their_value():
@@ -230,7 +447,9 @@ def test_a_file_that_is_no_recording_is_one_line(tmp_path):
     path.write_text("nonsense")
     with pytest.raises(BenchError, match=r"no HAR file: JSONDecodeError: .*; save one in a browser"):
         recordings.har(path)
-    with pytest.raises(BenchError, match="x: 1 lines of another format and none that can be read; name "):
+    with pytest.raises(
+        BenchError, match="x: its format is not known: nonsense  say what a line has, such as fields = "
+    ):
         recordings.access_log(path)
     with pytest.raises(BenchError, match=r"nowhere: No such file or directory; correct its name or rights in"):
         recordings.steps(tmp_path / "nowhere")

@@ -1,0 +1,363 @@
+"""Lines of access logs, as servers, load balancers, frameworks and what collects their logs write them.
+
+A line is text, pairs `name=value`, an object of JSON, or a row below a head `#Fields:`. One table has the formats of
+text, one the names that values have; a format that is in neither is named by its fields.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import SplitResult, quote, urlsplit
+
+# What a line says of a request, by the names of `fields`; any other name, and none, stands for what does not matter.
+FIELDS = {
+    "time": r"\d\d/\w{3}/\d{4}[: ]\d\d:\d\d:\d\d(?:\.\d+)?(?: [+-]\d{4})?"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
+    r"|\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}"
+    r"|\w{3} [ \d]\d \d\d:\d\d:\d\d",
+    "epoch": r"\d{10}(?:\.\d+)?",
+    "request": r'[A-Z]+ (?:[^"\\]|\\.)*?(?: (?:HTTP/)?\d(?:\.\d)?)?',
+    "method": r"[A-Z]+",
+    "target": r'(?:[^"\s\\]|\\.)*',
+    "query": r'(?:[^"\s\\]|\\.)*',
+    "host": r"(?=[^\s:]*[A-Za-z])[\w.-]+(?::\d+)?",
+    "status": r"[1-5]\d\d(?![\w.:/-])",
+    # Those that tell formats apart.
+    "before": r".*",
+    "site": r"(?<!\S)(?=[^\s:]*[A-Za-z])[\w.-]+(?::\d+)?",
+    "address": r"[\da-fA-F]*[.:][\da-fA-F.:]+",
+    "domain": r"(?=[^\s:]*[a-z])[a-z0-9-]+\.[a-z0-9.-]+(?::\d+)?",
+    "uuid": r"[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}",
+}
+# Formats of text; the first one that a line has counts. What stands before and behind does not matter.
+TEXTS = {
+    "nothing quoted": "{time}] {method} {target} => generated {}({} {status})",
+    "Envoy, Istio": '[{time}] "{request}" {status} {}"{}" "{}" "{uuid}" "{host}"',
+    "status before the request": '{before}{time}{} {status} {}"{request}"',
+    "site first": '{site} {address} {}{time}{}"{request}" {status}',
+    "site second": '{address} {domain} {}{time}{}"{request}" {status}',
+    "common, combined": '{before}{time}{}"{request}" {status}',
+    "time behind": '"{request}" {status} {}{time}',
+    "no time": '"{request}" {status}',
+}
+# What lines of JSON, of pairs and of rows call a value, in small letters, by the servers, services and loggers that do;
+# the first name that a line has counts. A name stands for itself and for what objects around it have before it.
+NAMES = {
+    "time": (
+        *("ts", "time_iso8601", "time_local", "msec", "startutc", "start_time", "edgestarttimestamp"),
+        *("requesttime", "asctime", "@timestamp", "timestamp", "time", "__realtime_timestamp", "date"),
+    ),
+    "method": (
+        *("method", "request_method", "requestmethod", "httpmethod", "http_method", "clientrequestmethod"),
+        *("csmethod", "cs-method"),
+    ),
+    "target": (
+        *("originalrequesturiwithargs", "request_uri", "requesturi", "requesturl", "request_url", "clientrequesturi"),
+        *("url.original", "uri", "requestpath", "request_path", "url.path", "path", "csuristem", "cs-uri-stem"),
+        *("full_path", "url", "request"),
+    ),
+    "query": (
+        *("args", "query_string", "querystring", "request_querystring", "requestquery", "url.query", "query"),
+        *("csuriquery", "cs-uri-query"),
+    ),
+    "host": (
+        *("x-host-header", "clientrequesthost", "requesthost", "originalhost", "http_host", "authority", "url.domain"),
+        *("cshost", "cs(host)", "cs-host", "host", "vhost", "server_name"),
+    ),
+    "status": (
+        *("downstreamstatus", "edgeresponsestatus", "status", "status_code", "statuscode", "response_code"),
+        *("responsecode", "httpstatus", "httpstatuscode", "http_status", "scstatus", "sc-status", "response.status"),
+        "code",
+    ),
+}
+# Where what collects logs has the line that a program wrote.
+WRAPPED = ("log", "message", "msg")
+# Where it says which program that was.
+PROGRAMS = ("_systemd_unit", "syslog_identifier", "container_name")
+# The same in front of a line: Heroku, syslog and journalctl, Compose.
+PROGRAM = re.compile(
+    r"\S+ (?P<heroku>\w+\[[a-z]+)[\w.]*\]: "
+    r"|(?:<\d+>)?\w{3} [ \d]\d [\d:]{8} \S+ (?P<syslog>[\w.-]+)(?:\[\d+\])?: "
+    r"|(?P<compose>[\w.-]+?)(?:[-_]\d+)? +\| "
+)
+# What Kubernetes puts in front: https://github.com/kubernetes/design-proposals-archive, logs of the CRI.
+OF_CONTAINER = re.compile(r"(?P<time>\S+T\S+) std(?:out|err) [FP] ")
+PAIR = re.compile(r'([\w.@-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))')
+# The version of HTTP at the end of a request line.
+VERSION = re.compile(r" (?:HTTP/)?\d(?:\.\d)?$")
+# Numbers of this many digits before the point are seconds, milliseconds, microseconds and nanoseconds of the epoch.
+EPOCHS = {13: 1e3, 16: 1e6, 19: 1e9}
+# In place of the year, which syslog leaves out: one with a 29 February.
+SOME_YEAR = 2024
+ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.))")
+# What stays as it is in the path and the query of an address; a percent sign begins an escape.
+SAFE = "!$%&'()*+,/:;=?@[]~"
+HEAD = "#Fields:"
+
+
+@dataclass(frozen=True)
+class LoggedRequest:
+    """One that was recorded.
+
+    time_s   seconds of the epoch; None where the line does not say it
+    host     empty where the line does not say it
+    program  which program wrote the line; empty where nothing says that
+    """
+
+    time_s: float | None
+    method: str
+    host: str
+    path: str
+    status: int
+    program: str = ""
+
+
+def requests(lines: Iterable[str], fields: str = "") -> Iterator[tuple[str, LoggedRequest | None]]:
+    """Each line with its request, or None where it cannot be read; heads of rows and empty lines are passed over.
+
+    fields  the format of the lines, as `TEXTS` have it
+    """
+    named = [pattern_of(fields)] if fields else []
+    head: list[str] = []
+    for line in lines:
+        if line.startswith(HEAD):
+            head = line.removeprefix(HEAD).lower().split()
+        elif line and not line.startswith("#"):
+            yield line, _read(_of_row, line, head) if head else _read(_of_line, line, named)
+
+
+def pattern_of(fields: str) -> re.Pattern[str]:
+    """The regular expression of a format. Raises ValueError where it names no request and status."""
+    parts = re.split(r"\{(\w*)\}", fields)
+    names = parts[1::2]
+    if "status" not in names or not {"request", "target"} & set(names):
+        raise ValueError("name {request} or {target}, and {status}")
+    if twice := [name for name in FIELDS if names.count(name) > 1]:
+        raise ValueError(f"{{{twice[0]}}} is named twice")
+    texts = [re.escape(part) for part in parts[::2]]
+    fillers = [f"(?P<{name}>{FIELDS[name]})" if name in FIELDS else ".*?" for name in names]
+    return re.compile("".join(itertools.chain(*itertools.zip_longest(texts, fillers, fillvalue=""))))
+
+
+_TEXTS = [pattern_of(text) for text in TEXTS.values()]
+
+
+def _read(read: Callable[..., LoggedRequest | None], *of: Any) -> LoggedRequest | None:
+    """What `read` makes of these; None where they cannot be read."""
+    try:
+        return read(*of)
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None
+
+
+def _of_row(line: str, head: list[str]) -> LoggedRequest | None:
+    """The request of a row of values, which a head names; https://www.w3.org/TR/WD-logfile"""
+    values = dict(zip(head, line.split("\t" if "\t" in line else None), strict=True))
+    if "date" in values and "time" in values:
+        values["time"] = f"{values.pop('date')} {values['time']}"
+    return _of_values(values)
+
+
+def _of_line(line: str, named: list[re.Pattern[str]]) -> LoggedRequest | None:
+    program, time_s = "", None
+    if found := PROGRAM.match(line):
+        program = next(filter(None, found.groups()), "")
+    elif found := OF_CONTAINER.match(line):
+        time_s = seconds(found["time"])
+        line = line[found.end() :]
+
+    begin = line.find("{")
+    request = None
+    if not named and begin >= 0 and line.endswith("}"):
+        request = _read(_of_json_text, line[begin:])
+    if request is None and not named:
+        request = _read(_of_pairs, line)
+    if request is None:
+        request = _of_text(line, named or _TEXTS)
+
+    if request is None:
+        return None
+    time_s = request.time_s if request.time_s is not None else time_s
+    return replace(request, time_s=time_s, program=request.program or program)
+
+
+def _of_json_text(text: str) -> LoggedRequest | None:
+    return _of_json(json.loads(text))
+
+
+def _of_json(entry: Mapping[str, Any]) -> LoggedRequest | None:
+    values = dict(_flat(entry))
+    program = next((str(values[name]) for name in _of(values, PROGRAMS)), "")
+    for name in WRAPPED:
+        text = values.get(name)
+        # The journal has bytes that are no text as a list of numbers.
+        text = bytes(text).decode("utf-8", "surrogateescape") if isinstance(text, list) else text
+        inner = _of_line(text.strip(), []) if isinstance(text, str) else None
+        if inner:
+            time_s = inner.time_s if inner.time_s is not None else _first(values, "time", seconds)
+            return replace(inner, time_s=time_s, program=inner.program or program)
+    request = _of_values(values)
+    return replace(request, program=program) if request else None
+
+
+def _flat(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Names and values of an object, those of objects in it as `request.method`."""
+    for name, value in entry.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name.lower()}.")
+        else:
+            yield prefix + name.lower(), value
+
+
+def _of_pairs(line: str) -> LoggedRequest | None:
+    values = {name.lower(): quoted or plain for name, quoted, plain in PAIR.findall(line)}
+    if "status" not in values:
+        return None
+    if not list(_of(values, NAMES["time"])) and (found := _TIME.search(line)):
+        values["time"] = found[0]
+    return _of_values(values)
+
+
+_TIME = re.compile(FIELDS["time"])
+
+
+def _of_values(values: Mapping[str, Any]) -> LoggedRequest | None:
+    """The request of named values; None where they are not those of one."""
+    status = _first(values, "status", _status)
+    asked = next((values[name] for name in _of(values, ("request",)) if _REQUEST.match(str(values[name]))), None)
+    if status is None:
+        return None
+    if asked:
+        method, target = _divided(asked)
+    else:
+        method, target = _first(values, "method", str), _first(values, "target", _target)
+        query = (_first(values, "query", str) or "").strip("-").removeprefix("?")
+        if target and query and "?" not in target:
+            target += f"?{query}"
+    if not method or not target:
+        return None
+    host = _first(values, "host", str) or ""
+    return _logged(_first(values, "time", seconds), method, target, host, status)
+
+
+_REQUEST = re.compile(r"[A-Z]+ \S")
+
+
+def _of(values: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
+    """The keys of the values that have one of these names, in their order."""
+    return iter(_keys(tuple(values), tuple(names)))
+
+
+@functools.lru_cache
+def _keys(keys: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
+    found = []
+    for name in names:
+        alike = [key for key in keys if key == name or key.endswith(f".{name}")]
+        found += sorted(alike, key=len)
+    return found
+
+
+def _first(values: Mapping[str, Any], what: str, read: Callable[[Any], Any]) -> Any:
+    """The first value of one of the names that can be read, or None."""
+    for key in _of(values, NAMES[what]):
+        if values[key] not in (None, "", "-"):
+            with contextlib.suppress(ValueError):
+                return read(values[key])
+    return None
+
+
+def _status(value: object) -> int:
+    if not re.fullmatch(r"[1-5]\d\d", str(value)):
+        raise ValueError(value)
+    return int(str(value))
+
+
+def _target(value: object) -> str:
+    if not re.match(r"/|https?://", str(value)):
+        raise ValueError(value)
+    return str(value)
+
+
+def _of_text(line: str, patterns: Iterable[re.Pattern[str]]) -> LoggedRequest | None:
+    for pattern in patterns:
+        if found := pattern.search(line):
+            said = found.groupdict()
+            method, target = said.get("method") or "GET", said.get("target") or ""
+            if "request" in said:
+                method, target = _divided(said["request"])
+            if query := (said.get("query") or "").strip("-").removeprefix("?"):
+                target += f"?{query}"
+            time = said.get("time") or said.get("epoch")
+            time_s = seconds(time) if time else None
+            host = said.get("host") or said.get("site") or said.get("domain") or ""
+            return _logged(time_s, method, _unescaped(target), host, int(said["status"]))
+    return None
+
+
+def _divided(request: str) -> tuple[str, str]:
+    """The method and the target of a request line."""
+    method, _, target = VERSION.sub("", request).partition(" ")
+    return method, target
+
+
+def _logged(time_s: float | None, method: str, target: str, host: str, status: int) -> LoggedRequest:
+    url = as_url(target)
+    return LoggedRequest(time_s, method.upper(), host_of(url) or _without_usual_port(host), path_of(url), status)
+
+
+def _without_usual_port(host: str) -> str:
+    name, _, port = host.lower().partition(":")
+    return name if port in ("", "80", "443") else host.lower()
+
+
+# Busy servers write many lines in a second.
+@functools.lru_cache
+def seconds(text: str | float) -> float:
+    """The seconds of a time in one of the usual forms, or of a number of them; raises ValueError."""
+    text = str(text)
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text) / EPOCHS.get(len(text.partition(".")[0]), 1)
+    if found := re.search(r"(\d\d/\w{3}/\d{4})[: ](\d\d:\d\d:\d\d)(\.\d+)?(?: ([+-]\d{4}))?", text):
+        begun = datetime.strptime(f"{found[1]} {found[2]} {found[4] or '+0000'}", "%d/%b/%Y %H:%M:%S %z")
+        return begun.timestamp() + float(found[3] or 0)
+    for form, shown in (("%a %b %d %H:%M:%S %Y", text), ("%Y %b %d %H:%M:%S", f"{SOME_YEAR} {text}")):
+        with contextlib.suppress(ValueError):
+            return datetime.strptime(shown, form).timestamp()
+    return datetime.fromisoformat(re.sub(r" (?=Z|[+-]\d\d)", "", text)).timestamp()
+
+
+def as_url(text: str) -> SplitResult:
+    """What a request line names: a path, which may begin with two slashes, or a whole address."""
+    if not text.startswith("/"):
+        return urlsplit(text)
+    path, _, query = text.partition("?")
+    return SplitResult("", "", path, query, "")
+
+
+def _unescaped(text: str) -> str:
+    r"""What servers write as `\x22` or `\"`; a byte that is no ASCII stays one (surrogateescape)."""
+    return ESCAPE.sub(
+        lambda found: bytes.fromhex(found[1]).decode("ascii", "surrogateescape") if found[1] else found[2], text
+    )
+
+
+def host_of(url: SplitResult) -> str:
+    """The host of an address, with a port that is not the usual one."""
+    usual = {"http": 80, "https": 443}.get(url.scheme)
+    return (url.hostname or "") + (f":{url.port}" if url.port not in (None, usual) else "")
+
+
+def path_of(url: SplitResult) -> str:
+    """The path of an address with its query, percent-encoded as a browser sends it."""
+    found = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    if not found.startswith("/"):
+        raise ValueError(found)
+    return quote(found, SAFE, errors="surrogateescape")
