@@ -12,7 +12,7 @@ from bench.cli import options
 from bench.errors import BenchError
 from bench.serve.catalog import catalog, values
 from bench.serve.deployment.case import Case, for_files
-from bench.serve.production import advice, containers, inventory, one_host, several_hosts
+from bench.serve.production import advice, containers, inventory, one_host, several_hosts, target
 from bench.serve.project import doctor
 
 SYSTEMD = "systemd"
@@ -46,7 +46,12 @@ def main(args: argparse.Namespace) -> int:
     if args.env and not chosen.places:
         raise BenchError("--env is in the files of a host alone: add --values production")
     env = values.environment(args.env)
-    case = for_files(options.project_of(args), options.stack_of(args), args.layer, chosen, args.size, env)
+    project = options.project_of(args)
+    if chosen.places and args.form not in containers.FORMS:
+        chosen, note = target.for_project(project, chosen)
+        if note:
+            print(f"note: {note}", file=sys.stderr)
+    case = for_files(project, options.stack_of(args), args.layer, chosen, args.size, env)
     if (refusal := case.stack.production) and chosen.places and not args.force:
         raise BenchError(f"{args.stack} for production: {refusal}; --force renders it all the same")
     if chosen.places:

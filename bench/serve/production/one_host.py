@@ -204,7 +204,8 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def host_context(case: Case, places: HostPaths, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
     """The names that the host's files can use."""
     front, data = case.servers[-1], Path(places.data)
-    pages = list(dict.fromkeys(["/", *case.project.description.public]))
+    said = case.project.description
+    pages = list(dict.fromkeys([said.start, *said.public]))
     ready = f"{CURL} {curl_options(case, places, case.project.ready)}"
     return {
         **case.settings,

@@ -1,0 +1,128 @@
+"""The release of Debian that production's files are written for: one whose Python can have the project's packages."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from bench.errors import BenchError
+from bench.serve.catalog import catalog
+from bench.serve.catalog.manifest import Release
+from bench.serve.catalog.values import Values
+from bench.serve.production.project_files import listing
+from bench.serve.project.description import FILE
+from bench.serve.project.opened import UnderTest
+
+# A line of requirements.txt that includes another list.
+INCLUDES = re.compile(r"\s*(?:-r|--requirement)[ =]*(\S+)")
+ELSEWHERE = "--format compose or kubernetes, whose image has the project's Python"
+
+
+def for_project(project: UnderTest, chosen: Values) -> tuple[Values, str]:
+    """The values with the release whose Python is nearest to the project's, and a note where it is not the usual one.
+
+    Raises BenchError in one line where its packages cannot be installed on the release that somebody named, or on any.
+    """
+    releases = sorted(catalog.read().releases.values(), key=lambda release: release.number)
+    usual = next(release for release in releases if release.number == chosen.names["debian"])
+    if not project.recorded:
+        return chosen, ""
+    wanted = _wanted(project)
+    refusals = {release.number: _refusal(wanted, release) for release in releases}
+    if "debian" in chosen.changes:
+        named = refusals[usual.number]
+        fitting = [number for number, why in refusals.items() if not why]
+        if named:
+            others = f"--set debian={fitting[0]}" if fitting else ELSEWHERE
+            raise BenchError(f"--set debian={usual.number}: {named}; use {others}")
+        return chosen, ""
+
+    own = Version(".".join(project.facts.python.split(".")[:2]))
+    fitting_releases = [release for release in releases if not refusals[release.number]]
+    if not fitting_releases:
+        raise BenchError(f"{project.folder}: {refusals[releases[-1].number]}; use {ELSEWHERE}")
+    # The first whose Python is not older than that of the measurement; else the newest.
+    newer = [release for release in fitting_releases if Version(release.python) >= own]
+    release = newer[0] if newer else fitting_releases[-1]
+    why = refusals[usual.number] or f"the project was run by Python {own}, and {usual.title} has {usual.python}"
+    if release == usual:
+        return chosen, ""
+    note = f"for {release.title}, which has Python {release.python}: {why}"
+    return chosen.changed({"debian": release.number}), note
+
+
+def _refusal(wanted: dict[str, str], release: Release) -> str:
+    """Why the packages cannot be installed there, or an empty string."""
+    for name, python in wanted.items():
+        if not SpecifierSet(python).contains(Version(release.python), prereleases=True):
+            return f"{name} needs Python {python}, and {release.title} has {release.python}"
+    return ""
+
+
+def _wanted(project: UnderTest) -> dict[str, str]:
+    """Which Python the project and the packages that it lists need, as they are installed here, by what needs it."""
+    found = {}
+    file = project.folder / FILE
+    table = tomllib.loads(file.read_text("utf-8")).get("project", {}) if file.is_file() else {}
+    if "requires-python" in table:
+        found[f"{FILE} of the project"] = table["requires-python"]
+    distributed = distributions(path=list(project.layered.sites))
+    installed: dict[str, Distribution] = {canonicalize_name(it.metadata["Name"]): it for it in distributed}
+    for name in _listed(project.folder, table.get("dependencies", []), installed):
+        distribution = installed[name]
+        if python := distribution.metadata["Requires-Python"]:
+            found[f"{name} {distribution.version}"] = python
+    return {name: python for name, python in found.items() if _is_specifier(python)}
+
+
+def _is_specifier(text: str) -> bool:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        return False
+    return True
+
+
+def _listed(folder: Path, dependencies: list[str], installed: dict[str, Distribution]) -> list[str]:
+    """The installed packages that the project lists, and those that these need."""
+    lines = dependencies
+    if listing(folder) == "requirements.txt":
+        lines = list(_lines(folder / "requirements.txt"))
+    left = [*_names(lines), "django"]
+    found: list[str] = []
+    while left:
+        name = left.pop()
+        if name in installed and name not in found:
+            found.append(name)
+            left += _names(installed[name].requires or [])
+    return found
+
+
+def _lines(file: Path) -> Iterator[str]:
+    """The lines of a list of packages, and of those that it includes."""
+    text = file.read_text("utf-8", "replace") if file.is_file() else ""
+    for line in text.splitlines():
+        if included := INCLUDES.match(line):
+            yield from _lines(file.parent / included[1])
+        else:
+            yield line
+
+
+def _names(lines: Iterable[str]) -> list[str]:
+    """The packages that these requirements name, without those of extras and of other systems."""
+    found: list[str] = []
+    for line in lines:
+        with contextlib.suppress(InvalidRequirement):
+            requirement = Requirement(line.partition(" #")[0].partition(" --")[0].strip())
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                found.append(canonicalize_name(requirement.name))
+    return found
