@@ -20,7 +20,7 @@ NEXT = "Next: "
 def answered(board: Ranking, project: str = "", more: str = "") -> Ranking:
     """The board with its sentences: what to take, its cost, its safety, and the next command.
 
-    `more` is the command that makes more rounds.
+    `project` has the options that name the project, `more` is the command that makes more rounds.
     """
     headline = _headline(board)
     if board.verdict == OPEN and board.kind != "rate" and more:
@@ -28,8 +28,7 @@ def answered(board: Ranking, project: str = "", more: str = "") -> Ranking:
     if board.best is None or board.kind == "rate" or board.verdict not in (LEADS, TIES):
         return replace(board, answer=(headline,))
     row = board.cases[board.best]
-    options = options_of(row.layer) + (f" --project {project}" if project else "")
-    command = f"{NEXT}{PROGRAM} render {row.stack}{options} --values production --output DIR"
+    command = f"{NEXT}{PROGRAM} render {row.stack}{options_of(row.layer)}{project} --values production --output DIR"
     lines = [headline, f"{_cost(row)} {_safety(row)}".strip(), _without_caching(board, row), command]
     return replace(board, answer=tuple(filter(None, lines)))
 

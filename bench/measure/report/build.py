@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.measure.records.folder import Run, is_faults, read_run
-from bench.measure.report import answer, facts, ranking, redact, visitors
+from bench.measure.report import answer, facts, ranking, visitors
 from bench.measure.report.document import FORMAT, Document, FaultCase, Host, Ranking, RunFacts
 from bench.measure.report.loads import median_or_none
 from bench.serve.catalog.names import NO_LIMIT
@@ -50,7 +50,7 @@ def document(every: Sequence[Run], page: Path) -> Document:
     for number, run in enumerate(every):
         if not run.info.plan.faults:
             alike = [case for case in every_fault if _same_machine(run, every[case.run])]
-            project, more = redact.redacted(run.info.plan.project), facts.more_rounds(run)
+            project, more = facts.project_options(run), facts.more_rounds(run)
             for place in ranking.places(run):
                 made.append(answer.answered(ranking.board(place, number, alike), project, more))
             hosts += _hosts(run)

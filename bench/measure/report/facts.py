@@ -99,6 +99,15 @@ def more_rounds(run: Run) -> str:
     return redact.command((*words, "--rounds", str(2 * plan.rounds)))
 
 
+def project_options(run: Run) -> str:
+    """The options that name the project of a run, before which a space stands; empty for the kit's own."""
+    plan = run.info.plan
+    words: list[str] = []
+    for option, value in (("--project", plan.project), ("--config", plan.describe)):
+        words += [option, value] if value else []
+    return f" {redact.command(words)}" if words else ""
+
+
 def skips(run: Run) -> dict[str, tuple[str, ...]]:
     """Reason why something cannot run here -> the cases."""
     found: dict[str, dict[str, None]] = {}

@@ -25,11 +25,14 @@ OUTPUT = ("-o", "--output")
 
 
 def command(words: Iterable[str]) -> str:
-    """A command line to repeat, without secrets, and without the folder of its results, which is taken."""
+    """A command line to repeat, without secrets, and without the folder of its results, which is taken.
+
+    Paths below the kit's folder, which a report does not show, are relative to it: the command is called there.
+    """
     shown, before = [], ""
     for word in words:
         if before not in OUTPUT and not word.startswith(OUTPUT):
-            shown.append(shlex.quote(redacted(word)))
+            shown.append(shlex.quote(redacted(word.replace(f"{paths.KIT}/", ""))))
         before = word
     return " ".join(shown)
 

@@ -7,6 +7,7 @@ What is not said there is detected: settings by running manage.py, Python by its
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
 import subprocess
@@ -275,7 +276,7 @@ def read_description(folder: Path, describe: Path | None = None) -> tuple[Descri
 
     Raises BenchError, in one line, when there is no project or its description is wrong.
     """
-    folder = folder.absolute()
+    folder = Path(os.path.normpath(folder.absolute()))
     manage = folder / "manage.py"
     try:
         there = manage.is_file()
@@ -288,7 +289,7 @@ def read_description(folder: Path, describe: Path | None = None) -> tuple[Descri
         )
     if describe is not None and not describe.is_file():
         raise BenchError(f"--config {describe}: no such file; it has [tool.benchapp]")
-    described = describe.absolute() if describe else folder / FILE
+    described = Path(os.path.normpath(describe.absolute())) if describe else folder / FILE
     return _description(described, must_say=describe is not None), described
 
 
@@ -299,7 +300,7 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
 
     Raises BenchError, in one line, when there is none, its description is wrong, or its manage.py chooses no settings.
     """
-    folder = folder.absolute()
+    folder = Path(os.path.normpath(folder.absolute()))
     words, described = read_description(folder, describe)
     python = python or _python(folder, words, described)
     env = _variables(words, described)

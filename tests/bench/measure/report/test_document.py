@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import msgspec
 import pytest
 
 from bench import paths
+from bench.cli import main
 from bench.measure.records import schema
 from bench.measure.records.folder import Folder, read_run
 from bench.measure.records.records import FORMAT, Dropped
@@ -133,6 +135,26 @@ def test_more_rounds_are_made_by_the_same_command_where_it_takes_them(words, pla
     info = replace(run_data.INFO, command=("python", "-m", "bench", *words.split()))
     run = SimpleNamespace(info=replace(info, plan=replace(info.plan, **plan)))
     assert facts.more_rounds(run) == more
+
+
+@pytest.mark.parametrize("verdict", ["leads", "open"])
+def test_the_next_command_can_be_pasted(tmp_path, verdict):
+    project, config = tmp_path / "my site", tmp_path / "it's.toml"
+    other = [50.0] * 5 if verdict == "leads" else [60.0, 140.0, 80.0, 150.0, 90.0]
+    change = rates({("uwsgi", "none"): EVEN, ("gunicorn", "none"): other})
+    folder = report_folder.make(tmp_path / "run", rounds=5, workloads=("home",), change=change)
+    file = folder / "run.json"
+    info = json.loads(file.read_text())
+    info["plan"] |= {"project": str(project), "describe": str(config)}
+    info["command"] = ["python", "-m", "bench", "run", "--stack", "uwsgi", "--project", str(project)]
+    info["command"] += ["--config", str(config), "--rounds", "5", "--output", str(folder)]
+    file.write_text(json.dumps(info))
+    (board,) = read(folder).boards
+    assert board.verdict == verdict
+    *program, command = shlex.split(board.answer[-1].removeprefix("Next: "))[:4]
+    assert (program, command) == (["python", "-m", "bench"], "render" if verdict == "leads" else "run")
+    args = main.parser().parse_args(shlex.split(board.answer[-1].removeprefix("Next: "))[3:])
+    assert (args.project, args.config) == (project, config)
 
 
 def test_the_best_with_a_single_round_is_open_against_nobody(tmp_path):
