@@ -311,10 +311,10 @@ def test_templates_below_deploy_end_in_j2():
         assert is_template == (path.suffix == ".j2"), path
 
 
-def test_values_have_the_same_names():
+def test_production_says_only_what_differs_from_its_base():
     bench, production = (
         tomllib.loads((paths.DEPLOY / "values" / f"{name}.toml").read_text("utf-8")) for name in ("bench", "production")
     )
-    production.pop("places")
-    assert bench.keys() == production.keys()
-    assert bench["env"].keys() == production["env"].keys()
+    assert production["base"] == "bench"
+    assert [name for name, value in production.items() if bench.get(name) == value] == []
+    assert [name for name, value in production["env"].items() if bench["env"].get(name) == value] == []

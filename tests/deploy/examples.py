@@ -1,4 +1,4 @@
-"""deploy/examples: the README's ten stacks as rendered for production on Debian 12, servers' files and units alone.
+"""deploy/examples: the README's ten stacks as rendered for production on Debian 12, each a whole host.
 
 `make examples` writes them anew; test_examples.py holds them equal to a render.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import tempfile
 from pathlib import Path
 
 from bench import paths
@@ -16,6 +15,18 @@ from tests.cases import production
 
 FOLDER = paths.DEPLOY / "examples"
 RELEASE = 12
+README = """\
+# {title}
+
+All files of one Debian {release} host that serves `example.org` by `{stack}`. `INSTALL.md` is the way from here
+to a site that serves, with each command. With names and places of your own:
+
+    python -m bench render {stack} --values production --output DIR
+
+Read first: `{configuration}`, then `benchapp-deploy` for how a release comes and goes.
+`benchapp-install` puts everything into its place; `site.env` is the site's environment, without its secrets.
+Nothing here is written by hand: `make examples` renders it from `deploy/`.
+"""
 
 
 def stacks() -> list[str]:
@@ -24,26 +35,32 @@ def stacks() -> list[str]:
     return re.findall(r"(?m)^\| \[?`([\w-]+)`", table)
 
 
-def rendered(stack: str) -> dict[str, str]:
-    """The text of each file of the example, by its path below the stack's folder."""
+def render(stack: str, folder: Path) -> None:
+    """Write the example of a stack into `folder`, which is made."""
     case = production(stack, debian=RELEASE)
-    read = {name for server in case.servers for name in server.file_names}
-    with tempfile.TemporaryDirectory() as directory:
-        folder = Path(directory)
-        names = {path: str(path.relative_to(folder)) for path in one_host.write(case, folder)}
-        return {
-            name: path.read_text("utf-8") for path, name in names.items() if name in read or name.startswith("systemd/")
-        }
+    written = {path.name for path in one_host.write(case, folder)}
+    configurations = [server.config for server in reversed(case.servers) if server.config in written]
+    configuration = "`, `".join([*configurations, "systemd/"])
+    text = README.format(title=case.stack.title, stack=stack, release=RELEASE, configuration=configuration)
+    (folder / "README.md").write_text(text, "utf-8")
+
+
+def files(folder: Path) -> dict[str, tuple[str, bool]]:
+    """The text of each file below a folder, and whether it can be executed, by its path."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            executable = bool(path.stat().st_mode & 0o100)
+            found[str(path.relative_to(folder))] = (path.read_text("utf-8"), executable)
+    return found
 
 
 def write() -> None:
     """Write all of them anew."""
     shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
     for stack in stacks():
-        for name, text in rendered(stack).items():
-            path = FOLDER / stack / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
+        render(stack, FOLDER / stack)
 
 
 if __name__ == "__main__":

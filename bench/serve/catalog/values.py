@@ -127,15 +127,18 @@ def _are_networks(text: str) -> bool:
 
 
 def read(path: Path) -> Values:
-    """The values in the file `path`; raises BenchError naming an invalid value."""
+    """The values in the file `path`, over those of its `base`; raises BenchError naming an invalid value."""
     table = read_toml(path)
+    base = table.pop("base", "")
+    below = read(path.with_name(f"{base}.toml")) if base else Values("", {})
     env = {key: str(value) for key, value in table.pop("env", {}).items()}
     places = table.pop("places", {})
-    usual = read_toml(path.with_name(f"{BENCH}.toml"))
     for key, value in table.items():
-        if problem := _problem(key, value, usual.get(key, value)):
+        if base and key not in below.names:
+            raise BenchError(f"{path}: {key}: no such value; {hint(key, below.names)}")
+        if problem := _problem(key, value, below.names.get(key, value)):
             raise BenchError(f"{path}: {key} = {value!r}: {problem}")
-    return Values(path.stem, table, env, places)
+    return Values(path.stem, {**below.names, **table}, {**below.env, **env}, {**below.places, **places})
 
 
 def read_own(path: Path, known: Mapping[str, Values]) -> Values:

@@ -20,9 +20,10 @@ def test_a_file_of_values_is_checked_when_it_is_read(tmp_path):
     assert values.read(folder / "production.toml").names["listener"] == "tls"
     for right, wrong, says in (
         ('listener = "tls"', 'listener = "ssl"', "listener = 'ssl': use plain or tls or behind"),
-        ("processes = 4", 'processes = "4"', "processes = '4': use a whole number, 1 or more"),
+        ("processes = 2", 'processes = "4"', "web_processes = '4': use a whole number, 1 or more"),
         ('bind6 = "::"', 'bind6 = "[::]"', "bind6 = '[::]': use off, or an IPv6 address without brackets"),
-        ('"127.0.0.1/32 ::1/128"', '"10.0.0.1/8"', "trusted_proxies = '10.0.0.1/8': use one network or more"),
+        ('http2 = "on"', 'trusted_proxies = "10.0.0.1/8"', "trusted_proxies = '10.0.0.1/8': use one network or more"),
+        ('http2 = "on"', 'http3 = "on"', "http3: no such value; did you mean http2?"),
         ('server_names = "example.org www.example.org"', 'server_names = ""', "server_names = '': use one host name"),
     ):
         assert right in text
