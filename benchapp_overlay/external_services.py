@@ -13,6 +13,8 @@ from importlib.util import find_spec
 
 # Where it is 1 in the environment, all of it is used as it is.
 ASKED = "BENCHAPP_OUTSIDE"
+# Where it is 1, its workers run, and its queues of tasks are used as they are.
+QUEUES = "BENCHAPP_QUEUES"
 STATIC = "django.contrib.staticfiles.storage.StaticFilesStorage"
 # Not in files: without MEDIA_ROOT they would be beside the project's code.
 MEDIA = "django.core.files.storage.InMemoryStorage"
@@ -108,7 +110,9 @@ def _channels(layer):
 
 
 def _queues(said):
-    """The settings of queues of tasks, of which no worker takes one."""
+    """The settings of queues of tasks, of which no worker takes one, unless the project's workers run."""
+    if os.environ.get(QUEUES) == "1":
+        return {}
     os.environ.update(CELERY)
     found = {name: TASKS_NOWHERE for name in BROKERS if said.get(name)}
     if said.get("HUEY"):

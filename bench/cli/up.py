@@ -7,6 +7,7 @@ import argparse
 import signal
 import sys
 import threading
+from dataclasses import replace
 from types import FrameType
 
 from bench.cli import options
@@ -18,6 +19,8 @@ from bench.serve.deployment.case import must_resolve
 from bench.serve.deployment.supervisor import Supervisor
 
 POLL_S = 0.2
+# With it the settings laid over a project leave its queues of tasks as they are.
+QUEUES = "BENCHAPP_QUEUES"
 
 
 class KeepGoing(argparse.Action):
@@ -35,6 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=options.count(options.MAX_PORT), metavar="P", help="the port on 127.0.0.1 (default: a free one)"
     )
     parser.add_argument("--restart", action="store_true", help="start again what dies, as systemd does, and say so")
+    parser.add_argument(
+        "--workers",
+        action="store_true",
+        help="run the project's workers, too; tasks then go to the queues that it names",
+    )
     parser.add_argument("--keep-going", action=KeepGoing, nargs=0, help=argparse.SUPPRESS)
     options.add_served(parser)
 
@@ -48,6 +56,11 @@ def main(args: argparse.Namespace) -> int:
     ready = False
     try:
         project = options.project_of(args)
+        env = values.environment(args.env)
+        if args.workers:
+            if not project.description.workers:
+                raise BenchError(f"--workers: {project.folder} has none; describe one as [tool.benchapp.workers.NAME]")
+            env = {QUEUES: "1", **env}
         case = must_resolve(
             project,
             options.stack_of(args),
@@ -55,8 +68,9 @@ def main(args: argparse.Namespace) -> int:
             size=args.size,
             database=database.parse(project, args.database),
             changes=values.parse_changes(args.set),
-            env=values.environment(args.env),
+            env=env,
         )
+        case = replace(case, workers=args.workers)
         with (
             Printer(sys.stderr) as printer,
             database.in_use(case.project, case.database, alone=False),

@@ -50,6 +50,7 @@ class Case:
     env        environment of the application server that stack and layers ask for (templates)
     notes      what a reader of the results must know, such as a service replaced by something else
     declares   checks that stack, servers or layers declare they do not support
+    workers    whether the project's workers run beside the servers
     """
 
     project: UnderTest
@@ -66,6 +67,7 @@ class Case:
     notes: tuple[str, ...] = ()
     declares: tuple[Declaration, ...] = ()
     manifests: tuple[Layer, ...] = ()
+    workers: bool = False
 
     @property
     def name(self) -> str:

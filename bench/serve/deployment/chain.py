@@ -17,7 +17,7 @@ from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.deployment.render import Wiring
 from bench.serve.machine import supervise
 from bench.serve.machine.supervise import Address, Process
-from bench.serve.project import run_command
+from bench.serve.project import background, run_command
 
 # Longer than all workers of a large project take on a busy machine, each of which imports it.
 READY_TIMEOUT_S = 120
@@ -35,7 +35,7 @@ class Chain:
     wiring    the addresses of its servers
     launcher  starts them
     servers   the running servers, the innermost first
-    sidecars  the running programs of layers
+    sidecars  the running programs of layers, and the project's workers
     """
 
     def __init__(self, case: Case, places: HostPaths, wiring: Wiring, launcher: Launcher, env: dict[str, str]):
@@ -61,6 +61,7 @@ class Chain:
 
     def stop(self) -> None:
         """Stop everything."""
+        self._finish_workers()
         supervise.stop(self.processes)
         self.servers.clear()
         self.sidecars.clear()
@@ -91,6 +92,7 @@ class Chain:
             else:
                 self._restart_server(server)
                 done[server.name] = "restarted"
+        self._finish_workers()
         supervise.stop(self.sidecars)
         self._start_sidecars()
         supervise.wait_healthy(self.servers, self.url, self._case.project.health, READY_TIMEOUT_S)
@@ -144,6 +146,13 @@ class Chain:
 
     def _instances(self, server: Server) -> list[Process]:
         return [process for process in self.servers if self._listeners[process.name][0] == server]
+
+    def _finish_workers(self) -> None:
+        """Have each of the project's workers finish its job and end."""
+        workers = background.here(self._case.project) if self._case.workers else {}
+        for process in self.sidecars:
+            if process.name in workers and process.popen.poll() is None:
+                supervise.finish(process, "TERM", float(self._case.settings["worker_stop_timeout_s"]))
 
     def _start_sidecars(self) -> None:
         self.sidecars[:] = map(self._start_sidecar, render.sidecars(self._case, self.places))

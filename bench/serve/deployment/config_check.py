@@ -72,7 +72,10 @@ def problem(composed: Case, server: Server, folder: Path) -> str:
     who.give_tree(folder)
     context = render.context_of(server, composed, places, wiring)
     argv = render.argv(server.check, context, f"{server.name} check")
-    env = commands.site_environment(composed.project, "sqlite:///:memory:", layout.sockets)
+    # Some import the application, whose packages may read its settings.
+    env = composed.project.environment(
+        commands.site_environment(composed.project, "sqlite:///:memory:", layout.sockets)
+    )
     return _with_templates(run_check([*who.prefix, *argv], env, server), server, composed, places.conf)
 
 

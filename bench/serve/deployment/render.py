@@ -27,7 +27,7 @@ from bench.serve.catalog.server import SERVERS, TEMPLATE, Server, source
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.machine.supervise import Address
-from bench.serve.project import opened
+from bench.serve.project import background, opened
 
 # Between the names of the templates that lie over each other, the uppermost first: no path has it.
 OVER = "\n"
@@ -290,10 +290,12 @@ def site_env(case: Case, places: HostPaths) -> dict[str, str]:
 
 
 def sidecars(case: Case, places: HostPaths) -> dict[str, list[str]]:
-    """The command of each program that the layers run beside the servers, by its name."""
+    """The command of each program that runs beside the servers, by its name: those of layers, and the project's workers
+    where the case has them."""
     context = site_context(case, places)
     where = f"{case.layer_name} sidecar"
-    return {name: argv(words, context, where) for name, words in case.sidecars.items()}
+    of_layers = {name: argv(words, context, where) for name, words in case.sidecars.items()}
+    return of_layers | (background.here(case.project) if case.workers else {})
 
 
 def argv(items: tuple[str, ...], context: dict[str, Any], where: str) -> list[str]:

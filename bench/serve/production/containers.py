@@ -19,6 +19,7 @@ from bench.serve.deployment.render import Wiring, instance_name
 from bench.serve.machine.supervise import Address
 from bench.serve.production import image, one_host, project_files, templates, units
 from bench.serve.production.units import Unit
+from bench.serve.project import background
 
 # The files below deploy/production/containers, of the image and of each form, by the names that they get.
 IMAGE = {"Containerfile": "Containerfile", ".dockerignore": ".dockerignore", "benchapp-probe": "benchapp-probe"}
@@ -29,6 +30,8 @@ FILES = {
         "kubernetes.md": "INSTALL.md",
     },
 }
+# Of a project that has workers.
+WORKERS = "workers.yaml"
 # With the text that keeps each tool from replacing what follows a dollar sign in a command.
 FORMS = {"compose": ("$", "$$"), "kubernetes": ("$(", "$$(")}
 # User and group of every container: a number, by which a cluster sees that it is not root.
@@ -116,6 +119,8 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
         context = _names(case, places, wiring, read)
         context["json"] = lambda value: json.dumps(value).replace(*FORMS[form])
         files = {f"containers/{source}": name for source, name in {**IMAGE, **FILES[form]}.items()}
+        if form == "kubernetes" and context["workers"]:
+            files[f"containers/{WORKERS}"] = WORKERS
         for source, name in {**files, "one-host/site.env": "site.env"}.items():
             written.append(templates.write(source, folder / name, context))
     return sorted(written)
@@ -137,16 +142,18 @@ def _names(case: Case, places: HostPaths, wiring: Wiring, read: str) -> dict[str
     found = units.units(case, places, wiring)
     host = one_host.host_context(case, places, wiring, found)
     containers = _containers(case, places, wiring, {unit.name: unit for unit in found}, host["ends_tls"])
-    *inner, front = sorted(containers, key=lambda container: bool(container.ready))
+    in_pod = [container for container in containers if not container.unit.worker]
+    *inner, front = sorted(in_pod, key=lambda container: bool(container.ready))
     joined = case.servers[-1].certificate
     certificate = {JOINED_CERTIFICATE: joined} if joined else CERTIFICATE
     cached = case.caches != "nothing"
     names = {
         **host,
         **image.names(case.project, host),
-        "clearsessions": project_files.SESSIONS in case.project.facts.commands,
+        "cron_jobs": _cron_jobs(case, places),
         "containers": containers,
         "inner": inner,
+        "workers": [container for container in containers if container.unit.worker],
         "front_container": front,
         "user_id": USER_ID,
         # Limits of a whole pod are newer.
@@ -166,6 +173,19 @@ def _names(case: Case, places: HostPaths, wiring: Wiring, read: str) -> dict[str
     if not case.project.overlaid:
         names["env"] = {**names["env"], "CREDENTIALS_DIRECTORY": SECRETS_AT}
     return names
+
+
+def _cron_jobs(case: Case, places: HostPaths) -> list[dict[str, Any]]:
+    """What is run again and again: the name, the schedule as cron has it, and the words of its command."""
+    project = case.project
+    found = []
+    if project_files.ends_sessions(project):
+        words = background.on_host(project, f"manage.py {project_files.SESSIONS}", places.venv)
+        found.append({"name": project_files.SESSIONS, "cron": project_files.KITS["cron"], "words": words})
+    for name, job in project.description.jobs.items():
+        words = background.on_host(project, job.command, places.venv)
+        found.append({"name": f"job-{name}", "cron": job.cron, "words": words})
+    return found
 
 
 def _volumes(case: Case, cached: bool) -> dict[str, int]:
@@ -192,7 +212,9 @@ def _containers(
         ]
         containers += [replace(container, after=before) for container in chain]
         before = tuple(container.name for container in chain)
-    return [*containers, *(Container(unit, wait_s) for unit in found.values())]
+    for unit in found.values():
+        containers.append(Container(unit, case.settings["worker_stop_timeout_s"] if unit.worker else wait_s))
+    return containers
 
 
 def _of_server(server: Server, unit: Unit, case: Case, address: Address, ends_tls: bool) -> Container:

@@ -223,6 +223,7 @@ def host_context(case: Case, places: HostPaths, wiring: Wiring, found: list[Unit
         "units": found,
         # What ends TLS before it has a log of its own.
         "unlogged": front.name if front not in case.stack.servers and not front.listener else "",
+        "workers": " ".join(unit.name for unit in found if unit.worker),
         "services": [f"benchapp-{service.name}" for service in case.services],
         "chosen_cache": any(compatibility.CHOSEN_CACHE in layer.services for layer in case.layers),
         "ready_now": ready,

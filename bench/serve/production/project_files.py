@@ -18,7 +18,7 @@ from bench import paths, programs
 from bench.serve.catalog import compatibility
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import HostPaths
-from bench.serve.project import opened
+from bench.serve.project import background, opened
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
 
@@ -67,7 +67,8 @@ def names(case: Case, places: HostPaths) -> dict[str, Any]:
     backup, restore     the project's own commands of manage.py for backups of its database, or empty
     backed_up           aliases of the databases of which the kit makes backups; not_backed_up: of the others
     uploads             whether it keeps files that visitors upload
-    jobs                what is done each day: the unit, what it is about, its command, whether it copies folders
+    jobs                commands that are run again and again: the unit, what it is about, its command, its schedule for
+                        systemd and for cron, by how much it may be late, whether it copies folders or is the project's
     invalidate          a command for the shell that empties its layers
     python_env          variables of each of its processes that are in no file
     locks               the directory of the kit's lock files on the host
@@ -121,7 +122,7 @@ def has_uploads(project: UnderTest) -> bool:
 def _commands(project: UnderTest, places: HostPaths) -> dict[str, Any]:
     said = project.description
     build = [shlex.join(shlex.split(command)) for command in said.build]
-    jobs = list(_each_day(project, places))
+    jobs = list(_jobs(project, places))
     covered, others = _backed_up(project)
     return {
         "backup": said.backup or "",
@@ -145,27 +146,42 @@ def _backed_up(project: UnderTest) -> tuple[list[str], list[str]]:
     return covered, [alias for alias in kept if alias not in covered]
 
 
-def _each_day(project: UnderTest, places: HostPaths) -> Iterator[dict[str, str]]:
+# For all jobs of the kit at one hour, when few visit; not at midnight, when everybody else does.
+KITS = {"schedule": "daily", "cron": "23 3 * * *", "delay": "4h", "copies": "", "of_project": ""}
+
+
+def _jobs(project: UnderTest, places: HostPaths) -> Iterator[dict[str, str]]:
+    """The jobs of the kit, then those of the project."""
     manage = f"{places.names['python']} {places.project}/manage.py"
     settings = opened.OVERLAY if project.overlaid else project.project.settings
     if backup := project.description.backup:
-        # https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines
-        words = shlex.join(shlex.split(backup)).replace("%", "%%").replace("$", "$$")
+        words = background.unit_words(shlex.split(backup))
         about = "A backup of the database; copy it to another host"
         command = f"{manage} {words} {places.data}/backups --settings={settings}"
-        yield {"unit": BACKUP, "about": about, "command": command, "copies": ""}
+        yield {**KITS, "unit": BACKUP, "about": about, "command": command}
     elif _backed_up(project)[0]:
         about = "A backup of each database; copy it to another host"
         command = f"{places.names['python']} {places.conf}/{BACKUPS} backup {places.data}/backups"
-        yield {"unit": BACKUP, "about": about, "command": command, "copies": ""}
+        yield {**KITS, "unit": BACKUP, "about": about, "command": command}
     if has_uploads(project):
         about = "Copies new uploads; one that is removed stays in the copy, for a backup of the database may name it"
         command = f"/bin/cp -r --update --preserve=timestamps -T {places.media_root} {places.data}/backups-media"
-        yield {"unit": "benchapp-backup-media", "about": about, "command": command, "copies": "1"}
-    if SESSIONS in project.facts.commands:
+        yield {**KITS, "unit": "benchapp-backup-media", "about": about, "command": command, "copies": "1"}
+    if ends_sessions(project):
         about = "Removes sessions that have ended, which Django leaves in the database"
         command = f"{manage} {SESSIONS} --settings={settings}"
-        yield {"unit": f"benchapp-{SESSIONS}", "about": about, "command": command, "copies": ""}
+        yield {**KITS, "unit": f"benchapp-{SESSIONS}", "about": about, "command": command}
+    for name, job in project.description.jobs.items():
+        command = background.unit_words(background.on_host(project, job.command, places.venv))
+        about = f"The project's job {name}"
+        own = {"schedule": job.schedule, "cron": job.cron, "delay": "", "of_project": "1"}
+        yield {**KITS, **own, "unit": f"benchapp-job-{name}", "about": about, "command": command}
+
+
+def ends_sessions(project: UnderTest) -> bool:
+    """Whether the kit removes sessions that have ended: unless a job of the project does."""
+    own = [job.command for job in project.description.jobs.values()]
+    return SESSIONS in project.facts.commands and not any(SESSIONS in command for command in own)
 
 
 def with_path(case: Case, env: dict[str, str], places: HostPaths) -> dict[str, str]:

@@ -20,6 +20,7 @@ from bench.serve.deployment.render import Wiring, instance_name
 from bench.serve.machine.supervise import Address
 from bench.serve.production import project_files
 from bench.serve.production.split import HostRole
+from bench.serve.project import background
 
 # Where Debian puts the programs of services.
 DEBIAN_PROGRAMS = "/usr/bin"
@@ -59,6 +60,7 @@ class Unit:
     added         words added to `command` where it stands in for another
     has_stand_in  a second unit of the same command can serve beside it, so that a restart makes no request wait
     stands_in     the unit beside which this one serves while that restarts, or empty
+    worker        it runs a worker of the project, which finishes its job and ends before another release serves
     """
 
     name: str
@@ -90,6 +92,7 @@ class Unit:
     added: tuple[str, ...] = ()
     has_stand_in: bool = False
     stands_in: str = ""
+    worker: bool = False
 
     @property
     def stand_in(self) -> Unit:
@@ -129,6 +132,7 @@ def units(case: Case, places: HostPaths, wiring: Wiring, share: HostRole | None 
     return [
         *(unit for server in servers for unit in _of_server(server, case, places, wiring)),
         *(_of_sidecars(case, places) if share is None or share.application else ()),
+        *(_of_workers(case, places, share is None or share.first) if share is None or share.application else ()),
         *(_of_service(service, case, places) for service in services),
     ]
 
@@ -218,7 +222,7 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
         )
 
 
-def _listening(server: Server, context: dict[str, Any], address: Address, own: str) -> dict[str, str]:
+def _listening(server: Server, context: dict[str, Any], address: Address, own: str) -> dict[str, Any]:
     """Where an instance takes connections, as fields of its unit.
 
     own  the socket file that it makes beside its stand-in, where it makes one itself
@@ -279,6 +283,17 @@ def _of_sidecars(case: Case, places: HostPaths) -> Iterator[Unit]:
     env = project_files.with_path(case, {}, places)
     for name, argv in render.sidecars(case, places).items():
         yield Unit(f"benchapp-{name}", about, " ".join(argv), user=places.user, site=True, env=env)
+
+
+def _of_workers(case: Case, places: HostPaths, first: bool) -> Iterator[Unit]:
+    """The project's workers; `first`: also those of which only one host has one."""
+    env = project_files.with_path(case, {}, places)
+    for name, worker in case.project.description.workers.items():
+        if first or not worker.single:
+            words = background.on_host(case.project, worker.command, places.venv)
+            start = background.unit_words(words)
+            about = f"the project's worker {name}"
+            yield Unit(f"benchapp-worker-{name}", about, start, user=places.user, site=True, env=env, worker=True)
 
 
 def _of_service(service: Service, case: Case, places: HostPaths) -> Unit:

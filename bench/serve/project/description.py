@@ -103,6 +103,51 @@ class Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     page: str
 
 
+# What cron has for the names of times. A week begins on Monday, as systemd has it.
+NAMED_TIMES = {"hourly": "0 * * * *", "daily": "0 0 * * *", "weekly": "0 0 * * 1", "monthly": "0 0 1 * *"}
+_EACH_DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
+_MINUTES = re.compile(r"\*:0/([1-9]|[1-5]\d)")
+# The name of a worker or job, of which those of units and containers are made.
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
+
+
+class Worker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.benchapp.workers.NAME]`: a program beside the servers, such as one that takes tasks from a queue.
+
+    command  its words, as for a shell: `manage.py db_worker`, or a program of the project's packages
+    single   whether only one may run, whatever the number of hosts, as of a scheduler
+    """
+
+    command: str
+    single: bool = False
+
+
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.benchapp.jobs.NAME]`: a command that is run again and again.
+
+    command   as of a worker
+    schedule  when: hourly, daily, weekly, monthly, a time of day such as 04:30, or `*:0/15` for each 15 minutes
+    """
+
+    command: str
+    schedule: str = "daily"
+
+    def __post_init__(self) -> None:
+        patterns = (_EACH_DAY, _MINUTES)
+        if self.schedule not in NAMED_TIMES and not any(it.fullmatch(self.schedule) for it in patterns):
+            names = ", ".join(NAMED_TIMES)
+            raise ValueError(f"schedule is {self.schedule!r}: write {names}, 04:30, or *:0/15 for each 15 minutes")
+
+    @property
+    def cron(self) -> str:
+        """The schedule in the words of cron."""
+        if self.schedule in NAMED_TIMES:
+            return NAMED_TIMES[self.schedule]
+        if found := _EACH_DAY.fullmatch(self.schedule):
+            return f"{int(found[2])} {int(found[1])} * * *"
+        return f"*/{self.schedule.rpartition('/')[2]} * * * *"
+
+
 # A path without a way out of the project, nor what a list of files to leave out takes for a pattern.
 _INSIDE = re.compile(r"(?!.*\.\.)[\w.][\w./-]*")
 # A path of folders, such as /protected/.
@@ -150,6 +195,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     restore             a command of manage.py that puts one of those back, whose file follows
     layers              layers that its own templates and views have: the kit gives them the cache
     workloads           what visitors request, by name; the pages of `public` when empty
+    workers, jobs       programs that run beside its servers, and commands that are run again and again, by name
     login, write        what lets `verify` prove that accounts see their own pages, and that pages become fresh
     start               the page at which visitors begin, as it was found
     """
@@ -178,6 +224,8 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     restore: str | None = None
     layers: tuple[str, ...] = ()
     workloads: dict[str, Requests] = {}
+    workers: dict[str, Worker] = {}
+    jobs: dict[str, Job] = {}
     login: Login | None = None
     write: Write | None = None
     start: str = HOME
@@ -214,6 +262,10 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 shlex.split(command)
             except ValueError as error:
                 raise ValueError(f"{name} is {command!r}: {str(error).lower()}") from None
+        for name, worker in self.workers.items():
+            _must_be_command(f"workers.{name}", name, worker.command)
+        for name, job in self.jobs.items():
+            _must_be_command(f"jobs.{name}", name, job.command)
         if odd := [name for name in self.allow if not _CHECK.fullmatch(name)]:
             raise ValueError(f"allow names {odd[0]!r}: write ids of Django's checks, such as security.W004")
         if self.restore and not self.backup:
@@ -244,6 +296,18 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 # The value of a field may end with a slash, as that of get_absolute_url does.
                 if not _STALE.fullmatch(page) or (page.endswith("*") and not page.endswith(("/*", "}*"))):
                     raise ValueError(f"stale: {page!r} is no page: it begins with /, or ends with /*")
+
+
+def _must_be_command(where: str, name: str, command: str) -> None:
+    """Raises ValueError for a name or a command that a worker or job cannot have."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{where}: name it by at most 31 of a-z, 0-9 and -, a letter first")
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"{where}.command is {command!r}: {str(error).lower()}") from None
+    if not words or words in (["python"], ["python3"]) or "\n" in command:
+        raise ValueError(f"{where}.command is {command!r}: write one such as 'manage.py clearsessions'")
 
 
 class Project(msgspec.Struct, frozen=True):

@@ -1,0 +1,73 @@
+"""Workers and jobs of a project: programs beside its servers, `[tool.benchapp.workers]` and `[tool.benchapp.jobs]`.
+
+A command is written as in the project's folder: `manage.py db_worker`, or `celery -A mysite worker`, whose program one
+of the project's packages brings.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from bench import programs
+from bench.errors import BenchError
+from bench.serve.project.opened import OVERLAY, UnderTest
+
+MANAGE = "manage.py"
+PYTHONS = ("python", "python3")
+
+
+def on_host(project: UnderTest, command: str, venv: str) -> list[str]:
+    """The words of a command on a production host, with the virtual environment of the release."""
+    settings = OVERLAY if project.overlaid else project.project.settings
+    program, *words = _by_python(command, f"{venv}/bin/python", settings)
+    return [program if "/" in program else f"{venv}/bin/{program}", *words]
+
+
+def unit_words(words: list[str]) -> str:
+    """Words as ExecStart= of a unit has them: nothing in them is expanded.
+
+    https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines
+    """
+    return shlex.join(words).replace("%", "%%").replace("$", "$$")
+
+
+def here(project: UnderTest) -> dict[str, list[str]]:
+    """The commands of the workers on this machine, by the names of their processes.
+
+    Raises BenchError for a program that is not there.
+    """
+    found = {}
+    for name, worker in project.description.workers.items():
+        program, *words = _by_python(worker.command, str(project.python), project.settings)
+        argv = [program] if "/" in program else _program(project, program, name)
+        found[f"worker-{name}"] = [*argv, *words]
+    return found
+
+
+def _by_python(command: str, python: str, settings: str) -> list[str]:
+    """The words of a command, with the interpreter where Python runs it.
+
+    settings  the module that a command of manage.py gets: some manage.py set their own
+    """
+    words = shlex.split(command)
+    if words[0] in PYTHONS:
+        words = words[1:]
+        if words[0] != MANAGE:
+            return [python, *words]
+    if words[0] in (MANAGE, f"./{MANAGE}"):
+        # Without its folder: Python then resolves the link to the release, and imports nothing from the next one.
+        return [python, MANAGE, *words[1:], f"--settings={settings}"]
+    return words
+
+
+def _program(project: UnderTest, name: str, worker: str) -> list[str]:
+    """How a program of the project's packages is run; one in Python with the environment of the servers."""
+    venvs = (project.project.python.parent.parent, *project.servers_in)
+    program = programs.find([name], (), venvs)
+    if program is None:
+        raise BenchError(f"worker {worker}: program not installed: {name}; install it where the project's packages are")
+    with Path(program).open("rb") as file:
+        first = file.readline()
+    in_python = first.startswith(b"#!") and b"python" in first
+    return [str(project.python), str(program)] if in_python else [str(program)]
