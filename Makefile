@@ -135,9 +135,9 @@ $(VENV)/.installed: requirements.txt
 
 # Of projects that the tests serve, on the oldest Django that the kit serves; their packages stay out of its environment.
 $(VENV)-projects/.installed:
-	@echo "make: installing Wagtail and django-allauth into $(VENV)-projects"
+	@echo "make: installing Wagtail, django-allauth and Celery into $(VENV)-projects"
 	$(PYTHON) -m venv $(VENV)-projects
-	$(VENV)-projects/bin/python -m pip install --quiet --disable-pip-version-check 'Django>=4.2,<5' 'wagtail>=7,<7.1' 'django-allauth>=65,<66' psycopg2-binary
+	$(VENV)-projects/bin/python -m pip install --quiet --disable-pip-version-check 'Django>=4.2,<5' 'wagtail>=7,<7.1' 'django-allauth>=65,<66' 'celery>=5.5,<6' redis psycopg2-binary
 	@touch $@
 
 # Django takes psycopg 3 as soon as it can be imported: it has a folder of its own, which tests add to PYTHONPATH.

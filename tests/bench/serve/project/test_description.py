@@ -257,3 +257,22 @@ def test_a_run_that_is_resumed_has_the_description_that_it_began_with(described)
     assert recorded_project(kit, "", "") is kit
     with pytest.raises(BenchError, match="it was begun with the project of the kit; leave out"):
         recorded_project(open_project(describe=described), "", "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (["[tool.benchapp.workers.Tasks]", 'command = "x"'], "workers.Tasks: name it by at most 31 of a-z, 0-9 and -"),
+        (["[tool.benchapp.workers.tasks]", 'command = ""'], "workers.tasks.command is '': write one such as"),
+        (["[tool.benchapp.workers.tasks]", 'command = "celery \'x"'], "no closing quotation"),
+        (["[tool.benchapp.jobs.digest]", 'command = "python"'], "jobs.digest.command is 'python': write one such as"),
+        (["[tool.benchapp.jobs.digest]", 'command = "x"', 'schedule = "25:00"'], "schedule is '25:00': write hourly,"),
+        (["[tool.benchapp.jobs.digest]", 'command = "x"', 'schedule = "*:0/0"'], "schedule is '*:0/0': write hourly,"),
+        (["[tool.benchapp.jobs.digest]", 'schedule = "daily"'], "missing required field `command`"),
+    ],
+)
+def test_a_worker_or_job_that_cannot_run_is_one_line(folder, lines, says):
+    write(folder, *lines)
+    with pytest.raises(BenchError) as raised:
+        description.read(folder)
+    assert says in str(raised.value) and "\n" not in str(raised.value)
