@@ -6,6 +6,7 @@ of the project's packages brings.
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from bench.errors import BenchError
 from bench.serve.project.opened import OVERLAY, UnderTest
 
 MANAGE = "manage.py"
-PYTHONS = ("python", "python3")
+PYTHON = re.compile(r"python[\d.]*")
 
 
 def on_host(project: UnderTest, command: str, venv: str) -> list[str]:
@@ -51,7 +52,7 @@ def _by_python(command: str, python: str, settings: str) -> list[str]:
     settings  the module that a command of manage.py gets: some manage.py set their own
     """
     words = shlex.split(command)
-    if words[0] in PYTHONS:
+    if PYTHON.fullmatch(words[0]):
         words = words[1:]
         if words[0] != MANAGE:
             return [python, *words]
