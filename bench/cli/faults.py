@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,12 +13,16 @@ import msgspec
 from bench.cli import options, request_args
 from bench.cli.stops import run_until_stopped
 from bench.errors import BenchError
-from bench.measure.faults import judge, plan_faults
+from bench.interrupt import Interrupts
+from bench.measure.faults import judge, prepare
 from bench.measure.faults.kinds import FAULTS
+from bench.measure.faults.prepare import PreparedFaults
+from bench.measure.faults.test_bed import FaultsProgress, FaultsTestBed
 from bench.measure.records.faults import GROUPS
 from bench.measure.records.folder import read_faults
 from bench.measure.report import page, write
 from bench.measure.run.plan import MAX_ROUNDS
+from bench.measure.run.session import Session
 from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer, say
 from bench.serve.catalog.names import NO_LAYER
@@ -60,31 +63,41 @@ def main(args: argparse.Namespace) -> int:
         options.check_write(args)
     if args.dry_run and args.json:
         raise BenchError("--dry-run prints lines for people; leave out --json")
+    prepared = _prepare(args)
+    if args.dry_run:
+        for words in prepared.words:
+            say(words)
+        return 0
+
+    printer = Printer(sys.stderr if args.json else None)
+    replay = prepared.replay()
+    journal = prepared.journal(args.output, replay)
+    bed, progress = FaultsTestBed(journal, printer, args.allow_writes), FaultsProgress(printer)
+    session = Session(journal, replay, bed, progress, [outcome.key for outcome in prepared.made])
+
+    def go(interrupts: Interrupts) -> int:
+        printer.say(prepared.words[0])
+        printer.say(f"results go to {journal.folder.directory}")
+        for outcome in prepared.newly_skipped:
+            journal.folder.append(outcome)
+            progress.made(outcome, again=False)
+        session.go(interrupts, keep_going=True)
+        return 0
+
+    with printer:
+        stopped = run_until_stopped(journal, go, " --allow-writes" if args.allow_writes else "")
+    return stopped or _show(journal.folder.directory, args.json)
+
+
+def _prepare(args: argparse.Namespace) -> PreparedFaults:
+    """The faults that the command line asks for: new ones or those that a stopped run has left."""
     project = options.project_of(args)
     if args.resume:
         request_args.refuse_with_resume(args)
-        planned = plan_faults.resumed(args.resume, project, args.database)
-    else:
-        stacks = tuple(dict.fromkeys(args.stacks))
-        request = request_args.request(args, project, stacks=stacks, pythons=options.one_python(args))
-        planned = plan_faults.planned(request, tuple(dict.fromkeys(args.fault or ())))
-    if args.dry_run:
-        for line in planned.words:
-            say(line)
-        return 0
-    return carry_out(planned, args.output, args.allow_writes, args.json)
-
-
-def carry_out(
-    planned: plan_faults.PlannedFaults, output: Path | None, may_write: bool = False, as_json: bool = False
-) -> int:
-    """Make what was planned, and print the outcomes; returns the exit status of `faults`."""
-    printer = Printer(sys.stderr if as_json else None)
-    session = planned.session(output, may_write, printer)
-    with printer:
-        also = " --allow-writes" if may_write else ""
-        stopped = run_until_stopped(session.journal, partial(planned.go, session), also)
-    return stopped or _show(session.journal.folder.directory, as_json)
+        return prepare.stopped_faults(args.resume, project, args.database)
+    stacks = tuple(dict.fromkeys(args.stacks))
+    request = request_args.request(args, project, stacks=stacks, pythons=options.one_python(args))
+    return prepare.new_faults(request, tuple(dict.fromkeys(args.fault or ())))
 
 
 def _show(directory: Path, as_json: bool) -> int:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import argparse
 import ssl
-from pathlib import Path
 
 from bench.cli import options, request_args, stops
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure import load
-from bench.measure.hosts import plan_hosts as on_hosts
+from bench.measure.hosts import prepare as on_hosts
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run
 from bench.measure.report import write
-from bench.measure.run import plan, plan_run, replay, rounds
+from bench.measure.run import plan, prepare, replay, schedules
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import Request
-from bench.measure.run.plan_run import PlannedRun
-from bench.measure.run.progress import case_words
+from bench.measure.run.prepare import Prepared
+from bench.measure.run.progress import RunProgress, case_words, count_of
+from bench.measure.run.session import Session
 from bench.measure.stats import MARGIN
-from bench.printer import say
+from bench.printer import Printer, say
 from bench.serve.production import inventory
 from bench.serve.project.pythons import choose
 from bench.verify.hosts import host_record
@@ -95,24 +95,49 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
+    prepared = _prepare(args, instrument)
+    plan = prepared.info.plan
+
+    outlook = prepared.outlook()
+    replay = prepared.replay(schedules.of_plan(plan, prepared.cases, outlook))
+    progress = RunProgress(Printer(), prepared.info, outlook)
+    if args.dry_run:
+        for case in prepared.info.cases:
+            say(f"case: {case_words(case)}")
+        progress.announce(prepared.load.tool.name)
+        return 0
+
+    journal = prepared.journal(args.output, replay)
+    directory = journal.folder.directory
+    bed = prepared.bed(journal, outlook, prepared.load, progress)
+    session = Session(journal, replay, bed, progress, [trial.key for trial in prepared.made])
+
+    def go(interrupts: Interrupts) -> int:
+        progress.announce(prepared.load.tool.name, directory)
+        session.go(interrupts, args.keep_going)
+        run = read_run(directory)
+        progress.summarize(run)
+        if run.trials:
+            document, _ = write.document([directory], directory / write.NAME)
+            for line in document.answer:
+                say(line)
+        return 1 if count_of(run, "failed") or not run.is_measured else 0
+
+    return stops.run_until_stopped(journal, go, busy="or now with --keep-going")
+
+
+def _prepare(args: argparse.Namespace, instrument: Instrument | None) -> Prepared:
+    """What the command line asks for: a new run or a stopped one, on this machine or on hosts."""
     if args.resume:
         request_args.refuse_with_resume(args)
     instrument = request_args.instrument(args, instrument)
-    pythons = choose(dict.fromkeys(args.python))
-    request = request_args.request(args, instrument.project, pythons=pythons)
+    request = request_args.request(args, instrument.project, pythons=choose(dict.fromkeys(args.python)))
     if args.inventory:
         site = _deployed(args, request)
-        new = on_hosts.resumed(args.resume, site) if args.resume else on_hosts.planned(request, site)
-    elif args.resume:
-        new = plan_run.resumed(args.resume, args.database, instrument)
-    else:
-        new = plan_run.planned(request, instrument)
-    if args.dry_run:
-        for case in new.info.cases:
-            say(f"case: {case_words(case)}")
-        new.progress().announce(new.load.tool.name)
-        return 0
-    return carry_out(new, args.output, args.keep_going)
+        return on_hosts.stopped_run(args.resume, site) if args.resume else on_hosts.new_run(request, site)
+    if args.resume:
+        return prepare.stopped_run(args.resume, args.database, instrument)
+    return prepare.new_run(request, instrument)
 
 
 def _deployed(args: argparse.Namespace, request: Request) -> DeployedHosts:
@@ -138,23 +163,3 @@ def _trusted(front: inventory.Host) -> str:
         where = f"{inventory.TRUST} of {front.name} is {front.trust}"
         raise BenchError(f"{where}: {why}; name a file such as fullchain.pem") from None
     return text
-
-
-def carry_out(new: PlannedRun, output: Path | None, keep_going: bool) -> int:
-    """Measure what was planned, and print what to pick, as the report says it; returns the exit status of `run`."""
-    progress = new.progress()
-    session = new.session(output, progress)
-    directory = session.journal.folder.directory
-
-    def go(interrupts: Interrupts) -> int:
-        progress.announce(new.load.tool.name, directory)
-        session.go(rounds.batches(new.cases, new.ledger, session.journal, progress), interrupts, keep_going)
-        made = read_run(directory)
-        progress.summarize(made)
-        if made.trials:
-            found, _ = write.document([directory], directory / write.NAME)
-            for line in found.answer:
-                say(line)
-        return 1 if new.ledger.count("failed") or not made.is_measured else 0
-
-    return stops.run_until_stopped(session.journal, go, busy="or now with --keep-going")

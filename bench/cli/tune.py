@@ -19,10 +19,12 @@ from bench.cli.stops import run_until_stopped
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.records.records import options_of
-from bench.measure.run import tune
+from bench.measure.run import prepare, tune
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import CAPACITY_DURATION_S, MAX_SECONDS
-from bench.measure.run.tune import Tuner
+from bench.measure.run.prepare import Prepared
+from bench.measure.run.session import Session
+from bench.measure.run.tune import TuneProgress, Tuner
 from bench.measure.run.tuning import Candidate
 from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer
@@ -56,28 +58,46 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
         request_args.refuse_with_resume(args)
     elif not args.stack or not args.capacity:
         raise BenchError("name a STACK and a limit of its latency, such as --capacity p95=200ms; or --resume DIR")
+    prepared, tuner = _prepare(args, instrument)
+    outlook = prepared.outlook()
+    replay = prepared.replay(tuner.schedule(outlook))
+    progress = TuneProgress(printer, prepared.info, outlook, tuner)
+
+    journal = prepared.journal(args.output, replay)
+    directory = journal.folder.directory
+    bed = prepared.bed(journal, outlook, prepared.load, progress)
+    session = Session(journal, replay, bed, progress, [trial.key for trial in prepared.made])
+
+    def go(interrupts: Interrupts) -> int:
+        sought = f"the highest rate with {tuner.limit.words}"
+        printer.say(f"tune {tuner.stack}, layer {tuner.layer}, {tuner.workload}: {sought}")
+        printer.say(f"results go to {directory}")
+        printer.show("looking at the database and the machine")
+        session.go(interrupts)
+        return _show(tuner, prepared.info.plan.capacity, directory, args.json)
+
+    return run_until_stopped(journal, go)
+
+
+def _prepare(args: argparse.Namespace, instrument: Instrument | None) -> tuple[Prepared, Tuner]:
+    """The search that the command line asks for: a new one or a stopped one."""
     instrument = request_args.instrument(args, instrument)
     if args.resume:
-        tuner = tune.resumed(args.resume, args.database, instrument, printer)
+        prepared = prepare.stopped_run(args.resume, args.database, instrument, "tune")
     else:
         stacks = (options.stack_of(args),)
         request = request_args.request(args, instrument.project, stacks=stacks, rounds=ROUNDS)
-        tuner = tune.begun(request, instrument, printer)
-
-    def go(interrupts: Interrupts) -> int:
-        tuner.go(interrupts)
-        return _show(tuner, args.json)
-
-    return run_until_stopped(tuner.session.journal, go)
+        prepared = tune.new_search(request, instrument)
+    return prepared, Tuner(prepared, instrument)
 
 
-def _show(tuner: Tuner, as_json: bool) -> int:
+def _show(tuner: Tuner, limit: str, directory: Path, as_json: bool) -> int:
     """Print what was tried and the answer, and write its values; returns 1 without an answer."""
-    chosen, path = tuner.search.chosen, tuner.directory / VALUES_FILE
+    chosen, path = tuner.search.chosen, directory / VALUES_FILE
     if chosen:
         path.write_text(tuner.values, "utf-8")
     if as_json:
-        print(msgspec.json.encode(_as_json(tuner, chosen, path)).decode())
+        print(msgspec.json.encode(_as_json(tuner, limit, chosen, path)).decode())
     else:
         _print(tuner, chosen, path)
     return 0 if chosen else 1
@@ -101,7 +121,7 @@ def _print(tuner: Tuner, chosen: Candidate | None, path: Path) -> None:
         print(f"next: {PROGRAM} render {stack}{options_of(tuner.layer)} --values {path} --output DIR")
 
 
-def _as_json(tuner: Tuner, chosen: Candidate | None, path: Path) -> dict[str, Any]:
+def _as_json(tuner: Tuner, limit: str, chosen: Candidate | None, path: Path) -> dict[str, Any]:
     search, answer = tuner.search, None
     if chosen:
         answer = chosen.record() | {
@@ -112,12 +132,12 @@ def _as_json(tuner: Tuner, chosen: Candidate | None, path: Path) -> dict[str, An
         }
     return {
         "stack": tuner.stack,
-        "limit": tuner.session.journal.info.plan.capacity,
+        "limit": limit,
         "answer": answer,
         "tried": [item.record() | {"verdict": search.verdict(item)} for item in search.done],
         "not_tried": [
             *({"settings": it.record(), "reason": why} for it, why in search.too_large.items()),
             *({"stack": stack, "reason": why} for stack, why in tuner.skipped.items()),
         ],
-        "results": str(tuner.directory),
+        "results": str(path.parent),
     }

@@ -8,7 +8,7 @@ import pytest
 
 from bench.cli import tune
 from bench.measure.records.folder import read_run
-from bench.measure.run import guards, staircase, tuning
+from bench.measure.run import guards, schedules, tuning
 from bench.measure.run.instrument import Instrument
 from bench.measure.stats import capacity
 from tests.cases import kit
@@ -32,7 +32,7 @@ def test_a_real_stack_is_served_with_the_settings_that_are_tried(site_url, tmp_p
     runnable("nginx-gunicorn")
     # Three short trials, and no settings beyond the first.
     monkeypatch.setattr(capacity, "RATES", RATES)
-    monkeypatch.setattr(staircase, "FIRST_RATE", RATES[1])
+    monkeypatch.setattr(schedules, "FIRST_RATE", RATES[1])
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(tuning, "MAX_SETTING", 1)
     parser = argparse.ArgumentParser()

@@ -26,7 +26,7 @@ from bench.measure import load
 from bench.measure.records.folder import Folder
 from bench.measure.run import workload
 from bench.measure.run.local import HereLoad
-from bench.measure.run.plan import Measurement, record
+from bench.measure.run.plan import Deployment, Measurement, record
 from bench.measure.run.trial import LoadSettings, measure
 from bench.measure.stats import LEADS, Table
 from bench.serve.catalog.names import NO_LAYER
@@ -78,7 +78,7 @@ def _rates(
                 rate = _plain(name, str(program), args, running.url + addresses[0], steps.keep_alive)
             else:
                 how = LoadSettings(tool, str(program), args.duration, threads=1)
-                item = Measurement(case, args.connections, number)
+                item = Measurement(case, args.level, number, Deployment(running.case, number))
                 (folder.raw / item.key).mkdir(parents=True, exist_ok=True)
                 loading = HereLoad(running, folder.raw / item.key)
                 trial = measure(item, addresses, running.case.project, loading, how, folder)

@@ -21,7 +21,7 @@ from bench.measure.faults.observe import FaultTimeline, Observations, observe
 from bench.measure.faults.visitors import RequestedPage, background_load, watch_static_links
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.run.load_process import TrialError
-from bench.measure.run.plan import Item
+from bench.measure.run.plan import Deployment
 from bench.measure.run.session import now
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import Case
@@ -45,6 +45,19 @@ BACK_S = 20.0
 # What a process uses after its last sample is taken for that of others, should its parent have been killed.
 SAMPLES_S = 0.2
 OURS = "this process and all below it"
+
+
+@dataclass(frozen=True)
+class PlannedFault:
+    """A fault to be made; `outcome` is as before it is made."""
+
+    outcome: FaultOutcome
+    deployment: Deployment
+
+    @property
+    def key(self) -> str:
+        """The name of its outcome."""
+        return self.outcome.key
 
 
 @dataclass
@@ -76,12 +89,11 @@ class FaultSession:
         """Whether everything runs and the site answers, so that another fault can be made."""
         return self.running.died() is None and self.running.answers()
 
-    def make(self, item: Item, attempt: int) -> FaultOutcome:
+    def make(self, item: PlannedFault, attempt: int) -> FaultOutcome:
         """Make a fault, and complete its outcome: what visitors noticed, and whether it was expected."""
-        assert isinstance(item, FaultOutcome)
-        fault, rate = kinds.FAULTS[item.fault], visitors.rate_of(self.capacity)
+        fault, rate = kinds.FAULTS[item.outcome.fault], visitors.rate_of(self.capacity)
         outcome = replace(
-            item,
+            item.outcome,
             started_at=now(),
             capacity_per_second=round(self.capacity, 1),
             rate_per_second=float(rate),

@@ -1,4 +1,4 @@
-"""The hosts of an inventory as the place of a run. What is deployed there is measured as it is, and stays."""
+"""The hosts of an inventory as the test bed of a run. What is deployed there is measured as it is, and stays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
@@ -21,8 +20,11 @@ from bench.measure.records.folder import write_json
 from bench.measure.records.trials import Condition, Trial
 from bench.measure.run.guards import Observed
 from bench.measure.run.load_process import TrialError
-from bench.measure.run.local import TrialPlace
-from bench.measure.run.plan import Batch, Item, Measurement
+from bench.measure.run.local import TrialBed
+from bench.measure.run.outlook import Outlook
+from bench.measure.run.plan import Deployment, Measurement
+from bench.measure.run.progress import RunProgress
+from bench.measure.run.session import Journal
 from bench.measure.run.trial import BodyChecker, LoadSettings
 from bench.serve.production.inventory import LOAD
 from bench.verify.hosts.costs import HostCosts
@@ -32,23 +34,24 @@ from bench.verify.hosts.sampling import sampling
 BESIDE_S = 300
 
 
-class Hosts(TrialPlace):
-    """Hosts on which everything is up already: they are its site as well."""
+class HostsTestBed(TrialBed):
+    """Hosts on which everything is up already: they are the site that is up as well."""
 
     is_whole = True
 
-    def __init__(self, *run: Any, site: DeployedHosts):
-        super().__init__(*run)
+    def __init__(
+        self, journal: Journal, outlook: Outlook, load: LoadSettings, progress: RunProgress, site: DeployedHosts
+    ):
+        super().__init__(journal, outlook, load)
         self._site = site
 
     @contextmanager
-    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[Hosts]:
+    def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[HostsTestBed]:
         """What is deployed is up."""
         yield self
 
-    def make(self, item: Item, attempt: int) -> Trial:
+    def make(self, item: Measurement, attempt: int) -> Trial:
         """Make a trial."""
-        assert isinstance(item, Measurement)
         site = self._site
         try:
             addresses = self.addresses(site.project, item.case.workload, site.get, site.static_names)

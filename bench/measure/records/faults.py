@@ -96,7 +96,7 @@ class FaultOutcome:
 
     @property
     def key(self) -> str:
-        """What a ledger knows it by."""
+        """The name of what was made, which its records share."""
         return self.fault_id
 
     @property

@@ -219,7 +219,7 @@ class Trial(Evidence, Condition, Costs, Errors, TrialFigures, TrialIdentity):
 
     @property
     def key(self) -> str:
-        """What a ledger knows it by."""
+        """The name of what was made, which its records share."""
         return self.trial_id
 
     @property

@@ -44,7 +44,7 @@ def environment(
     return Environment(
         cpu_model=cpu_model(),
         cores=cores(),
-        memory_bytes=psutil.virtual_memory().total,
+        memory_bytes=memory_bytes(),
         kernel=f"{platform.system()} {platform.release()}",
         os=distribution(),
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -58,6 +58,11 @@ def environment(
         limits=limits(),
         affinity=dict(affinity) if affinity else None,
     )
+
+
+def memory_bytes() -> int:
+    """Memory of the machine, in bytes."""
+    return psutil.virtual_memory().total
 
 
 def cores() -> int:

@@ -1,4 +1,4 @@
-"""This machine as the place of a run: a case is served here, verified the first time, and loaded by a load tool.
+"""This machine as the test bed of a run: a case is served here, verified the first time, and loaded by a load tool.
 
 What the load costs is sampled, the cost of sampling with it, and what state it leaves is recorded.
 """
@@ -17,16 +17,17 @@ from typing import Any
 
 import psutil
 
-from bench.errors import BenchError
+from bench.errors import BenchError, DeploymentError
 from bench.interrupt import Interrupts
 from bench.measure.load import Job, LoadError
+from bench.measure.records.folder import CHECKS_FILE
 from bench.measure.records.trials import Condition, Costs, Trial
 from bench.measure.run import facts, guards, load_process, workload
 from bench.measure.run.guards import Observed
 from bench.measure.run.instrument import Instrument
-from bench.measure.run.ledger import Ledger
 from bench.measure.run.load_process import TrialError, newest_log
-from bench.measure.run.plan import Batch, Item, Measurement
+from bench.measure.run.outlook import Outlook
+from bench.measure.run.plan import Deployment, Measurement
 from bench.measure.run.progress import RunProgress, show_check
 from bench.measure.run.session import Journal, TestBed
 from bench.measure.run.trial import BodyChecker, LoadSettings, TrialLoad, identity_of, measure
@@ -47,15 +48,20 @@ POLL_S = 0.05
 WORKERS = "worker_cpu_seconds"
 
 
-class TrialPlace(TestBed):
-    """A place of a run of trials: how their load is made."""
+class TrialBed(TestBed[Measurement, Trial]):
+    """A test bed of trials: how their load is made."""
 
-    def __init__(self, journal: Journal, progress: RunProgress, ledger: Ledger, load: LoadSettings):
-        self.journal, self.progress, self.ledger, self.load = journal, progress, ledger, load
+    def __init__(self, journal: Journal, outlook: Outlook, load: LoadSettings):
+        self.journal, self.outlook, self.load = journal, outlook, load
 
-    def failed(self, item: Item, reason: str, log: Path | None = None) -> Trial:
+    def keep(self) -> None:
+        """Write down the cases of a search, and those that are out of a race."""
+        for case in self.outlook.found:
+            self.journal.case(case)
+        self.journal.drop(self.outlook.dropped)
+
+    def failed(self, item: Measurement, reason: str, log: Path | None = None) -> Trial:
         """The record of a trial that failed before its load."""
-        assert isinstance(item, Measurement)
         identity = identity_of(item, self.load.of(item))
         return Trial.of(identity, status="failed", reason=reason, log=self.journal.folder.relative(log))
 
@@ -88,26 +94,35 @@ class TrialPlace(TestBed):
         return self.journal.addresses[name]
 
 
-class LocalTestBed(TrialPlace):
+class LocalTestBed(TrialBed):
     """This machine, and the site that is up on it.
 
     `rows` is the database, which may hold a password and is not recorded.
     """
 
     _running: Running
+    _made: list[Measurement]
 
-    def __init__(self, *run: Any, instrument: Instrument, rows: Database):
-        super().__init__(*run)
-        self.instrument, self._rows = instrument, rows
+    def __init__(
+        self,
+        journal: Journal,
+        outlook: Outlook,
+        load: LoadSettings,
+        progress: RunProgress,
+        instrument: Instrument,
+        rows: Database,
+    ):
+        super().__init__(journal, outlook, load)
+        self.progress, self.instrument, self._rows = progress, instrument, rows
         self.pinned = self.journal.environment.affinity
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Have the database for this run alone, and warn when the machine is busy beyond the guard's bound."""
+        """Have the database for this run only, and warn when the machine is busy beyond the guard's bound."""
         self.check()
         with self.instrument.database_alone(self._rows):
             bound = self.load.bounds.get("interference")
-            if bound is not None and self.ledger.left:
+            if bound is not None and self.outlook.left:
                 self.progress.warn_of_load(self.instrument.machine_load(), bound)
             yield
 
@@ -120,39 +135,52 @@ class LocalTestBed(TrialPlace):
         return self.instrument.machine_load().words
 
     @contextmanager
-    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> Iterator[LocalTestBed]:
-        """Bring the case up on its cores, learn what it is, and verify it."""
+    def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[LocalTestBed]:
+        """Bring the case up on its cores, learn what it is, and verify it.
+
+        Raises BenchError also for wrong responses, without bringing it up where they are known.
+        """
+        began, name = time.monotonic(), (deployment.stack, deployment.layer)
+        was_verified = self.outlook.verified.knows(*name)
+        self._must_be_right(deployment)
         show = self.progress.printer.show
-        with self.instrument.deployed(batch.case, run_dir=directory, progress=show) as running:
-            self._running, self.is_whole = running, True
+        with self.instrument.deployed(deployment.case, run_dir=directory, progress=show) as running:
+            self._running, self.is_whole, self._made = running, True, []
             with interrupts.held_at_end():
                 self.instrument.settle(self.pinned, running)
                 self.journal.note(running.notes)
-                self.journal.configs(batch.name, directory)
+                self.journal.configs(deployment.name, directory)
                 self.journal.rows(lambda: self.instrument.rows(running))
-                if not self.ledger.is_verified(batch):
-                    self._verify(batch, running)
+                if not was_verified:
+                    self._verify(deployment, running)
                 yield self
-            show(f"stopping {batch.stack}")
+            show(f"stopping {deployment.stack}")
+        if was_verified:
+            self.outlook.was_up(deployment, time.monotonic() - began, self._made)
 
-    def _verify(self, batch: Batch, running: Running) -> None:
+    def _verify(self, deployment: Deployment, running: Running) -> None:
         """Verify a deployment that appears for the first time in the run."""
-        began = time.monotonic()
-        outcomes = self.instrument.verify(running, show_check(self.progress.printer, f"{batch.name}: "))
+        began, stack, layer = time.monotonic(), deployment.stack, deployment.layer
+        outcomes = self.instrument.verify(running, show_check(self.progress.printer, f"{deployment.name}: "))
         self.journal.folder.append(*outcomes)
-        self.ledger.add_outcomes(batch.stack, batch.layer, outcomes)
+        self.outlook.verified.add(stack, layer, outcomes)
         took = f"{time.monotonic() - began:.1f} s"
-        self.progress.printer.say(f"verified {batch.stack}, layer {batch.layer}: {table.count(outcomes)} in {took}")
-        if not self.ledger.wrong_answers(batch):
-            # The checks have grown the workers and filled the layer: restart both before the first trial.
-            self.progress.printer.show(f"restarting {batch.name}")
-            running.empty_layer()
-            self.instrument.settle(self.pinned, running)
+        self.progress.printer.say(f"verified {stack}, layer {layer}: {table.count(outcomes)} in {took}")
+        self._must_be_right(deployment)
+        # The checks have grown the workers and filled the layer: restart both before the first trial.
+        self.progress.printer.show(f"restarting {deployment.name}")
+        running.empty_layer()
+        self.instrument.settle(self.pinned, running)
 
-    def make(self, item: Item, attempt: int) -> Trial:
+    def _must_be_right(self, deployment: Deployment) -> None:
+        wrong = self.outlook.verified.wrong(deployment.stack, deployment.layer)
+        if wrong:
+            raise DeploymentError(wrong, self.journal.folder.directory / CHECKS_FILE)
+
+    def make(self, item: Measurement, attempt: int) -> Trial:
         """Make a trial; a failed one says which server died."""
-        assert isinstance(item, Measurement)
         running, project = self._running, self._running.case.project
+        self._made.append(item)
         try:
             get, static = partial(http.get, running.url), self.instrument.static_names
             addresses = self.addresses(project, item.case.workload, get, static)

@@ -1,4 +1,4 @@
-"""What a run measures and in what order: from the request to its plan, cases, skips and shuffled batches."""
+"""What a run measures and in what order: from the request to its plan, cases, skips and shuffled rounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from bench.errors import BenchError
 from bench.measure.records import records
@@ -86,42 +85,12 @@ class PlannedCase:
     served: Case
 
 
-class Item(Protocol):
-    """What is made on a case that is up, such as a trial or a fault; `key` is what a ledger knows it by."""
-
-    @property
-    def key(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One trial to be made: a case at a level in a round.
-
-    rate     requests due a second, in place of the level's connections: only after the rounds of a closed loop
-    seconds  of its load, where they are not those of the plan
-    near     the rate that a staircase begins close to; 0 when none is known
-    """
-
-    case: records.CaseRecord
-    level: int
-    round: int
-    rate: int | None = None
-    seconds: int | None = None
-    near: int = 0
-
-    @property
-    def key(self) -> str:
-        """The name of the trial and of its directory."""
-        return f"{self.case.case_id}~{f'rate{self.rate}' if self.rate else self.level}~r{self.round}"
-
-
-@dataclass(frozen=True)
-class Batch:
-    """A case that is brought up once in a round, and what is made on it, in this order."""
+@dataclass(frozen=True, eq=False)
+class Deployment:
+    """A case that is brought up once in a round, for all that is made on it then."""
 
     case: Case
     round: int
-    items: tuple[Item, ...]
 
     @property
     def stack(self) -> str:
@@ -136,6 +105,27 @@ class Batch:
         """The name of its directories."""
         size = self.case.size
         return f"{self.stack}~{self.layer}" + (f"~{size.name}" if size.is_limited else "")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One trial to be made: a case at a level in a round.
+
+    rate     requests due a second, in place of the level's connections: only after the rounds of a closed loop
+    seconds  of its load, where they are not those of the plan
+    """
+
+    case: records.CaseRecord
+    level: int
+    round: int
+    deployment: Deployment
+    rate: int | None = None
+    seconds: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of the trial and of its directory."""
+        return f"{self.case.case_id}~{f'rate{self.rate}' if self.rate else self.level}~r{self.round}"
 
 
 # The case of a stack and a layer without limits, or why it cannot run here.
@@ -286,19 +276,21 @@ def deployments(cases: Iterable[PlannedCase]) -> list[list[PlannedCase]]:
     return list(found.values())
 
 
-def schedule(cases: Sequence[PlannedCase], levels: Sequence[int], rounds: int, seed: int) -> list[Batch]:
-    """Every batch of every round in the order in which they are brought up, the same for the same seed.
+def round_of(cases: Sequence[PlannedCase], levels: Sequence[int], number: int, seed: int) -> list[Measurement]:
+    """Every measurement of a round in its order, which is the same for the same seed.
 
-    The measurements of a batch are shuffled too. Machines warm up and drift: in a fixed order the same stack would
-    always be measured first.
+    Deployments are shuffled, and the measurements on each of them, too. Machines warm up and drift: in a fixed order
+    the same stack would always be measured first.
     """
+    draw = random.Random(f"{seed}/{number}")
+    together = deployments(cases)
+    draw.shuffle(together)
     order = []
-    for number in range(1, rounds + 1):
-        draw = random.Random(f"{seed}/{number}")
-        together = deployments(cases)
-        draw.shuffle(together)
-        for alike in together:
-            measurements = [Measurement(case.record, level, number) for case in alike for level in levels]
-            draw.shuffle(measurements)
-            order.append(Batch(alike[0].served, number, tuple(measurements)))
+    for alike in together:
+        deployment = Deployment(alike[0].served, number)
+        measurements = []
+        for case in alike:
+            measurements += [Measurement(case.record, level, number, deployment) for level in levels]
+        draw.shuffle(measurements)
+        order += measurements
     return order

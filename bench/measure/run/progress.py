@@ -1,35 +1,33 @@
-"""What a run and a verification show as they go on: a line a trial, the current trial or check on the live line, and
-about how long the rest takes."""
+"""Lines that a run and a verification print as they go on, and what is under way on the live line."""
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from bench import PROGRAM
-from bench.measure.records.capacity import visits
+from bench.measure.records.capacity import (
+    Capacity,
+    Staircase,
+    Visits,
+    capacity,
+    climbs,
+    latency_ms,
+    overloaded,
+    visits,
+)
 from bench.measure.records.folder import Run
-from bench.measure.records.records import CaseRecord, Plan, RunInfo, warmup_s
+from bench.measure.records.records import CaseRecord, RunInfo
 from bench.measure.records.trials import Trial
-from bench.measure.run.ledger import Ledger, Record
-from bench.measure.run.plan import Batch, Item, Measurement
-from bench.measure.run.staircase import capacity_words, step_words
-from bench.measure.stats.capacity import parse_limit
+from bench.measure.run.outlook import Outlook
+from bench.measure.run.plan import Measurement
+from bench.measure.stats.capacity import Limit, parse_limit
 from bench.printer import Printer
 from bench.serve.catalog.names import NO_LIMIT
-from bench.serve.deployment import connections
 from bench.serve.machine.processes import MachineLoad
 from bench.verify.check import Check
 from bench.verify.table import by_reason
-from bench.words import duration, estimate, plural
-
-# It takes so long to start and stop a deployment once, to verify it, and to make a trial besides its warm-up and load.
-UP_S = 4.0
-VERIFY_S = 15.0
-AROUND_TRIAL_S = 1.5
+from bench.words import duration, estimate, interval_text, plural
 
 
 def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check], None]:
@@ -41,70 +39,25 @@ def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check],
     return show
 
 
-class Pace:
-    """Learns from each batch how long its deployment takes beside the load of its trials.
-
-    A batch in which the deployment was verified says nothing of the next one, in which it is not.
-    """
-
-    def __init__(self, plan: Plan, ledger: Ledger, clock: Callable[[], float] = time.monotonic):
-        self._plan, self._ledger, self._clock = plan, ledger, clock
-        self._began = clock()
-        self._beside: dict[str, float] = {}
-
-    @contextmanager
-    def learning(self, batch: Batch) -> Iterator[None]:
-        """A batch that is made in the block."""
-        began, was_verified, load_s = self._clock(), self._ledger.is_verified(batch), self._load_s(batch)
-        yield
-        if was_verified:
-            self._beside[batch.name] = max(0.0, self._clock() - began - load_s)
-
-    def fits(self, batches: Iterable[Batch]) -> bool:
-        """Whether these batches can be made within the budget of the plan; also when nothing is known of batches."""
-        limit_s = self._plan.budget_s
-        if limit_s is None or not self._beside:
-            return True
-        return self._clock() - self._began + self.estimate_s(batches) <= limit_s
-
-    def estimate_s(self, batches: Iterable[Batch]) -> float:
-        """About how many seconds these batches take."""
-        batches = list(batches)
-        new = {(batch.stack, batch.layer) for batch in batches if not self._ledger.is_verified(batch)}
-        return VERIFY_S * len(new) + sum(self._load_s(batch) + self._beside_s(batch) for batch in batches)
-
-    def _load_s(self, batch: Batch) -> float:
-        """Seconds of load: with PostgreSQL also the wait after it until connections that are left are counted."""
-        seconds = [getattr(item, "seconds", None) or self._plan.duration_s for item in batch.items]
-        left_s = connections.LEFT_S if self._plan.database.startswith("postgres") else 0
-        each = statistics.fmean(warmup_s(load_s) + load_s + left_s for load_s in seconds)
-        return each * self._ledger.expected([batch])
-
-    def _beside_s(self, batch: Batch) -> float:
-        """Seconds beside the load: as the last time, else as those of the others, and usual ones at first."""
-        usual_s = UP_S + AROUND_TRIAL_S * self._ledger.expected([batch])
-        others_s = statistics.fmean(self._beside.values()) if self._beside else usual_s
-        return self._beside.get(batch.name, others_s)
-
-
 class RunProgress:
-    """Says where a run stands by its ledger; `pace` says how long the rest takes."""
+    """Says where a run stands, and how long the rest takes, by its outlook."""
 
-    def __init__(self, printer: Printer, info: RunInfo, ledger: Ledger):
+    def __init__(self, printer: Printer, info: RunInfo, outlook: Outlook):
         self.printer = printer
-        self.pace = Pace(info.plan, ledger)
-        self._info, self._ledger = info, ledger
+        self.outlook = outlook
+        self._info = info
         self._limit = parse_limit(info.plan.capacity, "capacity") if info.plan.capacity else None
+        self._rounds_over, self._dropped = outlook.rounds_over, len(outlook.dropped)
 
     def announce(self, tool: str, folder: Path | None = None) -> None:
         """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
-        plan = self._info.plan
+        plan, left = self._info.plan, self.outlook.left
         roughly = "about " if self._limit else ""
-        due = f"{plural(self._ledger.count_left, 'trial')}{' in the next round' if plan.until else ''}"
+        due = f"{plural(self.outlook.count(left), 'trial')}{' in the next round' if plan.until else ''}"
         counts = f"{plural(len(self._info.cases), 'case')}, {roughly}{due} to make by {tool}"
         levels = " and ".join(level_words(level, plan.mode) for level in plan.levels)
         levels = f"the highest rate with {self._limit.words}" if self._limit else levels
-        self.printer.say(f"{counts}, in about {estimate(self.pace.estimate_s(self._ledger.certain))}")
+        self.printer.say(f"{counts}, in about {estimate(self.outlook.estimate_s(left))}")
         if plan.until:
             self.printer.say(
                 f"each case: {levels}, {plan.duration_s:g} s a round, until it cannot be the best any more"
@@ -130,27 +83,30 @@ class RunProgress:
                 "with --guard interference=off"
             )
 
-    def look(self, number: int, dropped: int, left: int) -> None:
-        """Print how a run until decided stands after a round: cases dropped, trials of the next round."""
-        words = f"{plural(dropped, 'case')} dropped" if dropped else "no case dropped"
-        next_round = f"{plural(left, 'trial')} in the next round" if left else "no round is left to make"
-        self.printer.say(f"after round {number}: {words}; {next_round}")
-
-    def begin(self, item: Item, batch: Batch) -> None:
+    def begin(self, item: Measurement) -> None:
         """Note the trial that begins."""
-        assert isinstance(item, Measurement)
         level, mode = (item.rate, "open") if item.rate else (item.level, self._info.plan.mode)
         self.printer.show(f"{case_words(item.case)}, {level_words(level, mode)}")
 
-    def made(self, record: Record, again: bool) -> None:
-        """Print the outcome of a trial."""
-        assert isinstance(record, Trial)
+    def made(self, record: Trial, again: bool) -> None:
+        """Print the outcome of a trial, and after a round of a race how that stands."""
         if again:
             self.printer.say(f"{record.reason}: the trial is repeated")
             return
-        step = f", {words}" if self._limit and (words := step_words(record, self._limit)) else ""
-        words = f"{level_words(record.level, record.mode)}: {outcome(record)}{step}"
+        step = step_words(record, self._limit) if self._limit else ""
+        words = f"{level_words(record.level, record.mode)}: {outcome(record)}{step and f', {step}'}"
         self.printer.say(f"{self.where(record)}, {words}{self.left(record)}")
+        if self.outlook.rounds_over > self._rounds_over:
+            self._after_round()
+
+    def _after_round(self) -> None:
+        outlook = self.outlook
+        new = len(outlook.dropped) - self._dropped
+        self._rounds_over, self._dropped = outlook.rounds_over, len(outlook.dropped)
+        words = f"{plural(new, 'case')} dropped" if new else "no case dropped"
+        left = len(outlook.left)
+        next_round = f"{plural(left, 'trial')} in the next round" if left else "no round is left to make"
+        self.printer.say(f"after round {outlook.rounds_over}: {words}; {next_round}")
 
     def where(self, trial: Trial) -> str:
         """Which trial it was, in words."""
@@ -158,37 +114,82 @@ class RunProgress:
         if trial.mode != plan.mode:
             return f"latency at one rate for all: {case_words(trial)}"
         rounds = f"at most {plan.rounds}" if plan.until else str(plan.rounds)
-        records = (it for it in self._ledger.done.values() if isinstance(it, Trial) and it.mode == plan.mode)
-        begun = {record.case_id for record in records if record.round == trial.round}
-        due = [item for batch in self._ledger.left if batch.round == trial.round for item in batch.items]
-        all_cases = begun | {item.case.case_id for item in due if isinstance(item, Measurement)}
-        return f"round {trial.round} of {rounds}, case {len(begun)} of {len(all_cases)}: {case_words(trial)}"
+        made = [item for item in self.outlook.done.values() if item.mode == plan.mode and item.round == trial.round]
+        begun = {item.case_id for item in made}
+        due = {item.case.case_id for item in self.outlook.left if item.round == trial.round}
+        return f"round {trial.round} of {rounds}, case {len(begun)} of {len(begun | due)}: {case_words(trial)}"
 
     def left(self, trial: Trial) -> str:
         """What is left after a trial, in words that end a line: in a run until decided of its round."""
-        until = self._info.plan.until
-        batches = [batch for batch in self._ledger.certain if not until or batch.round == trial.round]
-        if not batches:
+        until, left = self._info.plan.until, self.outlook.left
+        if until:
+            left = [item for item in left if item.round == trial.round]
+        if not left:
             return "; done"
-        return f"; time left{' in this round' if until else ''} ~{estimate(self.pace.estimate_s(batches))}"
+        return f"; time left{' in this round' if until else ''} ~{estimate(self.outlook.estimate_s(left))}"
 
     def summarize(self, run: Run) -> None:
         """Print the capacity of each case where it was sought, how many trials failed or are void, and what is next."""
         if self._limit:
             for case in run.info.cases:
-                if trials := [trial for trial in run.trials if trial.case_id == case.case_id]:
+                trials = [trial for trial in run.trials if trial.case_id == case.case_id]
+                if trials:
                     visit = visits(run.addresses).get(case.workload)
                     words = capacity_words(trials, self._limit, visit)
                     self.printer.say(f"capacity of {case_words(case)}: {words}")
         planned = len({trial.trial_id for trial in (*run.trials, *run.latency)}) + max(run.missing, 0)
-        if failures := self._ledger.count("failed"):
+        if failures := count_of(run, "failed"):
             self.printer.say(f"{failures} of {planned} trials failed")
-        if voided := self._ledger.count("voided"):
+        if voided := count_of(run, "voided"):
             again = run.resume_command()
             self.printer.say(f"{voided} of {planned} trials voided: guards do not trust them; again with: {again}")
         if not run.is_measured:
             self.printer.say("nothing was measured")
         self.printer.say(f"results in {run.directory}; next: {PROGRAM} report {run.directory}")
+
+
+def count_of(run: Run, status: str) -> int:
+    """How many trials have a status, `failed` or `voided`, the last time that they were made.
+
+    Of staircases overload is no failure of the run.
+    """
+    if run.info.plan.capacity:
+        limit = parse_limit(run.info.plan.capacity, "capacity")
+        trials: list[Trial] = []
+        for by_round in climbs(run.trials, limit).values():
+            for climb in by_round.values():
+                trials += climb.in_doubt
+    else:
+        trials = list({trial.trial_id: trial for trial in (*run.trials, *run.latency)}.values())
+    return sum(trial.status == status for trial in trials)
+
+
+def step_words(trial: Trial, limit: Limit) -> str:
+    """Whether a rate held, in words: `p95 35.2 ms, holds`."""
+    latency = latency_ms(trial, limit) if trial.status == "ok" else None
+    if latency is None:
+        return "does not hold" if overloaded(trial) else ""
+    return f"{limit.percentile} {latency:,.1f} ms, {'holds' if latency <= limit.milliseconds else 'does not hold'}"
+
+
+def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) -> str:
+    """The capacity of a case, whose trials these are, in words."""
+    climbed: list[Staircase] = []
+    for by_round in climbs(trials, limit).values():
+        climbed += by_round.values()
+    found = capacity(climbed)
+    if found is None:
+        return f"no rate holds {limit.words}"
+    words = f"{rate_words(found)} with {limit.words}"
+    if visit:
+        words += f", {visit.an_hour(found.rate):,.0f} visitors an hour, each for {plural(visit.pages, 'page')}"
+    return words
+
+
+def rate_words(found: Capacity) -> str:
+    """`500 requests/s (475 to 530)`; of one round, it says so."""
+    rounds = "; one round" if found.rounds == 1 else ""
+    return f"{found.rate:,.0f} requests/s ({interval_text(found.low, found.high)}{rounds})"
 
 
 def case_words(case: CaseRecord | Trial) -> str:

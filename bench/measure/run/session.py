@@ -1,7 +1,7 @@
-"""A run under way, wherever it is made: each case is brought up, measured, recorded and taken down.
+"""A run under way, wherever it is made: each deployment is brought up, measured, recorded and taken down.
 
-A plan says what is made, batch by batch; a `Place` brings a case up and makes the items on it: this machine, the hosts
-of an inventory, or this machine with faults. The ledger says what is left, the journal writes it down. Whatever stops a
+A schedule says what is made (bench.measure.run.schedules); a `TestBed` brings deployments up and makes the items on
+them: this machine, the hosts of an inventory, or this machine with faults. The journal writes it down. Whatever stops a
 session, its folder can be resumed: a record is on the disk before the next item begins.
 """
 
@@ -10,54 +10,59 @@ from __future__ import annotations
 import itertools
 import shutil
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from bench import PROGRAM, paths
 from bench.errors import BenchError, DeploymentError, GlobalFault, MachineBusy
 from bench.interrupt import Interrupts
-from bench.measure.records.folder import ADDRESSES_FILE, CHECKS_FILE, Folder, read_addresses, write_json
+from bench.measure.records.capacity import MAX_REPEATS
+from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.folder import ADDRESSES_FILE, Folder, read_addresses, write_json
 from bench.measure.records.records import CaseRecord, Dropped, Ended, Environment, RunInfo
+from bench.measure.records.trials import Trial
 from bench.measure.run import facts
-from bench.measure.run.ledger import MAX_DISTURBED, Ledger, Record
 from bench.measure.run.load_process import newest_log
-from bench.measure.run.plan import Batch, Item
+from bench.measure.run.plan import Deployment
+from bench.measure.run.schedules import Item, ItemT, RecordT, Replay
 from bench.printer import Printer
 
 # Share of the rows that may have come or gone since a run began: a killed check leaves a few behind.
 MAX_CHANGED_ROWS = 0.01
 # What is left of a deployment's directory.
 STORED = ("logs", "visits")
+# So many disturbed trials in a row say that the machine is busy, and that the next ones will be disturbed, too.
+MAX_DISTURBED = MAX_REPEATS + 1
+
+# What a protocol only takes, and what it only gives.
+TakenItem = TypeVar("TakenItem", bound=Item, contravariant=True)
+TakenRecord = TypeVar("TakenRecord", bound=Trial | FaultOutcome, contravariant=True)
+GivenRecord = TypeVar("GivenRecord", bound=Trial | FaultOutcome, covariant=True)
 
 
 class Journal:
-    """The run.json, environment.json and workloads.json of a run under way.
-
-    ended_by  why a run until decided makes no more rounds
-    """
+    """The run.json, environment.json and workloads.json of a run under way."""
 
     def __init__(self, folder: Folder, info: RunInfo, environment: Environment):
         self.folder = folder
         self.info = info
         self.environment = environment
         self.addresses = read_addresses(folder.directory)
-        self.ended_by: Ended | None = None
         self._rows_checked = False
 
-    def finish(self, when: str) -> None:
-        """The run is complete."""
-        self._write_info(finished_at=when, ended_by=self.ended_by)
+    def finish(self, when: str, ended_by: Ended | None) -> None:
+        """The run is complete; `ended_by` is why a run until decided makes no more rounds."""
+        self._write_info(finished_at=when, ended_by=ended_by)
 
-    def drop(self, dropped: tuple[Dropped, ...]) -> int:
-        """Store which cases a run until decided has dropped so far; returns how many of them are new."""
-        new = len(set(dropped) - set(self.info.dropped))
+    def drop(self, dropped: tuple[Dropped, ...]) -> None:
+        """Store which cases a run until decided has dropped so far."""
         if dropped != self.info.dropped:
             self._write_info(dropped=dropped)
-        return new
 
     def case(self, case: CaseRecord) -> None:
         """Store one more case: the settings that are tried next follow from those before."""
@@ -116,36 +121,41 @@ class Journal:
         self.folder.write(self.environment)
 
 
-class Site(Protocol):
-    """A case that is up."""
+class Site(Protocol[TakenItem, GivenRecord]):
+    """A deployment that is up."""
 
-    def make(self, item: Item, attempt: int) -> Record:
+    def make(self, item: TakenItem, attempt: int) -> GivenRecord:
         """Make a trial or a fault, for the `attempt`th time; never raises for what the site did."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether another item can be made, or the case must be brought up anew."""
+        """Whether another item can be made, or the deployment must be brought up again."""
 
 
-class TestBed(ABC):
-    """Where cases are brought up, and what is made on them."""
+class TestBed(ABC, Generic[ItemT, RecordT]):
+    """Where deployments are brought up, and what is made on them: this machine, or hosts."""
 
     def alone(self) -> AbstractContextManager[None]:
-        """The place for this run alone, as long as the context lasts. Raises GlobalFault when it cannot be used."""
+        """The bed for this run only, as long as the context lasts. Raises GlobalFault when it cannot be used."""
         return nullcontext()
 
     @abstractmethod
-    def up(self, batch: Batch, directory: Path, interrupts: Interrupts) -> AbstractContextManager[Site]:
-        """The case of a batch, up and verified as long as the context lasts, its files in `directory`.
+    def up(
+        self, deployment: Deployment, directory: Path, interrupts: Interrupts
+    ) -> AbstractContextManager[Site[ItemT, RecordT]]:
+        """The deployment, up and verified as long as the context lasts, its files in `directory`.
 
-        Signals wait while it is taken down. Raises BenchError when it does not come up.
+        Signals wait while it is taken down. Raises BenchError when it does not come up, or must not be measured.
         """
 
     @abstractmethod
-    def failed(self, item: Item, reason: str, log: Path | None = None) -> Record:
+    def failed(self, item: ItemT, reason: str, log: Path | None = None) -> RecordT:
         """The record of an item that could not be made."""
 
-    def check(self) -> None:  # noqa: B027 - not every place has something that can go
+    def keep(self) -> None:
+        """Write down what the schedule has found so far beside the records."""
+
+    def check(self) -> None:
         """Raise GlobalFault when nothing can be made there any more, such as without its database."""
 
     def busy(self) -> str:
@@ -153,118 +163,120 @@ class TestBed(ABC):
         return "other programs keep it busy"
 
 
-class Progress(Protocol):
+class Progress(Protocol[TakenItem, TakenRecord]):
     """What is printed of a session."""
 
     printer: Printer
 
-    def begin(self, item: Item, batch: Batch) -> None:
+    def begin(self, item: TakenItem) -> None:
         """An item begins."""
 
-    def made(self, record: Record, again: bool) -> None:
+    def made(self, record: TakenRecord, again: bool) -> None:
         """An item was made, `again` when it is to be repeated."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Planned:
-    """What a session is to make, before anything is started or written: all of it, or what a stopped one has left.
+class Session(Generic[ItemT, RecordT]):
+    """The driver of every schedule: makes what it yields on a test bed, and stores what came of it.
 
-    environment  looks at the machine, or says what it was at the beginning; raises BenchError where nothing can be made
-    directory    the folder that is resumed
-    kind         begins the name of a new folder
+    attempts  item -> how often it was made
     """
 
-    info: RunInfo
-    ledger: Ledger
-    environment: Callable[[], Environment]
-    directory: Path | None = None
-    kind: str = ""
+    def __init__(
+        self,
+        journal: Journal,
+        replay: Replay[ItemT, RecordT],
+        bed: TestBed[ItemT, RecordT],
+        progress: Progress[ItemT, RecordT],
+        attempts: Iterable[str] = (),
+    ):
+        self.journal, self.replay, self.bed, self.progress = journal, replay, bed, progress
+        self._attempts = Counter(attempts)
+        self._disturbed = 0
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether it has ended, and nothing is left."""
-        return self.info.finished_at is not None and not self.ledger.left
-
-    def journal(self, to: Path | None) -> Journal:
-        """The journal, its folder made or repaired. Raises BenchError when it cannot be, or when nothing is left."""
-        directory = self.directory
-        if directory and self.is_complete:
-            raise BenchError(f"--resume {directory}: the run is complete; next: {PROGRAM} report {directory}")
-        environment = self.environment()
-        folder = Folder(directory or to or new_folder(self.kind))
-        paths.must_be_plain(folder.directory)
-        if directory:
-            with folder.locked():
-                folder.repair()
-        else:
-            folder.create(self.info, environment)
-        return Journal(folder, self.info, environment)
-
-
-class Session:
-    """Makes what a ledger has left of a plan, at a place."""
-
-    def __init__(self, journal: Journal, ledger: Ledger, place: TestBed, progress: Progress):
-        self.journal, self.ledger, self.place, self.progress = journal, ledger, place, progress
-
-    def go(self, batches: Iterable[Batch], interrupts: Interrupts, keep_going: bool = False) -> None:
-        """Make all of the batches that is left, and write that the run is complete.
+    def go(self, interrupts: Interrupts, keep_going: bool = False) -> None:
+        """Make all that the schedule yields, and write that the run is complete.
 
         `keep_going`: also when other programs keep the machine busy. Raises MachineBusy without it, and GlobalFault.
         """
-        with self.progress.printer, self.place.alone():
-            for batch in batches:
-                self._measure(batch, interrupts, keep_going)
-            self.journal.finish(now())
+        with self.progress.printer, self.bed.alone():
+            self.bed.keep()
+            while item := self.replay.item:
+                self._visit(item.deployment, interrupts, keep_going)
+            self.journal.finish(now(), self.replay.ended_by)
 
-    def _measure(self, batch: Batch, interrupts: Interrupts, keep_going: bool) -> None:
-        """Make the items of a batch; a deployment that dies is brought up again for the rest."""
+    def _visit(self, deployment: Deployment, interrupts: Interrupts, keep_going: bool) -> None:
+        """Bring a deployment up and make its items, as far as it lives."""
         folder = self.journal.folder
-        while self.ledger.due(batch.items):
-            if wrong := self.ledger.wrong_answers(batch):
-                return self._fail(batch, wrong, folder.directory / CHECKS_FILE)
-            # Not every server can work in a directory with the comma of a variant of two values.
-            directory = _new(folder.raw, f"{batch.name}~r{batch.round}".replace(",", "+"), "~")
-            try:
-                with interrupts.released_at_end(), self.place.up(batch, directory, interrupts) as site:
-                    if not self.ledger.wrong_answers(batch):
-                        self._make(site, batch, interrupts, keep_going)
-            except GlobalFault:
-                raise
-            except BenchError as error:
-                self.place.check()
-                failed = error if isinstance(error, DeploymentError) else DeploymentError(str(error))
-                return self._fail(batch, failed.message, failed.log or newest_log(directory / "logs"))
-            finally:
-                _tidy(directory, folder.configs / batch.name)
-        return None
+        # Not every server can work in a directory with the comma of a variant of two values.
+        directory = _new(folder.raw, f"{deployment.name}~r{deployment.round}".replace(",", "+"), "~")
+        try:
+            with interrupts.released_at_end(), self.bed.up(deployment, directory, interrupts) as site:
+                while item := self._next_on(deployment):
+                    self._make(site, item, interrupts, keep_going)
+                    if not site.is_whole:
+                        break
+        except GlobalFault:
+            raise
+        except BenchError as error:
+            self.bed.check()
+            failed = error if isinstance(error, DeploymentError) else DeploymentError(str(error))
+            log = failed.log or newest_log(directory / "logs")
+            while item := self._next_on(deployment):
+                self.add(self.bed.failed(item, failed.message, log))
+        finally:
+            _tidy(directory, folder.configs / deployment.name)
 
-    def _make(self, site: Site, batch: Batch, interrupts: Interrupts, keep_going: bool) -> None:
-        """Make items one by one until none is due; returns early when the deployment must be brought up anew."""
-        while left := self.ledger.due(batch.items):
-            self.progress.begin(left[0], batch)
-            attempts = self.ledger.attempts[left[0].key]
-            self.journal.folder.set_aside(left[0].key, attempts)
-            record = site.make(left[0], attempts + 1)
-            interrupts.again()
-            self.add(record)
-            if self.ledger.is_disturbed and not keep_going:
-                why = f"{MAX_DISTURBED} trials in a row were voided ({record.reason})"
-                raise MachineBusy(f"{why}; now {self.place.busy()}; stop those programs")
-            if not site.is_whole:
-                return
+    def _next_on(self, deployment: Deployment) -> ItemT | None:
+        """The next item if it is made on this deployment."""
+        item = self.replay.item
+        return item if item and item.deployment is deployment else None
 
-    def add(self, record: Record) -> None:
-        """Store a record. A full disk fails no trial: it stops the run."""
+    def _make(self, site: Site[ItemT, RecordT], item: ItemT, interrupts: Interrupts, keep_going: bool) -> None:
+        self.progress.begin(item)
+        attempts = self._attempts[item.key]
+        self.journal.folder.set_aside(item.key, attempts)
+        record = site.make(item, attempts + 1)
+        interrupts.again()
+        self.add(record)
+        if self._disturbed >= MAX_DISTURBED and not keep_going:
+            why = f"{MAX_DISTURBED} trials in a row were voided ({record.reason})"
+            raise MachineBusy(f"{why}; now {self.bed.busy()}; stop those programs")
+
+    def add(self, record: RecordT) -> None:
+        """Store a record and send it to the schedule. A full disk fails no trial: it stops the run."""
         if record.status == "failed":
             self.journal.folder.require_space()
         self.journal.folder.append(record)
-        self.progress.made(record, again=self.ledger.add(record))
+        self._attempts[record.key] += 1
+        self._disturbed = self._disturbed + 1 if record.is_disturbed else 0
+        self.replay.send(record)
+        self.bed.keep()
+        again = record.is_disturbed and self.replay.item is not None and self.replay.item.key == record.key
+        self.progress.made(record, again)
 
-    def _fail(self, batch: Batch, reason: str, log: Path | None) -> None:
-        """Record all that is due of the batch as failed for this reason."""
-        for item in self.ledger.due(batch.items):
-            self.add(self.place.failed(item, reason, log))
+
+def begin(folder: Path | None, kind: str, info: RunInfo, look: Callable[[], Environment]) -> Journal:
+    """The journal of a new run, its folder made: the one asked for, or one whose name begins with `kind`.
+
+    `look` looks at the machine first. Raises BenchError when it cannot be made.
+    """
+    environment = look()
+    new = Folder(folder or new_folder(kind))
+    paths.must_be_plain(new.directory)
+    new.create(info, environment)
+    return Journal(new, info, environment)
+
+
+def resume(directory: Path, info: RunInfo, look: Callable[[], Environment], replay: Replay[Any, Any]) -> Journal:
+    """The journal of a run that was stopped, its folder repaired. Raises BenchError when nothing of it is left."""
+    if info.finished_at and replay.item is None:
+        raise BenchError(f"--resume {directory}: the run is complete; next: {PROGRAM} report {directory}")
+    environment = look()
+    paths.must_be_plain(directory)
+    folder = Folder(directory)
+    with folder.locked():
+        folder.repair()
+    return Journal(folder, info, environment)
 
 
 def now() -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
-from bench.errors import BenchError
-from bench.interrupt import Interrupts
+from bench.errors import BenchError, GlobalFault
+from bench.measure.records.capacity import Staircase
+from bench.measure.records.records import RunInfo
 from bench.measure.records.trials import Trial
-from bench.measure.run import plan, plan_run
+from bench.measure.run import facts, plan, prepare, schedules
 from bench.measure.run.instrument import Instrument
-from bench.measure.run.plan import Batch, Measurement, PlannedCase, Request
-from bench.measure.run.plan_run import PlannedRun
-from bench.measure.run.progress import RunProgress
-from bench.measure.run.staircase import rate_words
+from bench.measure.run.outlook import Outlook
+from bench.measure.run.plan import Deployment, Measurement, PlannedCase, Request
+from bench.measure.run.prepare import Prepared
+from bench.measure.run.progress import RunProgress, rate_words
+from bench.measure.run.schedules import Schedule
 from bench.measure.run.tuning import KNOBS, PROCESSES, Candidate, Search, Settings, TuningSpace
 from bench.measure.stats.capacity import parse_limit
 from bench.measure.stats.columns import paragraph
@@ -29,11 +30,21 @@ from bench.serve.project.opened import UnderTest
 class TuneProgress(RunProgress):
     """Names trials by their settings; how many are left nobody knows."""
 
-    settings: Settings
+    def __init__(self, printer: Printer, info: RunInfo, outlook: Outlook, tuner: Tuner):
+        super().__init__(printer, info, outlook)
+        self._tuner = tuner
+        self._said = 0
+
+    def made(self, record: Trial, again: bool) -> None:
+        """Print a step, and what was found of settings at the end of their staircase."""
+        super().made(record, again)
+        for words in self._tuner.ends[self._said :]:
+            self.printer.say(words)
+        self._said = len(self._tuner.ends)
 
     def where(self, trial: Trial) -> str:
         """The settings and the round."""
-        return f"{self.settings.words}, round {trial.round}"
+        return f"{self._tuner.settings_of[trial.case_id].words}, round {trial.round}"
 
     def left(self, trial: Trial) -> str:
         """Nothing: the search ends when it has found the knee."""
@@ -69,20 +80,26 @@ def of_other_classes(name: str) -> list[str]:
 class Tuner:
     """The search on real deployments.
 
-    stack    without settings
-    layer    of all
-    search   says what is tried
-    limit    of the latency
-    skipped  stacks of other worker classes that cannot run here, with the reason
+    stack        without settings
+    layer        of all
+    search       says what is tried
+    limit        of the latency
+    skipped      stacks of other worker classes that cannot run here, with the reason
+    settings_of  case -> its settings
+    ends         what was found of settings, in words, at the end of each staircase
     """
 
-    def __init__(self, new: PlannedRun, to: Path | None, instrument: Instrument, printer: Printer):
-        assert new.ledger.staircases
-        plan, self._first, self._staircases = new.info.plan, new.cases[0], new.ledger.staircases
+    def __init__(self, prepared: Prepared, instrument: Instrument):
+        plan = prepared.info.plan
+        self._first = prepared.cases[0]
         self.stack, self.layer, self._rounds = plan.tunes, plan.layers[0], plan.rounds
+        self.workload = self._first.record.workload
         self.limit = parse_limit(plan.capacity, "--capacity")
         self._resolve = instrument.resolver(plan, self._first.served.database)
         self.skipped: dict[str, str] = {}
+        self.settings_of: dict[str, Settings] = {}
+        self.ends: list[str] = []
+        self._cases: dict[Settings, PlannedCase] = {}
         own = tunable(instrument.project, self.stack, self.layer, plan.changes)
         others = []
         for name in of_other_classes(self.stack):
@@ -91,50 +108,44 @@ class Tuner:
                 self.skipped[name] = case.reason
             else:
                 others.append(tunable(instrument.project, name, self.layer, plan.changes))
-        self._progress = TuneProgress(printer, new.info, new.ledger)
-        self.session = new.session(to, self._progress)
+        self.search = Search(own, plan.margin, self._memory_bytes(prepared), others)
+
+    def _memory_bytes(self, prepared: Prepared) -> int | None:
+        """Room for memory: the size's, else the machine's."""
         size = self._first.served.size
-        machine = self.session.journal.environment
-        memory = size.limits.burstable_bytes if size.is_limited else machine.memory_bytes
-        self.search = Search(own, plan.margin, memory, others)
-        self._cases: dict[Settings, PlannedCase] = {}
+        if size.is_limited:
+            return size.limits.burstable_bytes
+        return prepared.before.environment.memory_bytes if prepared.before else facts.memory_bytes()
 
-    @property
-    def directory(self) -> Path:
-        """Of the run."""
-        return self.session.journal.folder.directory
+    def schedule(self, outlook: Outlook) -> Schedule[None]:
+        """The search; each of its cases is known to the outlook before its first trial."""
 
-    def go(self, interrupts: Interrupts) -> None:
-        """Try settings until the end of the search."""
-        work, printer = self._first.record.workload, self._progress.printer
-        printer.say(f"tune {self.stack}, layer {self.layer}, {work}: the highest rate with {self.limit.words}")
-        printer.say(f"results go to {self.directory}")
-        printer.show("looking at the database and the machine")
-        self.session.go(self._batches(), interrupts)
-
-    def _batches(self) -> Iterator[Batch]:
-        for settings, number, near in self.search.steps(self._rounds, self._tried):
+        def climb(settings: Settings, number: int, before: Mapping[int, Staircase], near: int) -> Schedule[Staircase]:
             case = self._case(settings)
-            self._progress.settings = settings
-            yield Batch(case.served, number, (Measurement(case.record, 0, number, near=near),))
+            if case.record not in outlook.found:
+                outlook.found.append(case.record)
+            item = Measurement(case.record, 0, number, Deployment(case.served, number))
+            ends = [climbed.low for climbed in before.values() if climbed.low is not None]
+            made = yield from schedules.climb(item, self.limit, outlook, ends, near)
+            self.ends.append(self._words(Candidate(settings, {**before, number: made})))
+            return made
 
-    def _tried(self, settings: Settings) -> Candidate:
-        """All that is known of the settings."""
-        found = Candidate(settings, dict(self._staircases.rounds_of(self._case(settings).record.case_id)))
+        yield from self.search.schedule(self._rounds, climb)
+
+    def _words(self, found: Candidate) -> str:
         held = f"{rate_words(found.capacity)} in {found.memory}" if found.capacity else found.problem
-        self._progress.printer.say(f"{settings.words}: {held}")
-        return found
+        return f"{found.settings.words}: {held}"
 
     def _case(self, settings: Settings) -> PlannedCase:
         if settings not in self._cases:
             name = self.search.of(settings).variant(settings)
             case = self._resolve(name, self.layer)
             if isinstance(case, CannotRun):
-                raise BenchError(f"{name} with layer {self.layer} cannot run here: {case.reason}")
+                raise GlobalFault(f"{name} with layer {self.layer} cannot run here: {case.reason}")
             served = replace(case, size=self._first.served.size)
-            record = plan.record(served, self._first.record.workload)
-            self.session.journal.case(record)
+            record = plan.record(served, self.workload)
             self._cases[settings] = PlannedCase(record, served)
+            self.settings_of[record.case_id] = settings
         return self._cases[settings]
 
     @property
@@ -156,17 +167,11 @@ class Tuner:
         )
 
 
-def begun(request: Request, instrument: Instrument, printer: Printer) -> Tuner:
-    """A new search for the settings of the request's stack, its folder made. Raises BenchError."""
+def new_search(request: Request, instrument: Instrument) -> Prepared:
+    """A new search for the settings of the request's stack. Raises BenchError."""
     (stack,), (layer,) = request.stacks, request.layers
     if any(change.partition("=")[0] in KNOBS for change in stack.partition("@")[2].split(",")):
         raise BenchError(f"tune {stack}: it finds processes and threads by itself; leave them out")
     parse_limit(request.capacity, "--capacity")
     own = tunable(instrument.project, stack, layer, request.changes)
-    new = plan_run.planned(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), instrument)
-    return Tuner(new, request.output, instrument, printer)
-
-
-def resumed(directory: Path, asked: str | None, instrument: Instrument, printer: Printer) -> Tuner:
-    """The search in a folder; `asked` is its database. Raises BenchError when it cannot be resumed as it began."""
-    return Tuner(plan_run.resumed(directory, asked, instrument, "tune"), None, instrument, printer)
+    return prepare.new_run(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), instrument)

@@ -9,13 +9,14 @@ more. The answer is the simplest of those within the margin of the best, and wha
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from bench.measure.records.capacity import Capacity, Staircase, capacity
 from bench.measure.records.trials import Trial, largest, total
+from bench.measure.run.schedules import Schedule
 from bench.words import interval_text, plural
 
 PROCESSES, THREADS = "processes", "threads"
@@ -167,6 +168,15 @@ class TuningSpace:
         return f"{self.stack}{joined}" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
 
 
+class Climb(Protocol):
+    """Makes the staircase of settings in a round."""
+
+    def __call__(
+        self, settings: Settings, number: int, before: Mapping[int, Staircase], near: int
+    ) -> Schedule[Staircase]:
+        """Those of earlier rounds are `before`; `near` is a rate that they may hold, 0 when none is known."""
+
+
 @dataclass
 class Search:
     """Which settings are tried next.
@@ -185,54 +195,59 @@ class Search:
     found: dict[Settings, Candidate] = field(default_factory=dict)
     too_large: dict[Settings, str] = field(default_factory=dict)
 
-    def steps(self, rounds: int, tried: Callable[[Settings], Candidate]) -> Iterator[tuple[Settings, int, int]]:
-        """Settings until the end of the search, then the finalists in more rounds: each with its round, and the rate
-        near which it begins, 0 when that is not known.
-
-        tried  says all that is known of settings when their round was made
-        """
-        for settings in self._first_round():
-            yield settings, 1, round(max((item.rate for item in self.done), default=0.0))
-            self.found[settings] = tried(settings)
+    def schedule(self, rounds: int, climb: Climb) -> Schedule[None]:
+        """Try settings until the end of the search, then the finalists in more rounds."""
+        yield from self._first_round(climb)
         for number in range(2, rounds + 1):
             # Every other round the other way round, so that none is always measured first.
             finalists = self._finalists()
             for settings in finalists if number % 2 else reversed(finalists):
-                yield settings, number, 0
-                self.found[settings] = tried(settings)
+                yield from self._try(settings, number, climb)
 
-    def _first_round(self) -> Iterator[Settings]:
+    def _first_round(self, climb: Climb) -> Schedule[None]:
         at = self.own.usual
         for knob in self.own.knobs:
-            at = yield from self._ladder(at, knob)
+            at = yield from self._ladder(at, knob, climb)
         for other in self.others:
             start = other.usual.with_(PROCESSES, at.processes)
             if self._fits(start):
-                yield from self._ladder(start, THREADS)
+                yield from self._ladder(start, THREADS, climb)
 
-    def _ladder(self, start: Settings, knob: str) -> Generator[Settings, None, Settings]:
+    def _ladder(self, start: Settings, knob: str, climb: Climb) -> Schedule[Settings]:
         """Twice the number while that gains, and half of the first while that loses nothing; returns the best.
 
         Where the first holds nothing, as without enough memory, fewer may.
         """
-        made, top, low, more = [start], start, start, 1 + self.margin
-
-        def rate(settings: Settings) -> float:
-            return self.found[settings].rate
-
+        made, more = [start], 1 + self.margin
         if start not in self.found:
-            yield start
-        while (
-            getattr(top, knob) < MAX_SETTING
-            and rate(top) > more * max(map(rate, made[:-1]), default=0.0)
-            and self._fits(larger := top.with_(knob, 2 * getattr(top, knob)))
-        ):
-            made.append(top := larger)
-            yield top
-        while knob in self.own.fewer and getattr(low, knob) > 1 and rate(low) * more >= max(map(rate, made)):
-            made.append(low := low.with_(knob, getattr(low, knob) // 2))
-            yield low
+            yield from self._try(start, 1, climb)
+        top = low = start
+        while getattr(top, knob) < MAX_SETTING and self._rate(top) > more * self._highest(made[:-1]):
+            larger = top.with_(knob, 2 * getattr(top, knob))
+            if not self._fits(larger):
+                break
+            top = larger
+            made.append(top)
+            yield from self._try(top, 1, climb)
+        while knob in self.own.fewer and getattr(low, knob) > 1 and self._rate(low) * more >= self._highest(made):
+            low = low.with_(knob, getattr(low, knob) // 2)
+            made.append(low)
+            yield from self._try(low, 1, climb)
         return self.best([self.found[settings] for settings in made]).settings
+
+    def _try(self, settings: Settings, number: int, climb: Climb) -> Schedule[None]:
+        """Climb with these settings in a round; a first round begins near the highest rate so far."""
+        near = round(self._highest(self.found)) if number == 1 else 0
+        before = self.found[settings].rounds if settings in self.found else {}
+        made = yield from climb(settings, number, before, near)
+        self.found[settings] = Candidate(settings, {**before, number: made})
+
+    def _rate(self, settings: Settings) -> float:
+        return self.found[settings].rate
+
+    def _highest(self, settings: Iterable[Settings]) -> float:
+        """The highest rate of these; 0 without any."""
+        return max(map(self._rate, settings), default=0.0)
 
     @property
     def done(self) -> list[Candidate]:

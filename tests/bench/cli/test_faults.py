@@ -10,7 +10,7 @@ from bench.cli.main import main
 from bench.measure.faults import fault_session
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.records.faults import GROUPS
-from tests.bench.measure.faults.test_plan_faults import FakeUp
+from tests.bench.measure.faults.test_prepare import FakeUp
 
 
 def test_the_faults_are_listed_with_what_happens(capsys):

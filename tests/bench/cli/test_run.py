@@ -102,7 +102,7 @@ def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_pa
 
 def test_each_stack_is_a_case_of_each_python(capsys, monkeypatch):
     monkeypatch.setattr(run, "choose", tuple)
-    monkeypatch.setattr(run.plan_run.pythons, "described", lambda version: f"CPython {version}.9")
+    monkeypatch.setattr(run.prepare.pythons, "described", lambda version: f"CPython {version}.9")
     words = [*QUICK, "--stack", "one", "--python", "3.12", "--python", "3.13", "--dry-run"]
     assert run.main(arguments(words), FakeInstrument()) == 0
     cases = [line for line in capsys.readouterr().out.splitlines() if line.startswith("case: ")]

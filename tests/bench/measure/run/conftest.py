@@ -6,7 +6,7 @@ import pytest
 
 from bench.cli import run
 from bench.measure.records.folder import read_run
-from bench.measure.run import rounds
+from bench.measure.run import schedules
 from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, arguments, change
 
 
@@ -18,9 +18,9 @@ def no_database_of_the_caller(monkeypatch):
 @pytest.fixture(autouse=True)
 def latency(monkeypatch):
     """What is measured in an open loop after the rounds: nothing, but where a test asks for it."""
-    made = rounds.latency
-    monkeypatch.setattr(rounds, "latency", lambda *_: [])
-    return lambda: monkeypatch.setattr(rounds, "latency", made)
+    made = schedules.latency
+    monkeypatch.setattr(schedules, "latency", lambda *_: [])
+    return lambda: monkeypatch.setattr(schedules, "latency", made)
 
 
 @pytest.fixture

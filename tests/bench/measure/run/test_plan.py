@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import groupby, product
 
 import pytest
 
@@ -26,19 +27,19 @@ CASES = [case(stack, layer, work) for stack in "abc" for layer in ("none", "x") 
 
 
 def test_each_round_starts_each_deployment_once_for_all_its_cases():
-    order = plan.schedule(CASES, [8, 16], rounds=3, seed=1)
-    assert len(order) == 3 * 6
+    every = []
     for number in (1, 2, 3):
-        assert Counter((item.stack, item.layer) for item in order if item.round == number) == Counter(
-            {(stack, layer): 1 for stack in "abc" for layer in ("none", "x")}
-        )
-    trials = [measurement.key for item in order for measurement in item.items]
-    assert len(trials) == len(set(trials)) == len(CASES) * 2 * 3
+        order = plan.round_of(CASES, [8, 16], number, seed=1)
+        begun = [deployment for deployment, _ in groupby(item.deployment for item in order)]
+        assert Counter((item.stack, item.layer) for item in begun) == Counter(product("abc", ("none", "x")))
+        assert {item.round for item in (*order, *begun)} == {number}
+        every += [item.key for item in order]
+    assert len(every) == len(set(every)) == len(CASES) * 2 * 3
 
 
 def test_the_order_is_shuffled_in_each_round_by_the_seed():
     def keys(seed, number):
-        return [(item.stack, item.layer) for item in plan.schedule(CASES, [1], 3, seed) if item.round == number]
+        return [(item.case.stack, item.case.layer) for item in plan.round_of(CASES, [1], number, seed)]
 
     orders = {tuple(keys(seed, number)) for seed in range(5) for number in (1, 2, 3)}
     assert len(orders) > 10

@@ -9,17 +9,20 @@ from dataclasses import replace
 
 import pytest
 
+from bench.measure.records.capacity import Visits
 from bench.measure.records.records import CaseRecord
 from bench.measure.run import plan, progress
-from bench.measure.run.ledger import Ledger
+from bench.measure.run.outlook import Outlook
 from bench.measure.run.progress import RunProgress
+from bench.measure.run.verified import Verified
+from bench.measure.stats.capacity import RATES, Limit
 from bench.printer import Printer
 from tests.bench.measure.records import run_data
 from tests.bench.measure.run.test_plan import case
 from tests.waiting import until
 
-BATCH = plan.schedule([case("one")], [16], 1, 1)[0]
 CASE = CaseRecord("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")
+LIMIT = Limit("p95", 200.0)
 
 
 class Terminal(io.StringIO):
@@ -38,7 +41,12 @@ def terminal(monkeypatch):
 
 
 def begin(printer):
-    RunProgress(printer, run_data.INFO, Ledger()).begin(plan.Measurement(CASE, 16, 1), BATCH)
+    (item,) = plan.round_of([case("one")], [16], 1, 1)
+    progress_of(printer).begin(item)
+
+
+def progress_of(printer):
+    return RunProgress(printer, run_data.INFO, Outlook(run_data.INFO.plan, (), Verified()))
 
 
 def test_a_terminal_shows_the_trial_under_way(terminal):
@@ -104,3 +112,10 @@ def test_a_trial_of_a_closed_loop_is_told_without_a_latency():
     assert progress.outcome(closed) == "100 requests/s"
     asked = replace(closed, level_connections=None, rate_requested=100.0)
     assert progress.outcome(asked) == "100 requests/s, p99 7.0 ms"
+
+
+def test_a_capacity_in_words():
+    climb = [run_data.at_rate(RATES[-1])]
+    words = "100,000 requests/s (100,000 or more; one round) with p95 within 200 ms"
+    assert progress.capacity_words(climb, LIMIT, None) == words
+    assert progress.capacity_words([run_data.at_rate(1, 900)], LIMIT, Visits(1, 1)) == "no rate holds p95 within 200 ms"

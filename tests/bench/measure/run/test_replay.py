@@ -7,8 +7,8 @@ import argparse
 import pytest
 
 from bench.errors import BenchError
-from bench.measure.run import plan_run, replay
-from bench.measure.run.plan_run import Request
+from bench.measure.run import plan, replay
+from bench.measure.run.plan import Request
 from bench.measure.run.workload import Workload
 from tests.cases import kit
 
@@ -41,10 +41,10 @@ def test_a_speed_is_told_from_a_rate():
 
 def test_what_has_no_times_cannot_be_replayed():
     with pytest.raises(BenchError) as error:
-        plan_run.make_plan(Request(kit(), workloads=("home",), rates=(1.0,)))
+        plan.make_plan(Request(kit(), workloads=("home",), rates=(1.0,)))
     why = "workload home has no times to replay; name one of a HAR file or a log"
     assert str(error.value) == f"--rate x1: {why}"
     with pytest.raises(
         BenchError, match="--rate x2 replays one workload at one speed: give it alone, with one --workload"
     ):
-        plan_run.make_plan(Request(kit(), workloads=("home", "session"), rates=(2.0,)))
+        plan.make_plan(Request(kit(), workloads=("home", "session"), rates=(2.0,)))

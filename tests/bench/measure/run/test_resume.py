@@ -15,7 +15,7 @@ from bench.cli import run
 from bench.errors import BenchError
 from bench.measure.records.folder import Folder, read_run
 from bench.measure.report import facts
-from bench.measure.run import rounds
+from bench.measure.run import schedules
 from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, arguments, change
 from tests.waiting import until
 
@@ -64,7 +64,7 @@ def test_after_its_rounds_a_run_shows_the_latency_at_a_rate_and_a_voided_trial_o
     assert (status, trial.status, trial.tool, recorded.missing) == (0, "ok", "openloop", 0)
     assert trial.rate_requested == round(sum(rates) / 2 / 2)
     assert trial.latency_p50_ms and trial.latency_p99_ms and not trial.requests_dropped
-    monkeypatch.setattr(rounds, "LATENCY_REQUESTS", 100)
+    monkeypatch.setattr(schedules, "LATENCY_REQUESTS", 100)
     path = tmp_path / "run" / "trials.jsonl"
     *closed, opened = map(json.loads, path.read_text().splitlines())
     void = {"status": "voided", "reason": "interference: other processes took 40% of the machine"}

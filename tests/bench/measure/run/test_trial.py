@@ -14,7 +14,7 @@ from bench.measure.records.folder import Folder
 from bench.measure.records.records import CaseRecord
 from bench.measure.run import local
 from bench.measure.run.local import HereLoad
-from bench.measure.run.plan import Measurement
+from bench.measure.run.plan import Deployment, Measurement
 from bench.measure.run.trial import LoadSettings, measure
 from tests.bench.measure.load.load_target import target
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO
@@ -54,7 +54,7 @@ def running(folder, monkeypatch):
 
 def made(running, folder, *paths, duration_s=1, level=2, tool=TOOL, program=str(PROGRAM), mode="closed"):
     how = LoadSettings(tool, program, duration_s, threads=1, mode=mode)
-    item = Measurement(CASE, level, 1)
+    item = Measurement(CASE, level, 1, Deployment(fake_case(CASE.stack, CASE.layer), 1))
     directory = folder.raw / item.key
     directory.mkdir(parents=True, exist_ok=True)
     return measure(item, paths or ("/",), kit(), HereLoad(running, directory), how, folder)

@@ -33,14 +33,17 @@ def searched(search: Search, holds: Callable[[Settings], float], rounds: int = 1
 
     Every process needs 50 MiB, and the first one 50 more.
     """
-    known: dict[Settings, dict[int, Staircase]] = {}
     log, chance = [], random.Random(5)
-    for settings, number, _ in search.steps(rounds, lambda settings: Candidate(settings, dict(known[settings]))):
+
+    def climbed(settings, number, before, near):
         log.append((settings, number))
         more = {name: value(settings) if callable(value) else value for name, value in changes.items()}
         memory = {"app": (50 + 50 * settings.processes) * MIB}
         rate = holds(settings) * (1 + chance.gauss(0, noise))
-        known.setdefault(settings, {})[number] = climb(rate, number, memory_peak_bytes=memory, **more)
+        yield from ()
+        return climb(rate, number, memory_peak_bytes=memory, **more)
+
+    assert list(search.schedule(rounds, climbed)) == []
     return search.done, log
 
 
@@ -117,7 +120,12 @@ def test_settings_whose_processes_are_killed_are_no_answer():
 def test_a_stack_that_fails_ends_the_search_with_the_reason():
     broken = Staircase(LIMIT, [failed(at_rate(50), answers_before_failure=None)])
     search = plan(usual=Settings(1, 1))
-    list(search.steps(3, lambda settings: Candidate(settings, {1: broken})))
+
+    def climbed(*_):
+        yield from ()
+        return broken
+
+    assert list(search.schedule(3, climbed)) == []
     assert [item.problem for item in search.done] == ["503 answers"]
     assert search.verdict(search.done[0]) == "503 answers"
 

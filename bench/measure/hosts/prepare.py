@@ -1,4 +1,4 @@
-"""Plan a run on several hosts, or what is left of one."""
+"""Prepare a run on several hosts, or what is left of one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from bench.errors import BenchError
 from bench.measure.hosts import loaders
 from bench.measure.hosts.deployed_hosts import DeployedHosts
-from bench.measure.hosts.test_bed import Hosts
+from bench.measure.hosts.test_bed import HostsTestBed
 from bench.measure.load.engine import ClosedLoopTool, OpenLoopTool
 from bench.measure.load.openloop import VERSION
 from bench.measure.records.folder import Run, read_run
 from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
-from bench.measure.run import facts, plan_run
+from bench.measure.run import facts
 from bench.measure.run.plan import PlannedCase, Request, make_plan, record
-from bench.measure.run.plan_run import PlannedRun
+from bench.measure.run.prepare import Prepared
 from bench.measure.run.session import now
 from bench.measure.run.trial import LoadSettings
 from bench.serve.catalog import catalog, values
@@ -33,7 +33,7 @@ NOTES = (
 AS_DEPLOYED = "deployed"
 
 
-def planned(request: Request, site: DeployedHosts) -> PlannedRun:
+def new_run(request: Request, site: DeployedHosts) -> Prepared:
     """A new run; raises BenchError for what the hosts cannot be asked."""
     deployed, inventory = site.deployed, site.inventory
     plan = make_plan(replace(request, stacks=(deployed.stack,), layers=(deployed.layer,)))
@@ -50,17 +50,17 @@ def planned(request: Request, site: DeployedHosts) -> PlannedRun:
         loaders.require_connections(min(plan.levels), len(hosts))
     records, notes = tuple(case.record for case in cases_of(plan, site.project)), (*NOTES, *_notes(inventory))
     info = RunInfo(FORMAT, request.command, now(), None, plan, records, (), notes)
-    return _planned(site, info)
+    return _prepared(site, info)
 
 
-def resumed(directory: Path, site: DeployedHosts) -> PlannedRun:
+def stopped_run(directory: Path, site: DeployedHosts) -> Prepared:
     """What is left of the run in a folder; raises BenchError when the hosts are not as they were."""
     run = read_run(directory)
     _require_same(directory, run, site)
-    return _planned(site, run.info, run)
+    return _prepared(site, run.info, run)
 
 
-def _planned(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> PlannedRun:
+def _prepared(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Prepared:
     plan, cases = info.plan, cases_of(info.plan, site.project)
     # The load tool of this project, which needs only Python on its hosts.
     tool = ClosedLoopTool() if plan.mode == "closed" else OpenLoopTool()
@@ -75,7 +75,14 @@ def _planned(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Plan
         here = facts.environment({}, LoadTool(tool.name, VERSION, fallback=False))
         return replace(here, hosts=_groups(site.inventory))
 
-    return plan_run.planned_run(info, cases, load, partial(Hosts, site=site), environment, run)
+    return Prepared(
+        info=info,
+        cases=cases,
+        load=load,
+        environment=environment,
+        bed=partial(HostsTestBed, site=site),
+        before=run,
+    )
 
 
 def _require_same(directory: Path, run: Run, site: DeployedHosts) -> None:

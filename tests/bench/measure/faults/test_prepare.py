@@ -7,18 +7,19 @@ import os
 import signal
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import groupby
 
 import pytest
 
 from bench.errors import DeploymentError
 from bench.interrupt import Interrupts, Stopped
-from bench.measure.faults import fault_session, plan_faults
+from bench.measure.faults import fault_session, prepare, test_bed
 from bench.measure.faults.fault import Fault
-from bench.measure.faults.plan_faults import faults_of
+from bench.measure.faults.prepare import faults_of
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.folder import read_faults
 from bench.measure.records.records import Plan
-from bench.measure.run.ledger import Ledger
+from bench.measure.run.session import Session
 from bench.printer import Printer
 from bench.serve.deployment.case import CannotRun, Case
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO
@@ -56,16 +57,18 @@ def resolved(stack, layer):
 
 
 def test_every_deployment_comes_once_a_round_with_all_its_faults():
-    batches, skipped = faults_of(plan(stacks=("one", "two"), rounds=2), [PLAIN, PICKY], resolved)
-    assert [(batch.stack, batch.round) for batch in batches] == [("one", 1), ("two", 1), ("one", 2), ("two", 2)]
-    assert [item.key for item in batches[0].items] == ["one~none~unlimited~sqlite~plain~r1"]
+    planned, skipped = faults_of(plan(stacks=("one", "two"), rounds=2), [PLAIN, OTHER, PICKY], resolved)
+    deployments = [deployment for deployment, _ in groupby(item.deployment for item in planned)]
+    rounds = [(deployment.stack, deployment.round) for deployment in deployments]
+    assert rounds == [("one", 1), ("two", 1), ("one", 2), ("two", 2)]
+    assert [item.key for item in planned[:2]] == [f"one~none~unlimited~sqlite~{name}~r1" for name in ("plain", "other")]
     assert (skipped[0].fault_id, skipped[0].reason) == ("one~none~unlimited~sqlite~picky~r1", "it does not fit")
 
 
-def test_faults_that_need_other_values_have_a_deployment_of_their_own():
-    (first, second), _ = faults_of(plan(), [PLAIN, TLS, PLAIN], resolved)
-    assert [item.fault for item in first.items] == ["plain", "plain"]
-    assert [item.fault for item in second.items] == ["tls"]
+def test_faults_that_need_other_values_have_their_own_deployment():
+    planned, _ = faults_of(plan(), [PLAIN, TLS, PLAIN], resolved)
+    assert [item.outcome.fault for item in planned] == ["plain", "plain", "tls"]
+    assert planned[0].deployment is planned[1].deployment is not planned[2].deployment
 
 
 @pytest.mark.parametrize(
@@ -73,8 +76,8 @@ def test_faults_that_need_other_values_have_a_deployment_of_their_own():
     [({"stacks": ("gone",)}, [PLAIN, PICKY], "not installed"), ({"layers": ("plain",)}, [TLS], "it has no TLS")],
 )
 def test_what_cannot_run_is_skipped_with_its_reason(changes, faults, reason):
-    batches, skipped = faults_of(plan(**changes), faults, resolved)
-    assert (batches, {outcome.reason for outcome in skipped}) == ([], {reason})
+    planned, skipped = faults_of(plan(**changes), faults, resolved)
+    assert (planned, {outcome.reason for outcome in skipped}) == ([], {reason})
 
 
 class FakeUp:
@@ -102,11 +105,12 @@ class FakeUp:
         self.log.append("down")
 
     def make(self, item, attempt):
-        self.log.append(f"{item.fault}~{attempt}")
+        fault = item.outcome.fault
+        self.log.append(f"{fault}~{attempt}")
         self.meanwhile()
-        found = self.outcomes.get(item.fault, "ok")
-        self.is_whole = item.fault not in self.ruined_by
-        return replace(item, status=found, reason=None if found == "ok" else "interference: others")
+        found = self.outcomes.get(fault, "ok")
+        self.is_whole = fault not in self.ruined_by
+        return replace(item.outcome, status=found, reason=None if found == "ok" else "interference: others")
 
 
 @pytest.fixture
@@ -116,22 +120,25 @@ def up(monkeypatch):
     return made
 
 
-def made(directory, faults, **asked):
+def made(directory, chosen, **asked):
     """Make these faults in a folder; what was printed."""
-    batches, skipped = faults_of(plan(**asked), faults, resolved)
-    begun = directory if directory.exists() else None
-    outcomes = read_faults(directory).outcomes if begun else ()
-    planned = plan_faults.PlannedFaults(
+    planned, skipped = faults_of(plan(**asked), chosen, resolved)
+    prepared = prepare.PreparedFaults(
         info=replace(INFO, plan=plan(**asked)),
-        ledger=Ledger(batches, outcomes, max_repeats=plan_faults.REPEATS),
-        environment=lambda: ENVIRONMENT,
-        directory=begun,
-        batches=batches,
+        faults=planned,
         skipped=skipped,
+        environment=lambda: ENVIRONMENT,
+        before=read_faults(directory) if directory.exists() else None,
     )
-    printed = io.StringIO()
+    printer = Printer(printed := io.StringIO())
+    replay = prepared.replay()
+    journal, progress = prepared.journal(directory, replay), test_bed.FaultsProgress(printer)
+    for outcome in prepared.newly_skipped:
+        journal.folder.append(outcome)
+    bed = test_bed.FaultsTestBed(journal, printer, allow_writes=False)
+    session = Session(journal, replay, bed, progress, [outcome.key for outcome in prepared.made])
     with Interrupts() as interrupts:
-        planned.go(planned.session(directory, False, Printer(printed)), interrupts)
+        session.go(interrupts, keep_going=True)
     return printed.getvalue()
 
 
@@ -198,8 +205,8 @@ def test_a_line_says_what_visitors_noticed():
     ids = ("id", "one", "none", "unlimited", "sqlite", "application", "replaced", 1, "now", "ok")
     seen = {"requests_new": 5, "requests_kept": 5, "failed_new": 2, "failed_kept": 1, "longest_gap_s": 30.94}
     noticed = FaultOutcome(*ids, operator="reload", **seen)
-    assert plan_faults.line(noticed) == (
+    assert test_bed.line(noticed) == (
         "one with layer none, application: pass; 3 of 10 requests failed; gap 30.9 s, recovery never; operator: reload"
     )
     skipped = FaultOutcome(*ids[:-1], "skipped", reason="SQLite is a file")
-    assert plan_faults.line(skipped) == "one with layer none, application: skipped; SQLite is a file"
+    assert test_bed.line(skipped) == "one with layer none, application: skipped; SQLite is a file"

@@ -1,4 +1,4 @@
-"""Runs that seek capacities: which trial comes next, what is recorded, and what a resumed run makes."""
+"""Runs that seek capacities: what is recorded and printed, and what a resumed run makes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bench.measure.records.capacity import Visits
 from bench.measure.run import local
-from bench.measure.run.ledger import Ledger
-from bench.measure.run.plan import Measurement
-from bench.measure.run.staircase import Staircases, capacity_words
-from bench.measure.stats.capacity import RATES, Limit
 from tests.bench.measure.records.run_data import TRIAL, at_rate, failed
-from tests.bench.measure.run.test_plan import case
-
-LIMIT = Limit("p95", 200.0)
-CASE = case("one").record
 
 
 @pytest.fixture
@@ -84,31 +75,3 @@ def test_overload_fails_no_run(go, holds, monkeypatch):
     monkeypatch.setattr(local, "measure", measure)
     status, recorded = go("--stack", "one", "--capacity", "p95=200ms")
     assert (status, {trial.status for trial in recorded.trials}) == (0, {"ok", "failed"})
-
-
-def test_count_left_are_estimated_from_what_is_known():
-    first, second = (Measurement(CASE, 0, number) for number in (1, 2))
-    staircases = Staircases(LIMIT, [])
-    assert (staircases.expected(first), staircases.expected(second)) == (12, 6)
-    for rate, latency in ((50, 20), (53, 900), (53, 900), (50, 20)):
-        staircases.add(at_rate(rate, latency, 1, replace(TRIAL, case_id=CASE.case_id)))
-    assert (staircases.expected(first), staircases.next(first)) == (0, None)
-    assert staircases.next(second) == replace(second, level=50)
-
-
-def test_a_capacity_in_words():
-    climb = [at_rate(RATES[-1])]
-    assert (
-        capacity_words(climb, LIMIT, None) == "100,000 requests/s (100,000 or more; one round) with p95 within 200 ms"
-    )
-    assert capacity_words([at_rate(1, 900)], LIMIT, Visits(1, 1)) == "no rate holds p95 within 200 ms"
-
-
-def test_resuming_repeats_what_interference_voided_and_not_what_an_overloaded_site_did():
-    busy, lost = "interference: other processes took 90% of the machine", "lost: 7 requests were not sent"
-    identity = replace(TRIAL, case_id=CASE.case_id)
-    voided = [replace(at_rate(rate, 20, 1, identity), status="voided", reason=busy) for rate in (50, 50, 50)]
-    overloaded = [replace(at_rate(800, 20, 1, identity), status="voided", reason=lost)] * 2
-    ledger = Ledger((), [*voided, at_rate(200, 20, 1, identity), *overloaded], limit=LIMIT)
-    steps = ledger.staircases.rounds_of(CASE.case_id)[1].steps
-    assert {rate: step.held for rate, step in steps.items()} == {200: True, 800: False}

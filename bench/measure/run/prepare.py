@@ -1,4 +1,4 @@
-"""Plan a run on this machine, or what is left of one: from what is asked for to what a session makes."""
+"""Prepare a run on this machine, or what is left of one: cases, load settings, notes and the environment."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from bench import programs
 from bench.errors import BenchError
 from bench.measure import load
 from bench.measure.records.folder import Run, read_run, resume_command
-from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
-from bench.measure.run import facts, guards, rounds, workload
+from bench.measure.records.records import FORMAT, Ended, Environment, LoadTool, Plan, RunInfo
+from bench.measure.records.trials import Trial
+from bench.measure.run import facts, guards, session, workload
 from bench.measure.run import plan as planning
 from bench.measure.run.instrument import Instrument
-from bench.measure.run.ledger import Ledger
-from bench.measure.run.local import LocalTestBed
-from bench.measure.run.plan import PlannedCase, Request, make_plan
+from bench.measure.run.local import LocalTestBed, TrialBed
+from bench.measure.run.outlook import Outlook
+from bench.measure.run.plan import Measurement, PlannedCase, Request, make_plan
 from bench.measure.run.progress import RunProgress
-from bench.measure.run.racing import Racing
-from bench.measure.run.session import Planned, Session, TestBed, now
+from bench.measure.run.schedules import Replay, Schedule, counting, counting_steps
+from bench.measure.run.session import Journal, now
 from bench.measure.run.trial import LoadSettings
-from bench.measure.stats.capacity import parse_limit
-from bench.printer import Printer
+from bench.measure.run.verified import Verified
 from bench.serve.deployment import database
 from bench.serve.deployment.database import Database
 from bench.serve.machine import cpu_affinity
@@ -33,51 +33,66 @@ from bench.serve.project.opened import UnderTest
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedRun(Planned):
-    """A run of trials.
+class Prepared:
+    """A run before anything is started or written: all of it, or what a stopped one has left.
 
-    place  where its trials are made, of the arguments of bench.measure.run.local.TrialPlace
+    environment  looks at the machine, or says what it was at the beginning; raises BenchError if nothing can be made
+    bed          makes the test bed from its journal, outlook, load settings and progress
+    before       the run that is resumed
     """
 
+    info: RunInfo
     cases: tuple[PlannedCase, ...]
     load: LoadSettings
-    place: Callable[..., TestBed]
+    environment: Callable[[], Environment]
+    bed: Callable[[Journal, Outlook, LoadSettings, RunProgress], TrialBed]
+    before: Run | None = None
 
     @property
-    def is_complete(self) -> bool:
-        """Whether it has ended, and nothing is left: no trial of its rounds, and none that shows latency after them."""
-        if not super().is_complete or not self.info.plan.latency:
-            return super().is_complete
-        return not self.ledger.left_of(rounds.latency(self.cases, self.ledger, self.info.plan.margin))
+    def made(self) -> tuple[Trial, ...]:
+        """The trials of the run that is resumed, in their order."""
+        return (*self.before.trials, *self.before.latency) if self.before else ()
 
-    def progress(self) -> RunProgress:
-        """Its lines on stdout."""
-        return RunProgress(Printer(), self.info, self.ledger)
+    def outlook(self) -> Outlook:
+        """How the run stands."""
+        return Outlook(self.info.plan, self._records, Verified(self.before.checks if self.before else ()))
 
-    def session(self, to: Path | None, progress: RunProgress) -> Session:
-        """The session that makes it, its folder made or repaired; raises BenchError when it cannot be."""
-        journal = self.journal(to)
-        place = self.place(journal, progress, self.ledger, self.load)
-        return Session(journal, self.ledger, place, progress)
+    def replay(self, schedule: Schedule[Ended | None]) -> Replay[Measurement, Trial]:
+        """A schedule of the run, at the first trial that is left."""
+        return Replay(schedule, self._records)
+
+    def journal(self, folder: Path | None, replay: Replay[Measurement, Trial]) -> Journal:
+        """The journal, its folder made or repaired. Raises BenchError when it cannot be, or when nothing is left."""
+        if self.before:
+            return session.resume(self.before.directory, self.info, self.environment, replay)
+        return session.begin(folder, "", self.info, self.environment)
+
+    @property
+    def _records(self) -> list[Trial]:
+        return counting_steps(self.made) if self.info.plan.capacity else counting(self.made)
 
 
-def planned(request: Request, instrument: Instrument) -> PlannedRun:
-    """A new run. Raises BenchError for unknown names and invalid values."""
+def new_run(request: Request, instrument: Instrument) -> Prepared:
+    """A new run on this machine. Raises BenchError for unknown names and invalid values."""
     project, plan = request.project, make_plan(request)
     rows = database.parse(project, request.database)
     health.require_page(project, rows.of_project)
     pinned = cpu_affinity.cores(cpu_affinity.affinity())
-    chosen = _load(plan, project, request.tool, pinned)
+    load = _load(plan, project, request.tool, pinned)
     cases, skips = planning.cases(plan, instrument.resolver(plan, rows))
     every = workload.workloads(project)
     recorded = [note for name in plan.workloads for note in every[name].notes]
-    notes = (*_notes(chosen, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
-    info = RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes)
-    place = partial(LocalTestBed, instrument=instrument, rows=rows)
-    return planned_run(info, cases, chosen, place, lambda: _environment(cases, plan, chosen, instrument, pinned))
+    notes = (*_notes(load, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
+    return Prepared(
+        info=RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes),
+        cases=cases,
+        load=load,
+        environment=lambda: _environment(cases, plan, load, instrument, pinned),
+        bed=partial(LocalTestBed, instrument=instrument, rows=rows),
+    )
 
 
-def resumed(directory: Path, asked: str | None, instrument: Instrument, command: str = "run") -> PlannedRun:
+def stopped_run(directory: Path, asked: str | None, instrument: Instrument, command: str = "run") -> Prepared:
     """What is left of the run in a folder, which the `command` made; voided trials are left, too.
 
     `asked` is its database, needed when it was named by URL. Raises BenchError when it cannot be resumed as it began.
@@ -91,39 +106,16 @@ def resumed(directory: Path, asked: str | None, instrument: Instrument, command:
     rows = same_database(directory, project, asked, plan)
     if pinned and not set().union(*pinned.values()) <= set(cpu_affinity.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
-    chosen = _load(plan, project, run.environment.load_tool.name, pinned)
+    load = _load(plan, project, run.environment.load_tool.name, pinned)
     cases = planning.recorded(run.info.cases, instrument.resolver(plan, rows))
-    here = _environment(cases, plan, chosen, instrument, pinned)
-    info = replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here)))
-    place = partial(LocalTestBed, instrument=instrument, rows=rows)
-    return planned_run(info, cases, chosen, place, lambda: run.environment, run)
-
-
-def planned_run(
-    info: RunInfo,
-    cases: tuple[PlannedCase, ...],
-    chosen: LoadSettings,
-    place: Callable[..., TestBed],
-    environment: Callable[[], Environment],
-    run: Run | None = None,
-) -> PlannedRun:
-    """All of a run with these cases, or what is left of `run`."""
-    plan = info.plan
-    # The levels of a capacity run are found as it goes, the cases of a tuned stack, too.
-    levels = (0,) if plan.capacity else plan.levels
-    schedule = [] if plan.tunes else planning.schedule(cases, levels, plan.rounds, plan.order_seed or 0)
-    limit = parse_limit(plan.capacity, "--capacity") if plan.capacity else None
-    items = [item for batch in schedule for item in batch.items if isinstance(item, planning.Measurement)]
-    racing = Racing(items, plan.rounds, plan.margin) if plan.until else None
-    made = (*run.trials, *run.latency) if run else ()
-    return PlannedRun(
-        info=info,
-        ledger=Ledger(schedule, made, run.checks if run else (), limit, racing),
-        environment=environment,
-        directory=run.directory if run else None,
+    here = _environment(cases, plan, load, instrument, pinned)
+    return Prepared(
+        info=replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here))),
         cases=cases,
-        load=chosen,
-        place=place,
+        load=load,
+        environment=lambda: run.environment,
+        bed=partial(LocalTestBed, instrument=instrument, rows=rows),
+        before=run,
     )
 
 

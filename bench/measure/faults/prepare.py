@@ -1,0 +1,197 @@
+"""Prepare faults, or what is left of them: each case is brought up once a round, and its faults are made one by one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.measure.faults import judge, kinds
+from bench.measure.faults.fault import Fault
+from bench.measure.faults.fault_session import PlannedFault
+from bench.measure.load.openloop import VERSION
+from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.folder import Run, read_faults
+from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
+from bench.measure.run import facts, guards, session
+from bench.measure.run.plan import Deployment, Request, Resolve, make_plan
+from bench.measure.run.prepare import same_database
+from bench.measure.run.schedules import Replay, counting, undisturbed
+from bench.measure.run.session import Journal, now
+from bench.serve.catalog import catalog, sizes, values
+from bench.serve.catalog.names import NO_LAYER
+from bench.serve.deployment import database, survey
+from bench.serve.deployment.case import CannotRun, Case, resolve
+from bench.serve.deployment.database import Database
+from bench.serve.project import health
+from bench.serve.project.opened import UnderTest, recorded_project
+from bench.words import estimate, plural
+
+# How often a fault is made again that other processes disturbed.
+REPEATS = 1
+# About how many seconds it takes to bring a deployment up and measure its capacity, and to make one fault.
+UP_S, FAULT_S = 8.0, 11.0
+
+# The values that a fault needs, as pairs.
+Changes = tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedFaults:
+    """Faults before anything is started or written: all of them, or what a stopped run has left.
+
+    faults       in their order
+    skipped      the outcomes of what cannot be made
+    environment  looks at the machine, or says what it was at the beginning
+    before       the run that is resumed
+    """
+
+    info: RunInfo
+    faults: list[PlannedFault]
+    skipped: list[FaultOutcome]
+    environment: Callable[[], Environment]
+    before: Run | None = None
+
+    @property
+    def made(self) -> tuple[FaultOutcome, ...]:
+        """The outcomes of the run that is resumed, in their order."""
+        return self.before.outcomes if self.before else ()
+
+    def replay(self) -> Replay[PlannedFault, FaultOutcome]:
+        """The schedule, at the first fault that is left."""
+        return Replay(schedule(self.faults), counting(self.made))
+
+    def journal(self, folder: Path | None, replay: Replay[PlannedFault, FaultOutcome]) -> Journal:
+        """The journal, its folder made or repaired. Raises BenchError when it cannot be, or when nothing is left."""
+        if self.before:
+            return session.resume(self.before.directory, self.info, self.environment, replay)
+        return session.begin(folder, "faults-", self.info, self.environment)
+
+    @property
+    def newly_skipped(self) -> list[FaultOutcome]:
+        """What cannot be made and is not recorded yet."""
+        known = {outcome.key for outcome in self.made}
+        return [replace(outcome, started_at=now()) for outcome in self.skipped if outcome.key not in known]
+
+    @property
+    def words(self) -> list[str]:
+        """What is left, as lines for people: what is made, about how long that takes, what is skipped and why."""
+        done = {outcome.key for outcome in counting(self.made)}
+        left = [item for item in self.faults if item.key not in done]
+        count, ups = len(left), len({item.deployment for item in left})
+        skipped: dict[str, list[str]] = {}
+        for item in self.newly_skipped:
+            if item.round == 1:
+                where = item.stack if item.layer == NO_LAYER else f"{item.stack} with layer {item.layer}"
+                skipped.setdefault(f"{item.fault}: {item.reason}", []).append(where)
+        made = f"{plural(count, 'fault')} to make, {plural(ups, 'deployment')}"
+        lines = [f"{made}, in about {estimate(UP_S * ups + FAULT_S * count)}"]
+        return lines + [f"skipped: {reason} ({', '.join(where)})" for reason, where in skipped.items()]
+
+
+def schedule(faults: Sequence[PlannedFault]) -> Generator[PlannedFault, FaultOutcome, None]:
+    """Each fault, once more where other processes disturbed it.
+
+    A table takes at most ten minutes a stack on a busy machine, too; --resume makes again what was voided.
+    """
+    for fault in faults:
+        yield from undisturbed(fault, REPEATS)
+
+
+def new_faults(request: Request, names: tuple[str, ...]) -> PreparedFaults:
+    """New faults: those and the groups of these names. Raises BenchError for unknown names and invalid values, and when
+    none of the faults can be made."""
+    faults = kinds.named(names)
+    bounds = guards.bounds(list(request.guards), judge.BOUNDS)
+    layers, rounds = request.layers or (NO_LAYER,), request.rounds or 1
+    plan = make_plan(replace(request, layers=layers, rounds=rounds, guards=()))
+    if problem := sizes.problem(catalog.read().size(plan.size)):
+        raise BenchError(f"--size {plan.size} is not available here: {problem}")
+    plan = replace(
+        plan,
+        workloads=(),
+        levels=(),
+        duration_s=0.0,
+        order_seed=None,
+        latency=False,
+        guards=bounds,
+        faults=tuple(fault.name for fault in faults),
+        named=tuple(name for name in names if name in kinds.FAULTS),
+    )
+    rows = database.parse(request.project, request.database)
+    health.require_page(request.project, rows.of_project)
+    planned, skipped = _faults(plan, request.project, rows)
+    if not planned:
+        first = skipped[0]
+        raise BenchError(f"nothing can be made here: {first.stack} with layer {first.layer}: {first.reason}")
+
+    def environment() -> Environment:
+        cases = {(item.deployment.stack, item.deployment.layer): item.deployment.case for item in planned}
+        programs = survey.versions(cases.values(), plan.database)
+        return facts.environment(programs, LoadTool("openloop", VERSION, fallback=True))
+
+    return PreparedFaults(
+        info=RunInfo(FORMAT, request.command, now(), None, plan, (), ()),
+        faults=planned,
+        skipped=skipped,
+        environment=environment,
+    )
+
+
+def stopped_faults(directory: Path, project: UnderTest, asked: str | None) -> PreparedFaults:
+    """What is left of the faults in a folder; `project` is that of the command line. Raises BenchError when they cannot
+    be resumed."""
+    run = read_faults(directory)
+    plan = run.info.plan
+    project = recorded_project(project, plan.project, plan.describe)
+    planned, skipped = _faults(plan, project, same_database(directory, project, asked, plan))
+    return PreparedFaults(
+        info=run.info, faults=planned, skipped=skipped, environment=lambda: run.environment, before=run
+    )
+
+
+def _faults(plan: Plan, project: UnderTest, rows: Database) -> tuple[list[PlannedFault], list[FaultOutcome]]:
+    given, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
+    resolved = partial(resolve, project, size=plan.size, database=rows, changes=given, env=env)
+    return faults_of(plan, kinds.named(plan.faults), resolved)
+
+
+def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[list[PlannedFault], list[FaultOutcome]]:
+    """The faults of a plan in their order, and what cannot be made.
+
+    Faults that need other values than the rest have their own deployment.
+    """
+    planned: list[PlannedFault] = []
+    skipped: list[FaultOutcome] = []
+    cases = {(stack, layer): resolve(stack, layer) for stack in plan.stacks for layer in plan.layers}
+    for number, ((stack, layer), case) in itertools.product(range(1, plan.rounds + 1), cases.items()):
+        alike: dict[Changes, list[PlannedFault]] = {}
+        for fault in faults:
+            named = (stack, layer, plan.size, plan.database)
+            key = "~".join((*named, fault.name, f"r{number}"))
+            outcome = FaultOutcome(key, *named, fault.name, fault.group, number, started_at="", status="ok")
+            served = _served(case, fault)
+            if isinstance(served, CannotRun):
+                skipped.append(replace(outcome, status="skipped", reason=served.reason))
+                continue
+            # A check of `verify` of the same name shows the same.
+            declared = {item.check: item.reason for item in served.declares} | served.breaks
+            outcome = replace(outcome, declared=declared.get(fault.name))
+            together = alike.setdefault(tuple(sorted(fault.changes.items())), [])
+            deployment = together[0].deployment if together else Deployment(served, number)
+            together.append(PlannedFault(outcome, deployment))
+        for together in alike.values():
+            planned += together
+    return planned, skipped
+
+
+def _served(case: Case | CannotRun, fault: Fault) -> Case | CannotRun:
+    """The case with the values of a fault, or why it cannot have it."""
+    if isinstance(case, CannotRun):
+        return case
+    if misfit := fault.misfit(case):
+        return CannotRun(misfit)
+    return case.changed(fault.changes) if fault.changes else case

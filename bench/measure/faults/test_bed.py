@@ -1,0 +1,73 @@
+"""This machine as the test bed of faults, and the line that is printed for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from bench.interrupt import Interrupts
+from bench.measure.faults import fault_session
+from bench.measure.faults.fault_session import FaultSession, PlannedFault
+from bench.measure.records.faults import FaultOutcome
+from bench.measure.run.plan import Deployment
+from bench.measure.run.session import Journal, TestBed, now
+from bench.printer import Printer
+
+
+class FaultsTestBed(TestBed[PlannedFault, FaultOutcome]):
+    """This machine, where faults are made on what is up.
+
+    allow_writes  whether accounts may be made in a database that a project uses itself; a folder stores no leave
+    """
+
+    def __init__(self, journal: Journal, printer: Printer, allow_writes: bool):
+        self.journal, self.printer, self.allow_writes = journal, printer, allow_writes
+
+    @contextmanager
+    def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[FaultSession]:
+        """A deployment, made ready for faults."""
+        plan = self.journal.info.plan
+        opened = fault_session.open_session(
+            deployment.case, directory, self.printer.show, plan.guards or {}, plan.rounds, self.allow_writes
+        )
+        with opened as site, interrupts.held_at_end():
+            for note in self.journal.note(site.notes):
+                self.printer.say(f"note: {note}")
+            yield site
+
+    def failed(self, item: PlannedFault, reason: str, log: Path | None = None) -> FaultOutcome:
+        """The outcome of a fault that could not be made."""
+        return replace(item.outcome, started_at=now(), status="failed", reason=reason, declared=None)
+
+
+class FaultsProgress:
+    """Prints a line for each fault."""
+
+    def __init__(self, printer: Printer):
+        self.printer = printer
+
+    def begin(self, item: PlannedFault) -> None:
+        """A fault begins."""
+        deployment = item.deployment
+        self.printer.show(f"{deployment.stack} with layer {deployment.layer}: {item.outcome.fault}")
+
+    def made(self, record: FaultOutcome, again: bool) -> None:
+        """A fault was made, or is not possible."""
+        self.printer.say(line(record))
+
+
+def line(outcome: FaultOutcome) -> str:
+    """One outcome in words."""
+    words = [outcome.word]
+    if outcome.failed is not None:
+        asked = (outcome.requests_new or 0) + (outcome.requests_kept or 0)
+        back = "never" if outcome.recovery_s is None else f"{outcome.recovery_s:.1f} s"
+        words.append(f"{outcome.failed} of {asked} requests failed")
+        words.append(f"gap {outcome.longest_gap_s or 0.0:.1f} s, recovery {back}; operator: {outcome.operator}")
+    if seed := (outcome.figures or {}).get("seed"):
+        words.append(f"seed {seed}")
+    if outcome.reason:
+        words.append(outcome.reason)
+    return f"{outcome.stack} with layer {outcome.layer}, {outcome.fault}: {'; '.join(words)}"

@@ -1,0 +1,114 @@
+"""How a run stands: what is certain to be made, which cases are out, and about how long the rest takes."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from bench.measure.records.records import CaseRecord, Dropped, Plan, warmup_s
+from bench.measure.records.trials import Trial
+from bench.measure.run.plan import Deployment, Measurement
+from bench.measure.run.verified import Verified
+from bench.serve.deployment import connections
+
+# It takes so long to start and stop a deployment once, to verify it, and to make a trial besides its warm-up and load.
+UP_S = 4.0
+VERIFY_S = 15.0
+AROUND_TRIAL_S = 1.5
+# About how many trials the first staircase of a case takes, and a later one, which begins close to its end.
+FIRST_TRIALS = 12
+LATER_TRIALS = 6
+
+
+class Outlook:
+    """What a schedule says of a run as it goes on, and how long deployments took so far.
+
+    done         item -> its last record that counts
+    certain      what is sure to be made: all rounds, or in a race those of one; of staircases one item each
+    rounds_over  how many rounds of a race are over
+    dropped      the cases that are out of it
+    found        the cases of a search so far
+    """
+
+    def __init__(
+        self, plan: Plan, records: Iterable[Trial], verified: Verified, clock: Callable[[], float] = time.monotonic
+    ):
+        self.done: dict[str, Trial] = {}
+        self._made: Counter[tuple[str, int]] = Counter()
+        for trial in records:
+            self.note(trial)
+        self.certain: Sequence[Measurement] = ()
+        self.rounds_over = 0
+        self.dropped: tuple[Dropped, ...] = ()
+        self.found: list[CaseRecord] = []
+        self.verified = verified
+        self._plan, self._clock = plan, clock
+        self._began = clock()
+        self._beside_s: dict[str, float] = {}
+
+    def note(self, trial: Trial) -> None:
+        """Note a trial that was made."""
+        if trial.trial_id not in self.done:
+            self._made[trial.case_id, trial.round] += 1
+        self.done[trial.trial_id] = trial
+
+    def fits(self, items: Sequence[Measurement]) -> bool:
+        """Whether these can be made within the plan's time; also when nothing is known of deployments yet."""
+        limit_s, due = self._plan.budget_s, self.due(items)
+        if limit_s is None or not due or not self._beside_s:
+            return True
+        return self._clock() - self._began + self.estimate_s(due) <= limit_s
+
+    def was_up(self, deployment: Deployment, seconds: float, items: Sequence[Measurement]) -> None:
+        """Learn from a deployment that was up for so long and has made these.
+
+        One that was verified meanwhile says nothing of the next time, when it is not.
+        """
+        load_s = sum(self._load_s(item) for item in items)
+        self._beside_s[deployment.name] = max(0.0, seconds - load_s)
+
+    def due(self, items: Iterable[Measurement]) -> list[Measurement]:
+        """Those that are still to be made, and staircases."""
+        return [item for item in items if item.key not in self.done]
+
+    @property
+    def left(self) -> list[Measurement]:
+        """What is certain to be made and is not yet."""
+        return self.due(self.certain)
+
+    def count(self, items: Iterable[Measurement]) -> int:
+        """How many trials these take; of staircases an estimate."""
+        return sum(self._trials(item) for item in items)
+
+    def estimate_s(self, items: Sequence[Measurement]) -> float:
+        """About how many seconds these take."""
+        together: dict[Deployment, list[Measurement]] = {}
+        for item in items:
+            together.setdefault(item.deployment, []).append(item)
+        names = {(deployment.stack, deployment.layer) for deployment in together}
+        new = [name for name in names if not self.verified.knows(*name)]
+        seconds = VERIFY_S * len(new)
+        for deployment, alike in together.items():
+            seconds += self._beside(deployment, self.count(alike))
+            seconds += sum(self._trials(item) * self._load_s(item) for item in alike)
+        return seconds
+
+    def _trials(self, item: Measurement) -> int:
+        if not self._plan.capacity:
+            return 1
+        usual = FIRST_TRIALS if item.round == 1 else LATER_TRIALS
+        return max(1, usual - self._made[item.case.case_id, item.round])
+
+    def _load_s(self, item: Measurement) -> float:
+        """Seconds of load: with PostgreSQL also the wait after it until connections that are left are counted."""
+        load_s = item.seconds or self._plan.duration_s
+        left_s = connections.LEFT_S if self._plan.database.startswith("postgres") else 0
+        return warmup_s(load_s) + load_s + left_s
+
+    def _beside(self, deployment: Deployment, trials: int) -> float:
+        """Seconds beside the load: as the last time, else as those of the others, and usual ones at first."""
+        usual_s = UP_S + AROUND_TRIAL_S * trials
+        others_s = statistics.fmean(self._beside_s.values()) if self._beside_s else usual_s
+        return self._beside_s.get(deployment.name, others_s)

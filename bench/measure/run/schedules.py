@@ -1,0 +1,265 @@
+"""What is made, and in what order: schedules. Pure: no file, no process, no clock.
+
+A schedule is a generator. It yields what to make next and is sent what came of it; its end says why it ended. One
+driver (bench.measure.run.session) makes all of them. A run that is resumed sends its records through its schedule
+(`Replay`) and goes on with the first item that has none.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
+
+from bench.measure.records.capacity import MAX_REPEATS, Staircase, overloaded
+from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.records import CaseRecord, Ended, Plan
+from bench.measure.records.trials import Trial, rates_of
+from bench.measure.run.outlook import Outlook
+from bench.measure.run.plan import Deployment, Measurement, PlannedCase, deployments, round_of
+from bench.measure.run.race import Races
+from bench.measure.stats import Table
+from bench.measure.stats.capacity import FIRST_RATE, Limit, parse_limit, rate_near
+
+# Rounds that a run until decided always makes; before them nothing is known of the noise either.
+MIN_ROUNDS = 2
+# The rate of the open loop is this share of what the slowest case holds that ties or leads.
+LATENCY_SHARE = 0.5
+# Faster than that the load tool itself would be what is late.
+LATENCY_MAX_RATE = 2000
+# Requests that show a 99th percentile, and how long a trial lasts for them at most.
+LATENCY_REQUESTS, LATENCY_MAX_S = 1100, 30
+
+Place = tuple[str, str, str]  # workload, size, database
+
+
+class Item(Protocol):
+    """What is made on a deployment that is up, such as a trial or a fault; its records have the same key."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def deployment(self) -> Deployment: ...
+
+
+ItemT = TypeVar("ItemT", bound=Item)
+RecordT = TypeVar("RecordT", bound=Trial | FaultOutcome)
+Ending = TypeVar("Ending")
+# Of trials.
+Schedule = Generator[Measurement, Trial, Ending]
+
+
+class Replay(Generic[ItemT, RecordT]):
+    """A schedule, and the records of a run that is resumed, which are sent through it as it asks for them.
+
+    item      what is to be made next; None at the end
+    ended_by  why the schedule ended
+    """
+
+    def __init__(self, schedule: Generator[ItemT, RecordT, Ended | None], records: Iterable[RecordT] = ()):
+        self.item: ItemT | None = None
+        self.ended_by: Ended | None = None
+        self._schedule = schedule
+        self._records: dict[str, deque[RecordT]] = {}
+        for record in records:
+            self._records.setdefault(record.key, deque()).append(record)
+        self._advance(None)
+
+    def send(self, record: RecordT) -> None:
+        """Send what came of the item."""
+        self._advance(record)
+
+    def _advance(self, record: RecordT | None) -> None:
+        try:
+            # A generator begins with None.
+            self.item = next(self._schedule) if record is None else self._schedule.send(record)
+            while known := self._records.get(self.item.key):
+                self.item = self._schedule.send(known.popleft())
+        except StopIteration as end:
+            self.item, self.ended_by = None, end.value
+
+
+def counting(made: Iterable[RecordT]) -> list[RecordT]:
+    """The records that need not be made again: the last one of each item, unless it is voided."""
+    latest = {record.key: record for record in made}
+    return [record for record in latest.values() if record.status != "voided"]
+
+
+def counting_steps(made: Iterable[Trial]) -> list[Trial]:
+    """The steps of staircases that need not be made again. Overload voids a trial, too: that says what the rate is."""
+    return [trial for trial in made if trial.status != "voided" or overloaded(trial)]
+
+
+def undisturbed(item: ItemT, repeats: int = MAX_REPEATS) -> Generator[ItemT, RecordT, RecordT]:
+    """An item, made again while other processes disturb it, at most so many times."""
+    record = yield item
+    for _ in range(repeats):
+        if not record.is_disturbed:
+            break
+        record = yield item
+    return record
+
+
+# ------------------------------------------------------------------------------------- runs of trials
+
+
+def of_plan(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[Ended | None]:
+    """The schedule of a run."""
+    if plan.capacity:
+        yield from capacity(plan, cases, outlook)
+        return None
+    ended, trials = yield from (until_decided if plan.until else rounds)(plan, cases, outlook)
+    if plan.latency:
+        yield from at_one_rate(plan, cases, trials, outlook)
+    return ended
+
+
+def _trusted(item: Measurement, outlook: Outlook) -> Schedule[Trial]:
+    trial: Trial = yield from undisturbed(item)
+    outlook.note(trial)
+    return trial
+
+
+def rounds(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[tuple[None, list[Trial]]]:
+    """Every round; returns the trials."""
+    order = []
+    for number in range(1, plan.rounds + 1):
+        order += round_of(cases, plan.levels, number, plan.order_seed or 0)
+    outlook.certain = order
+    trials = []
+    for item in order:
+        trials.append((yield from _trusted(item, outlook)))
+    return None, trials
+
+
+def until_decided(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[tuple[Ended, list[Trial]]]:
+    """Rounds without the cases that cannot be the best any more; returns why there are no more, and the trials.
+
+    Rounds are whole: of a part of one, the cases measured last would have fewer figures. The first two are always made,
+    whatever the time: one round proves nothing.
+    """
+    seed = plan.order_seed or 0
+    races = Races(round_of(cases, plan.levels, 1, seed), plan.margin)
+    trials: list[Trial] = []
+    for number in range(1, plan.rounds + 1):
+        due = [item for item in round_of(cases, plan.levels, number, seed) if races.needs(item)]
+        outlook.certain = due
+        if not due:
+            break
+        # A decision comes first: time is left for the open loop of the fastest only.
+        then = latency(plan, cases, trials, outlook) if plan.latency else []
+        fastest = then[0] if then else []
+        if number > MIN_ROUNDS and not outlook.fits([*due, *fastest]):
+            return "budget", trials
+        for item in due:
+            trial = yield from _trusted(item, outlook)
+            races.add(trial)
+            trials.append(trial)
+        races.look(number)
+        outlook.rounds_over, outlook.dropped = number, races.dropped
+    outlook.certain = []
+    return "decided" if races.are_decided else "rounds", trials
+
+
+def at_one_rate(plan: Plan, cases: Sequence[PlannedCase], trials: Sequence[Trial], outlook: Outlook) -> Schedule[None]:
+    """An open loop at one rate for all cases: a saturated site has no latency that a visitor would know.
+
+    The fastest come first: on those the time is best spent.
+    """
+    for together in latency(plan, cases, trials, outlook):
+        if outlook.fits(together):
+            for item in together:
+                yield from _trusted(item, outlook)
+
+
+def latency(
+    plan: Plan, cases: Sequence[PlannedCase], trials: Sequence[Trial], outlook: Outlook
+) -> list[list[Measurement]]:
+    """Measurements at the rate of their workload, size and database, by deployment, the fastest first.
+
+    A case whose requests a second are fewer as fast as it can does not hold the rate, and is left out.
+    """
+    held: dict[str, list[float]] = {}
+    for trial in trials:
+        if trial.status == "ok":
+            held.setdefault(trial.case_id, []).append(trial.requests_per_second or 0.0)
+    rates: dict[Place, int] = {}
+    for place in {_place(case.record) for case in cases}:
+        # A run that is resumed goes on at the rate at which it began.
+        begun = [trial.level for trial in outlook.done.values() if trial.mode == "open" and _place(trial) == place]
+        alike = [trial for trial in trials if _place(trial) == place]
+        rates[place] = begun[0] if begun else rate_for_all(alike, plan.margin)
+    found: list[tuple[float, list[Measurement]]] = []
+    for served_alike in deployments(cases):
+        deployment = Deployment(served_alike[0].served, 1)
+        items, fastest = [], 0.0
+        for case in served_alike:
+            rate = rates[_place(case.record)]
+            most = statistics.median(held.get(case.record.case_id, [0.0]))
+            if rate and most > rate:
+                seconds = max(1, min(LATENCY_MAX_S, math.ceil(LATENCY_REQUESTS / rate)))
+                items.append(Measurement(case.record, rate, 1, deployment, rate=rate, seconds=seconds))
+                fastest = max(most, fastest)
+        if items:
+            found.append((fastest, items))
+    return [items for _, items in sorted(found, key=lambda pair: -pair[0])]
+
+
+def rate_for_all(trials: Sequence[Trial], margin: float) -> int:
+    """Half of the requests/s of the slowest case that ties or leads, over all levels; 0 before that is known."""
+    found = []
+    for level in {trial.level for trial in trials}:
+        rates = rates_of(trial for trial in trials if trial.level == level)
+        if max(map(len, rates.values()), default=0) < MIN_ROUNDS:
+            return 0
+        decision = Table(rates).decide(margin)
+        best = [name for name in (decision.best, *decision.ties, *decision.open) if name]
+        found.append(min(statistics.median(rates[name].values()) for name in best))
+    return max(1, min(LATENCY_MAX_RATE, round(LATENCY_SHARE * min(found)))) if found else 0
+
+
+def _place(case: CaseRecord | Trial) -> Place:
+    """Where cases are compared."""
+    return case.workload, case.size, case.database
+
+
+# ------------------------------------------------------------------------------------- capacities
+
+
+def capacity(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[None]:
+    """A staircase of rates for each case in each round."""
+    limit = parse_limit(plan.capacity, "--capacity")
+    order = []
+    for number in range(1, plan.rounds + 1):
+        order += round_of(cases, (0,), number, plan.order_seed or 0)
+    ends: dict[str, list[int]] = {}
+    for number, item in enumerate(order):
+        outlook.certain = order[number:]
+        climbed = yield from climb(item, limit, outlook, ends.get(item.case.case_id, []))
+        if climbed.low is not None:
+            ends.setdefault(item.case.case_id, []).append(climbed.low)
+    outlook.certain = []
+
+
+def climb(
+    item: Measurement, limit: Limit, outlook: Outlook, before: Sequence[int], near: int = 0
+) -> Schedule[Staircase]:
+    """The staircase of a case in a round, whatever the level of the item.
+
+    before  the rates at which those of earlier rounds ended: the higher of the two middle ones is a whole step
+    near    the rate to begin close to without them; 0 when none is known
+    """
+    near = statistics.median_high(before) if before else near
+    first = rate_near(near) if near else FIRST_RATE
+    made = Staircase(limit)
+    rate = made.next_rate(first, near=bool(near))
+    while rate is not None:
+        trial = yield replace(item, level=rate)
+        outlook.note(trial)
+        made.add(trial)
+        rate = made.next_rate(first, near=bool(near))
+    return made

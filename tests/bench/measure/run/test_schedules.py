@@ -1,0 +1,536 @@
+"""What schedules make of invented sites: which item comes next, what is made again, what a resumed run goes on with."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import random
+from contextlib import contextmanager
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from bench.interrupt import Interrupts
+from bench.measure.faults import prepare as faults
+from bench.measure.faults.fault_session import PlannedFault
+from bench.measure.records.capacity import MAX_REPEATS
+from bench.measure.records.faults import FaultOutcome
+from bench.measure.records.folder import read_run
+from bench.measure.records.records import Dropped, warmup_s
+from bench.measure.run import schedules, session
+from bench.measure.run.outlook import Outlook
+from bench.measure.run.plan import Deployment, Measurement
+from bench.measure.run.race import CANNOT_BE_BEST, GIVEN_UP
+from bench.measure.run.schedules import Replay, counting, counting_steps
+from bench.measure.run.session import Session, TestBed
+from bench.measure.run.tuning import Search, Settings, TuningSpace
+from bench.measure.run.verified import Verified
+from bench.measure.stats.capacity import Limit
+from bench.printer import Printer
+from bench.verify.outcome import Outcome
+from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate, failed
+from tests.bench.measure.run.test_plan import case
+
+ROUNDS = 20
+LIMIT = Limit("p95", 200.0)
+RATES = {"best": 1000.0, "near": 990.0, "slower": 500.0, "slow": 490.0, "far": 20.0}
+REASONS = {
+    "ok": None,
+    "voided": "drift: it was slower at its end",
+    "disturbed": "interference: other processes took 90% of the machine",
+}
+DECIDED = replace(INFO.plan, until="decided", rounds=ROUNDS, levels=(16,), margin=0.05)
+
+
+def trial(item: Measurement, status: str = "ok", rates=RATES):
+    """A trial with little noise, another one in each round."""
+    record = item.case
+    names = ("case_id", "stack", "layer", "workload", "size", "database")
+    identity = {name: getattr(record, name) for name in names}
+    rate = rates.get(record.workload, rates)[record.stack]
+    if item.rate or item.level != 16:
+        made = at_rate(item.level, 20.0 if item.level <= rate else 900.0, item.round, replace(TRIAL, **identity))
+    else:
+        noise = random.Random(f"{record.stack} {item.round}").uniform(1, 1.04)
+        made = replace(TRIAL, **identity, round=item.round, requests_per_second=rate * noise)
+    made = replace(made, trial_id=item.key)
+    if status == "failed":
+        return failed(made)
+    return replace(made, status="ok" if status == "ok" else "voided", reason=REASONS[status])
+
+
+class Play:
+    """A schedule of a plan whose trials are invented; `statuses` of (stack, round[, workload]) are not `ok`."""
+
+    def __init__(self, plan, cases, made=(), statuses=MappingProxyType({}), rates=RATES):
+        self.statuses, self.rates = statuses, rates
+        records = counting_steps(made) if plan.capacity else counting(made)
+        self.outlook = Outlook(plan, records, Verified())
+        self.replay = Replay(schedules.of_plan(plan, cases, self.outlook), records)
+        self.trials = []
+
+    def go(self, rounds=math.inf):
+        """Make what is left, at most these rounds; gives the stacks of each round."""
+        measured: dict[int, set[str]] = {}
+        while (item := self.replay.item) and item.round <= rounds:
+            who = (item.case.stack, item.round)
+            status = self.statuses.get((*who, item.case.workload), self.statuses.get(who, "ok"))
+            measured.setdefault(item.round, set()).add(item.case.stack)
+            self.trials.append(trial(item, status, self.rates))
+            self.replay.send(self.trials[-1])
+        return [sorted(stacks) for stacks in measured.values()]
+
+    @property
+    def dropped(self):
+        return self.outlook.dropped
+
+
+def cases(*workloads):
+    return [case(stack, workload=work) for stack in RATES for work in workloads or ("home",)]
+
+
+# ------------------------------------------------------------------------------------- made again, and resumed
+
+
+PAIR = [case("best"), case("near")]
+TWO_ROUNDS = replace(INFO.plan, rounds=2, levels=(16,))
+
+
+def test_a_disturbed_trial_is_made_again_a_few_times_and_then_counts():
+    play = Play(TWO_ROUNDS, PAIR)
+    first = play.replay.item
+    for _ in range(MAX_REPEATS + 1):
+        assert play.replay.item == first
+        play.replay.send(trial(first, "disturbed"))
+    assert play.replay.item.key != first.key
+    assert len(play.outlook.left) == 3
+
+
+def test_voided_trials_are_left_when_a_run_is_resumed_and_repeated_as_often_as_new_ones():
+    whole = Play(TWO_ROUNDS, PAIR)
+    order = list(whole.outlook.certain)
+    made = [trial(order[0], "disturbed")] * (MAX_REPEATS + 1)
+    made += [trial(order[1], "voided"), trial(order[2], "failed"), trial(order[3], "failed"), trial(order[3])]
+    play = Play(TWO_ROUNDS, PAIR, made)
+    assert [item.key for item in play.outlook.left] == [order[0].key, order[1].key]
+    for _ in range(MAX_REPEATS + 1):
+        assert play.replay.item.key == order[0].key
+        play.replay.send(trial(order[0], "disturbed"))
+    assert play.replay.item.key == order[1].key
+    play.replay.send(trial(order[1]))
+    assert play.replay.item is None
+
+
+def test_steps_that_interference_voided_are_made_again_and_those_of_an_overloaded_site_are_not():
+    plan = replace(INFO.plan, capacity="p95=200ms", rounds=1, levels=())
+    play = Play(plan, [case("best")])
+    item = play.replay.item
+    overloaded = replace(trial(replace(item, level=800)), status="voided", reason="lost: 7 requests were not sent")
+    busy = trial(replace(item, level=50), "disturbed")
+    made = [busy, busy, busy, trial(replace(item, level=200)), overloaded, overloaded]
+    again = Play(plan, [case("best")], made)
+    assert again.replay.item.level == 50
+    again.replay.send(trial(again.replay.item))
+    # 200 holds and 800 does not: the middle between them is next.
+    assert 200 < again.replay.item.level < 800
+
+
+@pytest.mark.parametrize(("wrong", "names"), [(1, "a"), (4, "a, b, c and 1 more")])
+def test_wrong_responses_name_a_few_checks(wrong, names):
+    verified = Verified()
+    assert (verified.knows("one", "none"), verified.wrong("one", "none")) == (False, "")
+    verified.add("one", "none", [Outcome("one", "none", "right", True)])
+    verified.add("one", "none", [Outcome("one", "none", name, False) for name in "abcd"[:wrong]])
+    plural = "check" if wrong == 1 else "checks"
+    assert verified.knows("one", "none")
+    assert verified.wrong("one", "none") == f"not measured, it gives wrong answers: {wrong} {plural} failed: {names}"
+
+
+# ------------------------------------------------------------------------------------- until decided
+
+
+def test_cases_are_dropped_until_the_rest_tie():
+    play = Play(DECIDED, cases())
+    measured = play.go()
+    assert measured[0] == sorted(RATES)
+    assert measured[1] == ["best", "near", "slow", "slower"]
+    assert measured[2] == measured[-1] == ["best", "near"]
+    assert len(measured) < ROUNDS and play.replay.ended_by == "decided"
+    first, *others = play.dropped
+    assert first == Dropped("far~none~home", 16, 1, CANNOT_BE_BEST)
+    assert {(item.case_id, item.round) for item in others} == {("slow~none~home", 2), ("slower~none~home", 2)}
+
+
+def test_a_race_that_nobody_wins_ends_with_its_rounds():
+    play = Play(replace(DECIDED, rounds=2, margin=0.001), cases(), rates={**RATES, "near": 999.0})
+    assert len(play.go()) == 2
+    assert play.replay.ended_by == "rounds"
+
+
+def test_each_workload_has_its_own_race():
+    play = Play(DECIDED, cases("home", "login"))
+    play.go(rounds=1)
+    assert len([item for item in play.dropped if "login" in item.case_id]) == 1
+    assert len(play.dropped) == 2
+
+
+def test_who_may_be_the_best_over_all_workloads_goes_on():
+    """Deployment `near` is the best on no workload, but of the geometric mean."""
+    home = {**RATES, "best": 1000.0, "slower": 100.0, "near": 800.0}
+    login = {**RATES, "best": 100.0, "slower": 1000.0, "near": 800.0}
+    play = Play(DECIDED, cases("home", "login"), rates={"home": home, "login": login})
+    play.go()
+    dropped = {item.case_id for item in play.dropped}
+    assert not {case_id for case_id in dropped if case_id.startswith("near")}
+    # Each is still the best on one of them, and is measured on the other one no further.
+    assert {"best~none~login", "slower~none~home"} <= dropped
+    assert not {"best~none~home", "slower~none~login"} & dropped
+    assert play.replay.ended_by == "decided"
+
+
+def test_who_cannot_be_ranked_on_every_workload_is_no_contender():
+    statuses = {("slower", number, "login"): "failed" for number in range(1, ROUNDS + 1)}
+    play = Play(DECIDED, cases("home", "login"), statuses=statuses)
+    play.go()
+    out = {item.case_id: item.reason for item in play.dropped if item.case_id.startswith("slower")}
+    assert out == {"slower~none~home": CANNOT_BE_BEST, "slower~none~login": GIVEN_UP}
+    assert play.replay.ended_by == "decided"
+
+
+def test_nothing_is_dropped_within_a_round():
+    play = Play(DECIDED, cases())
+    for _ in range(len(RATES) - 1):
+        play.replay.send(trial(play.replay.item))
+    assert (len(play.outlook.left), play.dropped) == (1, ())
+    play.replay.send(trial(play.replay.item))
+    assert [item.case_id for item in play.dropped] == ["far~none~home"]
+
+
+def test_a_case_that_keeps_failing_is_given_up_and_delays_no_decision():
+    statuses = {("far", number): "failed" for number in range(1, ROUNDS + 1)}
+    play = Play(DECIDED, cases(), statuses=statuses)
+    measured = play.go()
+    assert ["far" in stacks for stacks in measured[:3]] == [True, True, False]
+    assert Dropped("far~none~home", 16, 2, GIVEN_UP) in play.dropped
+    assert play.replay.ended_by == "decided"
+
+
+def test_a_case_without_a_trusted_figure_may_still_be_the_best():
+    """Guards voided all of its trials: it is measured until one of them is trusted."""
+    rates = {"best": 1000.0, "near": 500.0, "slower": 490.0, "slow": 480.0, "far": 20.0}
+    voided = {("far", number): "voided" for number in (1, 2, 3, 4)}
+    play = Play(DECIDED, cases(), statuses=voided, rates=rates)
+    measured = play.go()
+    assert all("far" in stacks for stacks in measured[:5])
+    assert measured[3] == ["best", "far"]
+    assert play.replay.ended_by == "decided"
+
+
+def test_voided_trials_that_are_made_again_may_change_who_goes_on():
+    first = Play(DECIDED, cases(), statuses={("far", 1): "voided"})
+    first.go(rounds=1)
+    again = Play(DECIDED, cases(), first.trials)
+    assert (again.dropped, [item.case.stack for item in again.outlook.left]) == ((), ["far"])
+    again.go(rounds=1)
+    assert [item.case_id for item in again.dropped] == ["far~none~home"]
+
+
+# ------------------------------------------------------------------------------------- stopped after every record
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class Killing(TestBed):
+    """A test bed of invented trials and faults, which dies before it makes one more than it is allowed to."""
+
+    is_whole = True
+
+    def __init__(self, journal, allowed, make, outlook):
+        self.journal, self.allowed, self.making, self.outlook = journal, allowed, make, outlook
+
+    @contextmanager
+    def up(self, deployment, directory, interrupts):
+        yield self
+
+    def make(self, item, attempt):
+        if self.allowed == 0:
+            raise Killed
+        self.allowed -= 1
+        return self.making(item, attempt)
+
+    def failed(self, item, reason, log=None):
+        raise AssertionError(reason)
+
+    def keep(self):
+        self.journal.drop(self.outlook.dropped)
+
+
+def invented(item, attempt):
+    """Every fifth trial is disturbed once."""
+    disturbed = attempt == 1 and random.Random(item.key).random() < 0.2
+    return trial(item, "disturbed" if disturbed else "ok")
+
+
+def fault(item, attempt):
+    disturbed = attempt == 1 and item.outcome.fault == "worker"
+    return replace(item.outcome, status="voided" if disturbed else "ok", reason="others" if disturbed else None)
+
+
+def search(outlook):
+    """A search for settings whose staircases are those of sites that hold 300 requests/s with each process."""
+    tuned = Search(TuningSpace("best", ("processes", "threads"), Settings(1, 1)), margin=0.11)
+
+    def climb(settings, number, before, near):
+        served = case("best", layer=f"{settings.processes}x{settings.threads}")
+        item = Measurement(served.record, 0, number, Deployment(served.served, number))
+        ends = [climbed.low for climbed in before.values() if climbed.low]
+        return schedules.climb(item, LIMIT, outlook, ends, near)
+
+    return tuned.schedule(2, climb)
+
+
+def planned_faults():
+    deployment = Deployment(case("one").served, 1)
+    named = ("one", "none", "unlimited", "sqlite")
+    outcomes = [FaultOutcome(name, *named, name, "killed", 1, "", "ok") for name in ("worker", "database", "memory")]
+    return [PlannedFault(outcome, deployment) for outcome in outcomes]
+
+
+CAPACITY = replace(INFO.plan, capacity="p95=200ms", mode="open", levels=(), rounds=2)
+PLANS = {
+    "rounds": replace(TWO_ROUNDS, latency=True),
+    "decided": replace(DECIDED, latency=True),
+    "capacity": CAPACITY,
+    "tune": replace(CAPACITY, tunes="best"),
+    "faults": replace(INFO.plan, faults=("worker",)),
+}
+
+
+class Quiet:
+    """Progress that says nothing."""
+
+    def __init__(self):
+        self.printer = Printer(io.StringIO())
+
+    def begin(self, item):
+        pass
+
+    def made(self, record, again):
+        pass
+
+
+def schedule_of(kind, outlook):
+    if kind == "faults":
+        return faults.schedule(planned_faults())
+    if kind == "tune":
+        return search(outlook)
+    return schedules.of_plan(PLANS[kind], PAIR if kind == "capacity" else cases(), outlook)
+
+
+def once(kind, folder, allowed):
+    """Begin a run, or resume it, until so many records were made."""
+    plan, run = PLANS[kind], read_run(folder) if folder.exists() else None
+    made = (*run.trials, *run.latency, *run.outcomes) if run else ()
+    records = counting_steps(made) if plan.capacity else counting(made)
+    outlook = Outlook(plan, () if kind == "faults" else records, Verified())
+    replay = Replay(schedule_of(kind, outlook), records)
+    info = replace(run.info if run else INFO, plan=plan)
+    if run:
+        journal = session.resume(folder, info, lambda: ENVIRONMENT, replay)
+    else:
+        journal = session.begin(folder, "", info, lambda: ENVIRONMENT)
+    bed = Killing(journal, allowed, fault if kind == "faults" else invented, outlook)
+    with Interrupts() as interrupts:
+        made_before = [record.key for record in made]
+        Session(journal, replay, bed, Quiet(), made_before).go(interrupts, keep_going=True)
+
+
+def result(folder):
+    run = read_run(folder)
+    made = [(record.key, record.status) for record in (*run.trials, *run.latency, *run.outcomes)]
+    return made, run.info.dropped, run.info.ended_by
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_a_run_that_is_killed_at_every_record_makes_the_same_trials(kind, tmp_path, monkeypatch, latency):
+    latency()
+    # A process is killed here, and no machine.
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    once(kind, whole, math.inf)
+    made, *_ = result(whole)
+    assert len(made) > 3 and {"ok", "voided"} == {status for _, status in made}
+    for _ in made[:-1]:
+        with pytest.raises(Killed):
+            once(kind, stopped, 1)
+    once(kind, stopped, 1)
+    assert result(stopped) == result(whole)
+    assert read_run(stopped).info.finished_at
+
+
+# ------------------------------------------------------------------------------------- the time of a run
+
+
+BEGAN = 100.0
+# Seconds that a deployment takes beside its loads, and its verification.
+BESIDE_S, VERIFIED_S = 3.0, 12.0
+SPEEDS = {"fast": 2000.0, "alike": 1900.0, "slow": 100.0}
+
+
+class Clock:
+    """A clock that stands still until it is told."""
+
+    def __init__(self):
+        self.now = BEGAN
+
+    def __call__(self):
+        return self.now
+
+
+class TimedRun:
+    """A run until decided whose time is what a clock says; of which a deployment is verified in its first round."""
+
+    def __init__(self, budget_s, made=(), verified=(), before_s=0.0):
+        self.clock, self.verified = Clock(), Verified()
+        self.verify(*verified)
+        plan = replace(DECIDED, budget_s=budget_s, latency=True, duration_s=2.0)
+        self.outlook = Outlook(plan, made, self.verified, self.clock)
+        self.clock.now += before_s
+        self.replay = Replay(schedules.of_plan(plan, [case(name) for name in SPEEDS], self.outlook), made)
+
+    def verify(self, *stacks):
+        for stack in stacks:
+            self.verified.add(stack, "none", [Outcome(stack, "none", "status", True)])
+
+    def go(self):
+        """Make the trials; gives the stack and the round of each, and whether its loop was closed."""
+        made = []
+        while self.replay.item:
+            deployment, began, items = self.replay.item.deployment, self.clock.now, []
+            was_verified = self.verified.knows(deployment.stack, "none")
+            if not was_verified:
+                self.clock.now += VERIFIED_S
+                self.verify(deployment.stack)
+            self.clock.now += BESIDE_S
+            while (item := self.replay.item) and item.deployment is deployment:
+                seconds = item.seconds or 2.0
+                self.clock.now += seconds + warmup_s(seconds)
+                items.append(item)
+                self.replay.send(timed(item))
+                made.append((item.case.stack, item.round, item.rate is None))
+            if was_verified:
+                self.outlook.was_up(deployment, self.clock.now - began, items)
+        return made
+
+
+def timed(item):
+    rate = SPEEDS[item.case.stack] * math.exp(0.02 * math.sin(sum(map(ord, item.key))))
+    identity = {"trial_id": item.key, "case_id": item.case.case_id, "stack": item.case.stack, "round": item.round}
+    how = {"level_connections": None, "rate_requested": float(item.rate)} if item.rate else {}
+    return replace(TRIAL, **identity, **how, requests_per_second=rate)
+
+
+def rounds_of(made):
+    return max(number for _, number, closed in made if closed)
+
+
+def test_the_first_two_rounds_are_always_made_and_one_of_a_resumed_run():
+    run = TimedRun(1.0)
+    assert (rounds_of(run.go()), run.replay.ended_by) == (2, "budget")
+    again = TimedRun(1.0, list(run.outlook.done.values()), verified=SPEEDS)
+    assert (rounds_of(again.go()), again.replay.ended_by) == (3, "budget")
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "made", "ended_by"), [(80.0, 3, "budget"), (101.0, 5, "decided"), (None, 5, "decided")]
+)
+def test_a_round_takes_as_long_as_the_last_one_without_its_verification(budget_s, made, ended_by):
+    """The first two rounds take 68 s, of which 36 s are the verification, each of the others 11 s."""
+    run = TimedRun(budget_s)
+    assert (rounds_of(run.go()), run.replay.ended_by) == (made, ended_by)
+    assert run.clock.now - BEGAN <= (budget_s or math.inf)
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "made", "ended_by", "opened"),
+    [(84.0, 2, "budget", ["fast", "alike"]), (86.0, 3, "budget", ["fast"]), (107.0, 5, "decided", ["fast"])],
+)
+def test_a_round_leaves_time_for_the_open_loop_of_the_fastest(latency, budget_s, made, ended_by, opened):
+    """The open loop of a case takes 5 s; that of the slowest, which was dropped, 25 s."""
+    latency()
+    run = TimedRun(budget_s)
+    trials = run.go()
+    assert (rounds_of(trials), run.replay.ended_by) == (made, ended_by)
+    assert [stack for stack, _, closed in trials if not closed] == opened
+    assert run.clock.now - BEGAN <= budget_s
+
+
+def test_time_before_the_first_round_counts():
+    assert rounds_of(TimedRun(101.0, before_s=40.0).go()) == 2
+
+
+def test_how_many_trials_staircases_take_is_estimated_from_what_is_known():
+    play = Play(replace(CAPACITY, rounds=2), [case("best")])
+    assert play.outlook.count(play.outlook.left) == 12 + 6
+    play.replay.send(trial(play.replay.item))
+    assert play.outlook.count(play.outlook.left) == 11 + 6
+    play.go(rounds=1)
+    assert play.outlook.count(play.outlook.left) == 6
+
+
+# ------------------------------------------------------------------------------------- the open loop afterwards
+
+
+def held(name, *rates):
+    """Trials of a case in a closed loop, round by round."""
+    made = []
+    for number, rate in enumerate(rates, 1):
+        case_id = case(name).record.case_id
+        identity = replace(TRIAL, trial_id=f"{name}~{number}", case_id=case_id, stack=name, round=number)
+        made.append(replace(identity, requests_per_second=rate))
+    return made
+
+
+CASES = [case("slow"), case("fast"), case("alike")]
+MADE = [*held("slow", 100, 102), *held("fast", 1000, 1010), *held("alike", 990, 1001)]
+
+
+@pytest.fixture
+def opened(latency):
+    """The open loop after these trials."""
+    latency()
+    plan = replace(INFO.plan, margin=0.05, latency=True)
+
+    def found(trials, done=()):
+        return schedules.latency(plan, CASES, trials, Outlook(plan, done, Verified()))
+
+    return found
+
+
+def test_the_rate_for_all_is_half_of_what_the_slowest_holds_that_ties_or_leads():
+    assert schedules.rate_for_all(MADE, 0.05) == 498
+    assert schedules.rate_for_all(MADE[:2], 0.05) == 50
+    assert schedules.rate_for_all(held("fast", 90_000, 90_000), 0.05) == schedules.LATENCY_MAX_RATE
+    # One round does not say which case leads.
+    assert schedules.rate_for_all(held("fast", 1000), 0.05) == 0
+
+
+def test_every_case_that_holds_the_rate_is_measured_at_it_the_fastest_first(opened):
+    (fast,), (alike,) = opened(MADE)
+    assert (fast.case.stack, alike.case.stack) == ("fast", "alike")
+    assert (fast.rate, fast.seconds, fast.key) == (498, 3, f"{CASES[1].record.case_id}~rate498~r1")
+
+
+def test_what_a_case_holds_is_the_median_over_all_levels(opened):
+    wider = [*held("slow", 2000, 2000), *held("fast", 1000, 1000), *held("alike", 990, 990)]
+    at_64 = [replace(trial, trial_id=f"{trial.trial_id}~64", level_connections=64) for trial in wider]
+    assert [items[0].case.stack for items in opened([*at_64, *MADE])] == ["slow", "fast", "alike"]
+
+
+def test_a_resumed_run_goes_on_at_the_rate_at_which_it_began(opened):
+    begun = replace(MADE[2], trial_id="open", level_connections=None, rate_requested=400.0)
+    assert {items[0].rate for items in opened(MADE, [begun])} == {400}
