@@ -42,7 +42,7 @@ REPORTED += ["SESSION_COOKIE_SECURE", "USE_X_FORWARDED_HOST"]
 REPORTED += ["CACHING_QUERY", "CACHING_QUERY_IGNORED"]
 # Pages of tools, which no visitor sees.
 TOOL = re.compile(
-    r"/([\w-]*admin|__\w+__|silk|rosetta|explorer|hijack|schema|swagger|redoc|metrics|jsi18n|django-rq)(/|$)"
+    r"/([\w-]*admin|__\w+__|silk|rosetta|explorer|hijack|schema|swagger(-ui)?|redoc|metrics|jsi18n|django-rq)(/|$)"
 )
 TOOL_APP = re.compile("admin|^(djdt|silk|hijack|explorer|rosetta)$")
 # What no project has: its page for errors is asked for.

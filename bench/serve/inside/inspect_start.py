@@ -31,7 +31,7 @@ class Search:
         self.until = time.monotonic() + MAX_S
         self.asked = []
         self.logins = []
-        # The first one that is no page of HTML.
+        # The first one that is data, such as the root of an API.
         self.other = None
 
     def begins(self, path):
@@ -45,11 +45,10 @@ class Search:
         if LOGIN.search(path):
             self.logins.append(path)
             return False
-        if found["headers"].get("Content-Type", "").startswith("text/html"):
-            return True
-        if "." not in path and self.other is None:
+        kind = found["headers"].get("Content-Type", "")
+        if kind.startswith("application/") and "javascript" not in kind and "." not in path and not self.other:
             self.other = path
-        return False
+        return kind.startswith("text/html")
 
     def end_of_redirects(self):
         """The path that the home page leads to, over others perhaps; None where that is no page of this site."""
@@ -84,8 +83,9 @@ def start_page(search, named, routes, login_paths):
     if is_shown(home) or home["status"] >= SERVER_ERROR or may_have_rows:
         return HOME
 
+    # Where it leads to a form to log in, that is what visitors see first.
     end = search.end_of_redirects()
-    if end and (search.begins(end) or search.ask(end)["status"] >= SERVER_ERROR):
+    if end and end != HOME:
         return end
 
     paths = [ANCHORS.sub("", route) for route in routes]

@@ -37,6 +37,10 @@ def broken(request):
     return HttpResponse(1 / 0)
 
 
+def style(request):
+    return HttpResponse("p {}", content_type="text/css")
+
+
 def refused(request):
     return HttpResponse("no", status=403)
 
@@ -61,8 +65,15 @@ def make(tmp_path, tmp_path_factory):
         (f"[{ADMIN}]", "", "", "/admin/login/", "/admin/login/"),
         (f"[{ADMIN}, path('deep/down/', page), path('polls/', page)]", "", "", "/polls/", "/polls/"),
         ("i18n_patterns(path('', page))", LOCALE, "", "/en/", "/en/"),
-        (f"[path('', login_required(page)), {ADMIN}]", "LOGIN_URL = '/admin/login/'", "", "/admin/login/", None),
-        ("[re_path('^things/$', api), path('private/', refused)]", "", "", "/things/", "/things/"),
+        # Visitors see the form to log in first, whatever else there is.
+        (
+            f"[path('', login_required(page)), path('about/', page), {ADMIN}]",
+            "LOGIN_URL = '/admin/login/'",
+            "",
+            "/admin/login/",
+            "/admin/login/",
+        ),
+        (f"[path('style/', style), re_path('^things/$', api), {ADMIN}]", "", "", "/things/", "/things/"),
         ("[path('', api), path('about/', page)]", "", "", "/", "/"),
         # A named check of health is no page, where there is one.
         ("[path('up/', page), path('polls/', page)]", "", 'health = "/up/"', "/polls/", "/up/"),
@@ -76,7 +87,7 @@ def test_it_is_found(make, patterns, settings, said, start, health):
     project = description.read(make(patterns, settings, f"[tool.benchapp]\n{said}"))
     facts = inspection.inspect(project)
     assert facts.start == start
-    assert inspection.beginning_at(project.description, facts.start).health == (health or start)
+    assert inspection.beginning_at(project.description, facts.start).health == health
 
 
 def test_it_is_verified_and_measured(make, own_var):
