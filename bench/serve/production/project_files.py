@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from bench.serve.project.opened import UnderTest
 
 # Below the rendered directory: packages for the path of the project's processes, and what to install for its servers.
 PACKAGES = "python"
+GIT_TIMEOUT_S = 10
 REQUIREMENTS = "requirements-servers.txt"
 # What the settings laid over a project import; the second where no web server has the static files.
 IMPORTED = ("django-environ", "whitenoise")
@@ -74,12 +76,14 @@ def names(case: Case, places: HostPaths) -> dict[str, Any]:
     locks               the directory of the kit's lock files on the host
     cache_url           the variable that names the cache of a layer
     build               commands that follow collectstatic
+    below               the folder that has manage.py, in its repository; empty where it is at the root
     variables           names that its `env_file` has; requirements: the file that lists its packages, or empty
     brought             packages of its servers that are not installed because the project has them itself
     sqlite              aliases of its databases that are SQLite files
     """
     project = case.project
     application = project.names[case.servers[0].interface]
+    root = repository(project.folder)
     return {
         "overlaid": project.overlaid,
         "health": project.health,
@@ -96,7 +100,8 @@ def names(case: Case, places: HostPaths) -> dict[str, Any]:
         if project.overlaid
         else compatibility.CACHE_URL,
         "variables": sorted(project.project.env.keys() - project.project.found.keys()),
-        "requirements": listing(project.folder),
+        "below": str(project.folder.relative_to(root)) if root != project.folder else "",
+        "requirements": listing(project.folder) or listing(root),
         "brought": _brought(case),
         "sqlite": sorted(project.facts.database_files) if project.overlaid else [],
     }
@@ -220,6 +225,21 @@ def _read_names() -> set[str]:
     """The variables that the settings laid over a project read, options of layers aside."""
     texts = [path.read_text("utf-8") for path in (paths.KIT / "benchapp_overlay").glob("*.py")]
     return set(re.findall(r'"(BENCHAPP_\w+)"', "".join(texts)))
+
+
+def repository(folder: Path) -> Path:
+    """The root of the git repository that has a project's manage.py; its own folder where none has."""
+    root = next((it for it in (folder, *folder.parents) if (it / ".git").exists()), folder)
+    if root == folder:
+        return folder
+    file = str(folder.relative_to(root) / "manage.py")
+    try:
+        # A folder may lie in a repository that knows nothing of it.
+        asked = ["git", "-C", str(root), "ls-files", "--error-unmatch", "--", file]
+        subprocess.run(asked, check=True, capture_output=True, timeout=GIT_TIMEOUT_S)
+    except (OSError, subprocess.SubprocessError):
+        return folder
+    return root
 
 
 def listing(folder: Path) -> str:

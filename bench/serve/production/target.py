@@ -18,7 +18,7 @@ from bench.errors import BenchError
 from bench.serve.catalog import catalog
 from bench.serve.catalog.manifest import Release
 from bench.serve.catalog.values import Values
-from bench.serve.production.project_files import listing
+from bench.serve.production.project_files import listing, repository
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
 
@@ -71,7 +71,7 @@ def _refusal(wanted: dict[str, str], release: Release) -> str:
 def _wanted(project: UnderTest) -> dict[str, str]:
     """Which Python the project and the packages that it lists need, as they are installed here, by what needs it."""
     found = {}
-    file = project.folder / FILE
+    file = project.folder / FILE if (project.folder / FILE).is_file() else repository(project.folder) / FILE
     table = tomllib.loads(file.read_text("utf-8")).get("project", {}) if file.is_file() else {}
     if "requires-python" in table:
         found[f"{FILE} of the project"] = table["requires-python"]
@@ -95,8 +95,9 @@ def _is_specifier(text: str) -> bool:
 def _listed(folder: Path, dependencies: list[str], installed: dict[str, Distribution]) -> list[str]:
     """The installed packages that the project lists, and those that these need."""
     lines = dependencies
-    if listing(folder) == "requirements.txt":
-        lines = list(_lines(folder / "requirements.txt"))
+    place = folder if listing(folder) else repository(folder)
+    if listing(place) == "requirements.txt":
+        lines = list(_lines(place / "requirements.txt"))
     left = [*_names(lines), "django"]
     found: list[str] = []
     while left:

@@ -12,8 +12,13 @@ import psutil
 import pytest
 
 from bench.serve.production import one_host
+from bench.serve.project.opened import open_project
+from tests import projects
 from tests.cases import production
+from tests.projects import own_var
 from tests.waiting import until
+
+__all__ = ["own_var"]
 
 # The processes below the main one, as often as they are asked for: before the reload, and then each second.
 PGREP = '#!/bin/sh\nhead -n 1 seen | tr " " "\\n"\nsed -i 1d seen\n'
@@ -64,6 +69,24 @@ def test_the_old_processes_end_when_others_serve(script, tmp_path, fails, said):
     done = subprocess.run(["bash", "-uc", call], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode == 0) == (fails == '[ "$*" != "restart " ]\n'), done.stderr
     assert (tmp_path / "said").read_text().splitlines() == said
+
+
+def test_the_folder_of_a_project_in_its_repository_becomes_the_release(tmp_path, tmp_path_factory, own_var):
+    root = tmp_path / "repository"
+    projects.write(root / "back" / "shop", tmp_path_factory, "", "")
+    (root / "requirements.txt").write_text("Django\n")
+    (root / "README.md").write_text("x")
+    for words in (["init", "-q"], ["add", "."]):
+        subprocess.run(["git", *words], cwd=root, check=True)
+    case = production("gunicorn", project=open_project(root / "back" / "shop"))
+    one_host.write(case, tmp_path / "out")
+    assert "`back/shop`" in (tmp_path / "out" / "INSTALL.md").read_text()
+    text = (tmp_path / "out" / "benchapp-deploy").read_text().partition("\n[ $# -gt 0 ]")[0]
+    done = subprocess.run(
+        ["bash", "-uc", f"{text}\nnew={root}; rm -rf {root}/.git; take_folder"], capture_output=True, text=True
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert sorted(path.name for path in root.iterdir()) == ["manage.py", "requirements.txt", "shop"]
 
 
 @pytest.mark.parametrize(
