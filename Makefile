@@ -22,7 +22,7 @@ QUICK := $(addprefix --stack ,$(STACKS)) $(addprefix --layer ,$(LAYERS)) --workl
 
 # Every system server, service, load tool, browser and checker of files that stacks, layers, benchmarks and tests can use.
 PACKAGES := nginx apache2 apache2-dev gcc python3-dev lighttpd lighttpd-mod-openssl lighttpd-mod-deflate lighttpd-modules-lua \
-	haproxy caddy varnish memcached redis-server postgresql wrk apache2-utils siege sqlite3 openssl chromium docker-compose logrotate
+	haproxy caddy varnish memcached redis-server postgresql pgbouncer wrk apache2-utils siege sqlite3 openssl chromium docker-compose logrotate
 # What only tests look for: hosts that they boot, which are reached by SSH and have a firewall, and what install notes use.
 # mmdebstrap makes those of Debian's releases.
 TEST_PACKAGES := systemd-container dbus openssh-server nftables iproute2 git curl python3-venv postgresql-client \

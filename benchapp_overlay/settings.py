@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from django.core.exceptions import ImproperlyConfigured
 
-from benchapp_overlay import caches, environment, external_services, project_settings
+from benchapp_overlay import caches, environment, external_services, pools, project_settings
 
 _below = project_settings.load(os.environ["OVERLAID_SETTINGS"])
 _said = project_settings.attributes(_below)
@@ -114,6 +114,7 @@ if _url := os.environ.get("BENCHAPP_DATABASE_URL"):
     # On a host they are those of the settings.
     if "BENCHAPP_FILES" in os.environ:
         project_settings.with_replicas(DATABASES)
+DATABASES = {_alias: pools.with_pool(_database, _env) for _alias, _database in DATABASES.items()}
 
 # --- Caching layers -----------------------------------------------------------------------------
 

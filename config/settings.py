@@ -11,7 +11,7 @@ from django.core.management.utils import get_random_secret_key
 from whitenoise.compress import Compressor
 
 from benchapp.postgresql.timeouts import with_statement_timeout
-from benchapp_overlay import caches, environment
+from benchapp_overlay import caches, environment, pools
 from config import served
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -210,7 +210,7 @@ elif BENCHAPP_SERVER != "none":
 database.setdefault("CONN_MAX_AGE", 0 if options.get("pool") else BENCHAPP_CONN_MAX_AGE)
 # A persistent connection that the server has closed is detected and replaced.
 database.setdefault("CONN_HEALTH_CHECKS", True)
-DATABASES = {"default": database}
+DATABASES = {"default": pools.with_pool(database, env)}
 
 # --- Caches -------------------------------------------------------------------------------------
 

@@ -161,6 +161,9 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     search      more directories to look in (globs)
     version     argv that prints the version
     config      its configuration file (a template in its folder), or empty
+    files       more files that it reads, as they are in its folder
+    site        it runs as the site's user, with the site's environment and secrets
+    socket      the file name of its Unix socket, where it is not that of its own name
     prepare     argv run once, before the first start, when `data` is empty; created: once, after the first start
     start       argv that runs it in the foreground
     shared      argv in place of `start` where it is for other hosts, too; port: the TCP port there
@@ -182,6 +185,9 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     search: tuple[str, ...] = ()
     version: tuple[str, ...] = ()
     config: str = ""
+    files: tuple[str, ...] = ()
+    site: bool = False
+    socket: str = ""
     prepare: tuple[str, ...] = ()
     created: tuple[str, ...] = ()
     probe: tuple[str, ...] = ()

@@ -60,6 +60,7 @@ CHOICES = {
     "strict_sni": ("off", "on"),
     "cache": ("memcached", "redis"),
     "preload": ("off", "on", "freeze"),
+    "pool": ("site", "none", "conn_max_age", "django", "pgbouncer"),
     "io_cache": (0, 1),
     "debian": (12, 13),
 }
@@ -71,6 +72,7 @@ BOUNDS = {
     "cache_memory_mb": (8, MAX_NUMBER),
     # With more a machine has no memory left before its servers have started: some 50 MB a process.
     **dict.fromkeys(("processes", "threads", "web_processes"), (1, 512)),
+    "pool_size": (1, 1000),
     "http_port": (1, MAX_PORT),
 }
 # A host name, every name below one (`*.example.org`), both (`.example.org`), or an IPv6 address in brackets.

@@ -22,6 +22,8 @@ from bench.serve.deployment.database import NO_DATABASE, Database, parse
 from bench.serve.project.opened import UnderTest, refusal
 
 INSTALL = "`make servers` installs it on Debian and Ubuntu"
+# The value `pool` that is part of Django, with this driver.
+POOL_OF_DJANGO = "django"
 OWN_CACHE = "it uses the cache of the given CACHE_URL"
 
 
@@ -191,6 +193,7 @@ def with_services_for_files(case: Case) -> Case:
     they are installed here."""
     known = catalog.read()
     names = dict.fromkeys(name for layer in case.layers for name in compatibility.services_of(layer, case.settings))
+    names |= dict.fromkeys(_pool_services(case))
     release = case.settings["debian"]
     return replace(case, services=tuple(known.service(name).in_debian(release) for name in names))
 
@@ -250,6 +253,12 @@ def _with_services(case: Case) -> Case | CannotRun:
             else:
                 return CannotRun(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
         used.append(here)
+    if reason := _no_pool(case):
+        return CannotRun(reason)
+    for name in _pool_services(case):
+        services[name] = known.service(name)
+        if missing := compatibility.missing_programs(services[name]):
+            return CannotRun(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
     if stack.reason:
         notes.append(f"{stack.name}: {stack.reason}")
     return replace(
@@ -260,3 +269,18 @@ def _with_services(case: Case) -> Case | CannotRun:
         notes=(*notes, *own),
         declares=compatibility.declared(tuple(used), stack),
     )
+
+
+def _pool_services(case: Case) -> list[str]:
+    """The service between the site and its database that the value `pool` names, if it is one."""
+    return [name for name in catalog.read().services if name == case.settings["pool"]]
+
+
+def _no_pool(case: Case) -> str:
+    """Why the database of a case has no such pool, or an empty string."""
+    pool, chosen = case.settings["pool"], case.database
+    if pool not in (POOL_OF_DJANGO, *_pool_services(case)) or chosen is NO_DATABASE:
+        return ""
+    if not (chosen.service or chosen.url.startswith("postg")):
+        return f"pool={pool}: it is for PostgreSQL: give --database postgresql, or the URL of a database"
+    return ""

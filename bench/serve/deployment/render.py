@@ -258,6 +258,8 @@ def service_context(
 ) -> dict[str, Any]:
     """The names that the templates of a service can use; `run_in_url` is `run` for the query of a URL."""
     address = places.address(service.name, service.name)
+    if service.socket:
+        address = Address(path=f"{places.run}/{service.socket}")
     return {
         **site_context(case, places),
         "programs": programs,
@@ -269,11 +271,17 @@ def service_context(
     }
 
 
-def write_service_file(service: Service, context: dict[str, Any], folder: Path) -> None:
-    """Render the configuration file of a service, if it has one, into `folder`."""
+def write_service_files(service: Service, context: dict[str, Any], folder: Path) -> list[Path]:
+    """Render the configuration file of a service, if it has one, into `folder`, with the files that go as they are;
+    returns the files written."""
+    written = [folder / name for name in service.files]
+    for path in written:
+        path.write_text((service.folder / path.name).read_text("utf-8"), "utf-8")
     if service.config:
         template = service.folder / f"{service.config}{TEMPLATE}"
-        (folder / service.config).write_text(text(template.read_text("utf-8"), context, str(template)), "utf-8")
+        written.append(folder / service.config)
+        written[-1].write_text(text(template.read_text("utf-8"), context, str(template)), "utf-8")
+    return written
 
 
 def site_env(case: Case, places: HostPaths) -> dict[str, str]:

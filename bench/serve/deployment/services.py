@@ -73,7 +73,7 @@ class Services:
             shutil.rmtree(folder / "data", ignore_errors=True)
             (folder / "created").unlink(missing_ok=True)
         context = render.service_context(service, found, self._case, self._places, folder / "data")
-        render.write_service_file(service, context, self._layout.conf)
+        render.write_service_files(service, context, self._layout.conf)
         if not (folder / "data").exists():
             self._run(service, service.prepare, context)
         self._launch(service, context, lock)
@@ -134,6 +134,8 @@ class Services:
     def _start(self, service: Service, context: dict[str, Any], lock: tuple[int, ...]) -> Process:
         argv = render.argv(service.start, context, f"{service.name} start")
         env = self._launcher.clean_env
+        if service.site:
+            env["DATABASE_URL"] = self.env.get("DATABASE_URL", self._case.database.url)
         process = self._launcher.start(service.name, argv, env, stop_signal=service.stop, pass_fds=lock)
         self._started[service.name] = _Started(service, context, lock, process)
         return process
