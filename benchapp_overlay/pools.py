@@ -41,11 +41,12 @@ def with_pool(database: dict[str, Any], env: Env) -> dict[str, Any]:
             )
         size = env.whole_number("BENCHAPP_POOL_SIZE", 8, minimum=1, maximum=1000)
         options["pool"] = {"min_size": min(2, size), "max_size": size}
-    elif pool == PGBOUNCER and (folder := env.text("BENCHAPP_POOL_HOST")):
+    elif pool == PGBOUNCER:
+        # A connection to PgBouncer is cheap to keep. A cursor on the server belongs to a session.
+        found |= {"CONN_MAX_AGE": USUAL_S, "CONN_HEALTH_CHECKS": True, "DISABLE_SERVER_SIDE_CURSORS": True}
         # Only servers have the variable: a migration or a dump needs a session, which transaction pooling has not.
-        found |= {"HOST": folder, "PORT": PGBOUNCER_PORT, "DISABLE_SERVER_SIDE_CURSORS": True}
-        # A connection to PgBouncer costs nothing worth keeping a thread's for, but less than a new one each request.
-        found |= {"CONN_MAX_AGE": USUAL_S, "CONN_HEALTH_CHECKS": True}
+        if folder := env.text("BENCHAPP_POOL_HOST"):
+            found |= {"HOST": folder, "PORT": PGBOUNCER_PORT}
         if find_spec("psycopg"):
             # A prepared statement belongs to a session.
             options["prepare_threshold"] = None

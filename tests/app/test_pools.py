@@ -61,7 +61,7 @@ def test_django_s_pool_without_psycopg_3_is_refused(monkeypatch):
 
 def test_pgbouncer_is_reached_by_servers_only(monkeypatch):
     command = pooled(monkeypatch, **{"": "pgbouncer"})
-    assert (command["HOST"], command["PORT"]) == ("db", "5432")
+    assert (command["HOST"], command["PORT"], command["DISABLE_SERVER_SIDE_CURSORS"]) == ("db", "5432", True)
     server = pooled(monkeypatch, **{"": "pgbouncer", "_HOST": "/run/benchapp"})
     assert (server["HOST"], server["PORT"]) == ("/run/benchapp", "6432")
     assert server["DISABLE_SERVER_SIDE_CURSORS"] is True

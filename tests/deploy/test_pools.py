@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import runpy
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 
-from bench import programs
+from bench import paths, programs
 from bench.errors import BenchError
 from bench.serve.deployment import connections, deployment
+from bench.serve.production import containers, one_host
 from tests import postgresql
 from tests.app import drivers
-from tests.cases import resolved
+from tests.cases import production, resolved
 from tests.deploy.running import command, get
 from tests.waiting import until
 
@@ -74,3 +78,52 @@ def test_django_s_pool_has_its_size_in_each_process(database):
 def test_a_pool_is_for_postgresql(pool, site_url):
     with pytest.raises(BenchError, match=rf"pool={pool}: it is for PostgreSQL"):
         resolved("gunicorn", database_url=site_url, changes={"pool": pool})
+
+
+START = runpy.run_path(str(paths.DEPLOY / "services" / "pgbouncer" / "pgbouncer_start.py"))
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (
+            "postgresql://me:it%27s%40@db:5433/shop",
+            "shop = host='db' port='5433' dbname='shop' user='me' password='it''s@'",
+        ),
+        ("postgres://me@/shop-2?host=%2Frun%2Fpg", "\"shop-2\" = host='/run/pg' dbname='shop-2' user='me'"),
+        ("postgis://me@[::1]/shop", "shop = host='::1' dbname='shop' user='me'"),
+    ],
+)
+def test_pgbouncer_is_told_where_the_database_of_the_site_is(url, expected):
+    assert START["section"](url) == f"[databases]\n{expected}\n"
+
+
+def test_without_a_user_it_is_that_of_the_process():
+    name = pwd.getpwuid(os.getuid()).pw_name
+    expected = f"shop = host='/var/run/postgresql' dbname='shop' user='{name}'"
+    assert START["section"]("postgresql:///shop") == f"[databases]\n{expected}\n"
+
+
+def test_the_secrets_of_systemd_name_the_database(tmp_path, monkeypatch):
+    (tmp_path / "secrets.env").write_text("# DATABASE_URL=postgresql:///old\nDATABASE_URL='postgresql:///shop'\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    assert START["database_url"]() == "postgresql:///shop"
+
+
+def test_a_host_has_its_unit_and_only_servers_use_it(tmp_path):
+    one_host.write(production("nginx-gunicorn", pool="pgbouncer", pool_size=9), tmp_path)
+    unit = (tmp_path / "systemd" / "benchapp-pgbouncer.service").read_text("utf-8")
+    assert "\nUser=benchapp-app\n" in unit and "\nLoadCredential=secrets.env:" in unit
+    assert "\ndefault_pool_size = 9\n" in (tmp_path / "pgbouncer.ini").read_text("utf-8")
+    assert (tmp_path / "pgbouncer_start.py").is_file()
+    for name in ("gunicorn", "gunicorn-standin"):
+        text = (tmp_path / "systemd" / f"benchapp-{name}.service").read_text("utf-8")
+        assert "\nEnvironment=BENCHAPP_POOL_HOST=/run/benchapp\n" in text
+    environment = (tmp_path / "site.env").read_text("utf-8")
+    assert "\nBENCHAPP_POOL=pgbouncer\n" in environment and "BENCHAPP_POOL_HOST" not in environment
+
+
+def test_it_is_for_one_host(tmp_path):
+    with pytest.raises(BenchError, match="is for one host; run one beside the database"):
+        containers.write(production("nginx-gunicorn", pool="pgbouncer"), tmp_path / "out", "compose")

@@ -171,6 +171,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     env         environment it gives to the application server
     persistent  True when its data directory under var/ is reused
     packages    the Debian packages it comes in, for production; requirements: the Python distributions of its clients
+    reload      the signal on which it reads its files again, or empty
     stop        the signal that stops it soon and cleanly; notify: it tells systemd when it serves
     debian      what it is in a release of Debian that has another in its place, by the release's number
     """
@@ -195,6 +196,7 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
     persistent: bool = False
     packages: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
+    reload: str = ""
     stop: str = "TERM"
     notify: bool = False
     debian: dict[str, InRelease] = {}

@@ -18,6 +18,7 @@ from bench.serve.deployment.layout import LOOPBACK, HostPaths
 from bench.serve.deployment.render import Wiring, instance_name
 from bench.serve.machine.supervise import Address
 from bench.serve.production import image, one_host, project_files, templates, units
+from bench.serve.production.split import only_on_one_host
 from bench.serve.production.units import Unit
 from bench.serve.project import background
 
@@ -108,6 +109,8 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
         raise BenchError(f"--format {form} needs the places of a host: use --values production")
     if reason := image.refusal(case.project):
         raise BenchError(f"{case.project.folder}: --format {form}: {reason}")
+    if reason := only_on_one_host(case):
+        raise BenchError(f"{case.stack.name} as {form}: {reason}")
     host = one_host.production_places(case.values)
     case, places, wiring = one_host.in_production(_with_writable_files(case, host), host.bind)
     if reason := image.uncontainable(case, places):

@@ -108,7 +108,16 @@ def write_for_host(case: Case, target: Path, left_out: Collection[str] = ()) -> 
         for template, name, names in files(context)
         if name not in left_out
     ]
-    return [*render.write_files(case, places, wiring, target), *own, *project_files.write(case, target)]
+    of_services = write_service_files(case, places, target)
+    return [*render.write_files(case, places, wiring, target), *of_services, *own, *project_files.write(case, target)]
+
+
+def write_service_files(case: Case, places: HostPaths, target: Path) -> list[Path]:
+    """The files that services read, each written into `target`."""
+    written: list[Path] = []
+    for service in case.services:
+        written += render.write_service_files(service, units.service_context(service, case, places), target)
+    return written
 
 
 def production_places(values: Values) -> HostPaths:
@@ -341,6 +350,7 @@ def _site_env(case: Case, places: HostPaths) -> dict[str, str]:
     of_services = {
         key: render.text(text, units.service_context(service, case, places), service.name)
         for service in case.services
+        if not service.site
         for key, text in service.env.items()
     }
     # Each release collects its static files below itself, so that no variable names one place for all.

@@ -143,6 +143,8 @@ class Split:
 
     def _unsupported(self) -> str:
         """Why it cannot be split so, or an empty string."""
+        if reason := only_on_one_host(self.case):
+            return reason
         needed = {CACHE: self.case.services, FRONT: self.outer, DB: True}
         missing = [group for group, wanted in needed.items() if wanted and not self.inventory.of(group)]
         if len(self.web) > 1 and missing:
@@ -165,6 +167,17 @@ class Split:
             can = ", ".join(name for name, other in known.stacks.items() if not why_single_host(other))
             return f"{stack.name}: {said} {reason}; stacks that can: {can}"
         return ""
+
+
+def only_on_one_host(case: Case) -> str:
+    """Why a service of a case can only be on the host of the site, or an empty string."""
+    for service in case.services:
+        if service.site:
+            return (
+                f"{service.title} of pool={service.name} is for one host; run one beside the database, name it in "
+                f"DATABASE_URL, and give --env BENCHAPP_POOL={service.name}"
+            )
+    return ""
 
 
 def why_single_host(stack: Stack) -> str:

@@ -59,6 +59,7 @@ class Unit:
     loaded        how many of its processes load the application
     added         words added to `command` where it stands in for another
     has_stand_in  a second unit of the same command can serve beside it, so that a restart makes no request wait
+    secrets       it gets the site's user, environment and secrets without being part of a release
     stands_in     the unit beside which this one serves while that restarts, or empty
     worker        it runs a worker of the project, which finishes its job and ends before another release serves
     """
@@ -91,6 +92,7 @@ class Unit:
     loaded: int = 0
     added: tuple[str, ...] = ()
     has_stand_in: bool = False
+    secrets: bool = False
     stands_in: str = ""
     worker: bool = False
 
@@ -218,8 +220,18 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
             renew=_renew(server, name, context) if application and not doubled else "",
             replaced=str(case.settings[server.reload.replaces]) if server.reload.replaces else "",
             stop_signal=f"SIG{server.graceful}",
-            env=project_files.with_path(case, env, places) if application else env,
+            env=project_files.with_path(case, {**env, **_of_pool(case, places)}, places) if application else env,
         )
+
+
+def _of_pool(case: Case, places: HostPaths) -> dict[str, str]:
+    """What a service between the application and its database gives to the servers, and not to commands."""
+    return {
+        name: render.text(text, service_context(service, case, places), service.name)
+        for service in case.services
+        if service.site
+        for name, text in service.env.items()
+    }
 
 
 def _listening(server: Server, context: dict[str, Any], address: Address, own: str) -> dict[str, Any]:
@@ -300,12 +312,15 @@ def _of_service(service: Service, case: Case, places: HostPaths) -> Unit:
     """The service where servers and site look for it."""
     start = service.shared if service.name in places.shared else service.start
     argv = render.argv(start, service_context(service, case, places), service.name)
+    whose = "between the site and its database" if service.site else f"for layer {case.layer_name}"
     return Unit(
         f"benchapp-{service.name}",
-        f"{service.title}, for layer {case.layer_name}",
+        f"{service.title}, {whose}",
         # systemd needs quotes for an empty argument.
         " ".join(word or '""' for word in argv),
-        user=places.cache_user,
+        user=places.user if service.site else places.cache_user,
+        secrets=service.site,
+        reload=(f"kill -{service.reload} $MAINPID",) if service.reload else (),
         type="notify" if service.notify else "exec",
         stop_signal=f"SIG{service.stop}",
     )
