@@ -52,7 +52,7 @@ PIP = "$venv/bin/pip "
 NOTE, INSTALL = "INSTALL.md", "benchapp-install"
 SCRIPTS = (
     *("benchapp-check", "benchapp-updated", "benchapp-deploy", "benchapp-loaded", "benchapp-manage"),
-    "benchapp-rollback",
+    *("benchapp-rollback", "benchapp-status"),
 )
 RESTORE = "benchapp-restore"
 PAGES = "pages.py"

@@ -306,7 +306,7 @@ def _must_be_command(where: str, name: str, command: str) -> None:
         words = shlex.split(command)
     except ValueError as error:
         raise ValueError(f"{where}.command is {command!r}: {str(error).lower()}") from None
-    if not words or words == ["python"] or "\n" in command:
+    if not words or (len(words) == 1 and words[0].startswith("python")) or "\n" in command:
         raise ValueError(f"{where}.command is {command!r}: write one such as 'manage.py clearsessions'")
 
 

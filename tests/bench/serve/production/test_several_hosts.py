@@ -27,6 +27,8 @@ OWN = {"benchapp-firewall.service", "firewall.nft", "postgresql.conf", "pg_hba.c
 OWN |= {"benchapp-database", "benchapp-ready", "postgresql.service.conf"}
 # They name all units of their host.
 OF_UNITS = ("benchapp.target", "benchapp-alert@.service", "benchapp-check", "benchapp-deploy", "benchapp-updated")
+# Each host asks its own servers.
+OF_SERVERS = ("benchapp-deploy", "benchapp-status")
 # The playbook does it on several.
 OF_ONE_HOST = {"INSTALL.md", "benchapp-install"}
 
@@ -89,7 +91,7 @@ def test_the_files_are_those_of_one_host_but_for_addresses(tmp_path, stack, laye
     assert one.keys() - OF_ONE_HOST == {name for found in every.values() for name in found} - OWN
     for host, found in every.items():
         for name in found.keys() - OWN:
-            if name == "benchapp-deploy":
+            if name in OF_SERVERS:
                 continue
             if name in OF_UNITS:
                 # Those of its own units alone.
@@ -118,12 +120,12 @@ def test_each_host_has_what_it_runs(tmp_path):
     }
     assert [name for name in GROUPS if (several / name / "etc/benchapp/site.env").exists()] == ["web1", "web2"]
     scripts = {name: sorted(path.name for path in (several / name).glob("usr/local/sbin/*")) for name in GROUPS}
-    assert scripts["front1"] == ["benchapp-certificate", "benchapp-check", "benchapp-updated"]
+    assert scripts["front1"] == ["benchapp-certificate", "benchapp-check", "benchapp-status", "benchapp-updated"]
     assert scripts["web1"] == [
         *(f"benchapp-{name}" for name in ("check", "deploy", "loaded", "manage", "ready", "restore")),
-        *("benchapp-rollback", "benchapp-updated"),
+        *("benchapp-rollback", "benchapp-status", "benchapp-updated"),
     ]
-    assert scripts["db1"] == ["benchapp-check", "benchapp-database", "benchapp-updated"]
+    assert scripts["db1"] == ["benchapp-check", "benchapp-database", "benchapp-status", "benchapp-updated"]
     assert all(path.stat().st_mode & 0o777 == 0o755 for path in several.glob("*/usr/local/sbin/*"))
 
 
