@@ -94,23 +94,54 @@ def booted(folder: Path, release: int | None = None) -> Iterator[Machine]:
     with _overlay(folder, files, root):
         if not release:
             boot_only(root, "basic.target", "dbus.socket")
-        with (folder / "console").open("w") as console:
+        name = f"kit-{os.getpid()}"
+        with control_group(name) as inside, (folder / "console").open("w") as console:
             started = subprocess.Popen(
-                [*NSPAWN, f"--directory={root}", f"--machine=kit-{os.getpid()}"],
+                [*inside, *NSPAWN, f"--directory={root}", f"--machine={name}"],
                 stdin=subprocess.DEVNULL,
                 stdout=console,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **ENVIRONMENT},
                 start_new_session=True,
             )
-        try:
-            yield Machine(root, _leader(started, folder / "console"), release)
-        finally:
-            started.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                started.wait(60)
-            started.kill()
-            started.wait()
+            try:
+                yield Machine(root, _leader(started, folder / "console"), release)
+            finally:
+                started.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    started.wait(60)
+                started.kill()
+                started.wait()
+
+
+@contextlib.contextmanager
+def control_group(name: str) -> Iterator[list[str]]:
+    """The words before a command that start it in a control group of that name, which goes at the end.
+
+    Machines in one group have a systemd each that removes and ends what belongs to units of the other's.
+    """
+    folders = [tree / name for tree in _control_groups()]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+    enters = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in folders)
+    try:
+        yield ["sh", "-ec", f'{enters}exec "$@"', "sh"]
+    finally:
+        for folder in folders:
+            subprocess.run(["find", folder, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";"], capture_output=True)
+
+
+def _control_groups() -> list[Path]:
+    """This process's control group in each hierarchy that systemd has units in: of version 2, and its own of version 1."""
+    own = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().splitlines())
+    found = []
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, place, kind, options, *_ = line.split()
+        if kind == "cgroup2":
+            found.append(Path(place + own[""]))
+        elif kind == "cgroup" and "name=systemd" in options.split(","):
+            found.append(Path(place + own["name=systemd"]))
+    return found
 
 
 @contextlib.contextmanager

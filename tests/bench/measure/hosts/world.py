@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from bench import programs
-from tests.deploy.machine import ENVIRONMENT, boot_only, mount
+from tests.deploy.machine import ENVIRONMENT, boot_only, control_group, mount
 from tests.skips import needs
 
 ROOT = Path("/run/benchapp-hosts")
@@ -185,22 +185,22 @@ def _make_files(host: Member) -> None:
 @contextmanager
 def _running(host: Member) -> Iterator[subprocess.Popen[bytes]]:
     words = [f"--directory={host.root}", f"--machine={host.link}", f"--network-namespace-path=/run/netns/{host.link}"]
-    with (ROOT / f"{host.name}.console").open("wb") as console:
+    with control_group(host.link) as inside, (ROOT / f"{host.name}.console").open("wb") as console:
         machine = subprocess.Popen(
-            [*BOOT, *words],
+            [*inside, *BOOT, *words],
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=subprocess.STDOUT,
             env={**os.environ, **ENVIRONMENT},
             start_new_session=True,
         )
-    try:
-        yield machine
-    finally:
-        # Nothing there is worth an orderly end.
-        machine.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            machine.wait(STOP_S)
+        try:
+            yield machine
+        finally:
+            # Nothing there is worth an orderly end.
+            machine.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                machine.wait(STOP_S)
 
 
 def _wait(host: Member, machine: subprocess.Popen[bytes]) -> None:
