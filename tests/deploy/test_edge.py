@@ -86,10 +86,12 @@ def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: s
 
 @pytest.mark.parametrize(("stack", "layer"), STACKS)
 def test_https(stack, layer, tmp_path, certificate):
-    made = Host(stack, layer, tmp_path, certificate, server_names=WILDCARD)
+    names = f"{NAME} www.{NAME} {WILDCARD.partition(' ')[2]}"
+    made = Host(stack, layer, tmp_path, certificate, server_names=names, logins_per_minute=LOGINS)
     write_static_file(made)
     with serving(made, ALLOWED_HOSTS=WILDCARD_HOSTS) as processes:
         redirects(made, processes)
+        has_one_name(made)
         handshakes(made)
         compressed(made)
         answer = curl(made, "/login/", "--http2")
@@ -103,6 +105,29 @@ def test_https(stack, layer, tmp_path, certificate):
         logged(made, processes)
         maintenance(made, processes)
         without_application(made, processes)
+        limits_logins(made)
+
+
+def has_one_name(made: Host) -> None:
+    """Another name leads to the first one, of which a cache may have the page."""
+    assert curl(made, "/authors/?a=b").status == 200
+    for name in (f"www.{NAME}", f"WWW.{NAME}"):
+        answer = curl(made, "/authors/?a=b", name=name)
+        assert (answer.status, answer.headers["location"]) == (301, f"https://{NAME}/authors/?a=b")
+    assert curl(made, "/authors/?a=b").status == 200
+
+
+LOGINS = 5
+
+
+def limits_logins(made: Host) -> None:
+    """Nginx counts what one address posts to the forms of site and admin, whatever the application answers."""
+    if made.case.servers[-1].name != "nginx":
+        return
+    posted = [curl(made, path, "-d", "a=1").status for path in ("/login/", "/admin/login/") * LOGINS]
+    assert posted.count(429) >= LOGINS - 2 and posted[0] != 429
+    assert 429 not in [curl(made, path, "-d", "a=1").status for path in ("/", "/posts/1/")]
+    assert curl(made, "/login/").status != 429
 
 
 STYLE, STYLE_NAME = b"a { color: red }\n" * 100, "style.0123456789ab.css"

@@ -58,6 +58,7 @@ CHOICES = {
     "http2": ("off", "on"),
     "compress_pages": ("off", "on"),
     "strict_sni": ("off", "on"),
+    "canonical_host": ("off", "on"),
     "cache": ("memcached", "redis"),
     "preload": ("off", "on", "freeze"),
     "pool": ("site", "none", "conn_max_age", "django", "pgbouncer"),
@@ -67,7 +68,7 @@ CHOICES = {
 MAX_PORT, MAX_NUMBER = 65535, 2**31 - 1
 # The least and the most of numbers that are not from 1 to MAX_NUMBER.
 BOUNDS = {
-    **dict.fromkeys(("max_requests", "upstream_keepalive", "hsts_seconds"), (0, MAX_NUMBER)),
+    **dict.fromkeys(("max_requests", "upstream_keepalive", "hsts_seconds", "logins_per_minute"), (0, MAX_NUMBER)),
     # With less a caching service does not start: it has no room for a page of the largest size.
     "cache_memory_mb": (8, MAX_NUMBER),
     # With more a machine has no memory left before its servers have started: some 50 MB a process.
@@ -175,12 +176,15 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     scheme           the scheme of the URLs that clients ask for
     server_name      the first of the host names that is one name; of `*.example.org` alone, example.org
     wildcard_names   the host names with `.example.org` written as example.org and *.example.org
+    other_names      the names that are redirected to the first one; none without `canonical_host`
+    other_names_re   what such a host looks like, as server_names_re
     single_names     the host names without those that stand for every name below a domain
     server_names_re  what a host that is served looks like, without its port: a regular expression for PCRE
     """
     hosts = str(names["server_names"]).split()
     hsts = {"Strict-Transport-Security": f"max-age={names['hsts_seconds']}"} if names["hsts_seconds"] else {}
     single = [host for host in hosts if host[0] not in "*."]
+    other = single[1:] if names["canonical_host"] == "on" else []
     return PAGE_NAMES | {
         "access": "off" if names["access_log"] == "off" else "on",
         "maintenance": "off" if names["maintenance_file"] == "off" else "on",
@@ -195,6 +199,8 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
         "scheme": "https" if names["listener"] == "tls" else "http",
         "server_name": next(iter(single), hosts[0].lstrip("*.")),
         "wildcard_names": [name for host in hosts for name in ([host[1:], f"*{host}"] if host[0] == "." else [host])],
+        "other_names": other,
+        "other_names_re": "|".join(map(_host_re, other)),
         "single_names": single,
         "server_names_re": "|".join(map(_host_re, hosts)),
     }
