@@ -132,7 +132,7 @@ def control_group(name: str) -> Iterator[list[str]]:
 
 
 def _control_groups() -> list[Path]:
-    """This process's control group in each hierarchy that systemd has units in: of version 2, and its own of version 1."""
+    """This process's control group in each hierarchy of systemd: that of version 2, and its own of version 1."""
     own = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().splitlines())
     found = []
     for line in Path("/proc/self/mounts").read_text().splitlines():

@@ -307,6 +307,7 @@ def _of_front(case: Case, places: HostPaths) -> dict[str, Any]:
 
     webroot     the directory from which plain HTTP answers a certificate authority, or empty
     maintained  whether a file switches the site off
+    listens6    whether a server listens on IPv6, too
     """
     settings = case.settings
     ends_tls, used = render.ends_tls(case), render.names_used(case)
@@ -315,6 +316,7 @@ def _of_front(case: Case, places: HostPaths) -> dict[str, Any]:
         "ends_tls": ends_tls,
         "webroot": settings["acme_webroot"] if answers else "",
         "maintained": settings["maintenance"] == "on" and "maintenance_file" in used,
+        "listens6": settings["bind6"] != "off" and bool(used & {"binds", "binds6"}),
     }
 
 

@@ -214,6 +214,7 @@ class _Writing:
             "sockets": [f"{unit.name}.socket" for unit in found if unit.socket],
             "timers": [job["unit"] for job in context["jobs"]],
             "applications": [unit.name for unit in found if unit.site],
+            "stand_ins": [unit.name for unit in found if unit.has_stand_in],
             "reloads": [unit.name for unit in found if unit.reload],
             "firewall": bool(context["reached"]),
             "conf": context["conf"],

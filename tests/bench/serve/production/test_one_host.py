@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from bench.errors import BenchError
 from bench.serve.catalog import catalog
 from bench.serve.deployment import render
 from bench.serve.production import one_host, templates
-from tests.cases import for_files
+from tests.cases import for_files, production
 from tests.deploy.running import runnable
 
 NOTE, LOGROTATE = "INSTALL.md", "logrotate.conf"
@@ -344,3 +345,14 @@ def test_a_render_has_few_files_besides_the_servers_own(rendered):
     of_servers = {name for server in case.servers for name in render.server_files(server, case)}
     assert len(files.keys() - of_servers) <= 29
     assert len(files[NOTE].splitlines()) <= 165
+
+
+@pytest.mark.parametrize(
+    ("stack", "changes", "refused"),
+    [("nginx-gunicorn", {}, True), ("nginx-gunicorn", {"bind6": "off"}, False), ("gunicorn", {}, False)],
+)
+def test_a_host_without_ipv6_is_named_before_anything_is_installed(tmp_path, stack, changes, refused):
+    one_host.write(production(stack, **changes), tmp_path / "out")
+    script = (tmp_path / "out/benchapp-install").read_text().replace("/proc/net/if_inet6", str(tmp_path / "none"))
+    done = subprocess.run(["sh", "-c", script.partition('\nstep "packages"')[0]], capture_output=True, text=True)
+    assert (done.returncode, "--set bind6=off" in done.stderr) == (int(refused), refused)

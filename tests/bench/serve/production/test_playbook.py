@@ -120,31 +120,41 @@ def test_neither_differences_nor_failures_show_a_secret():
 
 
 @pytest.mark.parametrize(
-    ("state", "changed", "done"),
+    ("state", "stands_in", "changed", "done"),
     [
         # The cache has all of its settings in its unit.
-        ("active", "", ["reload benchapp-nginx", "start benchapp-memcached", "restart benchapp-uwsgi"]),
-        ("failed", "", ["start benchapp-nginx", "start benchapp-memcached", "restart benchapp-uwsgi"]),
+        ("active", False, "", ["reload benchapp-nginx", "start benchapp-memcached", "restart benchapp-uwsgi"]),
+        ("failed", True, "", ["start benchapp-nginx", "start benchapp-memcached", "restart benchapp-uwsgi"]),
+        # Another unit serves meanwhile, unless the socket of both is another one.
         (
             "active",
-            "benchapp-memcached.service\nbenchapp-uwsgi.socket\nbenchapp-memcached.service\n",
+            True,
+            "benchapp-uwsgi.service\n",
+            ["reload benchapp-nginx", "start benchapp-memcached", "deploy --again"],
+        ),
+        (
+            "active",
+            True,
+            "benchapp-memcached.service\nbenchapp-uwsgi.socket\nbenchapp-uwsgi.service\n",
             [
                 "reload benchapp-nginx",
                 "restart benchapp-memcached.service benchapp-memcached",
-                "restart benchapp-uwsgi.socket benchapp-uwsgi",
+                "restart benchapp-uwsgi.service benchapp-uwsgi.socket benchapp-uwsgi",
             ],
         ),
     ],
 )
-def test_what_has_changed_is_restarted_and_the_rest_reloaded_or_left_alone(tmp_path, state, changed, done):
+def test_what_has_changed_is_restarted_and_the_rest_reloaded_or_left_alone(tmp_path, state, stands_in, changed, done):
     (task,) = yaml.safe_load((TEMPLATES / "servers.yml").read_text("utf-8"))
     units = ["benchapp-nginx", "benchapp-memcached", "benchapp-uwsgi"]
     known = {"conf": str(tmp_path), "units": units, "reloads": units[::2], "applications": units[2:]}
+    known["stand_ins"] = units[2:] if stands_in else []
     script = jinja2.Environment().from_string(task["ansible.builtin.shell"]).render(known)
     for name, text in (("restart", changed), ("rendered", "new"), ("loaded", "old"), ("out", "web1\n")):
         (tmp_path / name).write_text(text)
     systemctl = f'[ "$1" = is-active ] && {{ [ {state} = active ]; exit; }}; echo "$@" >> $FOLDER/log'
-    said = sh(script, tmp_path, systemctl=systemctl)
+    commands = {"systemctl": systemctl, "benchapp-deploy": 'echo "deploy $@" >> $FOLDER/log'}
+    said = sh(script, tmp_path, **commands)
     assert (said.returncode, said.stderr) == (0, "")
     assert (tmp_path / "log").read_text().splitlines() == done
     assert (tmp_path / "loaded").read_text() == "new" and not (tmp_path / "restart").exists()
@@ -200,7 +210,7 @@ class Database:
 
     @staticmethod
     def access(host: str) -> str:
-        return f"host benchapp benchapp 10.0.0.{host}/32 scram-sha-256\n"
+        return f"hostssl benchapp benchapp 10.0.0.{host}/32 scram-sha-256\n"
 
     def set_up(self, hosts: list[str], password: str = "right") -> tuple[int, list[str]]:
         """Run the script; how many things it changed, and what it had systemd and PostgreSQL do."""
@@ -229,7 +239,7 @@ class Database:
     @property
     def lets_in(self) -> list[str]:
         return re.findall(
-            r"^host benchapp benchapp 10\.0\.0\.(\d+)/32", (self.cluster / "pg_hba.conf").read_text(), re.M
+            r"^hostssl benchapp benchapp 10\.0\.0\.(\d+)/32", (self.cluster / "pg_hba.conf").read_text(), re.M
         )
 
 
@@ -238,7 +248,12 @@ def test_the_database_lets_in_the_web_hosts_and_no_others_without_a_restart(tmp_
     assert database.set_up(["11", "12"]) == (0, ["reload"])
     assert database.set_up(["11", "12", "13"]) == (1, ["reload"]) and database.lets_in == ["11", "12", "13"]
     assert database.set_up(["13"]) == (1, ["reload"]) and database.lets_in == ["13"]
-    assert (database.cluster / "pg_hba.conf").read_text().startswith("local all all peer\n")
+    access = database.cluster / "pg_hba.conf"
+    assert access.read_text().startswith("local all all peer\n")
+    # Those of an earlier deployment, without TLS.
+    access.write_text(access.read_text().replace("hostssl", "host"))
+    assert database.set_up(["13"]) == (1, ["reload"]) and database.lets_in == ["13"]
+    assert "host " not in access.read_text()
 
 
 def test_an_address_that_was_not_there_when_it_started_needs_a_restart(tmp_path):

@@ -179,9 +179,9 @@ def test_the_site_purges_a_cache_on_another_host_by_its_door(tmp_path):
 
 def test_a_database_takes_the_web_hosts_alone(tmp_path):
     out = rendered(tmp_path / "out", "nginx-uwsgi", "none")
-    assert re.findall(r"^host .*$", (conf(out, "db1") / "database/pg_hba.conf").read_text(), re.M) == [
-        "host benchapp benchapp 10.0.0.11/32 scram-sha-256",
-        "host benchapp benchapp 10.0.0.12/32 scram-sha-256",
+    assert re.findall(r"^host.*$", (conf(out, "db1") / "database/pg_hba.conf").read_text(), re.M) == [
+        "hostssl benchapp benchapp 10.0.0.11/32 scram-sha-256",
+        "hostssl benchapp benchapp 10.0.0.12/32 scram-sha-256",
     ]
     assert "listen_addresses = 'localhost, 10.0.0.20'" in (conf(out, "db1") / "database/postgresql.conf").read_text()
 
