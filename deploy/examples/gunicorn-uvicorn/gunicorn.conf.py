@@ -1,4 +1,4 @@
-"""gunicorn. Settings: https://docs.gunicorn.org/en/stable/settings.html"""
+"""gunicorn. Settings: https://gunicorn.org/reference/settings/"""
 
 # --- Where it listens ---
 
@@ -11,7 +11,7 @@ backlog = 1024
 
 chdir = "/srv/benchapp/current"
 proc_name = "benchapp-gunicorn"
-# How many processes; default 1. https://docs.gunicorn.org/en/stable/settings.html#workers
+# How many processes; default 1. https://gunicorn.org/reference/settings/#workers
 workers = 4
 # Each worker loads the application, so that new workers have its new version after a reload. Default False.
 preload_app = False
@@ -66,9 +66,8 @@ loglevel = "warning"
 
 # --- Requests ---
 
-# Requests are parsed in Python. The C parser of `gunicorn[fast]` needs a compiler and saves nothing measurable here:
-# 0.99 times the requests per CPU second on a page of a few bytes (0.98 to 1.03). Default "auto": the C parser where it
-# is installed. https://docs.gunicorn.org/en/stable/settings.html#http-parser
+# Requests are parsed in Python: the C parser of `gunicorn[fast]` is another package, which needs a compiler. Default
+# "auto": the C parser where it is installed. https://gunicorn.org/reference/settings/#http_parser
 http_parser = "python"
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"

@@ -1,4 +1,4 @@
-"""gunicorn. Settings: https://docs.gunicorn.org/en/stable/settings.html"""
+"""gunicorn. Settings: https://gunicorn.org/reference/settings/"""
 
 # --- Where it listens ---
 
@@ -11,7 +11,7 @@ backlog = 1024
 
 chdir = "/srv/benchapp/current"
 proc_name = "benchapp-gunicorn"
-# How many processes; default 1. https://docs.gunicorn.org/en/stable/settings.html#workers
+# How many processes; default 1. https://gunicorn.org/reference/settings/#workers
 workers = 4
 # Each worker loads the application, so that new workers have its new version after a reload. Default False.
 preload_app = False
@@ -20,15 +20,15 @@ worker_tmp_dir = "/dev/shm"
 # The control socket is one a user by default, so that two instances collide.
 control_socket_disable = True
 
-# How many requests a process does at a time. With more than one thread the default class, `sync`, becomes `gthread`.
-# Default: one. https://docs.gunicorn.org/en/stable/settings.html#worker-class
-worker_class = "sync"
-threads = 4
 # A worker takes only as many connections as it has threads, and closes each after its answer, so that the next request
 # goes to a worker that is free. With more and with keep-alive a few workers take most connections and keep them, while
-# others idle. They concern `gthread`; defaults: 1000 and 2. https://docs.gunicorn.org/en/stable/settings.html#keepalive
+# others idle. Defaults: 1000 and 2. https://gunicorn.org/reference/settings/#keepalive
 worker_connections = 4
 keepalive = 0
+# How many requests a process does at a time. With more than one thread the default class, `sync`, becomes `gthread`.
+# Default: one. https://gunicorn.org/reference/settings/#worker_class
+worker_class = "sync"
+threads = 4
 
 # --- Limits ---
 
@@ -38,7 +38,7 @@ timeout = 30
 graceful_timeout = 30
 
 # A worker is replaced after this many requests, and up to so many more, so that a leak of memory does not grow for ever
-# and not all are replaced at once. Default 0: never. https://docs.gunicorn.org/en/stable/settings.html#max-requests
+# and not all are replaced at once. Default 0: never. https://gunicorn.org/reference/settings/#max_requests
 max_requests = 10000
 max_requests_jitter = 2500
 
@@ -51,9 +51,8 @@ loglevel = "warning"
 
 # --- Requests ---
 
-# Requests are parsed in Python. The C parser of `gunicorn[fast]` needs a compiler and saves nothing measurable here:
-# 0.99 times the requests per CPU second on a page of a few bytes (0.98 to 1.03). Default "auto": the C parser where it
-# is installed. https://docs.gunicorn.org/en/stable/settings.html#http-parser
+# Requests are parsed in Python: the C parser of `gunicorn[fast]` is another package, which needs a compiler. Default
+# "auto": the C parser where it is installed. https://gunicorn.org/reference/settings/#http_parser
 http_parser = "python"
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"
@@ -75,7 +74,7 @@ def pre_request(worker, req):
     """Refuse a request that Django would read as another one with status 400; default: none.
 
     Under WSGI it reads as much of a body as Content-Length says, and none of a chunked one: a form would be empty. Without
-    a Host header it takes this server's own address. https://docs.gunicorn.org/en/stable/settings.html#pre-request
+    a Host header it takes this server's own address. https://gunicorn.org/reference/settings/#pre_request
     """
     from gunicorn.http.errors import InvalidHeader
 
@@ -89,7 +88,7 @@ def post_request(worker, req, environ, resp):
     """Read up to 8 MB that a view has left unread of a body; default: nothing.
 
     A connection that is closed with more than 64 kB of its request unread may be reset, and the response with it: the
-    client, or the web server in front, sees an error. https://docs.gunicorn.org/en/stable/settings.html#post-request
+    client, or the web server in front, sees an error. https://gunicorn.org/reference/settings/#post_request
     """
     if resp:
         for _ in range(128):
