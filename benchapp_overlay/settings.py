@@ -43,6 +43,8 @@ _hosts = list(filter(None, _said.get("ALLOWED_HOSTS", ())))
 ALLOWED_HOSTS = _env.hosts("BENCHAPP_ALLOWED_HOSTS", _hosts)
 # Paths that are answered whatever host a balancer names.
 BENCHAPP_HEALTH_PATHS = _env.json("BENCHAPP_HEALTH_PATHS", [])
+# Two of those have no page in the project: the kit responds.
+BENCHAPP_OWN_CHECKS = _env.json("BENCHAPP_OWN_CHECKS", [])
 # And over plain HTTP, as many balancers ask.
 _exempt = [f"^{re.escape(_path.lstrip('/'))}$" for _path in BENCHAPP_HEALTH_PATHS]
 SECURE_REDIRECT_EXEMPT = [*_said.get("SECURE_REDIRECT_EXEMPT", ()), *_exempt]
@@ -207,6 +209,7 @@ MIDDLEWARE = [
     "benchapp.serving.loaded.noted",
     "benchapp.serving.header_lines.sound",
     "benchapp.serving.streaming.at_once",
+    *(["benchapp.serving.health.own_checks"] if BENCHAPP_OWN_CHECKS else []),
     "benchapp.serving.client_address.any_host_for_health",
     # Over a Unix socket a project would see no client's address, and refuse what it limits by address.
     *(["benchapp.serving.client_address.real_address"] if BENCHAPP_BEHIND_PROXY else []),

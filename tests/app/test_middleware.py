@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
+from django.db.utils import ConnectionHandler
 from django.http import BadHeaderError, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.middleware.csrf import CsrfViewMiddleware, get_token
 from django.test import Client, RequestFactory
@@ -16,6 +17,7 @@ from django.test import Client, RequestFactory
 from benchapp.middleware import Compression
 from benchapp.serving.client_address import any_host_for_health, real_address
 from benchapp.serving.header_lines import sound
+from benchapp.serving.health import own_checks
 from benchapp.serving.sessions import private_sessions
 from benchapp.serving.streaming import at_once
 
@@ -256,3 +258,19 @@ def test_unusual_headers_pass():
     del bare["Content-Type"]
     for response in (page, bare):
         assert sound(lambda _, response=response: response)(RequestFactory().get("/")) is response
+
+
+def test_a_project_without_health_pages_has_checks(settings, db, monkeypatch):
+    settings.BENCHAPP_OWN_CHECKS = ("/.health", "/.ready")
+    middleware = own_checks(reached)
+
+    def statuses() -> list[int]:
+        return [middleware(RequestFactory().get(path)).status_code for path in ("/.health", "/.ready")]
+
+    assert statuses() == [200, 200]
+    assert middleware(RequestFactory().get("/.ready/")).content == b"reached"
+    sqlite = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "/nonexistent/file"}}
+    monkeypatch.setattr("benchapp.serving.health.connection", ConnectionHandler(sqlite)["default"])
+    assert statuses() == [200, 503]
+    monkeypatch.setattr("benchapp.serving.health.connection", ConnectionHandler({"default": {}})["default"])
+    assert statuses() == [200, 200]

@@ -26,6 +26,7 @@ from bench.serve.deployment.render import Wiring
 from bench.serve.machine import ports
 from bench.serve.production import limits_table, project_files, templates, units
 from bench.serve.production.units import Unit
+from bench.serve.project import opened
 
 # Where a stack without a TLS listener listens in production.
 PLAIN_PORT = 8000
@@ -215,7 +216,7 @@ def host_context(case: Case, places: HostPaths, wiring: Wiring, found: list[Unit
     front, data = case.servers[-1], Path(places.data)
     said = case.project.description
     pages = list(dict.fromkeys([said.start, *said.public]))
-    ready = f"{CURL} {curl_options(case, places, case.project.ready)}"
+    ready = f"{CURL} {curl_options(case, places, opened.health_paths(case.project)[-1])}"
     return {
         **case.settings,
         **places.names,

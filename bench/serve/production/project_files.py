@@ -82,13 +82,14 @@ def names(case: Case, places: HostPaths) -> dict[str, Any]:
     sqlite              aliases of its databases that are SQLite files
     """
     project = case.project
+    checks = opened.health_paths(project)
     application = project.names[case.servers[0].interface]
     root = repository(project.folder)
     return {
         "overlaid": project.overlaid,
-        "health": project.health,
-        "ready": project.ready,
-        "checks": [path for path in opened.health_paths(project) if path in (project.health, project.ready)],
+        "health": checks[0],
+        "ready": checks[-1],
+        "checks": checks,
         "application_module": application.partition(":")[0],
         "fail_level": _fail_level(case),
         "uploads": has_uploads(project),

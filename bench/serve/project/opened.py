@@ -41,8 +41,8 @@ PLAIN = re.compile(r"(/[\w.-]+)+/?")
 # Where a path ends, also in a request line and before a query string; or where it ends or goes on below.
 PATH_END, BELOW = "(?![^ |?])", "(?![^ |?/])"
 PROBES = "__probe__/"
-# In place of the health checks of a project without paths for them: no page has such a path.
-NO_PAGES = ("/.health", "/.ready")
+# Health checks of a project that names none, to which the kit's middleware responds: no page has such a path.
+OWN_CHECKS = ("/.health", "/.ready")
 # A value that means itself in the configuration of every server.
 TEXT = re.compile(r"[ !#&-\[\]-z|~]*")
 # What to do with a setting that no server can be configured for.
@@ -287,7 +287,7 @@ def renamed(env: dict[str, str]) -> dict[str, str]:
 
 def health_paths(project: UnderTest) -> tuple[str, ...]:
     """Paths for health checks alone, which servers answer in maintenance, over plain HTTP and to an address."""
-    return tuple(filter(PLAIN.fullmatch, project.description.health_checks)) or NO_PAGES
+    return tuple(filter(PLAIN.fullmatch, project.description.health_checks)) or OWN_CHECKS
 
 
 def page_headers(project: UnderTest) -> dict[str, str]:
@@ -312,7 +312,9 @@ def page_environment(project: UnderTest) -> dict[str, str]:
         "BENCHAPP_STALE": description.stale,
         "BENCHAPP_HARMLESS": description.harmless,
     }
-    found = {"BENCHAPP_HEALTH_PATHS": health_paths(project)} | {name: value for name, value in said.items() if value}
+    checks = health_paths(project)
+    said["BENCHAPP_OWN_CHECKS"] = checks if checks == OWN_CHECKS else ()
+    found = {"BENCHAPP_HEALTH_PATHS": checks} | {name: value for name, value in said.items() if value}
     # Compact JSON, without spaces: it stands in files of production, too.
     texts = {name: msgspec.json.encode(value).decode() for name, value in found.items()}
     return {"BENCHAPP_PAGE_HEADERS": quote(msgspec.json.encode(page_headers(project))), **texts}
