@@ -37,27 +37,37 @@ class Visitors:
         self.failed: list[str] = []
         self.versions: list[str] = []
         self.longest_s = 0.0
+        # The longest time without a response for one of them.
+        self.down_s = 0.0
         self.slow: list[int | str] = []
 
     def visit(self, keep: bool) -> None:
         connection = self._connect()
+        served = time.monotonic()
         while not self.over.wait(PAUSE_S):
             for path in PATHS:
                 begun = time.monotonic()
-                try:
-                    self._note(path, *_ask(connection, path))
-                except (OSError, http.client.HTTPException) as error:
-                    connection = self._connect()
-                    # A server may close a keep-alive connection; a browser then asks on another.
-                    if keep:
-                        with contextlib.suppress(OSError, http.client.HTTPException):
-                            self._note(path, *_ask(connection, path))
-                            continue
-                    self.failed.append(f"{path}: {error!r}")
-                self.longest_s = max(self.longest_s, time.monotonic() - begun)
+                # A server may close a keep-alive connection; a browser then asks on another.
+                got = self._get(connection, path, tries=2 if keep else 1)
+                now = time.monotonic()
+                self.longest_s = max(self.longest_s, now - begun)
+                self.down_s = max(self.down_s, now - served)
+                if got:
+                    served = now
                 if not keep:
                     connection.close()
-                    connection = self._connect()
+
+    def _get(self, connection: http.client.HTTPConnection, path: str, tries: int) -> bool:
+        """Whether the page came; the connection is opened where it is closed."""
+        why = ""
+        for _ in range(tries):
+            try:
+                return self._note(path, *_ask(connection, path))
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                why = repr(error)
+        self.failed.append(f"{path}: {why}")
+        return False
 
     def _connect(self, timeout_s: float = 30) -> http.client.HTTPConnection:
         if self.plain:
@@ -72,12 +82,13 @@ class Visitors:
             except (OSError, http.client.HTTPException) as error:
                 self.slow.append(repr(error))
 
-    def _note(self, path: str, status: int, version: str) -> None:
+    def _note(self, path: str, status: int, version: str) -> bool:
         self.answers[path] += 1
         if status != 200:
             self.failed.append(f"{path}: {status}")
         elif version and version not in self.versions[-1:]:
             self.versions.append(version)
+        return status == 200
 
 
 class Connection(http.client.HTTPSConnection):
@@ -116,7 +127,16 @@ def main() -> int:
     for thread in threads:
         thread.join()
     found = {"answers": sum(visitors.answers.values()), "failed": visitors.failed, "versions": visitors.versions}
-    print(json.dumps({**found, "longest_s": round(visitors.longest_s, 2), "slow": visitors.slow}))
+    print(
+        json.dumps(
+            {
+                **found,
+                "longest_s": round(visitors.longest_s, 2),
+                "down_s": round(visitors.down_s, 2),
+                "slow": visitors.slow,
+            }
+        )
+    )
     return 0
 
 
