@@ -9,7 +9,6 @@ ends TLS. It says `begun`, and at the end prints what they noticed, as JSON.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import http.client
 import json
 import signal

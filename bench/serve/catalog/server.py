@@ -32,17 +32,25 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
     application    a new version of the site's code; of application servers only
     replaces       name of the value that is how many processes below the main one `application` replaces; empty: all
     loses          why `configuration` can lose requests; empty: it loses none
+    executes       the signal on which its main process executes the program's file anew, as an upgrade of its package
+                   wants; empty: it is restarted for that
+    pid_file       where the new main process writes its number (template), while the one before finishes its requests;
+                   empty: it stays the same process
     """
 
     configuration: Action = ""
     application: Action = ""
     replaces: str = ""
     loses: str = ""
+    executes: str = ""
+    pid_file: str = ""
 
     def __post_init__(self) -> None:
         for key, action in (("configuration", self.configuration), ("application", self.application)):
             if isinstance(action, str) and action:
                 _must_be_signal(action, f"reload.{key}")
+        if self.executes:
+            _must_be_signal(self.executes, "reload.executes")
 
 
 class Break(Struct, frozen=True, forbid_unknown_fields=True):

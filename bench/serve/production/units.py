@@ -45,6 +45,8 @@ class Unit:
     reload        command lines that reload it, none where it cannot
     reconfigures  whether those have it read its own files again, not only the site's code
     loses         why those can lose requests, or empty: they lose none
+    executes      the signal on which it executes its program's file anew, or empty
+    pid_file      the file with the number of its main process, if that is another one then
     renew         the command line that has it run another release, or empty: it is restarted, which loses no request,
                   or there is no other way
     replaced      how many of its processes that replaces, as a number, or empty: all but the main one
@@ -77,6 +79,8 @@ class Unit:
     reload: tuple[str, ...] = ()
     reconfigures: bool = False
     loses: str = ""
+    executes: str = ""
+    pid_file: str = ""
     renew: str = ""
     replaced: str = ""
     stop_signal: str = "SIGTERM"
@@ -217,6 +221,8 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
             reload=tuple(_reload(server, application, context)),
             reconfigures=bool(server.reload.configuration),
             loses=server.reload.loses,
+            executes=server.reload.executes,
+            pid_file=render.text(server.reload.pid_file, context, server.name),
             renew=_renew(server, name, context) if application and not doubled else "",
             replaced=str(case.settings[server.reload.replaces]) if server.reload.replaces else "",
             stop_signal=f"SIG{server.graceful}",
