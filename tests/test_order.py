@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from tests.order import longest_first
+from tests.order import hosts_of, longest_first
 
 
 @dataclass(frozen=True)
@@ -37,3 +37,8 @@ def test_each_process_begins_with_what_is_long_and_a_long_module_is_of_one():
 
 def test_one_process_takes_them_as_they_are():
     assert longest_first([*QUICK, *BOOTED], 1) == [*QUICK, *BOOTED]
+
+
+def test_the_tests_of_a_module_share_the_hosts_of_a_release():
+    on = [SimpleNamespace(nodeid="m::t[x]", callspec=SimpleNamespace(params={"host": name})) for name in (12, 13, None)]
+    assert [hosts_of(item) for item in (*on, BOOTED[0])] == ["m-12", "m-13", "m", "booted"]
