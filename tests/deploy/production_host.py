@@ -77,6 +77,8 @@ class Host:
             (folder / name).mkdir()
         shutil.copytree(certificate, folder / "tls")
         found = composed.modules
+        for server in self.case.servers:
+            (folder / "run" / server.name).mkdir()
         self.written = one_host.write(self.case, Path(self.places.conf))
         for server in self.stack.servers:
             # As the install note's commands do.

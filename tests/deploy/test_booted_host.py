@@ -174,6 +174,13 @@ def test_the_application_cannot_read_the_private_key(host):
     refuses(host, APP, "/etc/benchapp/tls/privkey.pem")
 
 
+def test_nobody_else_has_a_file_among_those_that_a_server_writes_while_it_runs(host):
+    """Such as one in the place of its pid file; both users have sockets in the directory above."""
+    assert host.run("ls /run/benchapp/nginx/nginx.pid")
+    for user, folder in ((APP, "nginx"), (WEB, "gunicorn")):
+        assert "Permission denied" in host.try_run(f"touch /run/benchapp/{folder}/x", user).stdout
+
+
 def test_a_unit_does_not_see_the_processes_of_other_users(host):
     web, app = host.main_process("benchapp-nginx"), host.main_process("benchapp-gunicorn")
     assert str(app) in host.run("ls /proc", WEB).split()

@@ -22,7 +22,8 @@ LOOPBACK = "127.0.0.1"
 class HostPaths:
     """Where a deployment's things are when it runs; see `[places]` of deploy/values/production.toml.
 
-    shared  services and doors of servers that other hosts reach, by name: their addresses
+    shared   services and doors of servers that other hosts reach, by name: their addresses
+    private  each server has a directory below `run` that no other user writes into, for its own files
     """
 
     project: str
@@ -43,12 +44,17 @@ class HostPaths:
     bind: str
     port: int
     shared: Mapping[str, Address] = field(default_factory=dict)
+    private: bool = False
 
     @property
     def names(self) -> dict[str, Any]:
         """The places as templates name them, with the interpreter of `venv`."""
-        named = {name: value for name, value in vars(self).items() if name != "shared"}
+        named = {name: value for name, value in vars(self).items() if name not in ("shared", "private")}
         return {**named, "python": f"{self.venv}/bin/python"}
+
+    def run_of(self, server: str) -> str:
+        """The directory for what a server writes while it runs, except for the sockets that others connect to."""
+        return f"{self.run}/{server}" if self.private else self.run
 
     def address(self, name: str, socket: str) -> Address:
         """Where a service or a door is: for other hosts, too, or at the Unix socket of that name."""

@@ -124,6 +124,7 @@ def context_of(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
     context: dict[str, Any] = {
         **site_context(case, places),
         **case.project.names,
+        "run": places.run_of(server.name),
         "modules": case.modules.get(server.name, {}),
         "program": str(case.programs[server.name]),
         "speaks": server.speaks,

@@ -112,7 +112,7 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
     if reason := only_on_one_host(case):
         raise BenchError(f"{case.stack.name} as {form}: {reason}")
     host = one_host.production_places(case.values)
-    case, places, wiring = one_host.in_production(_with_writable_files(case, host), host.bind)
+    case, places, wiring = one_host.in_production(_with_writable_files(case, host), host.bind, private=False)
     if reason := image.uncontainable(case, places):
         raise BenchError(f"{case.stack.name} as {form}: {reason}")
     with one_host.clean_target(target.absolute()) as folder:

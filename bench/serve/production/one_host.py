@@ -156,13 +156,14 @@ def _held_for_a_balancer(values: Values) -> dict[str, Any]:
     return {"client_keepalive_s": max(BALANCER_IDLE_S, values.names["client_keepalive_s"])}
 
 
-def in_production(case: Case, bind: str) -> tuple[Case, HostPaths, Wiring]:
+def in_production(case: Case, bind: str, private: bool = True) -> tuple[Case, HostPaths, Wiring]:
     """The case as production runs it, its places and the addresses of its servers.
 
-    bind  the address of a stack whose TLS another server ends
+    bind     the address of a stack whose TLS another server ends
+    private  whether servers have directories of their own below `run`: those of one user need none
     """
     case, terminated = with_listener(case)
-    places = production_places(case.values)
+    places = replace(production_places(case.values), private=private)
     case = _with_host_programs(case, places)
     if terminated:
         case = replace(case, env={**case.env, "BENCHAPP_BEHIND_PROXY": "1"})
@@ -269,15 +270,19 @@ def _of_users(case: Case, places: HostPaths, found: list[Unit]) -> dict[str, Any
     reader       the group that may read uploads: that of the stack's web server, or of the application without one
     front        the outermost server: its unit, and the file with certificate and key that it may read
     server_logs  the log files of each server with their user; rotated: those that the host rotates
+    private      the directory of each server that has a unit among those `found`, with its user
     """
     front = case.servers[-1]
     user = units.server_user(front, case, places)
+    names = {unit.name for unit in found}
+    servers = [server for server in case.servers if f"benchapp-{server.name}" in names]
     reasons = [layer.same_user for layer in case.layers if layer.same_user] or ["one server is both"]
     return {
         "users": list(dict.fromkeys(unit.user for unit in found)),
         "same_user": "; ".join(reasons) if user == places.user else "",
         "reader": units.server_user(case.stack.servers[-1], case, places),
         "front": {"unit": f"benchapp-{front.name}", "certificate": front.certificate},
+        "private": [(places.run_of(server.name), units.server_user(server, case, places)) for server in servers],
         "server_logs": (logs := units.logs(case, places, found)),
         "rotated": [log for log in logs if not log.rotates],
     }
