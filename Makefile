@@ -36,11 +36,12 @@ PYTHONS := 3.11 3.12 3.13 3.14
 UV := $(BIN)/uv --quiet
 COMPILE := $(UV) pip compile --universal --python-version $(firstword $(PYTHONS)) --generate-hashes --no-annotate \
 	--custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
-# The sections of requirements.txt before this line.
-HOST_PACKAGES := sed '/^\# Not for a production host/,$$d' requirements.txt
+# The packages of an extra of pyproject.toml.
+EXTRA := $(BIN)/python -c 'import sys, tomllib; \
+	print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")'
 
 .DEFAULT_GOAL := help
-.PHONY: help bench docs test test-fast test-hosts test-matrix servers modwsgi lint format examples lock lock-check audit clean venv
+.PHONY: help bench docs test test-fast test-hosts test-matrix servers modwsgi lint format examples lock lock-check audit dist clean venv
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -85,24 +86,31 @@ lint: $(VENV)/.installed-dev  ## check style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	@# Packages of Debian are those of its release with its security updates: no version is named.
+	$(BIN)/hadolint --ignore DL3008 Containerfile
 
 format: $(VENV)/.installed-dev  ## fix style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 lock: $(BIN)/uv  ## pin what a production host installs, with hashes; UPGRADE=1 takes newer versions
-	$(HOST_PACKAGES) | $(COMPILE) -o requirements.lock -
+	$(EXTRA) servers | $(COMPILE) -o requirements.lock -
 	echo '$(MODWSGI)' | $(COMPILE) -o requirements-modwsgi.lock -
 
-lock-check: $(BIN)/uv  ## check that the pins fit requirements.txt and install on every supported Python
+lock-check: $(BIN)/uv  ## check that the pins fit the extra servers and install on every supported Python
 	cp requirements.lock $(VENV)/checked.lock
-	$(HOST_PACKAGES) | $(COMPILE) -o $(VENV)/checked.lock -
+	$(EXTRA) servers | $(COMPILE) -o $(VENV)/checked.lock -
 	cmp requirements.lock $(VENV)/checked.lock
 	cp requirements-modwsgi.lock $(VENV)/checked.lock
 	echo '$(MODWSGI)' | $(COMPILE) -o $(VENV)/checked.lock -
 	cmp requirements-modwsgi.lock $(VENV)/checked.lock
 	for version in $(PYTHONS); do $(UV) pip install --dry-run --require-hashes --only-binary :all: --python-version $$version \
 		--target $(VENV)/no-such-folder -r requirements.lock || exit; done
+
+dist: $(BIN)/uv  ## build the wheel and the sdist, below dist/, and check what an index page shows of them
+	rm -rf dist
+	$(UV) build --out-dir dist
+	$(UV) tool run 'twine>=6,<8' check --strict dist/*
 
 audit: $(BIN)/uv  ## look for published holes of the pinned packages
 	$(UV) tool run --from 'pip-audit>=2.9,<3' pip-audit --strict --disable-pip --require-hashes \
@@ -125,12 +133,13 @@ venv: $(VENV)/.installed  ## make the virtual environment, .venv
 		$(PIP) --force-reinstall '$(MODWSGI)' || \
 		echo "make: mod_wsgi could not be built; its stacks will be skipped; make modwsgi shows why" >&2
 
-$(VENV)/.installed: requirements.txt
+$(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "make: $(PYTHON) is not Python 3.11 or newer with venv; name one: make PYTHON=python3.13" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	@echo "make: installing the packages of requirements.txt into $(VENV); this takes a minute or two"
-	$(PIP) -r requirements.txt
+	@echo "make: installing benchapp and its servers into $(VENV); this takes a minute or two"
+	@# Editable: the command `benchapp` of the environment is this clone, from any folder.
+	$(PIP) --editable '.[servers,completion,debug]'
 	@touch $@
 
 # Of projects that the tests serve, on the oldest Django that the kit serves; their packages stay out of its environment.
@@ -141,13 +150,13 @@ $(VENV)-projects/.installed:
 	@touch $@
 
 # Django takes psycopg 3 as soon as it can be imported: it has a folder of its own, which tests add to PYTHONPATH.
-$(VENV)-psycopg3/.installed: requirements-psycopg3.txt $(VENV)/.installed
+$(VENV)-psycopg3/.installed: $(VENV)/.installed
 	@echo "make: installing psycopg 3 into $(VENV)-psycopg3"
 	rm -rf $(VENV)-psycopg3
-	$(PIP) --target $(VENV)-psycopg3 -r requirements-psycopg3.txt
+	$(EXTRA) psycopg3 | xargs -d '\n' $(PIP) --target $(VENV)-psycopg3
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt requirements-hosts.txt requirements-flup.txt requirements-docs.txt | venv
-	@echo "make: installing the packages of requirements-dev.txt into $(VENV)"
-	$(PIP) -r requirements-dev.txt
+$(VENV)/.installed-dev: $(VENV)/.installed | venv
+	@echo "make: installing what tests and lint need into $(VENV)"
+	$(PIP) --editable '.[dev]'
 	@touch $@

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import stat
 import sys
 from pathlib import Path
 
 from bench.errors import BenchError
 
-_PACKAGE = Path(__file__).resolve().parent
-# In a wheel the kit is a folder of this package, with the names that the clone has.
-_INSTALLED = _PACKAGE / "kit"
+# The instrument.
+PACKAGE = Path(__file__).resolve().parent
+# In a wheel the rest of the kit is a folder of this package, with the names that the clone has.
+_INSTALLED = PACKAGE / "kit"
 IS_CLONE = not _INSTALLED.is_dir()
 
 
@@ -29,7 +32,7 @@ def _state() -> Path:
 
 
 # Nothing is written there: the site, what servers read, and what is laid over other projects.
-KIT = _PACKAGE.parent if IS_CLONE else _INSTALLED
+KIT = PACKAGE.parent if IS_CLONE else _INSTALLED
 DEPLOY = KIT / "deploy"
 STATE = _state()
 RESULTS = Path("results")
@@ -37,6 +40,16 @@ RESULTS = Path("results")
 # The interpreter is taken as it was called: resolving the link would leave the virtual environment.
 PYTHON = Path(sys.executable)
 VENV = Path(sys.prefix)
+
+
+def copy_of_kit(source: Path, target: Path, *left_out: str) -> None:
+    """Copy a folder of the kit, without the names that match one of the patterns.
+
+    The copy may be changed, also where a package manager lets nobody change the kit's own files.
+    """
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", *left_out))
+    for path in (target, *target.rglob("*")):
+        path.chmod(path.stat().st_mode | stat.S_IWUSR)
 
 
 def must_be_plain(*folders: Path) -> None:

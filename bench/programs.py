@@ -2,32 +2,67 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
 from bench import paths
 
+# Of the Python that runs the instrument.
+VERSION = "{}.{}".format(*sys.version_info[:2])
 # Distributions put servers where an ordinary user's PATH does not look.
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 VERSION_TIMEOUT_S = 10
-# The virtual environments of the instrument's own Python.
-OWN = (paths.VENV,)
+# The extra of pyproject.toml with the site and the application servers.
+SERVERS = "servers"
+PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def find(names: Iterable[str], search: Iterable[str] = (), venvs: tuple[Path, ...] = OWN) -> Path | None:
+@functools.cache
+def requirements() -> dict[str, tuple[str, ...]]:
+    """The requirements of each extra in the kit's pyproject.toml; under an empty name those of the instrument."""
+    project = tomllib.loads((paths.KIT / "pyproject.toml").read_text("utf-8"))["project"]
+    found = {"": project["dependencies"], **project["optional-dependencies"]}
+    return {name: tuple(lines) for name, lines in found.items()}
+
+
+def package(requirement: str) -> str:
+    """The name of the package that a requirement begins with."""
+    found = PACKAGE.match(requirement)
+    return found[0] if found else ""
+
+
+@functools.cache
+def servers_venv() -> Path:
+    """The virtual environment with the servers for the instrument's Python: its own where it has them, else one that is
+    made when it is first needed."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        for line in requirements()[SERVERS]:
+            importlib.metadata.distribution(package(line))
+        return paths.VENV
+    return paths.STATE / SERVERS / VERSION
+
+
+def _own_venvs() -> tuple[Path, ...]:
+    return tuple(dict.fromkeys((servers_venv(), paths.VENV)))
+
+
+def find(names: Iterable[str], search: Iterable[str] = (), venvs: tuple[Path, ...] = ()) -> Path | None:
     """The first of `names` that is installed, looked for once in a process.
 
-    It is looked for in the virtual environments, on PATH, in the system's server directories, then in the `search`
-    globs (the newest match first).
+    It is looked for in the virtual environments (by default those of servers and instrument), on PATH, in the system's
+    server directories, then in the `search` globs (the newest match first).
     """
-    return _find(tuple(names), tuple(search), os.environ.get("PATH", ""), venvs)
+    return _find(tuple(names), tuple(search), os.environ.get("PATH", ""), venvs or _own_venvs())
 
 
 @functools.cache
@@ -41,9 +76,10 @@ def _find(names: tuple[str, ...], search: tuple[str, ...], path: str, venvs: tup
     return next((Path(program) for program in found if program), None)
 
 
-def module(globs: Iterable[str], venvs: tuple[Path, ...] = OWN) -> str | None:
+def module(globs: Iterable[str], venvs: tuple[Path, ...] = ()) -> str | None:
     """The first file that one of the globs finds; `{{ venv }}` in a glob is each of the virtual environments."""
-    return _module(tuple(pattern.replace("{{ venv }}", str(venv)) for venv in venvs for pattern in globs))
+    places = venvs or _own_venvs()
+    return _module(tuple(pattern.replace("{{ venv }}", str(venv)) for venv in places for pattern in globs))
 
 
 @functools.cache
@@ -81,7 +117,6 @@ def version(argv: tuple[str, ...]) -> str | None:
 
 def distribution_version(name: str) -> str | None:
     """The version of a Python distribution in the virtual environment, without starting anything; None without it."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    sites = [str(site) for site in servers_venv().glob("lib/python*/site-packages")]
+    found = next(iter(importlib.metadata.distributions(name=name, path=[*sites, *sys.path])), None)
+    return found.version if found else None

@@ -1,4 +1,4 @@
-"""requirements.txt, requirements-dev.txt, and the lock files that a production host installs."""
+"""The packages that pyproject.toml lists, and the lock files that a production host installs."""
 
 import re
 import subprocess
@@ -12,22 +12,18 @@ from bench import paths
 
 # The Pythons that `make lock` pins packages for.
 PYTHONS = ("3.11.9", "3.12.1", "3.13.0", "3.14.0")
-# The files that pyproject.toml names as extras.
-EXTRAS = ("requirements-psycopg3.txt", "requirements-flup.txt")
+PROJECT = tomllib.loads((paths.KIT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 
 
-def lines_of(name):
-    """The lines of a requirements file that name a package."""
-    text = (paths.KIT / name).read_text("utf-8")
-    return [line for line in text.splitlines() if line and not line.startswith(("#", "-r "))]
+def wanted(*extras):
+    """What these extras require, except other extras; what the instrument requires without one."""
+    lines = [line for extra in extras for line in EXTRAS[extra]] if extras else PROJECT["dependencies"]
+    return [Requirement(line) for line in lines if not line.startswith("benchapp[")]
 
 
-def for_a_host():
-    """What a production host installs: the sections of requirements.txt before the one that says so."""
-    text = (paths.KIT / "requirements.txt").read_text("utf-8")
-    before, marker, _ = text.partition("# Not for a production host\n")
-    assert marker
-    return [Requirement(line.split("#")[0]) for line in before.splitlines() if line and not line.startswith("#")]
+def names(requirements):
+    return {canonicalize_name(requirement.name) for requirement in requirements}
 
 
 def pins(name, python):
@@ -40,25 +36,25 @@ def pins(name, python):
     return {canonicalize_name(item.name): str(item.specifier).removeprefix("==") for item in chosen}
 
 
-@pytest.mark.parametrize(
-    "name", ["requirements.txt", *EXTRAS, "requirements-dev.txt", "requirements-docs.txt", "requirements-hosts.txt"]
-)
-def test_every_requirement_says_why(name):
-    unexplained = [line for line in lines_of(name) if "  # " not in line]
-    assert not unexplained
+def test_every_requirement_says_why():
+    text = (paths.KIT / "pyproject.toml").read_text("utf-8").partition("[project]")[2].partition("[tool.")[0]
+    required = [line for line in text.splitlines() if re.match(r'    "[A-Za-z0-9-]+(\[[a-z,]+\])?[>=<]', line)]
+    assert len(required) > 40
+    assert [line for line in required if "# " not in line] == []
 
 
-def test_every_extra_is_a_file_of_pyproject():
-    project = tomllib.loads((paths.KIT / "pyproject.toml").read_text("utf-8"))
-    extras = project["tool"]["setuptools"]["dynamic"]["optional-dependencies"]
-    assert extras == {name.removeprefix("requirements-").removesuffix(".txt"): {"file": [name]} for name in EXTRAS}
+def test_the_instrument_needs_few_packages_and_none_of_the_site():
+    assert len(names(wanted())) == 9
+    # Servers need these, too.
+    assert names(wanted()) & names(wanted("servers")) == {"h11", "packaging"}
 
 
-def test_what_make_bench_installs_has_neither_the_other_driver_nor_a_dead_server():
-    wanted = {canonicalize_name(Requirement(line.split("#")[0]).name) for line in lines_of("requirements.txt")}
-    extra = {canonicalize_name(Requirement(line.split("#")[0]).name) for name in EXTRAS for line in lines_of(name)}
-    assert extra == {"psycopg", "flup-py3"}
-    assert "psycopg2-binary" in wanted and not wanted & extra
+def test_no_other_extra_has_what_servers_have_nor_they_the_other_driver_or_a_dead_server():
+    servers = names(wanted("servers"))
+    assert names(wanted("psycopg3", "flup")) == {"psycopg", "flup-py3"}
+    others = set(EXTRAS) - {"servers", "dev"}
+    assert others == {"completion", "debug", "docs", "flup", "hosts", "psycopg3"}
+    assert "psycopg2-binary" in servers and not servers & names(wanted(*others))
 
 
 # Versions with published holes.
@@ -67,32 +63,29 @@ HOLES = ("gunicorn==26.0.0", "granian==2.7.3")
 
 @pytest.mark.parametrize("hole", HOLES)
 def test_no_version_with_a_published_hole_is_taken(hole):
-    wanted = {requirement.name: requirement.specifier for requirement in for_a_host()}
+    allowed = {requirement.name: requirement.specifier for requirement in wanted("servers")}
     name, _, version = hole.partition("==")
-    assert not wanted[name].contains(version)
+    assert not allowed[name].contains(version)
 
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_the_lock_file_pins_what_a_host_installs(python):
     pinned = pins("requirements.lock", python)
-    for wanted in for_a_host():
-        version = pinned.get(canonicalize_name(wanted.name))
-        assert version and wanted.specifier.contains(version), f"run `make lock`: {wanted} is pinned as {version}"
+    for needed in wanted("servers"):
+        version = pinned.get(canonicalize_name(needed.name))
+        assert version and needed.specifier.contains(version), f"run `make lock`: {needed} is pinned as {version}"
 
 
 def test_the_lock_file_has_no_tool_of_development_or_instrument():
-    host = {canonicalize_name(wanted.name) for wanted in for_a_host()}
-    files = ("requirements.txt", *EXTRAS, "requirements-dev.txt")
-    others = [line.split("#")[0] for name in files for line in lines_of(name)]
-    others = {canonicalize_name(Requirement(line).name) for line in others} - host
+    others = names([*wanted(), *wanted(*EXTRAS)]) - names(wanted("servers"))
     assert {"pytest", "ruff", "django-debug-toolbar", "flup-py3", "jinja2"} <= others
     assert not others & pins("requirements.lock", PYTHONS[0]).keys()
 
 
 def test_mod_wsgi_is_pinned_as_the_makefile_asks():
-    wanted = re.search(r"^MODWSGI := (.+)$", (paths.KIT / "Makefile").read_text("utf-8"), re.M)
+    asked = re.search(r"^MODWSGI := (.+)$", (paths.KIT / "Makefile").read_text("utf-8"), re.M)
     (version,) = pins("requirements-modwsgi.lock", PYTHONS[0]).values()
-    assert Requirement(wanted[1]).specifier.contains(version)
+    assert Requirement(asked[1]).specifier.contains(version)
 
 
 def test_both_lock_files_are_checked():

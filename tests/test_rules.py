@@ -18,7 +18,9 @@ from bench.serve.project import description
 SITE = ("benchapp", "benchapp_overlay", "config", "fixtures")
 INSIDE = paths.KIT / "bench" / "serve" / "inside"
 INSIDE_FILES = sorted(INSIDE.rglob("*.py"))
-BENCH_FILES = sorted({*(paths.KIT / "bench").rglob("*.py")} - {*INSIDE_FILES})
+# A command of manage.py, for a project that lists its app.
+COMMAND_FILES = sorted((paths.KIT / "bench" / "serve" / "command").rglob("*.py"))
+BENCH_FILES = sorted({*(paths.KIT / "bench").rglob("*.py")} - {*INSIDE_FILES} - {*COMMAND_FILES})
 SITE_FILES = sorted(path for folder in SITE for path in (paths.KIT / folder).rglob("*.py"))
 
 
@@ -81,6 +83,10 @@ def test_the_part_for_the_kits_own_site_imports_nothing_of_the_instrument():
 
 def test_the_instrument_never_imports_the_site():
     assert importing(BENCH_FILES, "django", *SITE) == []
+
+
+def test_the_command_of_manage_py_knows_django_and_nothing_of_the_kit():
+    assert COMMAND_FILES and importing(COMMAND_FILES, "bench", *SITE) == []
 
 
 def test_load_adapters_are_pure():
@@ -233,7 +239,7 @@ MAX_FUNCTION = 50
 
 
 def test_functions_are_short():
-    files = [*BENCH_FILES, *INSIDE_FILES, *SITE_FILES, *sorted((paths.KIT / "tests").rglob("*.py"))]
+    files = [*BENCH_FILES, *INSIDE_FILES, *COMMAND_FILES, *SITE_FILES, *sorted((paths.KIT / "tests").rglob("*.py"))]
     long = []
     for path in files:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

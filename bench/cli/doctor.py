@@ -9,19 +9,19 @@ import textwrap
 import msgspec
 from msgspec import structs
 
-from bench import PROGRAM, paths
+from bench import PROGRAM
 from bench.cli import options
 from bench.errors import BenchError
 from bench.printer import Printer, say
 from bench.serve.catalog import catalog, values
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import Case, resolve
-from bench.serve.project import description, doctor, inspection
+from bench.serve.project import doctor, inspection
 from bench.serve.project.description import Project
 from bench.serve.project.findings import Finding
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.serve.project.inspection import Facts
-from bench.serve.project.opened import open_project
+from bench.serve.project.opened import read_project
 from bench.words import plural
 
 WIDTH = 80
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Print what was found; returns 1 when something blocks serving or measuring."""
-    project = description.read(args.project or paths.KIT, describe=args.config)
+    project = read_project(options.project_folder(args), args.config)
     project = structs.replace(project, env={**project.env, **values.environment(args.env)})
     with Printer() as printer, contextlib.ExitStack() as stack:
         printer.show(f"looking at {project.folder}")
@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _database(args: argparse.Namespace, printer: Printer) -> contextlib.AbstractContextManager[str]:
     """The URL of the database of --database, which is brought up and filled where it is one of the kit's."""
-    project = open_project(args.project, args.config)
+    project = options.project_of(args)
     chosen = database.parse(project, args.database)
     if chosen.given:
         return contextlib.nullcontext(chosen.url)

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Print the listing."""
     project = options.project_of(args)
-    listing = survey(project, values.parse_changes(args.set), values.environment(args.env))
+    listing = survey(project.only_looked_at, values.parse_changes(args.set), values.environment(args.env))
     if args.json:
         print(json.dumps(listing, indent=2))
     else:
@@ -105,6 +105,8 @@ def _limits(stacks: dict[str, Any], width: int) -> list[str]:
 
 
 def _version(server: dict[str, Any]) -> str:
+    if server["later"]:
+        return "(installed when needed)"
     if not server["program"] or None in server["modules"].values():
         return "(not installed)"
     return server["version"] or "(version unknown)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import signal
@@ -163,9 +164,10 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit status: 0 done, 1 something failed, 2 it could not be done, 130 interrupted."""
     if "_ARGCOMPLETE" in os.environ:
         # A shell asks how to complete its line; nobody else waits for this import.
-        import argcomplete
+        with contextlib.suppress(ImportError):
+            import argcomplete
 
-        argcomplete.autocomplete(parser(os.environ.get("COMP_LINE", "").split()))
+            argcomplete.autocomplete(parser(os.environ.get("COMP_LINE", "").split()))
     words = _words(sys.argv[1:] if argv is None else argv)
     if problem := hints.no_command(words, COMMANDS):
         print(f"{NAME}: {problem}", file=sys.stderr)

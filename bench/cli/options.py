@@ -19,7 +19,7 @@ from bench.printer import Printer
 from bench.serve.catalog import catalog
 from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
 from bench.serve.project import description, pythons
-from bench.serve.project.opened import UnderTest, open_project
+from bench.serve.project.opened import UnderTest, is_kits, open_project
 
 REPEATABLE = " (repeatable; default: {})"
 USUAL = "all but historic"
@@ -68,7 +68,10 @@ def add_served(
 def add_project(parser: argparse._ActionsContainer) -> None:
     """`--project` and `--config`; the values are a folder and a file, or None."""
     parser.add_argument(
-        "--project", type=Path, metavar="PATH", help="folder of another project (default: the kit's site)"
+        "--project",
+        type=Path,
+        metavar="PATH",
+        help="the project's folder (default: this one, if it has a manage.py)",
     )
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="file with its [tool.benchapp], if not pyproject.toml"
@@ -98,7 +101,18 @@ def _add_values(group: argparse._ActionsContainer) -> None:
 
 def project_of(args: argparse.Namespace) -> UnderTest:
     """The project that the command line names. Raises BenchError when it cannot be served."""
-    return open_project(args.project, args.config)
+    return open_project(project_folder(args), args.config)
+
+
+def project_folder(args: argparse.Namespace) -> Path | None:
+    """The folder of --project; without it the one that the caller stands in, where that has a manage.py; else None.
+
+    A run that is resumed names its project itself.
+    """
+    given: Path | None = args.project
+    if given or getattr(args, "resume", None):
+        return given
+    return Path.cwd() if Path("manage.py").is_file() else None
 
 
 def served_words(args: argparse.Namespace) -> list[str]:
@@ -142,7 +156,7 @@ def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
     known = f"a workload of the project; NAME{workload.CLOSE}: with a connection a request"
     default = f"{'repeatable; ' if how else ''}default: the first"
     action = parser.add_argument("--workload", metavar="W", help=f"{known} ({default})", **how)
-    completed(action, lambda given: _workloads(given.project, given.config))
+    completed(action, lambda given: _workloads(project_folder(given), given.config))
 
 
 def _workloads(folder: Path | None, describe: Path | None) -> list[str]:
@@ -162,7 +176,7 @@ def add_write(parser: argparse.ArgumentParser, what: str) -> None:
 
 def check_write(args: argparse.Namespace) -> None:
     """Raise BenchError for a --allow-writes that allows nothing."""
-    if args.allow_writes and args.project is None:
+    if args.allow_writes and is_kits(project_folder(args)):
         raise BenchError("--allow-writes is for the database of a --project; name one, or leave out --allow-writes")
 
 

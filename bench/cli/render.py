@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
     if args.env and not chosen.places:
         raise BenchError("--env is in the files of a host alone: add --values production")
     env = values.environment(args.env)
-    project = options.project_of(args)
+    project = options.project_of(args).only_looked_at
     if chosen.places and args.form not in containers.FORMS:
         chosen, note = target.for_project(project, chosen)
         if note:

@@ -6,4 +6,5 @@ project     the project that is served: description, inspection, findings of `do
 deployment  a case, and how it is rendered, started, reloaded and checked here
 production  the files of a host, of containers and of several hosts
 inside      what runs in the project's own process; nothing here imports it
+command     `manage.py benchapp`, for a project that lists it among its apps
 """

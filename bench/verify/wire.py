@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import h11
 
 from bench.errors import BenchError
+from bench.serve.project.venv_overlay import servers_module
 from bench.verify import page_parser
 from bench.verify.finding import Mismatch, Sent
 
@@ -152,9 +153,7 @@ class Answer:
             if self.coding == "gzip":
                 return gzip.decompress(self.body)
             if self.coding == "br":
-                import brotli  # type: ignore[import-untyped]
-
-                return bytes(brotli.decompress(self.body))
+                return bytes(servers_module("brotli").decompress(self.body))
         except Exception as error:
             raise BadAnswer(f"a body that is not {self.coding}, unlike its Content-Encoding: {error}") from None
         if self.coding != "identity":

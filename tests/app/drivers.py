@@ -1,4 +1,4 @@
-"""The two drivers for PostgreSQL: psycopg2 of requirements.txt, and psycopg 3 in a folder beside the environment."""
+"""The two drivers for PostgreSQL: psycopg2 of the site, and psycopg 3 in a folder beside the environment."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from bench.measure.faults.fault import ANY, NO_OWN_DATABASE, NO_WRITE_LOCK, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
+from bench.serve.project.venv_overlay import servers_module
 from bench.verify import wire
 from bench.verify.finding import NEEDS_ROWS
 from bench.verify.visitor import Visitor
@@ -147,7 +148,7 @@ def locked(url: str) -> Iterator[None]:
 @contextmanager
 def all_connections(url: str) -> Iterator[int]:
     """Hold every connection that PostgreSQL allows until the block ends, and yield how many; those of others end."""
-    import psycopg2  # type: ignore[import-untyped]
+    psycopg2 = servers_module("psycopg2")
 
     def opened() -> Any:
         return held.enter_context(closing(psycopg2.connect(url, connect_timeout=2, application_name=NAME)))

@@ -33,7 +33,7 @@ LEAD_S = 0.5
 # For the last answers to be added up and sent here.
 GRACE_S = 30.0
 REMOTE = Path(__file__).with_name("loaders_remote.py")
-ENGINE = paths.KIT / "bench" / "measure" / "load" / "openloop"
+ENGINE = paths.PACKAGE / "measure" / "load" / "openloop"
 MIN_PYTHON = [3, 10]
 
 

@@ -56,7 +56,7 @@ class Environment:
     kernel: Annotated[str, means("Name and release of the kernel.")]
     os: Annotated[str | None, means("Name of the operating system's distribution.")]
     python: Annotated[str, means("Implementation and version of the Python that runs the site and the instrument.")]
-    packages: Annotated[dict[str, str], means("Python package -> version, in requirements.txt and its extras.")]
+    packages: Annotated[dict[str, str], means("Python package -> version, of the instrument and the servers.")]
     programs: Annotated[dict[str, str], means("Server or service program -> the version it printed.")]
     load_tool: Annotated[LoadTool, means("The program that made the load.")]
     commit: Annotated[str | None, means("Git commit of the working tree.")]

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.metadata
 import platform
 import re
 import resource
 import subprocess
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 
-from bench import paths
+from bench import paths, programs
 from bench.measure.records.records import Environment, LoadTool
 from bench.serve.machine import ports
 from bench.serve.machine.cpu_affinity import affinity
 
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 SYSCTL = Path("/proc/sys")
+# Extras of pyproject.toml with packages that are in no process that is measured.
+OF_DEVELOPERS = ("completion", "debug", "dev", "docs", "hosts")
 # Limits of connections and queues, by their names in sysctl(8).
 KERNEL_LIMITS = (
     "net.core.somaxconn",
@@ -116,22 +116,20 @@ def distribution() -> str | None:
 
 
 def packages() -> dict[str, str]:
-    """The installed version of every package that requirements.txt and the files of extras name."""
-    setuptools = tomllib.loads((paths.KIT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["dynamic"]
-    lines = []
-    for listed in (setuptools["dependencies"], *setuptools["optional-dependencies"].values()):
-        for name in listed["file"]:
-            lines += (paths.KIT / name).read_text("utf-8").splitlines()
+    """The installed version of every package of the instrument and of the servers."""
     found = {}
-    for line in lines:
-        if match := re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line):
-            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                found[match[0]] = importlib.metadata.version(match[0])
+    for extra, lines in programs.requirements().items():
+        names = [programs.package(line) for line in lines if extra not in OF_DEVELOPERS]
+        versions = {name: programs.distribution_version(name) for name in names}
+        found.update({name: version for name, version in versions.items() if version})
     return found
 
 
 def git_state(folder: Path) -> tuple[str | None, bool | None]:
     """The commit of the checkout and whether it has changes; (None, None) when it is no checkout."""
+    # A wheel may be installed below the checkout of another project.
+    if not (folder / ".git").exists():
+        return None, None
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None, None

@@ -147,6 +147,13 @@ def version_command(item: Server | Service) -> tuple[str, ...] | None:
     return tuple(_replaced(word, known) for word in item.version)
 
 
+def is_installed_later(server: Server) -> bool:
+    """Whether it comes with the servers' packages, which are not here before one of them is needed."""
+    names = server.requirements or (server.distribution,)
+    brought = {programs.package(line) for line in programs.requirements()[programs.SERVERS]}
+    return brought.issuperset(names) and not programs.servers_venv().is_dir()
+
+
 def installed_version(item: Server | Service) -> str | None:
     """The version of a server or service here; None where it is not installed or there is no way to ask."""
     if isinstance(item, Server) and item.distribution:

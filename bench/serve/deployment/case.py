@@ -216,6 +216,8 @@ def _with_programs(case: Case) -> tuple[Case, list[str]]:
     for server in case.servers:
         install = server.hint or INSTALL
         program = programs.find(server.programs, server.search, venvs)
+        if program is None and not case.project.installs and compatibility.is_installed_later(server):
+            program = case.project.venv / "bin" / server.programs[0]
         if program is None:
             missing.append(f"program not installed: {' or '.join(server.programs)}; {install}")
         found[server.name], modules[server.name] = program or Path(server.directory) / server.programs[0], {}

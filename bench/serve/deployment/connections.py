@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from bench.serve.project.opened import UnderTest
+from bench.serve.project.venv_overlay import servers_module
 
 # Seconds between two counts while a load is made.
 INTERVAL_S = 0.1
@@ -51,8 +52,7 @@ class Connections:
         return self._asked(LIMIT)
 
     def _asked(self, question: str, *values: str | float) -> int | None:
-        import psycopg2  # type: ignore[import-untyped]
-
+        psycopg2 = servers_module("psycopg2")
         try:
             if self._own is None:
                 self._own = psycopg2.connect(self._url, connect_timeout=CONNECT_TIMEOUT_S, application_name=NAME)
@@ -130,7 +130,6 @@ def connection_counter(url: str, since: float = 0.0) -> Connections | None:
     if urlsplit(url).scheme.partition("+")[0] not in ("postgres", "postgresql"):
         return None
     with contextlib.suppress(ImportError):
-        import psycopg2  # noqa: F401
-
+        servers_module("psycopg2")
         return Connections(url, since)
     return None

@@ -20,8 +20,8 @@ from bench.serve.project.run_command import Interpreter
 LEFT_OUT = (".*", "var", "results", "venv", "tests", "docs", "bench", "deploy")
 # Parts of any project that no server reads; what else a project has, it may need.
 NOT_CODE = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__"})
-# What runs inside the project: a copy in each release has the word for its version.
-INSIDE = "bench/serve/inside"
+# What runs inside the project, also as an app of its own: a copy in each release has the word for its version.
+INSIDE = ("bench/serve/inside", "bench/serve/command")
 # Pages of another project then say which release rendered them (bench/serve/inside/visits.py).
 MARKED = {"BENCHAPP_MARKS": "1"}
 
@@ -61,7 +61,7 @@ class Releases:
         if project.overlaid:
             _copy_other(project, folder)
         else:
-            shutil.copytree(project.folder, folder, ignore=shutil.ignore_patterns(*LEFT_OUT))
+            paths.copy_of_kit(project.folder, folder, *LEFT_OUT)
         _add_inside(folder)
         change(folder)
         # As installers do: a worker that starts would otherwise compile the site first. What is compiled came along.
@@ -92,10 +92,12 @@ class Releases:
 
 
 def _add_inside(folder: Path) -> None:
-    """Put `bench.serve.inside` beside the project: a release's own comes before that of the kit."""
-    shutil.copytree(paths.KIT / INSIDE, folder / INSIDE, ignore=shutil.ignore_patterns("__pycache__"))
+    """Put those parts of `bench` beside the project: a release's own come before those of the kit."""
+    above = paths.PACKAGE.parent
+    for name in INSIDE:
+        paths.copy_of_kit(above / name, folder / name)
     for package in ("bench", "bench/serve"):
-        shutil.copy(paths.KIT / package / "__init__.py", folder / package)
+        shutil.copy(above / package / "__init__.py", folder / package)
 
 
 def _copy_other(project: UnderTest, folder: Path) -> None:

@@ -117,6 +117,7 @@ def _server(server: Server) -> dict[str, Any]:
         "name": server.name,
         "speaks": server.speaks,
         "program": str(program) if program else None,
+        "later": program is None and compatibility.is_installed_later(server),
         "version": compatibility.installed_version(server),
         "modules": {name: programs.module(globs) for name, globs in server.modules.items()},
     }

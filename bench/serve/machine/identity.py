@@ -100,6 +100,8 @@ def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
     # The way in to the project reaches most folders, too; to find one costs two starts of Python.
     if folder != paths.KIT and _said(*(usual := worker(reads=reads)).prefix, "/bin/ls", "-d", str(folder)):
         return usual
+    # Environments and databases are there: it is looked at, and may have to be shown.
+    paths.STATE.mkdir(parents=True, exist_ok=True)
     drop = (*guard, "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--clear-groups")
     closed = _closed_to((*drop, "--"), folder, reads)
     if closed is None:
@@ -120,7 +122,7 @@ def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
 def _enclosing(account: pwd.struct_passwd, folder: Path, reads: tuple[Path, ...]) -> tuple[str, ...]:
     """The beginning of a command that sees Python, the project and `folder` in directories closed to the account."""
     needed: dict[Path, list[Path]] = {}
-    for path in (Path(sys.base_prefix), paths.VENV, paths.KIT, *reads, folder.absolute()):
+    for path in (Path(sys.base_prefix), paths.VENV, paths.PACKAGE, paths.KIT, paths.STATE, *reads, folder.absolute()):
         for parent in reversed(path.parents):
             if not _allows(parent, account.pw_uid, account.pw_gid, stat.S_IXOTH):
                 needed.setdefault(parent, []).append(path)
@@ -152,7 +154,7 @@ def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -
     A Python whose library is closed may start all the same, on another Python's library, so its answer is compared.
     """
     python = Path(sys.base_prefix)
-    listed = {paths.KIT / "bench": paths.KIT, **{path: path for path in reads}}
+    listed = {paths.PACKAGE: paths.KIT, paths.STATE: paths.STATE, **{path: path for path in reads}}
     said = _said(*prefix, str(paths.PYTHON), "-S", "-c", LOOK, *map(str, (*listed, folder)))
     answer, *closed = said.splitlines() or [""]
     if answer != repr((sys.version, sys.base_prefix)):

@@ -26,7 +26,7 @@ LOAD, WEB, DB, CACHE, FRONT = GROUPS = ("load", "web", "db", "cache", "front")
 SINGLE = (DB, CACHE, FRONT)
 # Ansible makes these itself.
 BUILT_IN = ("all", "ungrouped")
-INSTALL = "python -m pip install -r requirements-hosts.txt"
+INSTALL = "python -m pip install 'benchapp[hosts]'"
 SSH_PORT = 22
 CONNECT_TIMEOUT_S = 5
 # What becomes a file's name and a word of a command.

@@ -47,7 +47,7 @@ def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]
         return []
     packages = folder / PACKAGES
     for name in ("benchapp_overlay", "benchapp/serving", "benchapp/caching", "benchapp/login_limit"):
-        shutil.copytree(paths.KIT / name, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
+        paths.copy_of_kit(paths.KIT / name, packages / name)
     # The package above is the kit's own site.
     (packages / "benchapp" / "__init__.py").touch()
     lines = [
@@ -263,7 +263,7 @@ def _wanted(case: Case) -> list[str]:
 
 
 def _brought(case: Case) -> list[str]:
-    there = case.project.layered.own_packages
+    there = case.project.own_packages
     return [name for name in _wanted(case) if canonicalize_name(name) in there]
 
 

@@ -75,7 +75,7 @@ def _wanted(project: UnderTest) -> dict[str, str]:
     table = tomllib.loads(file.read_text("utf-8")).get("project", {}) if file.is_file() else {}
     if "requires-python" in table:
         found[f"{FILE} of the project"] = table["requires-python"]
-    distributed = distributions(path=list(project.layered.sites))
+    distributed = distributions(path=list(project.sites))
     installed: dict[str, Distribution] = {canonicalize_name(it.metadata["Name"]): it for it in distributed}
     for name in _listed(project.folder, table.get("dependencies", []), installed):
         distribution = installed[name]

@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import dotenv.parser
 import msgspec
 
 from bench.errors import BenchError, hint
-from bench.serve.project import run_command
+from bench.serve.project import run_command, venv_overlay
 
 FILE = "pyproject.toml"
 HOME = "/"
@@ -443,7 +442,10 @@ def _python(folder: Path, words: Description, described: Path) -> Path:
     around = [folder, *folder.parents]
     top = next((number for number, it in enumerate(around) if (it / ".git").exists()), 0)
     found = (it / name / "bin" / "python" for it in around[: top + 1] for name in ENVIRONMENTS)
-    return next((python for python in found if python.is_file()), Path(sys.executable))
+    for python in found:
+        if python.is_file():
+            return python
+    return venv_overlay.kits().python
 
 
 def _variables(words: Description, described: Path) -> dict[str, str]:

@@ -14,15 +14,15 @@ from urllib.parse import quote
 
 import msgspec
 
-from bench import paths
+from bench import paths, programs
 from bench.errors import BenchError
 from bench.serve.catalog import catalog
 from bench.serve.catalog.manifest import Layer, Stack
 from bench.serve.machine.identity import Identity, worker
-from bench.serve.project import description, inspection, pythons
+from bench.serve.project import description, inspection, pythons, venv_overlay
 from bench.serve.project.description import FILE, HOME, START, Description, Project
 from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
-from bench.serve.project.venv_overlay import KIT, KIT_PACKAGES, VenvOverlay, environment
+from bench.serve.project.venv_overlay import KIT_PACKAGES, Interpreter, VenvOverlay
 
 Found = TypeVar("Found")
 # Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
@@ -60,16 +60,18 @@ OF_ONE_ANSWER = frozenset(
 class UnderTest:
     """A project as the kit serves it.
 
-    layered   the environment of its servers
     var       where the kit keeps what it makes for the project: static files, databases, logs
-    recorded  its folder as results have it, where --project named it: its databases are somebody's; else empty
+    recorded  its folder as results have it, where it is no site of the kit: its databases are somebody's; else empty
+    version   of the Python that serves it, where that is not the instrument's nor the project's own
+    installs  whether its servers are installed where they are missing; without that it is only looked at
     memo      what has been found out about it already, by question; shared by all its Pythons
     """
 
     project: Project
-    layered: VenvOverlay
     var: Path
     recorded: str = ""
+    version: str = ""
+    installs: bool = True
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, question: Hashable, ask: Callable[[], Found]) -> Found:
@@ -95,26 +97,57 @@ class UnderTest:
         file = self.project.described
         return "" if file == self.folder / FILE else str(file)
 
+    @functools.cached_property
+    def layered(self) -> VenvOverlay:
+        """The environment of its servers, made when it is not there; raises BenchError when it cannot be made."""
+        if self.version:
+            return pythons.environment(self.version)
+        if self.recorded:
+            return venv_overlay.environment(self.project.python, self.var)
+        return venv_overlay.kits()
+
     @property
     def venv(self) -> Path:
-        """The virtual environment that its servers and commands run in."""
-        return self.layered.venv
+        """The virtual environment that its servers and commands run in, made or not."""
+        if self.version:
+            return self.layered.venv
+        return venv_overlay.place(self.var) if self.recorded else programs.servers_venv()
 
     @property
     def python(self) -> Path:
-        """The interpreter of that environment."""
+        """The interpreter of that environment, which is made when it is not there."""
         return self.layered.python
 
     @property
     def servers_in(self) -> tuple[Path, ...]:
         """The virtual environments in which its servers are looked for, the first first."""
+        if not self.installs:
+            return (self.venv, programs.servers_venv())
         return tuple(dict.fromkeys((self.layered.venv, self.layered.kit)))
+
+    @functools.cached_property
+    def _interpreter(self) -> Interpreter:
+        return venv_overlay.query_interpreter(self.project.python)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The folders with its packages."""
+        return self._interpreter.sites
+
+    @property
+    def own_packages(self) -> frozenset[str]:
+        """The canonical names of the distributions that it has itself."""
+        return venv_overlay.own_packages(self.sites)
 
     def worker(self, folder: Path = paths.KIT) -> Identity:
         """The user that its servers and commands run as, able to reach `folder`, its own and those of its packages."""
-        own = (self.folder,) if self.recorded else ()
-        packages = (self.layered.base, *map(Path, self.layered.sites)) if self.layered.sites else ()
-        return worker(folder, (*own, *packages))
+        reads: tuple[Path, ...] = ()
+        if self.version:
+            reads = (self.layered.base, *map(Path, self.layered.sites)) if self.layered.sites else ()
+        elif self.recorded:
+            found = self._interpreter
+            reads = (self.folder, Path(found.base_prefix), *map(Path, found.sites))
+        return worker(folder, reads)
 
     def served_by(self, version: str) -> UnderTest:
         """The project served by another Python; as it is where the version is empty.
@@ -123,16 +156,21 @@ class UnderTest:
         """
         if not version:
             return self
-        if self.layered.of_project:
+        if self.recorded:
             raise BenchError(
                 f"python={version}: {self.folder} is served by the Python that has its packages; leave it out"
             )
-        return replace(self, layered=pythons.environment(version))
+        return replace(self, version=version)
 
     @property
     def by_the_instrument(self) -> UnderTest:
         """The project run by the instrument's own Python, unless it has an environment: one fills all databases."""
-        return self if self.layered.of_project else replace(self, layered=KIT)
+        return replace(self, version="") if self.version else self
+
+    @property
+    def only_looked_at(self) -> UnderTest:
+        """The project for commands that serve nothing: what it needs for that is not installed."""
+        return replace(self, installs=False)
 
     @property
     def static_root(self) -> Path:
@@ -162,8 +200,12 @@ class UnderTest:
     @functools.cached_property
     def facts(self) -> Facts:
         """What its interpreter finds in it; raises BenchError when it cannot be imported."""
-        found: Facts = self.once("facts", lambda: inspection.inspect(self.project))
-        return found
+        return self.once("facts", self._inspected)
+
+    def _inspected(self) -> Facts:
+        if not self.recorded:
+            venv_overlay.kits()
+        return inspection.inspect(self.project)
 
     def begin_at(self, start: str | None) -> None:
         """Have visitors begin at this page, where there is one."""
@@ -211,7 +253,7 @@ class UnderTest:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the results must know of its environment and of the page at which visitors begin."""
         notes = []
-        if self.layered.of_project and self.facts.debug:
+        if self.recorded and self.facts.debug:
             notes.append("the project's DEBUG is on: it is served with DEBUG off")
         if self.description.first_pages == (self.description.start,) != (HOME,):
             found = f"visitors begin at {self.description.start}, for / shows them no page"
@@ -352,6 +394,18 @@ def refusal(project: UnderTest, stack: Stack, layers: tuple[Layer, ...]) -> str:
     return ""
 
 
+def is_kits(folder: Path | None) -> bool:
+    """Whether a folder is that of the kit's own site, which is meant without one, too."""
+    return folder is None or folder.resolve() == paths.KIT
+
+
+def read_project(folder: Path | None, describe: Path | None = None) -> Project:
+    """The project in a folder, the kit's own without one; raises BenchError as `description.read` does."""
+    if folder is None or is_kits(folder):
+        return description.read(paths.KIT, venv_overlay.python_of(programs.servers_venv()), describe)
+    return description.read(folder, describe=describe)
+
+
 def open_project(folder: Path | None = None, describe: Path | None = None) -> UnderTest:
     """The project in a folder, the kit's own without one; raises BenchError when it cannot be served.
 
@@ -359,16 +413,15 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
 
     Its facts are read here, so that what cannot be imported is said before anything starts.
     """
-    if folder is None or folder.resolve() == paths.KIT:
-        return UnderTest(description.read(paths.KIT, paths.PYTHON, describe), KIT, paths.STATE)
-    project = description.read(folder, describe=describe)
+    project = read_project(folder, describe)
+    if is_kits(folder):
+        return UnderTest(project, paths.STATE)
     for name in KIT_PACKAGES:
         if (project.folder / name / "__init__.py").is_file():
             raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")
     digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
     var = paths.STATE / "projects" / f"{project.folder.name}-{digest}"
-    layered = environment(project.python, var)
-    found = UnderTest(project, layered, var, str(project.folder))
+    found = UnderTest(project, var, str(project.folder))
     found.begin_at(found.facts.start)
     if not found.facts.application:
         raise BenchError(f'{project.folder}: no application; name one: wsgi = "mysite.wsgi:application" in {FILE}')

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from bench import paths
+from bench import paths, programs
 from bench.errors import BenchError
 from bench.serve.project import venv_overlay
 from bench.serve.project.venv_overlay import VenvOverlay
@@ -63,7 +63,7 @@ def _by_word(word: str) -> Path | None:
 
 def _candidates(version: str) -> Iterator[Path]:
     """Where a version may be: in the environment made for it before, on PATH, and among those of a pyenv on it."""
-    yield paths.STATE / "servers" / version / "bin" / "python"
+    yield paths.STATE / programs.SERVERS / version / "bin" / "python"
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     yield from (folder / f"python{version}" for folder in folders)
     # Its shims run only the versions that are chosen for a folder. https://github.com/pyenv/pyenv#understanding-shims
@@ -90,8 +90,8 @@ def environment(version: str, python: Path | None = None) -> VenvOverlay:
 
     Raises BenchError when there is no such Python, or the servers cannot be installed for it.
     """
-    if version == venv_overlay.VERSION:
-        return venv_overlay.KIT
+    if version == programs.VERSION:
+        return venv_overlay.kits()
     python = python or _by_word(version)
     if python is None:
         raise BenchError(f"python={version}: no python{version} runs on PATH; name one with --python PATH")

@@ -33,7 +33,7 @@ SETTINGS = "DJANGO_SETTINGS_MODULE"
 SILENT_S = 5.0
 # Longer than the settings of any project take on a busy machine: they hang.
 IMPORT_TIMEOUT_S = 120
-INSIDE = paths.KIT / "bench" / "serve" / "inside"
+INSIDE = paths.PACKAGE / "serve" / "inside"
 # In what Django's commands and Python write when they fail.
 ADVICE, CHECKS, TRACEBACK = "Type 'manage.py help", "ERRORS:", "Traceback (most recent call last):"
 # Variables that Python reads as it starts: a command with others has another process.

@@ -2,32 +2,35 @@
 
 Nothing is installed into the project's own environment. A layered one has no packages itself; a `.pth` file names the
 folders of both (https://docs.python.org/3/library/site.html), and its programs are the kit's with another interpreter.
+The servers are those of the instrument's environment, or one is made for them and a version of Python when it is first
+needed, by uv where that is installed.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from packaging.utils import canonicalize_name
 
-from bench import paths
+from bench import paths, programs
 from bench.errors import BenchError
+from bench.printer import Printer
 from bench.serve.machine.lock import exclusive
 
 # Packages of the kit that a project's processes import; a project may have some of these names itself.
 KIT_PACKAGES = ("benchapp", "benchapp_overlay", "bench")
 ASK_TIMEOUT_S, INSTALL_TIMEOUT_S = 30, 600
-# Of the Python that runs the instrument.
-VERSION = "{}.{}".format(*sys.version_info[:2])
 ADVICE = "name another as python in [tool.benchapp]"
-# The part of requirements.txt that a server needs, up to this line.
-NOT_FOR_SERVERS = "# The instrument"
 _ASK = (
     "import json, sys, sysconfig; print(json.dumps({'version': '%d.%d' % sys.version_info[:2],"
     " 'prefix': sys.prefix, 'base_prefix': sys.base_prefix, 'sites':"
@@ -59,24 +62,42 @@ class VenvOverlay(msgspec.Struct, frozen=True):
     base: Path
 
     @property
-    def of_project(self) -> bool:
-        """Whether it has packages of a project, in front of the kit's."""
-        return self.venv != self.kit
-
-    @property
     def python(self) -> Path:
         """Its interpreter."""
-        return paths.PYTHON if self.venv == paths.VENV else self.venv / "bin" / "python"
-
-    @property
-    def own_packages(self) -> frozenset[str]:
-        """The canonical names of the distributions that the project has itself."""
-        sites = [site for site in self.sites if not Path(site).is_relative_to(self.kit)]
-        return frozenset(canonicalize_name(it.metadata["Name"]) for it in distributions(path=sites))
+        return python_of(self.venv)
 
 
-# That of the instrument itself.
-KIT = VenvOverlay(paths.VENV, paths.VENV, (), Path(sys.base_prefix))
+def python_of(venv: Path) -> Path:
+    """The interpreter of a virtual environment."""
+    return paths.PYTHON if venv == paths.VENV else venv / "bin" / "python"
+
+
+def own_packages(sites: tuple[str, ...]) -> frozenset[str]:
+    """The canonical names of the distributions in those folders, except in those of the kit's environments."""
+    not_own = (programs.servers_venv(), paths.STATE / programs.SERVERS)
+    own = [site for site in sites if not any(Path(site).is_relative_to(venv) for venv in not_own)]
+    return frozenset(canonicalize_name(found.metadata["Name"]) for found in distributions(path=own))
+
+
+@functools.cache
+def kits() -> VenvOverlay:
+    """The environment of the servers for the instrument's own Python, made when it is not there.
+
+    Raises BenchError when the servers cannot be installed.
+    """
+    venv = programs.servers_venv()
+    if venv != paths.VENV:
+        venv = kit_venv(query_interpreter(paths.PYTHON), paths.PYTHON)
+        sys.path += [str(site) for site in venv.glob("lib/python*/site-packages")]
+        importlib.invalidate_caches()
+    return VenvOverlay(venv, venv, (), Path(sys.base_prefix))
+
+
+def servers_module(name: str) -> Any:
+    """A module of the servers' packages, such as a database driver, for the instrument's own Python."""
+    if importlib.util.find_spec(name) is None:
+        kits()
+    return importlib.import_module(name)
 
 
 def query_interpreter(python: Path, advice: str = ADVICE) -> Interpreter:
@@ -98,9 +119,10 @@ def environment(python: Path, folder: Path) -> VenvOverlay:
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive(folder / "lock", f"the environment {folder}"):
         servers = kit_venv(found, python)
-        venv, note = folder / "venv", folder / "environment.json"
-        programs = sorted(path.name for path in (servers / "bin").iterdir())
-        there = msgspec.json.encode([found, str(servers), programs])
+        venv, note = place(folder), folder / "environment.json"
+        commands = sorted(path.name for path in (servers / "bin").iterdir())
+        # A tool of pipx or uv may be in another folder after an upgrade.
+        there = msgspec.json.encode([found, str(servers), commands, str(paths.KIT)])
         if not note.is_file() or note.read_bytes() != there:
             shutil.rmtree(venv, ignore_errors=True)
             _make(venv, found, python, servers)
@@ -109,58 +131,76 @@ def environment(python: Path, folder: Path) -> VenvOverlay:
     return VenvOverlay(venv, servers, sites, Path(found.base_prefix))
 
 
+def place(folder: Path) -> Path:
+    """Where the layered environment in `folder` is."""
+    return folder / "venv"
+
+
 def kit_venv(found: Interpreter, python: Path, advice: str = ADVICE) -> Path:
     """The virtual environment with the servers for that version of Python: the kit's own, or one made for it.
 
     Raises BenchError, with what to do instead, when they cannot be installed.
     """
-    if found.version == VERSION:
-        return paths.VENV
-    venv = paths.STATE / "servers" / found.version
+    venv = paths.STATE / programs.SERVERS / found.version
+    if found.version == programs.VERSION:
+        venv = programs.servers_venv()
+    if venv == paths.VENV:
+        return venv
     venv.parent.mkdir(parents=True, exist_ok=True)
     # Those of another project may be installed meanwhile.
     with exclusive(venv.with_name(f"{found.version}.lock"), f"the servers {venv}"):
         _install(venv, found, python, advice)
+        _link_kit(venv)
     return venv
 
 
 def _install(venv: Path, found: Interpreter, python: Path, advice: str) -> None:
-    done = venv / "installed"
-    wanted = "\n".join(_server_requirements())
-    if done.is_file() and done.read_text("utf-8") == wanted:
+    done, wanted = venv / "installed", programs.requirements()[programs.SERVERS]
+    if done.is_file() and done.read_text("utf-8") == "\n".join(wanted):
         return
-    print(f"installing the servers for Python {found.version} (once)", file=sys.stderr, flush=True)
     # The environment's own goes with it: the one that it was made of makes it again.
     python = python.resolve() if venv in python.parents else python
     shutil.rmtree(venv, ignore_errors=True)
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    uv = programs.find(["uv"], venvs=(paths.VENV,))
+    if uv:
+        make = [str(uv), "venv", "--quiet", "--python", str(python), str(venv)]
+        install = [str(uv), "pip", "install", "--python", str(venv / "bin" / "python")]
+    else:
+        make = [str(python), "-m", "venv", str(venv)]
+        install = [str(venv / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
+    print(f"installing the servers for Python {found.version} (once)", file=sys.stderr, flush=True)
     try:
-        _run([str(python), "-m", "venv", str(venv)], f"{python} cannot make a virtual environment", advice)
-        _run([*pip, *_server_requirements()], f"the servers cannot be installed for Python {found.version}", advice)
-        done.write_text(wanted, "utf-8")
+        _run(make, f"{python} cannot make a virtual environment", advice)
+        _run_shown([*install, *wanted], f"the servers cannot be installed for Python {found.version}", advice)
+        site = next(venv.glob("lib/python*/site-packages"))
+        (site / "kit.pth").write_text(f"{venv / 'kit'}\n", "utf-8")
+        done.write_text("\n".join(wanted), "utf-8")
     except BaseException:
         shutil.rmtree(venv, ignore_errors=True)
         raise
 
 
-def _server_requirements() -> list[str]:
-    """The lines of requirements.txt without the instrument's own."""
-    text = (paths.KIT / "requirements.txt").read_text("utf-8").partition(NOT_FOR_SERVERS)[0]
-    lines = (line.partition("#")[0].strip() for line in text.splitlines())
-    return [line for line in lines if line]
+def _link_kit(venv: Path) -> Path:
+    """A folder of the environment with links to the kit's packages, which may be elsewhere since the last time."""
+    folder = venv / "kit"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in KIT_PACKAGES:
+        link, target = folder / name, paths.PACKAGE if name == paths.PACKAGE.name else paths.KIT / name
+        if not link.is_symlink() or link.readlink() != target:
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+    return folder
 
 
 def _make(venv: Path, found: Interpreter, python: Path, kit: Path) -> None:
     _run([str(python), "-m", "venv", "--without-pip", str(venv)], f"{python} cannot make a virtual environment")
     site = next(venv.glob("lib/*/site-packages"))
-    packages = venv / "kit"
-    packages.mkdir()
-    for name in KIT_PACKAGES:
-        (packages / name).symlink_to(paths.KIT / name)
+    packages = _link_kit(venv)
     kit_sites = query_interpreter(kit / "bin" / "python").sites
-    # addsitedir also reads the .pth files there, which packages installed for development have.
-    lines = [f"import site; site.addsitedir({folder!r})" for folder in dict.fromkeys((*found.sites, *kit_sites))]
-    (site / "layers.pth").write_text("\n".join([*lines, str(packages)]) + "\n", "utf-8")
+    # addsitedir also reads the .pth files there, which packages installed for development have. The kit's own is such
+    # a package, and its clone has folders whose names a project may have, too.
+    lines = [f"import site; site.addsitedir({folder!r})" for folder in found.sites]
+    (site / "layers.pth").write_text("\n".join([*lines, *kit_sites, str(packages)]) + "\n", "utf-8")
     for program in (kit / "bin").iterdir():
         target = venv / "bin" / program.name
         # The environment's own programs stay.
@@ -172,14 +212,44 @@ def _make(venv: Path, found: Interpreter, python: Path, kit: Path) -> None:
             target.chmod(0o755)
 
 
+def _run_shown(argv: list[str], problem: str, advice: str) -> None:
+    """Run a program that installs packages, and show each line of its output on a terminal.
+
+    Raises BenchError, which begins with `problem`, when it fails or does not end.
+    """
+    said = ""
+    with (
+        subprocess.Popen(
+            argv,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process,
+        Printer(sys.stderr) as printer,
+    ):
+        timer = threading.Timer(INSTALL_TIMEOUT_S, process.kill)
+        timer.start()
+        for line in process.stdout or ():
+            said = line.strip() or said
+            printer.show(said)
+        timer.cancel()
+    if process.returncode != 0:
+        raise BenchError(f"{problem}: {said or f'it does not end within {INSTALL_TIMEOUT_S:g} s'}; {advice}")
+
+
+def _environment() -> dict[str, str]:
+    """The environment of programs that look at a project's Python or add to the kit's: its own stays as it is."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return {**env, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 def _run(argv: list[str], problem: str, advice: str = ADVICE, timeout_s: float = INSTALL_TIMEOUT_S) -> str:
     """What a program prints. Raises BenchError, which begins with `problem`, when it fails or does not end."""
-    # The project's own environment stays as it is.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    env["PYTHONDONTWRITEBYTECODE"] = "1"
     try:
         done = subprocess.run(
-            argv, env=env, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL
+            argv, env=_environment(), capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         why = error.strerror if isinstance(error, OSError) else f"it does not end within {timeout_s:g} s"

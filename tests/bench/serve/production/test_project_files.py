@@ -310,7 +310,7 @@ def test_what_a_project_has_not_is_left_out(new_project, tmp_path):
 
 
 def test_a_server_that_the_project_brings_itself_stays_its_own(new_project, tmp_path, monkeypatch):
-    monkeypatch.setattr("bench.serve.project.venv_overlay.VenvOverlay.own_packages", frozenset({"gunicorn"}))
+    monkeypatch.setattr("bench.serve.project.opened.UnderTest.own_packages", frozenset({"gunicorn"}))
     files = rendered(new_project(), "gunicorn", "none", tmp_path / "out")
     assert [line.partition("==")[0] for line in files["requirements-servers.txt"].splitlines()[1:]] == [
         "django-environ",

@@ -30,7 +30,7 @@ def chosen(tmp_path):
             recorded="x",
             folder=tmp_path,
             facts=SimpleNamespace(python=own),
-            layered=SimpleNamespace(sites=(str(sites),)),
+            sites=(str(sites),),
         )
         values = catalog.read().value_set("production").changed(changes or {})
         found, note = target.for_project(project, values)

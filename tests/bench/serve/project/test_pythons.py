@@ -15,7 +15,7 @@ from bench.serve.project import pythons, venv_overlay
 from bench.serve.project.venv_overlay import VenvOverlay
 from tests.cases import kit, resolved
 
-OWN = venv_overlay.VERSION
+OWN = programs.VERSION
 
 
 def interpreter(folder: Path, version: str) -> Path:
@@ -64,16 +64,18 @@ def test_an_environment_of_other_requirements_is_made_anew_by_the_python_it_is_o
         if "-c" in argv:
             return real(argv, *words)
         calls.append(argv)
-        bin_folder.mkdir(parents=True, exist_ok=True)
+        for folder in ("bin", "lib/python3.77/site-packages"):
+            (bin_folder.parent / folder).mkdir(parents=True, exist_ok=True)
         (bin_folder / "python").unlink(missing_ok=True)
         (bin_folder / "python").symlink_to(there)
         return ""
 
     run([])
     monkeypatch.setattr(venv_overlay, "_run", run)
+    monkeypatch.setattr(venv_overlay, "_run_shown", run)
     # It is on no PATH: it was named by its path before.
     found = pythons.environment.__wrapped__("3.77")
-    assert calls[1][0] == str(there)
+    assert str(there) in calls[1]
     assert found.venv == bin_folder.parent
 
 
