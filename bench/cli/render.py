@@ -60,6 +60,8 @@ def main(args: argparse.Namespace) -> int:
     for layer in case.layers:
         if layer.unsafe:
             print(f"note: {layer.name}: {layer.unsafe}", file=sys.stderr)
+    for note in case.notes:
+        print(f"note: {note}", file=sys.stderr)
     for path in _write(case, args):
         print(path)
     if wrong := advice.wrong_port(case):

@@ -51,6 +51,8 @@ class Values:
         return replace(self, names={**self.names, **changes}, changes={**self.changes, **changes})
 
 
+# The value of `processes` that stands for as many as there is room for.
+AUTO = "auto"
 # Names whose value is one of a few, and numbers that may be zero.
 CHOICES = {
     "listener": ("plain", "tls", "behind"),
@@ -107,6 +109,8 @@ def _problem(name: str, value: Any, usual: Any) -> str:
     """What is wrong with a new value of a name that is usually `usual`, or an empty string."""
     if isinstance(usual, dict) and not isinstance(value, dict):
         return "it is a table; change it in the file"
+    if name == "processes" and value == AUTO:
+        return ""
     if name in CHOICES:
         return "" if value in CHOICES[name] else f"use {' or '.join(map(str, CHOICES[name]))}"
     if name in FORMS and not re.fullmatch(FORMS[name][0], str(value)):

@@ -17,13 +17,16 @@ from bench.serve.catalog.manifest import CACHED, Layer, Service, Stack
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.catalog.server import Declaration, Server
 from bench.serve.catalog.sizes import UNLIMITED, Size
-from bench.serve.catalog.values import BENCH, Values
+from bench.serve.catalog.values import AUTO, BENCH, Values
+from bench.serve.deployment import workers
 from bench.serve.deployment.database import NO_DATABASE, Database, parse
 from bench.serve.project.opened import UnderTest, refusal
 
 INSTALL = "`make servers` installs it on Debian and Ubuntu"
 # The value `pool` that is part of Django, with this driver.
 POOL_OF_DJANGO = "django"
+# The memory of a worker in MiB, where the kernel does not say it.
+USUAL_WORKER_MB = 60.0
 OWN_CACHE = "it uses the cache of the given CACHE_URL"
 
 
@@ -79,7 +82,7 @@ class Case:
     def changed(self, changes: Mapping[str, Any]) -> Case | CannotRun:
         """The same with some values changed."""
         values = self.values.changed({**self.values.changes, **changes})
-        return _resolved(replace(self, values=values))
+        return _resolved(replace(self, values=values, notes=()))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -185,7 +188,7 @@ def for_files(
         raise BenchError(f"{stack} with layer {layer}: {reason}")
     asked = {**found.env, **{name: value for layer in layers for name, value in layer.env.items()}}
     case = Case(project, found, layers, known.size(size), NO_DATABASE, chosen, env or {}, env=asked)
-    return with_services_for_files(_with_programs(case)[0])
+    return with_services_for_files(_with_programs(_with_workers(case))[0])
 
 
 def with_services_for_files(case: Case) -> Case:
@@ -200,7 +203,7 @@ def with_services_for_files(case: Case) -> Case:
 
 def _resolved(case: Case) -> Case | CannotRun:
     """The case with its programs and services, or why one of them is not here."""
-    case, missing = _with_programs(case)
+    case, missing = _with_programs(_with_workers(case))
     return CannotRun(missing[0]) if missing else _with_services(case)
 
 
@@ -268,9 +271,23 @@ def _with_services(case: Case) -> Case | CannotRun:
         layers=tuple(used),
         services=tuple(services.values()),
         env=env,
-        notes=(*notes, *own),
+        notes=(*case.notes, *notes, *own),
         declares=compatibility.declared(tuple(used), stack),
     )
+
+
+def _with_workers(case: Case) -> Case:
+    """The case with a number in place of `processes = auto`, and a note that says why that one."""
+    if case.settings["processes"] != AUTO:
+        return case
+    own = case.stack.values.get("processes")
+    if own not in (None, AUTO):
+        return replace(case, values=case.values.changed({"processes": own}))
+    if case.values.places and not case.size.is_limited:
+        raise BenchError("processes=auto: nothing is known of the host; give --size, or a number of processes")
+    worker_mb = case.project.facts.worker_mb or USUAL_WORKER_MB
+    number, reason = workers.fitting(workers.room(case.size), worker_mb, int(case.settings["threads"]))
+    return replace(case, values=case.values.changed({"processes": number}), notes=(*case.notes, reason))
 
 
 def _pool_services(case: Case) -> list[str]:

@@ -96,6 +96,7 @@ def inspect(question, folder):
     as_served(settings, facts["remote_storages"], folder)
     link_media(settings, folder)
     look_at_pages(facts, question, settings, of_tools)
+    facts["worker_mb"] = memory_mb()
     return facts
 
 
@@ -180,6 +181,18 @@ def lines_of_settings(settings):
             if name := SETTING.match(line):
                 found[name[1]] = f"{path.relative_to(Path.cwd())}:{number}"
     return found
+
+
+def memory_mb():
+    """MiB of memory that this process shares with no other program; None where the kernel does not say.
+
+    It has loaded the application and its pages, as a worker has.
+    """
+    try:
+        text = Path("/proc/self/smaps_rollup").read_text()
+    except OSError:
+        return None
+    return int(re.search(r"^Anonymous:\s+(\d+)", text, re.M)[1]) / 1024
 
 
 def from_settings(settings, version):

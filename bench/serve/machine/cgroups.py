@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import signal
 import time
@@ -120,6 +121,29 @@ class Group:
                     with contextlib.suppress(OSError):
                         inner.rmdir()
                 time.sleep(POLL_S)
+
+
+def own_limits(root: Path = Path("/")) -> tuple[float | None, int | None]:
+    """The processors and the bytes of memory that the control group of this process has; None where it has no limit.
+
+    A container sees its own group as the root.
+    """
+    unified = _mounts(root).get("cgroup2")
+    if unified is None:
+        return None, None
+    own = next((line.split(":", 2)[2] for line in _lines(root / "proc/self/cgroup") if line.startswith("0:")), "/")
+    processors, memory = None, None
+    folder = _beneath(unified, own)
+    for path in (folder, *folder.parents):
+        quota = _words(path / "cpu.max")
+        if quota and quota[0] != "max":
+            processors = min(processors or math.inf, int(quota[0]) / int(quota[1]))
+        limit = _words(path / "memory.max")
+        if limit and limit[0] != "max":
+            memory = min(memory or int(limit[0]), int(limit[0]))
+        if path == unified:
+            break
+    return processors, memory
 
 
 def group(root: Path = Path("/")) -> Group:

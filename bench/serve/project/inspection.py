@@ -128,6 +128,7 @@ class Facts(msgspec.Struct, frozen=True):
     log_files        those that each of its processes opens as it starts
     pages            the paths that were asked for; none when the database cannot be used
     start            the path at which visitors begin; None where no path shows them anything
+    worker_mb        MiB of memory of a process that has loaded its application and pages; None where nobody knows
     rows_as_served   whether its database has the rows that the project will be served with, or a copy of them
     """
 
@@ -171,6 +172,7 @@ class Facts(msgspec.Struct, frozen=True):
     postgresql: str = ""
     log_files: tuple[str, ...] = ()
     start: str | None = "/"
+    worker_mb: float | None = None
     rows_as_served: bool = True
 
     @property

@@ -1,0 +1,60 @@
+"""The number of processes of `processes = auto`: as many as the processors and the memory have room for.
+
+Synchronous workers wait for the database half of their time, so each processor has two; one more waits with the next
+request.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import psutil
+
+from bench.serve.catalog.sizes import MIB, Size
+from bench.serve.machine import cgroups, cpu_affinity
+
+# What the web server, the master and the services beside the workers need.
+BESIDE_MB = 48
+# The rest is for the page cache and for requests that need more than others.
+SHARE = 0.8
+# Of the memory of a machine that runs other programs, too.
+SHARE_OF_MACHINE = 0.5
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where the processes run.
+
+    processors  processors, or a part of one, such as 0.5
+    memory_mb   memory in MiB that all together may use
+    of          whose limits these are, for people
+    """
+
+    processors: float
+    memory_mb: float
+    of: str
+
+
+def room(size: Size) -> Room:
+    """The room of a size; without limits that of this machine's control group, or of half the machine."""
+    if size.is_limited:
+        return Room(size.cpus, size.burstable_mb * SHARE, f"size {size.name}")
+    processors, memory_bytes = cgroups.own_limits()
+    if memory_bytes is not None:
+        memory_mb, of = memory_bytes / MIB * SHARE, "this control group"
+    else:
+        memory_mb, of = psutil.virtual_memory().total / MIB * SHARE_OF_MACHINE, "this machine"
+    return Room(min(processors or math.inf, len(cpu_affinity.affinity())), memory_mb, of)
+
+
+def fitting(place: Room, worker_mb: float, threads: int) -> tuple[int, str]:
+    """The number of processes with so many threads each, and why."""
+    by_processors = math.ceil(2 * place.processors + 1) if threads == 1 else max(1, round(place.processors))
+    by_memory = int((place.memory_mb - BESIDE_MB) / worker_mb)
+    number = max(1, min(by_processors, by_memory))
+    limit = "memory" if by_memory < by_processors else "processors"
+    return number, (
+        f"processes=auto: {number}, by the {limit} of {place.of}: {place.processors:g} processors have work for "
+        f"{by_processors}, {place.memory_mb:.0f} MiB have room for {max(0, by_memory)} of {worker_mb:.0f} MiB each"
+    )
