@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from bench.errors import BenchError
 from bench.serve.catalog.names import NO_LAYER
-from bench.serve.catalog.server import SERVERS, Break, Declaration, Reload, Server, source
+from bench.serve.catalog.server import SERVERS, Break, Declaration, Metrics, Reload, Server, source
 from bench.serve.catalog.toml import decode, read_toml
 
 Cached = Literal["nothing", "parts", "pages"]
@@ -232,6 +232,7 @@ PARTS: dict[str, type[Struct]] = {
     "server": Server,
     "declares": Declaration,
     "reload": Reload,
+    "metrics": Metrics,
     "breaks": Break,
     "debian": InRelease,
 }

@@ -53,6 +53,21 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
             _must_be_signal(self.executes, "reload.executes")
 
 
+class Metrics(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a server's own figures are with `metrics` on, and the exporter that makes them of its status page.
+
+    url       on the loopback address; about: their form
+    packages  the Debian packages of the exporter; services: those that they bring, in whose place is the kit's unit
+    start     argv of the exporter (templates); empty: the server has the figures itself
+    """
+
+    url: str
+    about: str = "Prometheus"
+    packages: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+    start: tuple[str, ...] = ()
+
+
 class Break(Struct, frozen=True, forbid_unknown_fields=True):
     """A fault of `bench faults` of which visitors notice more than is expected, and why; printed wherever results are.
     Of a stack or a server: only with one of these layers; empty means with any."""
@@ -137,6 +152,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     listener     of a layer: only with this value of `listener`; empty: with each
     doors        ports at which the site reaches it from another host for something else than pages, by a name each; on
                  one host each is a Unix socket, SERVER-DOOR.sock
+    metrics      its own figures for monitoring; without it it has none
     one_host     why it cannot be in a chain over several hosts; empty: it can
 
     What is known of it
@@ -186,6 +202,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     declares: tuple[Declaration, ...] = ()
     breaks: tuple[Break, ...] = ()
     doors: dict[str, int] = {}
+    metrics: Metrics | None = None
     one_host: str = ""
     listener: str = ""
     about: str = ""

@@ -60,6 +60,7 @@ CHOICES = {
     "http2": ("off", "on"),
     "compress_pages": ("off", "on"),
     "strict_sni": ("off", "on"),
+    "metrics": ("off", "on"),
     "canonical_host": ("off", "on"),
     "cache": ("memcached", "redis"),
     "preload": ("off", "on", "freeze"),

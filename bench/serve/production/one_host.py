@@ -293,9 +293,10 @@ def _of_packages(case: Case, places: HostPaths, wiring: Wiring) -> dict[str, Any
     install packages."""
     of_release = _host_commands(case, replace(places, project="$release", venv="$venv"), wiring)
     return {
-        "packages": packages(case.servers, case.services, case.layers),
+        "packages": [*packages(case.servers, case.services, case.layers), *metrics_packages(case.servers, case)],
+        "metrics_of": [(server.name, server.metrics) for server in units.with_metrics(case.servers, case)],
         "build_packages": [package for server in case.servers for package in server.build_packages],
-        "distribution_services": list(dict.fromkeys(name for server in case.servers for name in server.services)),
+        "distribution_services": distribution_services(case.servers, case),
         "made_on_host": [
             render.text(template, places.names, server.name)
             for server in case.servers
@@ -333,6 +334,21 @@ def curl_options(case: Case, places: HostPaths, path: str) -> str:
         # No certificate authority is asked: this is the host itself.
         return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}{path}"
     return f"--header 'Host: {name}' http://{places.bind}:{places.port}{path}"
+
+
+def distribution_services(servers: Sequence[Server], case: Case) -> list[str]:
+    """The services that packages of the servers and of their exporters bring and start, each once."""
+    found = [name for server in servers for name in server.services]
+    for server in units.with_metrics(servers, case):
+        if server.metrics:
+            found += server.metrics.services
+    return list(dict.fromkeys(found))
+
+
+def metrics_packages(servers: Sequence[Server], case: Case) -> list[str]:
+    """The Debian packages of the servers' exporters."""
+    found = [server.metrics for server in units.with_metrics(servers, case)]
+    return [package for metrics in found if metrics for package in metrics.packages]
 
 
 def packages(servers: Sequence[Server], services: Sequence[Service], layers: Sequence[Layer]) -> list[str]:

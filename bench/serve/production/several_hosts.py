@@ -204,7 +204,8 @@ class _Writing:
         database = self.split.database
         packages = one_host.packages(share.servers, share.services, self.split.case.layers)
         packages += [package for server in share.servers for package in server.build_packages]
-        stopped = [name for server in share.servers for name in server.services]
+        packages += one_host.metrics_packages(share.servers, self.case)
+        stopped = one_host.distribution_services(share.servers, self.case)
         stopped += [service.packages[0] for service in share.services if service.packages]
         return {
             "runs": True,

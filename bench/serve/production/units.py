@@ -140,7 +140,26 @@ def units(case: Case, places: HostPaths, wiring: Wiring, share: HostRole | None 
         *(_of_sidecars(case, places) if share is None or share.application else ()),
         *(_of_workers(case, places, share is None or share.first) if share is None or share.application else ()),
         *(_of_service(service, case, places) for service in services),
+        *(_of_exporter(server, case, places) for server in with_metrics(servers, case) if _exporter(server)),
     ]
+
+
+def with_metrics(servers: Sequence[Server], case: Case) -> list[Server]:
+    """The servers that have figures for monitoring, with `metrics` on."""
+    return [server for server in servers if server.metrics and case.settings["metrics"] == "on"]
+
+
+def _exporter(server: Server) -> tuple[str, ...]:
+    return server.metrics.start if server.metrics else ()
+
+
+def _of_exporter(server: Server, case: Case, places: HostPaths) -> Unit:
+    """The exporter of a server's figures, as the user of the server."""
+    context = {**render.site_context(case, places), "run": places.run_of(server.name)}
+    words = render.argv(_exporter(server), context, f"{server.name} metrics")
+    about = f"the figures of {server.name} for Prometheus"
+    name, after = f"benchapp-{server.name}-metrics", f"benchapp-{server.name}.service"
+    return Unit(name, about, " ".join(words), user=server_user(server, case, places), after=after)
 
 
 def server_user(server: Server, case: Case, places: HostPaths) -> str:

@@ -63,7 +63,6 @@ graceful_timeout = 30
 accesslog = None
 errorlog = "-"
 loglevel = "warning"
-
 # --- Requests ---
 
 # Requests are parsed in Python: the C parser of `gunicorn[fast]` is another package, which needs a compiler. Default

@@ -43,7 +43,6 @@ max_requests_jitter = 2500
 accesslog = None
 errorlog = "-"
 loglevel = "warning"
-
 # --- Requests ---
 
 # Requests are parsed in Python: the C parser of `gunicorn[fast]` is another package, which needs a compiler. Default

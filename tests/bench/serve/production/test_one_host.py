@@ -356,3 +356,22 @@ def test_a_host_without_ipv6_is_named_before_anything_is_installed(tmp_path, sta
     script = (tmp_path / "out/benchapp-install").read_text().replace("/proc/net/if_inet6", str(tmp_path / "none"))
     done = subprocess.run(["sh", "-c", script.partition('\nstep "packages"')[0]], capture_output=True, text=True)
     assert (done.returncode, "--set bind6=off" in done.stderr) == (int(refused), refused)
+
+
+def test_figures_are_on_loopback_addresses_only(rendered):
+    """Those of an exporter are a unit of the server's user, and its own package starts nothing."""
+    for stack, exporters in (("nginx-uwsgi", ["nginx"]), ("apache-modwsgi", ["apache"]), ("caddy-gunicorn", [])):
+        files, before = rendered(stack, metrics="on"), rendered(stack)
+        own = sorted(name for name in files if name.endswith("-metrics.service"))
+        assert own == [f"systemd/benchapp-{name}-metrics.service" for name in exporters]
+        added = set()
+        for name, text in files.items():
+            added |= set(text.splitlines()) - set(before.get(name, "").splitlines())
+        text = "\n".join(line for line in added if not line.startswith("#"))
+        assert set(re.findall(r"([\w.*]*):\d{4,5}\b", text)) == {"127.0.0.1"}
+        for name in exporters:
+            unit = files[f"systemd/benchapp-{name}-metrics.service"]
+            server = files[f"systemd/benchapp-{name}.service"]
+            assert re.findall("^User=.*", unit, re.M) == re.findall("^User=.*", server, re.M)
+            assert f"prometheus-{name}-exporter" in files["benchapp-install"]
+            assert "EnvironmentFile" not in unit and "LoadCredential" not in unit
