@@ -11,8 +11,8 @@ from bench.serve.catalog.manifest import Release
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import HostPaths
 from bench.serve.production import project_files
-from bench.serve.project import opened
-from bench.serve.project.description import ENVIRONMENTS, FILE
+from bench.serve.project import environments, opened
+from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
 
 # Where the kit's settings are laid over none: the Python of its image, and the file that locks its packages.
@@ -75,7 +75,7 @@ def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
         "image": said.image,
         "base": _base(".".join(project.facts.python.split(".")[:2]), host["release"]),
         "database_url": next(iter(opened.renamed({DATABASE_URL: ""}))),
-        "left_out": list(dict.fromkeys([".git", *ENVIRONMENTS, *filter(None, [said.env_file]), *inside])),
+        "left_out": list(dict.fromkeys([".git", *environments.FOLDERS, *filter(None, [said.env_file]), *inside])),
         "commands_env": {name: env[name] for name in (*SETTINGS, *project.project.found) if name in env}
         | host["python_env"],
         "compiled": f". {host['conf']}/python",

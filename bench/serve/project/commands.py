@@ -16,7 +16,7 @@ import msgspec
 from bench.errors import BenchError
 from bench.serve.machine import lock
 from bench.serve.machine.identity import Identity
-from bench.serve.project import run_command
+from bench.serve.project import inspection, run_command
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import FILES, UnderTest
 from bench.serve.project.run_command import INHERITED, Interpreter
@@ -111,6 +111,8 @@ def _why(done: subprocess.CompletedProcess[str], identity: Identity) -> str:
         return f"{why}; let user {identity.user} read it, which the servers run as, or set BENCH_USER"
     if refers := POST_PROCESSED.search(done.stderr or ""):
         return f"{refers[1]}: {why}"
+    if inspection.LACKS_VARIABLE.search(why):
+        return f"{why}; {inspection.WRITE_VARIABLE}"
     return why + (AT_IMPORT if COLLECT in done.args and NO_TABLE in why else "")
 
 

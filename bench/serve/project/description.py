@@ -18,21 +18,14 @@ import dotenv.parser
 import msgspec
 
 from bench.errors import BenchError, hint
-from bench.serve.project import run_command, venv_overlay
+from bench.serve.project import environments, run_command, venv_overlay
 
 FILE = "pyproject.toml"
 HOME = "/"
 # What is found in a project, and no key of its description.
 START = "start"
-# Where a project's virtual environment usually is.
-ENVIRONMENTS = (".venv", "venv", "env")
 # What a release needs, too, of what manage.py sets: the rest may be secret.
 FOUND = ("DJANGO_CONFIGURATION", "PYTHONPATH")
-# Where the interpreter, `{}`, lacks a package.
-OTHER_PYTHON = (
-    f'install it there, or name the interpreter that has it: python = "..." in [tool.benchapp] of {FILE}; '
-    "{} was tried"
-)
 _APPLICATION = re.compile(r"[\w.]+[:.]\w+")
 
 
@@ -389,7 +382,7 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
     if "DJANGO_SETTINGS_MODULE" not in found:
         remedy = name_them
         if "django" in why.lower() and "Error" in why:
-            remedy = OTHER_PYTHON.format(python)
+            remedy = environments.remedy(folder, python)
         raise BenchError(f"{folder / 'manage.py'}: {why or 'it sets no DJANGO_SETTINGS_MODULE'}; {remedy}")
     return {name: value for name, value in found.items() if value}
 
@@ -438,14 +431,7 @@ def _python(folder: Path, words: Description, described: Path) -> Path:
         if not python.is_file():
             raise BenchError(f"{python}: no such interpreter; correct python in [tool.benchapp] of {described}")
         return python
-    # Its manage.py may be in a folder of the repository.
-    around = [folder, *folder.parents]
-    top = next((number for number, it in enumerate(around) if (it / ".git").exists()), 0)
-    found = (it / name / "bin" / "python" for it in around[: top + 1] for name in ENVIRONMENTS)
-    for python in found:
-        if python.is_file():
-            return python
-    return venv_overlay.kits().python
+    return environments.interpreter(folder) or venv_overlay.kits().python
 
 
 def _variables(words: Description, described: Path) -> dict[str, str]:

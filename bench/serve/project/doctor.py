@@ -12,7 +12,8 @@ from msgspec import structs
 
 from bench import paths
 from bench.serve.machine.identity import worker
-from bench.serve.project.description import ENVIRONMENTS, FILE, Project
+from bench.serve.project import environments
+from bench.serve.project.description import FILE, Project
 from bench.serve.project.findings import DOCS, LOCAL, Finding, hurts, of_settings
 from bench.serve.project.inspection import DeploymentCheck, Facts
 from bench.serve.project.page_findings import of_pages
@@ -108,7 +109,7 @@ def _folder(project: Project) -> Iterator[Finding]:
 
 def _sources(project: Project) -> Iterator[Path]:
     """The Python files of the project, without those of environments and of other packages."""
-    left_out = {*ENVIRONMENTS, "node_modules", "site-packages", ".git"}
+    left_out = {*environments.FOLDERS, "node_modules", "site-packages", ".git"}
     number = 0
     for folder, names, files in os.walk(project.folder):
         names[:] = [

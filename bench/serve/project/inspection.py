@@ -12,14 +12,20 @@ import msgspec
 from msgspec import structs
 
 from bench.errors import BenchError
-from bench.serve.project import run_command
-from bench.serve.project.description import FILE, FOLDERS, HOME, OTHER_PYTHON, Description, Project
+from bench.serve.project import environments, run_command
+from bench.serve.project.description import FILE, FOLDERS, HOME, Description, Project
 
 SCRIPT = "inspect_project.py"
 # How Django says that the package of a database is missing.
 NO_DRIVER = re.compile(r"ImproperlyConfigured: (Error loading |'.*' isn't an available database backend)")
 # A file, or a server that is asked while settings are imported.
 LACKS = re.compile(r"\b(FileNotFound|Permission|URL|Timeout|gai|Connection\w*)[eE]rror: ")
+# Libraries that read variables of the environment say in words of their own that one is missing, and so do settings.
+LACKS_VARIABLE = re.compile(
+    r"UndefinedValueError|ImproperlyConfigured.*(environment|must not be empty|variable)"
+    r"|[Vv]ariable \S+ is (not|missing|required)"
+)
+WRITE_VARIABLE = f'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of {FILE}'
 # By what cannot be imported.
 OR_ELSE = {
     "settings": f", or settings in [tool.benchapp] of {FILE}",
@@ -257,14 +263,10 @@ def _words(project: Project, stage: str, error: str, where: str | None) -> str:
     at = f" ({where})" if where else ""
     own = {path.stem for path in project.folder.iterdir()} | {project.settings.partition(".")[0]}
     missing = re.fullmatch(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", error)
-    # Libraries that read variables of the environment say in words of their own that one is missing.
-    says_variable = "environment" in error or "must not be empty" in error
     if (missing and missing[1] not in own) or NO_DRIVER.search(error):
-        remedy = OTHER_PYTHON.format(project.python)
-    elif error.startswith(("KeyError", "UndefinedValueError")) or (
-        error.startswith("ImproperlyConfigured") and says_variable
-    ):
-        remedy = f'write the variable into a file, and name it: env_file = "..." in [tool.benchapp] of {FILE}'
+        remedy = environments.remedy(project.folder, project.python)
+    elif error.startswith("KeyError") or LACKS_VARIABLE.search(error):
+        remedy = WRITE_VARIABLE
     elif LACKS.search(error):
         remedy = "give it that where it is measured, or have the settings do without, by a variable of env_file"
     else:

@@ -422,9 +422,11 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
     digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
     var = paths.STATE / "projects" / f"{project.folder.name}-{digest}"
     found = UnderTest(project, var, str(project.folder))
-    found.begin_at(found.facts.start)
     if not found.facts.application:
-        raise BenchError(f'{project.folder}: no application; name one: wsgi = "mysite.wsgi:application" in {FILE}')
+        why = f"no application can be imported: {found.facts.application_problem}; correct it, or"
+        why = why if found.facts.application_problem else "no application;"
+        raise BenchError(f'{project.folder}: {why} name one: wsgi = "mysite.wsgi:application" in {FILE}')
+    found.begin_at(found.facts.start)
     if not found.overlaid:
         inspection.require_environment(project)
     else:

@@ -1,0 +1,86 @@
+"""The interpreter of a project: that of its virtual environment, also where poetry or pipenv put it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+# Where a project's virtual environment usually is.
+FOLDERS = (".venv", "venv", "env")
+# The variable by which uv is told another place.
+OF_UV = "UV_PROJECT_ENVIRONMENT"
+# A file that says which tool manages the packages, and the tool's command that prints the interpreter.
+ASKED = {
+    "poetry.lock": ("poetry", "env", "info", "--executable"),
+    "Pipfile": ("pipenv", "--py"),
+}
+ASK_TIMEOUT_S = 20
+# What to do where there is no environment yet, by the file that lists the packages.
+MADE_BY = {
+    "uv.lock": "run `uv sync` in {folder}",
+    "poetry.lock": "run `poetry install` in {folder}",
+    "Pipfile": "run `pipenv install` in {folder}",
+    "requirements.txt": "run `{python} -m venv {venv} && {venv}/bin/pip install -r {folder}/requirements.txt`",
+}
+
+
+def interpreter(folder: Path) -> Path | None:
+    """The interpreter of a project whose manage.py is in this folder; None where no environment is known."""
+    around = _around(folder)
+    for place in around:
+        names = [*FOLDERS, *filter(None, [os.environ.get(OF_UV)])]
+        for name in names:
+            python = place / name / "bin" / "python"
+            if python.is_file():
+                return python
+    for place in around:
+        for file, command in ASKED.items():
+            named = _asked(place, command) if (place / file).is_file() else None
+            if named:
+                return named
+    return None
+
+
+def _around(folder: Path) -> list[Path]:
+    """The folder and those above it in its repository: its manage.py may be in a folder of that."""
+    around = [folder, *folder.parents]
+    top = next((number for number, it in enumerate(around) if (it / ".git").exists()), 0)
+    return around[: top + 1]
+
+
+def _asked(folder: Path, command: tuple[str, ...]) -> Path | None:
+    """The interpreter of a virtual environment that a tool names; None where it is not there or knows none."""
+    if not shutil.which(command[0]):
+        return None
+    # The environment that is active is the instrument's.
+    env = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    env["PIPENV_IGNORE_VIRTUALENVS"] = "1"
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=env, capture_output=True, text=True, timeout=ASK_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    python = Path(done.stdout.strip().rpartition("\n")[2])
+    is_environment = python.is_file() and (python.parents[1] / "pyvenv.cfg").is_file()
+    return python if is_environment else None
+
+
+def remedy(folder: Path, python: Path) -> str:
+    """What to do where the interpreter that was taken for the project in a folder lacks a package."""
+    install = "install it there"
+    if interpreter(folder) is None:
+        for place in _around(folder):
+            file = next((name for name in MADE_BY if (place / name).is_file()), None)
+            if file:
+                venv = place / FOLDERS[0]
+                names = {
+                    name: shlex.quote(str(it)) for name, it in (("folder", place), ("venv", venv), ("python", python))
+                }
+                install = MADE_BY[file].format(**names)
+                break
+    name_it = 'name the interpreter that has it: python = "..." in [tool.benchapp] of pyproject.toml'
+    return f"{install}, or {name_it}; {python} was tried"
