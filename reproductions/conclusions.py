@@ -84,7 +84,7 @@ def _rating(claim: Claim, left: Place, _right: Place, figures: Figures) -> Concl
     says = rating + (f": {'; '.join(reasons)}" if reasons else "")
     same = {name for name, (own, _) in rated.items() if own == claim.rating}
     without_spread = stability.worst(rated, without=stability.SPREAD)
-    longest = max(trial.requests_total or 0 for trial in found.trials)
+    longest = max(trial.requests for trial in found.trials)
     doubts = {
         "one round has no spread": rated[stability.SPREAD][0] is None and rating != stability.LOW,
         "the spread between rounds may be the machine's": (without_spread == claim.rating) != holds,
@@ -103,7 +103,7 @@ def _fails(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
         return Conclusion(claim, NOT_MEASURED, found.why)
     # The figures of a voided trial are not to be trusted, but errors are errors.
     failed = sum(trial.status == "failed" for trial in trials)
-    errors = sum(trial.errors for trial in trials)
+    errors = sum(trial.errors.total for trial in trials)
     says = f"{failed} of {plural(len(trials), 'trial')} failed, {plural(errors, 'error')} at level {trials[0].level}"
     return Conclusion(claim, HOLDS if bool(failed or errors) == claim.fails else NOT, says)
 
@@ -113,7 +113,7 @@ def _survives(claim: Claim, left: Place, right: Place, figures: Figures) -> Conc
     counts, failed, says = [], [], []
     for place, other in ((left, right), (right, left)):
         found = figures.find(place)
-        made = [it.requests_total if it.status == "ok" else it.answers_before_failure for it in found.highest]
+        made = [it.requests if it.status == "ok" else it.errors.answers_before_failure for it in found.highest]
         got = [count for count in made if count is not None]
         if not got:
             return Conclusion(claim, NOT_MEASURED, f"{name_of(place)}: {found.why}")

@@ -154,24 +154,22 @@ def _key(trial: Trial, level: str) -> Key:
 
 def _added(trial: Trial) -> float | None:
     """Memory that the load added to idle memory, in bytes; None when it added none."""
-    peak, idle = total(trial.memory_peak_bytes), total(trial.memory_idle_bytes)
+    peak, idle = total(trial.memory_peak_bytes), total(trial.condition.memory_idle_bytes)
     return None if peak is None or idle is None or peak <= idle else peak - idle
 
 
-# Metric that is no field of a trial -> how to compute it.
+# Metric that is no field of a trial's figures -> how to compute it.
 METRICS: dict[str, Callable[[Trial], float | None]] = {
     # Little's law: in a closed loop every connection always waits for an answer.
-    "latency_mean_ms": lambda trial: (
-        1000 * trial.level / trial.requests_per_second if trial.requests_per_second else None
-    ),
+    "latency_mean_ms": lambda trial: 1000 * trial.level / trial.throughput if trial.throughput else None,
     "memory_total": lambda trial: total(trial.memory_peak_bytes),
-    "memory_idle": lambda trial: total(trial.memory_idle_bytes),
+    "memory_idle": lambda trial: total(trial.condition.memory_idle_bytes),
     "memory_added": _added,
 }
 
 
 def _figure(trial: Trial, metric: str) -> float | None:
-    found: float | None = METRICS[metric](trial) if metric in METRICS else getattr(trial, metric)
+    found: float | None = METRICS[metric](trial) if metric in METRICS else getattr(trial.figures, metric)
     return found
 
 

@@ -45,14 +45,14 @@ def reasons(rated: Rated) -> list[str]:
 
 def _error_share(trial: Trial) -> float | None:
     """The share of failed requests."""
-    if trial.status == "failed" and trial.came_back is None:
+    if trial.status == "failed" and trial.condition.came_back is None:
         # It failed before its load, from wrong answers or a failed start: no evidence about stability.
         return None
-    bad = trial.errors
+    bad = trial.errors.total
     # A load that failed has no total, and not every tool counts statuses: the good and the bad answers are one, though.
-    counted = (trial.answers_before_failure or 0) + (trial.responses_not_2xx or 0)
-    answers = trial.requests_total or sum((trial.statuses or {}).values()) or counted
-    broken = bad - (trial.responses_not_2xx or 0)
+    counted = (trial.errors.answers_before_failure or 0) + (trial.errors.responses_not_2xx or 0)
+    answers = trial.requests or sum((trial.errors.statuses or {}).values()) or counted
+    broken = bad - (trial.errors.responses_not_2xx or 0)
     if trial.status == "failed" and not bad:
         return 1.0
     return bad / (answers + broken) if answers + broken else None
@@ -60,7 +60,7 @@ def _error_share(trial: Trial) -> float | None:
 
 def _spread(trials: Sequence[Trial]) -> float | None:
     """(Highest - lowest) / median of the rounds' requests/s, at the level where it is largest."""
-    levels = _by_level(trials, lambda trial: trial.requests_per_second if trial.status == "ok" else None)
+    levels = _by_level(trials, lambda trial: trial.throughput if trial.status == "ok" else None)
     return largest((max(rates) - min(rates)) / statistics.median(rates) for rates in levels if len(rates) > 1)
 
 
@@ -70,11 +70,13 @@ def _growth(trials: Sequence[Trial]) -> float | None:
 
 
 def _memory_gained(trial: Trial) -> float | None:
-    slopes, memory = trial.memory_slope_bytes_per_s, trial.memory
-    if not slopes or not memory or not trial.duration_s or not all(memory.values()) or None in slopes.values():
+    if not trial.figures or not trial.costs:
+        return None
+    slopes, memory, lasted_s = trial.costs.memory_slope_bytes_per_s, trial.costs.memory, trial.figures.duration_s
+    if not slopes or not memory or not all(memory.values()) or None in slopes.values():
         return None
     start = sum(samples[0][1] for samples in memory.values())
-    return max(0.0, sum(slope or 0.0 for slope in slopes.values()) * trial.duration_s / start) if start else None
+    return max(0.0, sum(slope or 0.0 for slope in slopes.values()) * lasted_s / start) if start else None
 
 
 def _by_level(trials: Sequence[Trial], value: Callable[[Trial], float | None]) -> list[list[float]]:
@@ -90,6 +92,22 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
+def _kills(trials: Sequence[Trial]) -> float | None:
+    """Processes that were killed for lack of memory."""
+    return _sum(trial.condition.oom_kills for trial in trials)
+
+
+def _restarts(trials: Sequence[Trial]) -> float | None:
+    """The most workers that were replaced in a trial."""
+    return largest(trial.condition.restarts for trial in trials)
+
+
+def _absences(trials: Sequence[Trial]) -> float | None:
+    """Trials after which the site did not recover."""
+    back = [trial.condition.came_back for trial in trials]
+    return _sum(None if came_back is None else int(not came_back) for came_back in back)
+
+
 # Criterion -> how it is measured, the largest value that rates HIGH, the largest that rates MEDIUM, and it in words.
 CRITERIA: dict[str, tuple[Callable[[Sequence[Trial]], float | None], float, float, str]] = {
     "errors": (
@@ -100,12 +118,7 @@ CRITERIA: dict[str, tuple[Callable[[Sequence[Trial]], float | None], float, floa
     ),
     SPREAD: (_spread, 0.25, 0.5, "requests/s varied by {:.0%} between rounds"),
     "growth": (_growth, 0.1, 0.5, "memory grew by {:.0%} during a trial"),
-    "kills": (lambda trials: _sum(it.oom_kills for it in trials), 0, 0, "{:g} processes killed for lack of memory"),
-    "restarts": (lambda trials: largest(it.restarts for it in trials), 0, 3, "{:g} workers replaced during one trial"),
-    "absence": (
-        lambda trials: _sum(None if it.came_back is None else int(not it.came_back) for it in trials),
-        0,
-        0,
-        "the site did not recover by itself after {:g} trials",
-    ),
+    "kills": (_kills, 0, 0, "{:g} processes killed for lack of memory"),
+    "restarts": (_restarts, 0, 3, "{:g} workers replaced during one trial"),
+    "absence": (_absences, 0, 0, "the site did not recover by itself after {:g} trials"),
 }

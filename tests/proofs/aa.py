@@ -94,7 +94,7 @@ def comparisons(run: Run, factor: float = 1.0) -> Iterator[tuple[str, Table[str]
         for begin in range(1, run.info.plan.rounds + 1, ROUNDS):
             rates = {
                 name: {
-                    trial.round: trial.requests_per_second * times
+                    trial.round: (trial.throughput or 0.0) * times
                     for trial in run.trials
                     if (trial.stack, trial.workload, trial.status) == (stack, workload, "ok")
                     and begin <= trial.round < begin + ROUNDS

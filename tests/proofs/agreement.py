@@ -82,7 +82,7 @@ def _rates(
                 (folder.raw / item.key).mkdir(parents=True, exist_ok=True)
                 loading = HereLoad(running, folder.raw / item.key)
                 trial = measure(item, addresses, running.case.project, loading, how, folder)
-                rate = trial.requests_per_second
+                rate = trial.throughput
                 if rate is None:
                     sys.exit(f"agreement: {trial.reason}")
             found[who, name][number] = rate

@@ -9,7 +9,7 @@ from tests.proofs import aa
 
 def trials(stack, workload, *rates):
     return [
-        SimpleNamespace(stack=stack, workload=workload, round=number, status="ok", requests_per_second=rate)
+        SimpleNamespace(stack=stack, workload=workload, round=number, status="ok", throughput=rate)
         for number, rate in enumerate(rates, 1)
     ]
 

@@ -12,7 +12,7 @@ from bench.measure.records.folder import Run
 from bench.verify.outcome import Outcome
 from reproductions.conclusions import HOLDS, NOT, NOT_MEASURED, OPEN, conclusions
 from reproductions.figures import Figures
-from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL
+from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, changed
 from tests.bench.measure.records.run_data import failed as failed_trial
 from tests.bench.measure.report.faults.fault_folder import outcome
 from tests.reproductions.tiny import publication
@@ -22,11 +22,11 @@ RATES = {"fast": 200.0, "slow": 100.0, "alike": 101.0}
 
 def trial(stack, number, rate, level=16, **changes):
     name = f"{stack}~none~{changes.get('workload', 'home')}~unlimited~sqlite"
-    made = replace(
+    made = changed(
         TRIAL, trial_id=f"{name}~{level}~r{number}", case_id=name, stack=stack, round=number, level_connections=level,
         requests_per_second=rate, memory_peak_bytes={"it": int(1000 * rate)}, memory_idle_bytes={"it": 50_000},
     )  # fmt: skip
-    return replace(made, **changes)
+    return changed(made, **changes)
 
 
 def run(trials, checks=(), levels=(16,)):
@@ -134,7 +134,7 @@ def test_two_runs_are_compared_without_pairing_their_rounds():
 )
 def test_a_rating_by_the_spread_of_rounds_alone_proves_nothing(changes, claim, verdict):
     first, *others = rounds({"slow": 100.0})
-    made = run([replace(first, **changes), *others])
+    made = run([changed(first, **changes), *others])
     assert judged({"left": {"stack": "slow"}, **claim}, [made]).verdict == verdict
 
 
@@ -142,7 +142,7 @@ def test_a_rating_by_the_spread_of_rounds_alone_proves_nothing(changes, claim, v
 def test_errors_and_failed_loads_are_failures(fails):
     claim = {"left": {"stack": "slow"}, "fails": fails}
     good = rounds({"slow": 100.0})
-    voided = replace(good[0], status="voided", reason="drift: it was slower at its end", errors_read=1)
+    voided = changed(good[0], status="voided", reason="drift: it was slower at its end", errors_read=1)
     for made, failed in ((good, False), ([failed_trial(good[0]), *good[1:]], True), ([voided], True)):
         assert judged(claim, [run(made)]).verdict == (HOLDS if failed == fails else NOT)
 

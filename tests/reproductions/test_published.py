@@ -6,7 +6,7 @@ import pytest
 
 from bench.cli import main
 from bench.measure.faults import kinds
-from bench.measure.records.trials import Trial
+from bench.measure.records.trials import TrialFigures
 from bench.measure.run import workload
 from bench.serve.catalog import catalog
 from bench.verify.suite import all_checks
@@ -42,7 +42,7 @@ def test_every_part_is_of_what_exists_and_quick_is_shorter(benchmark, part):
 
 @pytest.mark.parametrize("benchmark", NAMES)
 def test_claims_and_columns_are_of_figures_that_exist(benchmark):
-    metrics = {*METRICS, "stability", *Trial.__dataclass_fields__}
+    metrics = {*METRICS, "stability", *TrialFigures.__dataclass_fields__}
     published = publications()[benchmark]
     assert {column.metric for column in published.columns} | {claim.metric for claim in published.claims} <= metrics
     for claim in published.claims:

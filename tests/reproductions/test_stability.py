@@ -11,7 +11,7 @@ from bench import paths
 from bench.measure.records.trials import Trial
 from reproductions import stability
 from reproductions.stability import HIGH, LOW, MEDIUM, rate, reasons, worst
-from tests.bench.measure.records.run_data import TRIAL
+from tests.bench.measure.records.run_data import TRIAL, changed
 from tests.bench.measure.records.run_data import failed as failed_trial
 
 MIB = 1024 * 1024
@@ -19,7 +19,7 @@ MIB = 1024 * 1024
 
 def trial(number: int = 1, **changes) -> Trial:
     """A trial without a fault, with whatever is changed."""
-    faultless = replace(
+    faultless = changed(
         TRIAL,
         round=number,
         requests_total=1000,
@@ -30,7 +30,7 @@ def trial(number: int = 1, **changes) -> Trial:
         restarts=0,
         came_back=True,
     )
-    return replace(faultless, **changes)
+    return changed(faultless, **changes)
 
 
 def broken(number: int = 1, **changes) -> Trial:

@@ -43,9 +43,6 @@ class Figures(Errors, TrialFigures):
     problem  an error that the tool counted and that fits no field
     """
 
-    duration_s: float
-    requests_total: int
-    requests_per_second: float
     problem: str | None = None
 
     def supported(self) -> Figures:

@@ -27,7 +27,7 @@ def latency_ms(trial: Trial, limit: Limit) -> float | None:
 
 def made_load(trial: Trial) -> bool:
     """Whether the load tool said what it measured: a trial may fail before its load, or because the tool does."""
-    return trial.status != "failed" or trial.answers_before_failure is not None
+    return trial.status != "failed" or trial.errors.answers_before_failure is not None
 
 
 def overloaded(trial: Trial) -> bool:
@@ -106,7 +106,7 @@ class Staircase:
     @property
     def achieved(self) -> float:
         """Requests/s in that trial, which ends with its last answer; 0 when no rate held."""
-        return (self.held.requests_per_second or 0.0) if self.held else 0.0
+        return (self.held.throughput or 0.0) if self.held else 0.0
 
 
 def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Staircase]]:

@@ -18,7 +18,7 @@ from bench.serve.catalog.names import NO_LAYER
 from bench.verify.outcome import Skip
 
 # No earlier one is read: its guards and figures have other names and meanings.
-FORMAT = 4
+FORMAT = 5
 # Of the duration of a trial, and of seconds.
 WARMUP_SHARE, MAX_WARMUP_S = 0.2, 2.0
 

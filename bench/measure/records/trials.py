@@ -1,4 +1,4 @@
-"""The record of a trial, in the parts that it is made of; written side by side, one trial a line.
+"""The record of a trial, in its parts; one trial a line.
 
 ``None`` means "not measured". A failed trial has a reason and no figures, never a zero. A voided trial has its figures
 and the reason why they are not to be trusted: no median, interval or ratio may use them.
@@ -7,7 +7,7 @@ and the reason why they are not to be trusted: no median, interval or ratio may 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from bench.means import means
@@ -66,11 +66,11 @@ class TrialIdentity:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialFigures:
-    """What the load tool measured in the timed load; a failed trial has none."""
+    """Figures that the load tool measured in the timed load."""
 
-    duration_s: Annotated[float | None, means("Seconds the timed load lasted.")] = None
-    requests_total: Annotated[int | None, means("Answers received in the timed load.")] = None
-    requests_per_second: Annotated[float | None, means("Answers received a second.")] = None
+    duration_s: Annotated[float, means("Seconds the timed load lasted.")]
+    requests_total: Annotated[int, means("Responses received in the timed load.")]
+    requests_per_second: Annotated[float, means("Responses received a second.")]
     bytes_per_second: Annotated[float | None, means("Bytes received a second, as the load tool counts them.")] = None
     latency_p50_ms: Annotated[
         float | None,
@@ -98,7 +98,7 @@ class TrialFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Errors:
-    """Answers that went wrong in the timed load; also of a trial that failed for them."""
+    """Responses that went wrong in the timed load; also of a trial that failed for them."""
 
     errors_connect: Annotated[int | None, means("Connections that could not be made.")] = None
     errors_read: Annotated[int | None, means("Connections that broke before the answer was whole.")] = None
@@ -109,10 +109,16 @@ class Errors:
         int | None, means("Right answers of a load that failed: how far it got, which is no throughput.")
     ] = None
 
+    @property
+    def total(self) -> int:
+        """Requests without a right response, as far as they were counted."""
+        broken = (self.errors_connect, self.errors_read, self.errors_timeout)
+        return sum(count or 0 for count in (*broken, self.responses_not_2xx))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What the servers and services used in the timed load; a failed trial has none."""
+    """Memory, CPU time and processes that servers and services used in the timed load."""
 
     memory: Annotated[
         dict[str, Samples] | None,
@@ -145,7 +151,7 @@ class Costs:
 class Condition:
     """The deployment before, during and after the load; also of a trial that failed."""
 
-    time_to_ready_s: Annotated[float | None, means("Seconds from starting the deployment until it answered.")]
+    time_to_ready_s: Annotated[float | None, means("Seconds from starting the deployment until it responded.")] = None
     memory_idle_bytes: Annotated[
         dict[str, int | None] | None,
         means("Server or service -> PSS when the deployment had just become ready, in bytes."),
@@ -182,7 +188,9 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What the guards judged, and what they found."""
+    """Findings of the guards, and what they judged by."""
+
+    log: Annotated[str | None, means("Log that tells more about a failure, relative to the run's folder.")] = None
 
     guards: Annotated[
         dict[str, str] | None, means("Guard -> ok, or not measured and why, or what it found that voids the trial.")
@@ -201,21 +209,22 @@ class Evidence:
     ] = None
 
 
-# What a failed trial does not have.
-FIGURES = tuple(item.name for part in (TrialFigures, Costs) for item in fields(part))
-
-
-# Of several bases, dataclass takes the fields of the last one first.
 @dataclass(frozen=True, kw_only=True)
-class Trial(Evidence, Condition, Costs, Errors, TrialFigures, TrialIdentity):
-    """One timed measurement of a case at a level: the fields of its parts side by side, as they are written."""
+class Trial(TrialIdentity):
+    """One timed measurement of a case at a level."""
 
     status: Annotated[
         Literal["ok", "failed", "voided"],
         means("ok; failed: it has no figures; voided: it has figures that a guard says not to trust."),
     ]
-    reason: Annotated[str | None, means("Why the trial failed or is voided.")]
-    log: Annotated[str | None, means("Log that tells more about a failure, relative to the run's folder.")]
+    reason: Annotated[str | None, means("Why the trial failed or is voided.")] = None
+    figures: Annotated[TrialFigures | None, means("What the load tool measured; null of a failed trial.")] = None
+    costs: Annotated[
+        Costs | None, means("What the servers and services used in the load; null of a failed trial, and on hosts.")
+    ] = None
+    errors: Annotated[Errors, means("Responses that went wrong.")] = Errors()
+    condition: Annotated[Condition, means("The deployment before, during and after the load.")] = Condition()
+    evidence: Annotated[Evidence, means("What the guards found, and the log of a failure.")] = Evidence()
 
     @property
     def key(self) -> str:
@@ -223,47 +232,46 @@ class Trial(Evidence, Condition, Costs, Errors, TrialFigures, TrialIdentity):
         return self.trial_id
 
     @property
+    def throughput(self) -> float | None:
+        """Requests a second; None of a failed trial."""
+        return self.figures.requests_per_second if self.figures else None
+
+    @property
+    def requests(self) -> int:
+        """Responses received in the timed load; 0 of a failed trial."""
+        return self.figures.requests_total if self.figures else 0
+
+    @property
+    def histogram(self) -> str | None:
+        """The latency of an open loop; None without one."""
+        return self.figures.histogram if self.figures else None
+
+    @property
+    def memory_peak_bytes(self) -> dict[str, int | None] | None:
+        """Largest memory by server and service; None when it was not sampled."""
+        return self.costs.memory_peak_bytes if self.costs else None
+
+    @property
     def is_disturbed(self) -> bool:
         """Whether interference of other processes voided it, so that it is made again."""
         return self.status == "voided" and any(name == INTERFERENCE for name, _ in voided_by(self))
 
     @property
-    def errors(self) -> int:
-        """Requests without a right answer, as far as they were counted."""
-        broken = (self.errors_connect, self.errors_read, self.errors_timeout)
-        return sum(count or 0 for count in (*broken, self.responses_not_2xx))
-
-    @property
     def imbalance(self) -> float | None:
         """How many times the mean of the workers the busiest one did; None where there are not several."""
-        used: tuple[float, ...] = self.worker_cpu_seconds or ()
+        used = (self.costs.worker_cpu_seconds if self.costs else None) or ()
         total = sum(used)
         return used[0] * len(used) / total if len(used) > 1 and total else None
-
-    @classmethod
-    def of(
-        cls,
-        identity: TrialIdentity,
-        *parts: TrialFigures | Errors | Costs | Condition | Evidence | None,
-        status: Literal["ok", "failed", "voided"],
-        reason: str | None = None,
-        log: str | None = None,
-    ) -> Trial:
-        """The trial made of these parts; the fields of a part that is left out are null."""
-        values: dict[str, Any] = dict.fromkeys(item.name for item in fields(cls))
-        for part in filter(None, (identity, *parts)):
-            values |= {name: value for name, value in vars(part).items() if name in values}
-        return cls(**values | {"status": status, "reason": reason, "log": log})
 
     def __post_init__(self) -> None:
         if (self.level_connections is None) == (self.rate_requested is None):
             raise ResultsError(f"trial {self.trial_id}: needs level_connections or rate_requested, and not both")
-        if self.status != "failed" and self.requests_per_second is None:
-            raise ResultsError(f"trial {self.trial_id}: status is {self.status} without requests_per_second")
         if self.status != "ok" and not self.reason:
             raise ResultsError(f"trial {self.trial_id}: status is {self.status} without a reason")
-        if self.status == "failed" and (found := [name for name in FIGURES if getattr(self, name) is not None]):
-            raise ResultsError(f"trial {self.trial_id}: status is failed and yet it has {found[0]}")
+        if self.status != "failed" and self.figures is None:
+            raise ResultsError(f"trial {self.trial_id}: status is {self.status} without figures")
+        if self.status == "failed" and (self.figures or self.costs):
+            raise ResultsError(f"trial {self.trial_id}: status is failed and yet it has figures")
 
 
 def total(values: Mapping[str, float | None] | None) -> float | None:
@@ -289,6 +297,6 @@ def rates_of(
     """Case -> round -> requests/s of the trials to trust; `name` gives the case."""
     found: dict[Any, dict[int, float]] = {}
     for trial in trials:
-        if trial.status == "ok" and trial.requests_per_second:
-            found.setdefault(name(trial), {})[trial.round] = trial.requests_per_second
+        if trial.status == "ok" and trial.throughput:
+            found.setdefault(name(trial), {})[trial.round] = trial.throughput
     return found

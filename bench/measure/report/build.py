@@ -134,7 +134,7 @@ def _hosts(run: Run) -> Iterable[Host]:
     found: dict[tuple[str, str, str], list[HostCosts]] = {}
     for trial in run.latest.values():
         if trial.status == "ok":
-            for name, costs in (trial.hosts or {}).items():
+            for name, costs in (trial.condition.hosts or {}).items():
                 key = (case_name(trial.stack, trial.layer), trial.workload, name)
                 found.setdefault(key, []).append(costs)
     fields = ("cpu_share", "memory_peak_bytes", "link_peak_share", "database_connections_peak", "requests_share")

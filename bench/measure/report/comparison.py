@@ -120,8 +120,8 @@ def _tables(run: Run, database: str) -> dict[Key, Table[Key]]:
     for trial, step in sorted(_trials(run), key=lambda item: order.get(item[0].case_id, len(order))):
         level = 0 if run.info.plan.capacity else trial.level
         key = Key(trial.stack, trial.layer, trial.workload, trial.size, level, database)
-        if trial.requests_per_second and key[:2] not in wrong:
-            rates.setdefault(key, {})[trial.round] = trial.requests_per_second
+        if trial.throughput and key[:2] not in wrong:
+            rates.setdefault(key, {})[trial.round] = trial.throughput
             steps[key] = max(steps.get(key, 1.0), step)
     tables = {
         where: Table({key: rounds for key, rounds in rates.items() if key[2:] == where}, steps)
@@ -139,7 +139,7 @@ def _trials(run: Run) -> Iterable[tuple[Trial, float]]:
         return
     for rounds in climbs(run.trials, parse_limit(run.info.plan.capacity, "capacity")).values():
         for climb in rounds.values():
-            if (held := climb.held) and (rate := held.requests_per_second):
+            if (held := climb.held) and (rate := held.throughput):
                 yield held, climb.high / rate if climb.high else math.inf
 
 

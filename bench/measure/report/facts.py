@@ -168,7 +168,7 @@ def _few_requests(run: Run) -> Iterable[str]:
         return
     limit = parse_limit(run.info.plan.capacity, "capacity")
     held = [climb.held for rounds in climbs(run.trials, limit).values() for climb in rounds.values() if climb.held]
-    few = sum(not histogram.enough(trial.requests_total or 0, limit.percent) for trial in held)
+    few = sum(not histogram.enough(trial.requests, limit.percent) for trial in held)
     if few:
         needed = f"{limit.percentile} needs {histogram.needed(limit.percent):,} requests"
         yield f"{needed}: {few:,} of {plural(len(held), 'rate')} that held had fewer; give a longer --duration."

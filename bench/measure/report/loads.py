@@ -62,7 +62,7 @@ def at_level(found: Measured, level: int, opened: bool, rate: int | None) -> Cas
     levels = found.levels("open" if opened else "closed")
     trials = levels.get(level, ())
     points = [
-        Point(each, median_or_none(trial.requests_per_second for trial in usable(levels[each]).values()))
+        Point(each, median_or_none(trial.throughput for trial in usable(levels[each]).values()))
         for each in sorted(levels)
     ]
     dropped = found.dropped.get(level)
@@ -97,8 +97,8 @@ def step(found: Measured) -> float:
     """How many times its rates a case may hold at most: the next rate of a staircase was too much, or was not tried."""
     steps = [1.0]
     for climb in found.climbs.values():
-        if climb.held and climb.held.requests_per_second:
-            steps.append(climb.high / climb.held.requests_per_second if climb.high else math.inf)
+        if climb.held and climb.held.throughput:
+            steps.append(climb.high / climb.held.throughput if climb.high else math.inf)
     return max(steps)
 
 
@@ -113,7 +113,7 @@ def _load(
     # Wrong answers have no figures.
     trials, points = ({}, ()) if found.wrong else (trials, points)
     every = list(trials.values())
-    rates = {number: trial.requests_per_second for number, trial in sorted(trials.items())}
+    rates = {number: trial.throughput for number, trial in sorted(trials.items())}
     known = {number: rate for number, rate in rates.items() if rate is not None}
     return CaseLoad(
         verdict="not measured" if why else "",
@@ -128,14 +128,20 @@ def _load(
         points=tuple(points),
         memory_peak_bytes=median_or_none(total(trial.memory_peak_bytes) for trial in every),
         cpu_seconds_per_1000_requests=median_or_none(map(cpu_per_1000, every)),
-        database_connections_peak=largest(trial.database_connections_peak for trial in every),
-        queries_per_request=median_or_none(trial.queries_per_request for trial in every),
+        database_connections_peak=largest(trial.condition.database_connections_peak for trial in every),
+        queries_per_request=median_or_none(trial.condition.queries_per_request for trial in every),
         imbalance=median_or_none(trial.imbalance for trial in every),
-        errors=sum(trial.errors for trial in every),
-        requests=sum(trial.requests_total or 0 for trial in every),
-        log=next((it.log for it in found.trials if it.status == "failed" and it.log), None) if why else None,
+        errors=sum(trial.errors.total for trial in every),
+        requests=sum(trial.requests for trial in every),
+        log=_log(found.trials) if why else None,
         trials=tuple(trial.trial_id for trial in every),
     )
+
+
+def _log(trials: Iterable[Trial]) -> str | None:
+    """The log of the first failure that has one."""
+    logs = [trial.evidence.log for trial in trials if trial.status == "failed"]
+    return next(filter(None, logs), None)
 
 
 def latency(found: Measured, rate: int | None) -> Latency | None:
@@ -166,5 +172,5 @@ def median_or_none(values: Iterable[float | None]) -> float | None:
 
 def cpu_per_1000(trial: Trial) -> float | None:
     """CPU seconds of a trial per 1,000 of its requests."""
-    seconds = total(trial.cpu_seconds)
-    return None if seconds is None or not trial.requests_total else seconds / trial.requests_total * 1000
+    seconds = total(trial.costs.cpu_seconds if trial.costs else None)
+    return None if seconds is None or not trial.requests else seconds / trial.requests * 1000

@@ -21,7 +21,7 @@ from bench.errors import BenchError, DeploymentError
 from bench.interrupt import Interrupts
 from bench.measure.load import Job, LoadError
 from bench.measure.records.folder import CHECKS_FILE
-from bench.measure.records.trials import Condition, Costs, Trial
+from bench.measure.records.trials import Condition, Costs, Evidence, Trial
 from bench.measure.run import facts, guards, load_process, workload
 from bench.measure.run.guards import Observed
 from bench.measure.run.instrument import Instrument
@@ -63,7 +63,8 @@ class TrialBed(TestBed[Measurement, Trial]):
     def failed(self, item: Measurement, reason: str, log: Path | None = None) -> Trial:
         """The record of a trial that failed before its load."""
         identity = identity_of(item, self.load.of(item))
-        return Trial.of(identity, status="failed", reason=reason, log=self.journal.folder.relative(log))
+        evidence = Evidence(log=self.journal.folder.relative(log))
+        return Trial(**vars(identity), status="failed", reason=reason, evidence=evidence)
 
     def measured(
         self,
@@ -193,9 +194,10 @@ class LocalTestBed(TrialBed):
             self.check()
             if died := running.died():
                 self.is_whole = False
-                log = self.journal.folder.relative(died.log) or trial.log
-                trial = replace(trial, reason=f"{trial.reason}; {died.message}", log=log)
-        return replace(trial, queries_per_request=queries)
+                log = self.journal.folder.relative(died.log) or trial.evidence.log
+                evidence = replace(trial.evidence, log=log)
+                trial = replace(trial, reason=f"{trial.reason}; {died.message}", evidence=evidence)
+        return replace(trial, condition=replace(trial.condition, queries_per_request=queries))
 
 
 class Observer:

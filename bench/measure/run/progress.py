@@ -206,8 +206,8 @@ def level_words(level: int, mode: str) -> str:
 def outcome(trial: Trial) -> str:
     """A trial in a few words."""
     if trial.status == "failed":
-        return f"FAILED: {trial.reason}" + (f" (see {trial.log})" if trial.log else "")
-    words = f"{trial.requests_per_second:,.0f} requests/s"
-    if trial.mode == "open" and trial.latency_p99_ms is not None:
-        words += f", p99 {trial.latency_p99_ms:,.1f} ms"
+        return f"FAILED: {trial.reason}" + (f" (see {trial.evidence.log})" if trial.evidence.log else "")
+    words = f"{trial.throughput:,.0f} requests/s"
+    if trial.mode == "open" and trial.figures and trial.figures.latency_p99_ms is not None:
+        words += f", p99 {trial.figures.latency_p99_ms:,.1f} ms"
     return words if trial.status == "ok" else f"{words}, VOIDED: {trial.reason}"

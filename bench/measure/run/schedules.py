@@ -186,7 +186,7 @@ def latency(
     held: dict[str, list[float]] = {}
     for trial in trials:
         if trial.status == "ok":
-            held.setdefault(trial.case_id, []).append(trial.requests_per_second or 0.0)
+            held.setdefault(trial.case_id, []).append(trial.throughput or 0.0)
     rates: dict[Place, int] = {}
     for place in {_place(case.record) for case in cases}:
         # A run that is resumed goes on at the rate at which it began.

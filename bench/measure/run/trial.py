@@ -12,13 +12,13 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from bench.measure import load as load_tools
 from bench.measure.load import Job, Tool
 from bench.measure.records import records
 from bench.measure.records.folder import Folder
-from bench.measure.records.trials import Condition, Costs, Errors, Trial, TrialIdentity
+from bench.measure.records.trials import Condition, Costs, Errors, Evidence, Trial, TrialFigures, TrialIdentity
 from bench.measure.run import guards
 from bench.measure.run.guards import Observed
 from bench.measure.run.load_process import TrialError
@@ -35,6 +35,8 @@ PAGES_CHECKED = 10
 MAX_UNLIKE_BYTES = 256
 # Connections that an open loop may open at least: as many as requests can be waiting.
 MIN_CONNECTIONS = 100
+
+Part = TypeVar("Part", TrialFigures, Errors, Evidence)
 
 
 @dataclass(frozen=True)
@@ -180,9 +182,14 @@ def measure(
             raise TrialError(f"{load.tool.name}: {problem}", loading.log(), seen.figures)
         after = _visit("after the load", loading, paths, seen.figures)
     except TrialError as error:
-        errors = [failed_errors(error.figures)] if error.figures else []
-        log = folder.relative(error.log)
-        return Trial.of(identity, *errors, loading.condition, status="failed", reason=str(error), log=log)
+        return Trial(
+            **vars(identity),
+            status="failed",
+            reason=str(error),
+            errors=failed_errors(error.figures) if error.figures else Errors(),
+            condition=loading.condition or Condition(),
+            evidence=Evidence(log=folder.relative(error.log)),
+        )
     wrong = (body_difference(path, before[path], after[path]) for path in before)
     seen = replace(
         seen,
@@ -192,10 +199,27 @@ def measure(
         bodies_checked=bodies.checked,
         wrong_bodies=bodies.wrong or next(filter(None, wrong), ""),
     )
-    found = loading.judge(seen, load.bounds)
+    return _judged(identity, seen, loading, loading.judge(seen, load.bounds))
+
+
+def _judged(identity: TrialIdentity, seen: Observed, loading: TrialLoad, found: dict[str, str]) -> Trial:
+    """The trial of a load that went well, voided where a guard found something."""
     reason = guards.voids(found)
-    parts = (seen.figures, loading.costs, loading.condition, replace(seen, guards=found))
-    return Trial.of(identity, *parts, status="voided" if reason else "ok", reason=reason)
+    return Trial(
+        **vars(identity),
+        status="voided" if reason else "ok",
+        reason=reason,
+        figures=_part(TrialFigures, seen.figures),
+        costs=loading.costs,
+        errors=_part(Errors, seen.figures),
+        condition=loading.condition or Condition(),
+        evidence=replace(_part(Evidence, seen), guards=found),
+    )
+
+
+def _part(kind: type[Part], whole: Part) -> Part:
+    """The fields of a record that one of a subclass has, too."""
+    return kind(**{item.name: getattr(whole, item.name) for item in fields(kind)})
 
 
 def _visit(
@@ -230,6 +254,5 @@ def identity_of(item: Measurement, load: LoadSettings, keep_alive: bool | None =
 
 def failed_errors(found: load_tools.Figures) -> Errors:
     """The errors of a load that failed for them, and how far it got."""
-    errors = {item.name: getattr(found, item.name) for item in fields(Errors)}
     got = found.requests_total - (found.responses_not_2xx or 0)
-    return Errors(**{**errors, "answers_before_failure": got})
+    return replace(_part(Errors, found), answers_before_failure=got)

@@ -90,7 +90,7 @@ class Candidate:
     @cached_property
     def problem(self) -> str:
         """Why they are no answer, such as a process killed for want of memory; empty where they may be one."""
-        if killed := sum(trial.oom_kills or 0 for trial in self._held):
+        if killed := sum(trial.condition.oom_kills or 0 for trial in self._held):
             return f"{plural(killed, 'process', 'processes')} killed for want of memory"
         failed = [trial.reason or "" for trial in self._trials if trial.status == "failed"]
         return "" if self._held else [*failed, "no rate holds"][0]
@@ -104,12 +104,12 @@ class Candidate:
     @cached_property
     def connections(self) -> int | None:
         """Largest number of database connections; None where they were not counted."""
-        return largest(trial.database_connections_peak for trial in self._trials)
+        return largest(trial.condition.database_connections_peak for trial in self._trials)
 
     @cached_property
     def connections_limit(self) -> int | None:
         """How many the database allows."""
-        return largest(trial.database_connections_limit for trial in self._trials)
+        return largest(trial.condition.database_connections_limit for trial in self._trials)
 
     @cached_property
     def capacity(self) -> Capacity | None:

@@ -12,6 +12,7 @@ from bench.errors import BenchError
 from bench.measure.records.folder import read_run
 from bench.measure.records.records import LoadTool
 from bench.measure.report import comparison
+from tests.bench.measure.records.run_data import changed
 from tests.bench.measure.report import report_folder
 from tests.bench.measure.run.fake_instrument import arguments
 
@@ -55,7 +56,7 @@ def test_a_real_difference_is_named_and_the_same_again_is_not(tmp_path, capsys):
 def test_the_table_has_rates_ratio_interval_and_verdict(tmp_path, capsys):
     def fixed(rates):
         return lambda trial: (
-            replace(trial, requests_per_second=rates[trial.round - 1])
+            changed(trial, requests_per_second=rates[trial.round - 1])
             if trial.status == "ok" and (trial.stack, trial.layer) == ("uwsgi", "none")
             else None
         )

@@ -13,7 +13,7 @@ from bench.errors import BenchError
 from bench.measure.records.folder import read_run
 from bench.measure.run import local
 from bench.serve.catalog import catalog
-from tests.bench.measure.records.run_data import TRIAL, at_rate
+from tests.bench.measure.records.run_data import TRIAL, at_rate, changed
 from tests.bench.measure.run.fake_instrument import UNGUARDED, FakeInstrument, arguments, change
 
 
@@ -34,7 +34,7 @@ def holds(rate):
 
     def measure(item, *rest):
         identity = replace(TRIAL, **{name: getattr(item.case, name) for name in ("case_id", "stack", "layer")})
-        identity = replace(identity, memory_peak_bytes={"app": processes(item.case.stack) * 50 * 2**20})
+        identity = changed(identity, memory_peak_bytes={"app": processes(item.case.stack) * 50 * 2**20})
         return at_rate(item.level, 20.0 if item.level <= rate(item.case.stack) else 900.0, item.round, identity)
 
     return measure

@@ -90,12 +90,12 @@ def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
     found = read_run(folder)
     (trial,) = found.trials
     assert (trial.status, trial.stack, trial.layer, trial.database) == ("ok", "nginx-uwsgi", "varnish", "deployed")
-    assert (trial.requests_total, trial.rate_requested, trial.statuses) == (50, 50.0, {"200": 50})
-    assert trial.guards == {}
+    assert (trial.requests, trial.rate_requested, trial.errors.statuses) == (50, 50.0, {"200": 50})
+    assert trial.evidence.guards == {}
     # Before and after the load, and for the addresses, pages are visited from here.
     # A second of warm-up, and one of load.
     assert 100 < sum(site.requests.values()) < 110
-    assert trial.hosts.keys() == found.environment.hosts.keys() == GROUPS.keys()
+    assert trial.condition.hosts.keys() == found.environment.hosts.keys() == GROUPS.keys()
     assert found.environment.hosts["load2"] == ("load",)
     assert found.info.plan.inventory and found.info.finished_at
     stored = [json.loads((folder / "raw" / trial.trial_id / f"load{n}.json").read_text()) for n in (1, 2)]
@@ -207,7 +207,7 @@ def test_a_web_host_that_cannot_be_reached_is_named(there, capsys):
 def failure(tmp_path: Path) -> str:
     assert run(*QUICK, "--rate", "20", "--output", str(tmp_path / "run")) == 1
     (trial,) = read_run(tmp_path / "run").trials
-    assert trial.status == "failed" and trial.requests_total is None
+    assert trial.status == "failed" and trial.figures is None
     return trial.reason
 
 

@@ -55,39 +55,47 @@ TRIAL = trials.Trial(
     level_connections=16,
     round=1,
     status="ok",
-    reason=None,
-    log=None,
     started_at="2026-11-21T08:00:01+00:00",
-    duration_s=2.0,
     tool="wrk",
-    requests_total=200,
-    requests_per_second=100.0,
-    bytes_per_second=900_000.0,
-    latency_p50_ms=150.0,
-    latency_p99_ms=None,
-    latency_max_ms=300.0,
-    errors_connect=0,
-    errors_read=0,
-    errors_timeout=0,
-    responses_not_2xx=0,
-    memory={"one": ((0.0, 1000), (1.0, 2000)), "closed": ()},
-    memory_peak_bytes={"one": 2000, "closed": None},
-    cpu_seconds={"one": 1.5, "closed": None},
-    processes={"one": 5, "closed": None},
-    time_to_ready_s=0.4,
     keep_alive=True,
+    figures=trials.TrialFigures(
+        duration_s=2.0,
+        requests_total=200,
+        requests_per_second=100.0,
+        bytes_per_second=900_000.0,
+        latency_p50_ms=150.0,
+        latency_max_ms=300.0,
+    ),
+    costs=trials.Costs(
+        memory={"one": ((0.0, 1000), (1.0, 2000)), "closed": ()},
+        memory_peak_bytes={"one": 2000, "closed": None},
+        cpu_seconds={"one": 1.5, "closed": None},
+        processes={"one": 5, "closed": None},
+    ),
+    errors=trials.Errors(errors_connect=0, errors_read=0, errors_timeout=0, responses_not_2xx=0),
+    condition=trials.Condition(time_to_ready_s=0.4),
 )
+PARTS = ("figures", "costs", "errors", "condition", "evidence")
+
+
+def changed(trial=TRIAL, **changes):
+    """A trial with other fields, wherever its parts have them."""
+    for part in PARTS:
+        whole = getattr(trial, part)
+        own = {name: changes.pop(name) for name in list(changes) if whole is not None and hasattr(whole, name)}
+        trial = replace(trial, **{part: replace(whole, **own)}) if own else trial
+    return replace(trial, **changes)
 
 
 def failed(trial=TRIAL, **changes):
     """A trial whose load failed for its answers."""
     how = {"status": "failed", "reason": "503 answers", "answers_before_failure": 9, **changes}
-    return replace(trial, **{**dict.fromkeys(trials.FIGURES), **how})
+    return changed(replace(trial, figures=None, costs=None, status="failed", reason="503 answers"), **how)
 
 
 def at_rate(rate: int, latency_ms: float = 20.0, round: int = 1, trial=TRIAL, **changes):
     """A trial of an open loop at this rate, all of whose answers took as long."""
-    made = replace(
+    made = changed(
         trial,
         trial_id=f"{trial.case_id}~{rate}~r{round}",
         level_connections=None,
@@ -98,4 +106,4 @@ def at_rate(rate: int, latency_ms: float = 20.0, round: int = 1, trial=TRIAL, **
         histogram=histogram.encode(histogram.from_counts([(int(1000 * latency_ms), 10 * rate)])),
         came_back=True,
     )
-    return replace(made, **changes)
+    return changed(made, **changes)

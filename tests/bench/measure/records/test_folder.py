@@ -88,6 +88,9 @@ def test_a_directory_that_is_not_there(tmp_path):
     assert str(error.value) == (f"{tmp_path / 'x'}: no such directory; give a folder that `python -m bench run` made")
 
 
+TWO_THIRDS = json.dumps({**asdict(TRIAL), "figures": {**asdict(TRIAL.figures), "thirds": [1, 2]}})
+
+
 @pytest.mark.parametrize(
     "name, content, message",
     [
@@ -101,12 +104,16 @@ def test_a_directory_that_is_not_there(tmp_path):
         ("trials.jsonl", "[]\n", "trials.jsonl line 1: Expected `object`, got `array`; restore it or measure again"),
         ("trials.jsonl", "torn\n{}\n", "trials.jsonl line 1: JSON is malformed: "),
         ("trials.jsonl", "{}\n", "trials.jsonl line 1: Object missing required field `trial_id`;"),
-        ("trials.jsonl", json.dumps({**asdict(TRIAL), "thirds": [1, 2]}), "trials.jsonl line 1: Expected "),
+        (
+            "trials.jsonl",
+            TWO_THIRDS,
+            "trials.jsonl line 1: Expected ",
+        ),
         ("trials.jsonl", json.dumps({**asdict(TRIAL), "status": "good"}), "trials.jsonl line 1: Invalid enum"),
         (
             "trials.jsonl",
-            json.dumps({**asdict(TRIAL), "requests_per_second": None}),
-            "trials.jsonl line 1: trial one~none~home~unlimited~sqlite~16~r1: status is ok without requests_per_second",
+            json.dumps({**asdict(TRIAL), "figures": None}),
+            "trials.jsonl line 1: trial one~none~home~unlimited~sqlite~16~r1: status is ok without figures",
         ),
         ("workloads.json", '{"home": [7]}', "workloads.json: Expected `str`, got `int` - at `$[...][0]`; restore it"),
     ],

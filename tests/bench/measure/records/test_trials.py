@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
+import msgspec
 import pytest
 
 from bench.measure.records.records import ResultsError
-from bench.measure.records.trials import FIGURES, Errors, Trial, TrialIdentity
-from tests.bench.measure.records.run_data import TRIAL
-
-IDENTITY = TrialIdentity(**{item.name: getattr(TRIAL, item.name) for item in fields(TrialIdentity)})
+from bench.measure.records.trials import Errors, Trial
+from tests.bench.measure.records.run_data import TRIAL, failed
 
 
-def test_a_trial_is_its_parts_side_by_side_and_a_part_left_out_is_null():
-    errors = Errors(errors_connect=1, errors_read=2, errors_timeout=3, responses_not_2xx=4)
-    trial = Trial.of(IDENTITY, errors, status="failed", reason="503 answers", log="raw/x.log")
-    assert (trial.trial_id, trial.level, trial.mode) == (TRIAL.trial_id, 16, "closed")
-    assert (trial.status, trial.reason, trial.log) == ("failed", "503 answers", "raw/x.log")
-    assert (trial.errors_connect, trial.responses_not_2xx) == (1, 4)
-    assert {getattr(trial, name) for name in FIGURES} == {None}
+def test_a_line_has_the_parts_of_a_trial_and_null_for_those_that_a_failure_lacks():
+    written = msgspec.json.decode(msgspec.json.encode(TRIAL))
+    assert (written["trial_id"], written["figures"]["requests_per_second"]) == (TRIAL.trial_id, 100.0)
+    assert written["costs"]["cpu_seconds"] == {"one": 1.5, "closed": None}
+    made = failed(errors=Errors(errors_connect=1, errors_read=2, errors_timeout=3, responses_not_2xx=4))
+    written = msgspec.json.decode(msgspec.json.encode(made))
+    assert (written["status"], written["figures"], written["costs"]) == ("failed", None, None)
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Trial) == made
+    assert (made.errors.total, made.throughput, made.requests) == (10, None, 0)
 
 
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"requests_per_second": None}, "ok without requests_per_second"),
+        ({"figures": None}, "ok without figures"),
         ({"status": "failed"}, "failed without a reason"),
         ({"status": "voided"}, "voided without a reason"),
-        ({"status": "voided", "reason": "x", "requests_per_second": None}, "voided without requests_per_second"),
+        ({"status": "voided", "reason": "x", "figures": None}, "voided without figures"),
         ({"rate_requested": 100.0}, "level_connections or rate_requested, and not both"),
         ({"level_connections": None}, "level_connections or rate_requested, and not both"),
-        ({"status": "failed", "reason": "x"}, "failed and yet it has duration_s"),
+        ({"status": "failed", "reason": "x"}, "failed and yet it has figures"),
     ],
 )
 def test_a_failure_is_never_a_number(changes, message):

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.measure.records import records, trials
 from bench.measure.records.folder import ADDRESSES_FILE, Folder, read_info, write_json
 from bench.verify.outcome import Outcome, Skip
-from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate
+from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate, changed
 
 MIB = 1024 * 1024
 
@@ -140,7 +140,7 @@ def _trial(
     cpu = {name: 0.9 if name in ("nginx", "memcached") else 8.1 for name in servers}
     # One has answers without a cost.
     is_known = where != ("uwsgi", "page-cache", "home")
-    return replace(
+    made = changed(
         TRIAL,
         **_identity(case, level, number),
         duration_s=10.0,
@@ -148,18 +148,19 @@ def _trial(
         requests_per_second=rate,
         bytes_per_second=rate * 9400,
         errors_timeout=3 if (case.stack, case.layer) == ("gunicorn", "none") and number == 1 else 0,
-        memory={name: ((0.0, used),) for name, used in memory.items()} if is_known else None,
-        memory_peak_bytes=memory if is_known else None,
-        cpu_seconds=cpu if is_known else None,
+        memory={name: ((0.0, used),) for name, used in memory.items()},
+        memory_peak_bytes=memory,
+        cpu_seconds=cpu,
         processes=dict.fromkeys(servers, 5),
     )
+    return made if is_known else changed(made, memory=None, memory_peak_bytes=None, cpu_seconds=None)
 
 
 def failed(case, level: int, number: int, reason: str, log: str | None = None) -> trials.Trial:
     """A failed trial of a case, which has no figures."""
     identity = trials.TrialIdentity(**_identity(case, level, number))
     log = log or f"raw/{identity.trial_id}/server.log"
-    return trials.Trial.of(identity, status="failed", reason=reason, log=log)
+    return trials.Trial(**vars(identity), status="failed", reason=reason, evidence=trials.Evidence(log=log))
 
 
 def _identity(case, level: int, number: int) -> dict:

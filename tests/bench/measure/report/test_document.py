@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,12 +18,13 @@ from bench.cli import main
 from bench.measure.records import schema
 from bench.measure.records.folder import Folder, read_run
 from bench.measure.records.records import FORMAT, Dropped
+from bench.measure.records.trials import Condition, Costs, Errors, Evidence, TrialFigures
 from bench.measure.report import facts, page, write
 from bench.measure.report.document import CaseRow, Document, Ranking
 from bench.measure.stats import histogram
 from bench.verify.hosts.costs import HostCosts
 from tests.bench.measure.records import run_data
-from tests.bench.measure.records.run_data import failed
+from tests.bench.measure.records.run_data import changed, failed
 from tests.bench.measure.report import report_folder
 from tests.bench.measure.report.faults import fault_folder
 
@@ -42,7 +43,7 @@ def rates(found: dict[tuple[str, str], list[float | None]]):
         values = found.get((trial.stack, trial.layer))
         if values is None or values[trial.round - 1] is None or trial.status == "failed":
             return None
-        return replace(trial, requests_per_second=values[trial.round - 1])
+        return changed(trial, requests_per_second=values[trial.round - 1])
 
     return change
 
@@ -64,11 +65,25 @@ def times(factor: float) -> list[float]:
 # ---------------------------------------------------------------------------------------------- golden
 
 
+def nested(line: str) -> str:
+    """A trial of the earlier format, whose parts were side by side, with its parts."""
+    flat = json.loads(line)
+    parts = {"figures": TrialFigures, "costs": Costs, "errors": Errors, "condition": Condition, "evidence": Evidence}
+    for name, part in parts.items():
+        of_part = [field.name for field in fields(part) if field.name in flat]
+        flat[name] = {field: flat.pop(field) for field in of_part}
+    if flat["status"] == "failed":
+        flat |= {"figures": None, "costs": None}
+    return json.dumps(flat) + "\n"
+
+
 def test_a_real_run_has_the_figures_that_it_had(tmp_path):
     """A run of an earlier format, whose figures mean the same: it was arranged by other code then."""
     folder = shutil.copytree(GOLDEN, tmp_path / "run")
     info = folder / "run.json"
     info.write_text(info.read_text().replace('"format": 3', f'"format": {FORMAT}'))
+    trials = folder / "trials.jsonl"
+    trials.write_text("".join(map(nested, trials.read_text().splitlines())))
     (board,) = read(folder).boards
     assert (board.verdict, board.best, board.load, board.rounds) == ("leads", 0, "8 connections", 3)
     assert board.workloads == ("home", "login")
@@ -195,7 +210,7 @@ def test_voided_trials_are_not_used_and_only_interference_counts_as_such(tmp_pat
     Folder(folder).append(replace(first, status="ok", reason=None))
     document = read(folder)
     rates = row(document.boards[0], "uwsgi").loads["home"].rates
-    assert sorted(rates) == [1, 2, 3] and rates[1] == first.requests_per_second
+    assert sorted(rates) == [1, 2, 3] and rates[1] == first.throughput
     assert not any("interference" in note for note in document.runs[0].notes)
     reason = "interference: other processes took 40% of the machine"
     Folder(folder).append(replace(first, reason=reason))
@@ -230,7 +245,7 @@ def with_open_loop(folder: Path, rate: float, requests: int = 1500) -> Path:
         if trial.round == 1 and trial.status == "ok":
             encoded = histogram.encode(histogram.from_counts([(1000 * n, requests // 100) for n in range(1, 101)]))
             opened = {"level_connections": None, "rate_requested": rate, "requests_per_second": rate}
-            Folder(folder).append(replace(trial, trial_id=f"{trial.trial_id}-open", histogram=encoded, **opened))
+            Folder(folder).append(changed(trial, trial_id=f"{trial.trial_id}-open", histogram=encoded, **opened))
     return folder
 
 
@@ -294,7 +309,7 @@ def test_a_round_that_says_nothing_of_a_capacity_does_not_lower_it(capacity_run)
 
 @pytest.mark.parametrize(("limit", "said"), [("p95=200ms", False), ("p99=200ms", True)])
 def test_a_percentile_of_too_few_requests_is_said(capacity_run, limit, said):
-    folder = capacity_run(lambda trial: replace(trial, requests_total=300))
+    folder = capacity_run(lambda trial: changed(trial, requests_total=300))
     info = read_run(folder).info
     Folder(folder).write(replace(info, plan=replace(info.plan, capacity=limit)))
     notes = [note for note in read(folder).runs[0].notes if "requests:" in note]
@@ -368,7 +383,7 @@ def test_each_host_has_the_median_of_its_rounds(tmp_path):
     def on_hosts(trial):
         if (trial.stack, trial.layer, trial.status) != ("uwsgi", "none", "ok"):
             return trial
-        return replace(trial, hosts={"web1": replace(busy, cpu_seconds=5.0 * trial.round), "db1": HostCosts()})
+        return changed(trial, hosts={"web1": replace(busy, cpu_seconds=5.0 * trial.round), "db1": HostCosts()})
 
     hosts = read(report_folder.make(tmp_path / "run", workloads=("home",), change=on_hosts)).hosts
     assert [(host.host, host.cpu_share, host.requests_share) for host in hosts] == [
@@ -393,9 +408,7 @@ def test_it_has_no_secret_and_no_path_of_the_machine(tmp_path, output):
 
 def test_a_case_whose_workers_are_uneven_says_so(tmp_path):
     def uneven(trial):
-        return (
-            replace(trial, worker_cpu_seconds=(3.0, 1.0)) if trial.stack == "uwsgi" and trial.status == "ok" else trial
-        )
+        return changed(trial, worker_cpu_seconds=(3.0, 1.0)) if trial.stack == "uwsgi" and trial.costs else trial
 
     board = read(report_folder.make(tmp_path / "run", workloads=("home",), change=uneven)).boards[0]
     assert row(board, "uwsgi").loads["home"].imbalance == 1.5

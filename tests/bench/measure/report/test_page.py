@@ -13,6 +13,7 @@ import pytest
 
 from bench.measure.records.folder import Folder, read_info
 from bench.measure.report import write
+from tests.bench.measure.records.run_data import changed
 from tests.bench.measure.report import report_folder
 from tests.bench.measure.report.faults import fault_folder
 from tests.bench.measure.report.pages import CHROMIUM, LOADING, Page, browsed, shown, visible_words
@@ -28,7 +29,7 @@ def eight(tmp_path_factory) -> str:
     """Eight cases on two workloads, with faults: what the limits of the page are about."""
 
     def few(trial):
-        return replace(trial, database_connections_peak=16) if trial.layer in ("none", "page-cache") else None
+        return changed(trial, database_connections_peak=16) if trial.layer in ("none", "page-cache") else None
 
     folder = report_folder.make(tmp_path_factory.mktemp("eight") / "run", change=few)
     info = read_info(folder)

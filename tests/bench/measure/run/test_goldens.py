@@ -15,7 +15,7 @@ from bench import paths
 from bench.cli import run, tune
 from bench.measure.records.folder import read_run
 from bench.measure.run import local, plan
-from tests.bench.measure.records.run_data import TRIAL, at_rate, failed
+from tests.bench.measure.records.run_data import TRIAL, at_rate, changed, failed
 from tests.bench.measure.run.fake_instrument import UNGUARDED, FakeInstrument, arguments, change
 
 GOLDEN = paths.KIT / "tests" / "golden" / "runs.json"
@@ -69,7 +69,7 @@ def invented(item, addresses, project, loading, load, folder):
         made = at_rate(item.rate or item.level, late, item.round, replace(TRIAL, **identity))
     else:
         rate = fast * (1 + 0.03 * chance("noise", item.key))
-        made = replace(TRIAL, **identity, level_connections=item.level, round=item.round, requests_per_second=rate)
+        made = changed(TRIAL, **identity, level_connections=item.level, round=item.round, requests_per_second=rate)
     made = replace(made, trial_id=item.key)
     if stack == "faulty" or (made.mode == "open" and item.level > 2 * fast):
         return failed(made)

@@ -108,7 +108,7 @@ def test_a_size_is_named_where_there_is_one():
 
 
 def test_a_trial_of_a_closed_loop_is_told_without_a_latency():
-    closed = replace(run_data.TRIAL, requests_per_second=100.0, latency_p99_ms=7.0)
+    closed = run_data.changed(run_data.TRIAL, requests_per_second=100.0, latency_p99_ms=7.0)
     assert progress.outcome(closed) == "100 requests/s"
     asked = replace(closed, level_connections=None, rate_requested=100.0)
     assert progress.outcome(asked) == "100 requests/s, p99 7.0 ms"

@@ -59,11 +59,11 @@ def test_after_its_rounds_a_run_shows_the_latency_at_a_rate_and_a_voided_trial_o
 ):
     latency()
     status, recorded = go("--stack", "one", "--rounds", "2")
-    rates = [trial.requests_per_second for trial in recorded.trials]
+    rates = [trial.throughput for trial in recorded.trials]
     (trial,) = recorded.latency
     assert (status, trial.status, trial.tool, recorded.missing) == (0, "ok", "openloop", 0)
     assert trial.rate_requested == round(sum(rates) / 2 / 2)
-    assert trial.latency_p50_ms and trial.latency_p99_ms and not trial.requests_dropped
+    assert trial.figures.latency_p50_ms and trial.figures.latency_p99_ms and not trial.figures.requests_dropped
     monkeypatch.setattr(schedules, "LATENCY_REQUESTS", 100)
     path = tmp_path / "run" / "trials.jsonl"
     *closed, opened = map(json.loads, path.read_text().splitlines())

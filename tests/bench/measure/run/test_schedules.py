@@ -30,7 +30,7 @@ from bench.measure.run.verified import Verified
 from bench.measure.stats.capacity import Limit
 from bench.printer import Printer
 from bench.verify.outcome import Outcome
-from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate, failed
+from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, at_rate, changed, failed
 from tests.bench.measure.run.test_plan import case
 
 ROUNDS = 20
@@ -54,7 +54,7 @@ def trial(item: Measurement, status: str = "ok", rates=RATES):
         made = at_rate(item.level, 20.0 if item.level <= rate else 900.0, item.round, replace(TRIAL, **identity))
     else:
         noise = random.Random(f"{record.stack} {item.round}").uniform(1, 1.04)
-        made = replace(TRIAL, **identity, round=item.round, requests_per_second=rate * noise)
+        made = changed(TRIAL, **identity, round=item.round, requests_per_second=rate * noise)
     made = replace(made, trial_id=item.key)
     if status == "failed":
         return failed(made)
@@ -431,7 +431,7 @@ def timed(item):
     rate = SPEEDS[item.case.stack] * math.exp(0.02 * math.sin(sum(map(ord, item.key))))
     identity = {"trial_id": item.key, "case_id": item.case.case_id, "stack": item.case.stack, "round": item.round}
     how = {"level_connections": None, "rate_requested": float(item.rate)} if item.rate else {}
-    return replace(TRIAL, **identity, **how, requests_per_second=rate)
+    return changed(TRIAL, **identity, **how, requests_per_second=rate)
 
 
 def rounds_of(made):
@@ -491,7 +491,7 @@ def held(name, *rates):
     for number, rate in enumerate(rates, 1):
         case_id = case(name).record.case_id
         identity = replace(TRIAL, trial_id=f"{name}~{number}", case_id=case_id, stack=name, round=number)
-        made.append(replace(identity, requests_per_second=rate))
+        made.append(changed(identity, requests_per_second=rate))
     return made
 
 

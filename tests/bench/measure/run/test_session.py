@@ -91,7 +91,9 @@ def test_wrong_answers_are_never_measured_and_what_does_not_come_up_fails_alone(
     stacks = ("one", "two", "three", "four")
     status, recorded = go(*(word for name in stacks for word in ("--stack", name)), "--rounds", "2")
     assert (status, recorded.info.finished_at is None) == (1, False)
-    found = {name: {(it.status, it.reason, it.log) for it in recorded.trials if it.stack == name} for name in stacks}
+    found = {name: set() for name in stacks}
+    for trial in recorded.trials:
+        found[trial.stack].add((trial.status, trial.reason, trial.evidence.log))
     wrong = "not measured, it gives wrong answers: 1 check failed: content"
     tired = "server exited with status 1: three is tired"
     logs = {name: [f"raw/{name}~none~r{number}/logs/server.log" for number in (1, 2)] for name in stacks}
@@ -101,7 +103,7 @@ def test_wrong_answers_are_never_measured_and_what_does_not_come_up_fails_alone(
         "three": {("failed", tired, log) for log in logs["three"]},
         "four": {("failed", "layer.toml: unknown key", log) for log in logs["four"]},
     }
-    assert {it.requests_per_second for it in recorded.trials if it.status == "failed"} == {None}
+    assert {it.figures for it in recorded.trials if it.status == "failed"} == {None}
     assert problems(recorded.directory) == [], "it keeps to the schema"
     assert (recorded.directory / "raw" / "three~none~r1" / "logs" / "server.log").read_text() == "it began\n"
     # In the second round it is known to be wrong, and is not even brought up.
@@ -165,12 +167,12 @@ def test_an_open_loop_run_has_rates_for_levels(go, capsys):
     assert status == 0
     assert (recorded.info.plan.mode, recorded.info.plan.levels) == ("open", (20, 40))
     assert recorded.environment.load_tool.name == "openloop"
-    assert sorted(trial.requests_total for trial in recorded.trials) == [20, 40]
+    assert sorted(trial.requests for trial in recorded.trials) == [20, 40]
     for trial in recorded.trials:
-        assert (trial.level_connections, trial.rate_requested, trial.level) == (None, trial.requests_total, trial.level)
-        assert (trial.requests_dropped, trial.statuses) == (0, {"200": trial.level})
+        assert (trial.level_connections, trial.rate_requested, trial.level) == (None, trial.requests, trial.level)
+        assert (trial.figures.requests_dropped, trial.errors.statuses) == (0, {"200": trial.level})
         # Too few requests for a 99th percentile.
-        assert trial.latency_p50_ms is not None and trial.latency_p99_ms is None
+        assert trial.figures.latency_p50_ms is not None and trial.figures.latency_p99_ms is None
     assert "home, 40 requests/s due: " in capsys.readouterr().out
 
 
@@ -186,7 +188,7 @@ def test_a_run_without_any_load_tool_of_the_system(go, monkeypatch):
     assert "load made by closedloop, the load tool of this project" in "".join(recorded.info.notes)
     for trial in recorded.trials:
         assert (trial.tool, trial.rate_requested) == ("closedloop", None)
-        assert trial.thirds and trial.statuses == {"200": trial.requests_total}
+        assert trial.figures.thirds and trial.errors.statuses == {"200": trial.requests}
 
 
 @pytest.mark.servers
@@ -196,8 +198,8 @@ def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
     (trial,) = recorded.trials
     assert (status, trial.status) == (1, "voided")
     assert trial.reason.startswith("tool: the load tool used ")
-    assert trial.requests_per_second > 0
-    assert trial.guards["bodies"] == "ok"
+    assert trial.throughput > 0
+    assert trial.evidence.guards["bodies"] == "ok"
     assert recorded.info.plan.guards == {"bodies": 0.0, "tool": 0.0}
     said = capsys.readouterr().out
     assert "VOIDED: tool: the load tool used" in said
@@ -247,7 +249,7 @@ def test_a_page_that_changes_under_load_voids_its_trial(go, instrument):
     _, recorded = go("--stack", "one", "--guard", "bodies=0.05", "--duration", "3")
     assert recorded.trials[0].status == "voided"
     assert recorded.trials[0].reason.startswith("bodies: GET /: ")
-    assert recorded.trials[0].bodies_checked >= 1
+    assert recorded.trials[0].evidence.bodies_checked >= 1
 
 
 @pytest.mark.servers

@@ -9,7 +9,6 @@ import pytest
 from bench import programs
 from bench.errors import GlobalFault
 from bench.measure import load
-from bench.measure.records import trials
 from bench.measure.records.folder import Folder
 from bench.measure.records.records import CaseRecord
 from bench.measure.run import local
@@ -62,20 +61,21 @@ def made(running, folder, *paths, duration_s=1, level=2, tool=TOOL, program=str(
 
 def test_a_good_trial_has_every_figure(running, folder):
     record = made(running, folder, "/", "/a")
-    assert (record.status, record.reason, record.log) == ("ok", None, None)
+    assert (record.status, record.reason, record.evidence.log) == ("ok", None, None)
     assert (record.trial_id, record.tool) == ("one~none~home~unlimited~sqlite~2~r1", TOOL.name)
-    assert record.requests_total > 0 and record.requests_per_second > 0 and record.bytes_per_second > 0
-    assert record.latency_max_ms > 0
-    assert (record.errors_connect, record.errors_read, record.responses_not_2xx) == (0, 0, 0)
-    assert record.time_to_ready_s == 0.5
-    assert record.cpu_seconds["server"] > 0
-    assert record.processes["server"] >= 1
-    assert len(record.memory["server"]) >= 2 or record.memory["server"] == ()
-    assert record.memory_idle_bytes == {"server": 4096}
-    assert record.oom_kills == 2, "what was killed in this trial"
-    assert record.came_back is True
+    figures, costs, condition = record.figures, record.costs, record.condition
+    assert figures.requests_total > 0 and figures.requests_per_second > 0 and figures.bytes_per_second > 0
+    assert figures.latency_max_ms > 0
+    assert (record.errors.errors_connect, record.errors.errors_read, record.errors.responses_not_2xx) == (0, 0, 0)
+    assert record.condition.time_to_ready_s == 0.5
+    assert costs.cpu_seconds["server"] > 0
+    assert costs.processes["server"] >= 1
+    assert len(costs.memory["server"]) >= 2 or costs.memory["server"] == ()
+    assert condition.memory_idle_bytes == {"server": 4096}
+    assert record.condition.oom_kills == 2, "what was killed in this trial"
+    assert record.condition.came_back is True
     # The site runs in this very process here.
-    assert record.observer_share > 0
+    assert record.condition.observer_share > 0
     assert running.site.requests["/a"] > 2, "visited before and after the load, too"
     raw = {path.name: path.stat().st_size for path in (folder.raw / record.trial_id).iterdir()}
     assert {"load.out", "load.err", "load.command", "warmup.out", "warmup.err"} <= raw.keys() and raw["load.out"]
@@ -84,7 +84,7 @@ def test_a_good_trial_has_every_figure(running, folder):
 def assert_failed(record, reason):
     assert record.status == "failed"
     assert reason in record.reason
-    assert [name for name in trials.FIGURES if getattr(record, name) is not None] == []
+    assert (record.figures, record.costs) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_what_is_not_there_is_found_before_the_load(running, folder, paths, reas
         running.url = "http://127.0.0.1:1"
     record = made(running, folder, *paths)
     assert_failed(record, reason)
-    assert record.log == "raw/one~none~r1/logs/server.log"
-    assert (record.oom_kills, record.came_back) == (None, None), "it did not come to a load"
+    assert record.evidence.log == "raw/one~none~r1/logs/server.log"
+    assert (record.condition.oom_kills, record.condition.came_back) == (None, None), "it did not come to a load"
     assert running.site.requests["/"] == len(paths) // 2
 
 
@@ -113,8 +113,8 @@ def test_wrong_answers_during_the_load_are_a_failure_with_counts(running, folder
     timer.join()
     assert_failed(record, f"{TOOL.name}: ")
     assert "answers with a status outside 200 to 299" in record.reason
-    assert record.responses_not_2xx > 0
-    assert record.time_to_ready_s == 0.5
+    assert record.errors.responses_not_2xx > 0
+    assert record.condition.time_to_ready_s == 0.5
 
 
 def test_answers_that_go_wrong_at_the_end_are_a_failure(running, folder, monkeypatch):
@@ -139,8 +139,8 @@ def test_answers_that_go_wrong_at_the_end_are_a_failure(running, folder, monkeyp
 def test_a_load_tool_that_fails_or_says_nothing_is_a_failure_with_its_log(running, folder, program, reason):
     record = made(running, folder, program=program)
     assert_failed(record, reason)
-    assert record.log == f"raw/{record.trial_id}/load.err"
-    assert (record.oom_kills, record.came_back) == (2, True), "what the load left behind"
+    assert record.evidence.log == f"raw/{record.trial_id}/load.err"
+    assert (record.condition.oom_kills, record.condition.came_back) == (2, True), "what the load left behind"
 
 
 def test_a_load_tool_that_is_gone_would_fail_every_trial(running, folder):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from bench.measure.records.capacity import Staircase
 from bench.measure.run.tuning import Candidate, Search, Settings, TuningSpace, memory_needed
 from bench.measure.stats.capacity import Limit, rate_near
-from tests.bench.measure.records.run_data import at_rate, failed
+from tests.bench.measure.records.run_data import at_rate, changed, failed
 
 LIMIT = Limit("p95", 200.0)
 MIB = 2**20
@@ -24,7 +23,7 @@ def climb(capacity: float, number: int = 1, **changes) -> Staircase:
     """The staircase of a site that holds so much."""
     made = Staircase(LIMIT)
     while (rate := made.next_rate(rate_near(capacity), near=True)) is not None:
-        made.add(replace(at_rate(rate, 20.0 if rate <= capacity else 900.0, number), **changes))
+        made.add(changed(at_rate(rate, 20.0 if rate <= capacity else 900.0, number), **changes))
     return made
 
 
