@@ -77,6 +77,7 @@ stacks/index
 layers/index
 checks
 faults
+../findings
 result-files
 environment
 ../glossary

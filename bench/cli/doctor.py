@@ -1,47 +1,65 @@
-"""Look at a Django project and say what will hurt when it is served and measured. It changes nothing there."""
+"""Find problems in a Django project before it is served, measured or deployed. Nothing in its folder changes."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import shutil
+import sys
 import textwrap
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import structs
 
-from bench import PROGRAM
+from bench import PROGRAM, paths
 from bench.cli import options
 from bench.errors import BenchError
 from bench.printer import Printer, say
 from bench.serve.catalog import catalog, values
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import Case, resolve
-from bench.serve.project import doctor, inspection
+from bench.serve.project import description, findings, inspection
 from bench.serve.project.description import Project
-from bench.serve.project.findings import Finding
+from bench.serve.project.findings.finding import ERROR, Finding
 from bench.serve.project.health import UNKNOWN_PATH
 from bench.serve.project.inspection import Facts
 from bench.serve.project.opened import read_project
 from bench.words import plural
 
+# Of `--json`: 2 has findings in place of advice.
+FORMAT = 2
 WIDTH = 80
+# A screen if there is no terminal that says how high it is.
+SCREEN = (WIDTH, 40)
 # Without a description, so many pages of URL patterns are looked at.
 MAX_PATTERNS = 10
-INDENT = " " * 7
+INDENT = "  "
+DEEPER = "    "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `doctor`."""
     options.add_applied(parser, database=True)
+    parser.add_argument("--all", action="store_true", help="all findings and pages, each with its documentation")
+    parser.add_argument("--list", action="store_true", help="list what it can find, and look at nothing")
     options.add_json(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print what was found; returns 1 when something blocks serving or measuring."""
-    project = read_project(options.project_folder(args), args.config)
+    """Print the findings; returns 1 when one of them is an error."""
+    if args.list:
+        _print_rules(args.json)
+        return 0
+    folder = options.project_folder(args)
+    # A folder without a project is one line; from here on its own code runs, which may take its time.
+    description.read_description(folder or paths.KIT, args.config)
+    print(f"looking at {folder or paths.KIT}", file=sys.stderr, flush=True)
+    project = read_project(folder, args.config)
     project = structs.replace(project, env={**project.env, **values.environment(args.env)})
-    with Printer() as printer, contextlib.ExitStack() as stack:
-        printer.show(f"looking at {project.folder}")
+    findings.require_ids(project)
+    with Printer(sys.stderr) as printer, contextlib.ExitStack() as stack:
+        printer.show("reading its settings, rendering pages, trying its database and caches")
         # A database that setup makes is looked at as it is served: filled.
         kits = args.database or project.description.generated
         url = stack.enter_context(_database(args, printer)) if kits else ""
@@ -50,15 +68,18 @@ def main(args: argparse.Namespace) -> int:
     said = inspection.beginning_at(project.description, facts.start)
     project = structs.replace(project, description=said)
     names = catalog.read().value_set("bench").changed(values.parse_changes(args.set)).names
-    advice = doctor.examine(project, facts, names["processes"], names["threads"])
+    found = findings.examine(project, facts, names["processes"], names["threads"])
     if args.json:
         # It may hold a password.
         facts = structs.replace(facts, postgresql="")
         identity = {"folder": str(project.folder), "settings": project.settings, "python": str(project.python)}
-        say(msgspec.json.encode({"project": identity, "facts": facts, "advice": advice}).decode())
+        document = {"format": FORMAT, "project": identity, "facts": facts, "findings": found}
+        say(msgspec.json.encode(document).decode())
     else:
-        _print(project, facts, advice)
-    return 1 if any(item.level == "blocks" for item in advice) else 0
+        height = sys.maxsize if args.all else shutil.get_terminal_size(SCREEN).lines
+        for line in as_text(project, facts, found, height):
+            say(line)
+    return 1 if any(item.severity == ERROR for item in found) else 0
 
 
 def _database(args: argparse.Namespace, printer: Printer) -> contextlib.AbstractContextManager[str]:
@@ -75,25 +96,97 @@ def _database(args: argparse.Namespace, printer: Printer) -> contextlib.Abstract
     return deployment.database_alone(case, printer.show)
 
 
-def _print(project: Project, facts: Facts, advice: list[Finding]) -> None:
+def as_text(project: Project, facts: Facts, found: Sequence[Finding], height: int) -> list[str]:
+    """The findings for people, errors first, within so many lines: of those that have no room their ids.
+
+    With room for all, each page that was looked at has a line, and each finding its documentation.
+    """
+    whole = height == sys.maxsize
+    lines = _summary(project, facts) + (_pages(facts) if whole else [])
+    shown = len(found)
+    ending = _ending(found, shown)
+    body = _in_groups(found, whole)
+    while shown > 1 and len(lines) + len(body) + len(ending) > height:
+        shown -= 1
+        body, ending = _in_groups(found[:shown], whole), _ending(found, shown)
+    return [*lines, *body, *ending]
+
+
+def _summary(project: Project, facts: Facts) -> list[str]:
     served = ", ".join(f"{kind} {name}" for kind, name in facts.application.items()) or "no application"
-    say(f"{project.folder}: settings {project.settings}, Django {facts.django} on Python {facts.python}, {served}")
-    say(f"database: {', '.join(engine.rpartition('.')[2] for engine in facts.databases.values()) or 'none'}")
+    what = f"settings {project.settings}, Django {facts.django} on Python {facts.python}, {served}"
+    engines = ", ".join(engine.rpartition(".")[2] for engine in facts.databases.values()) or "none"
+    pages = [page for page in facts.pages if page.path != UNKNOWN_PATH]
+    rendered = plural(sum(page.status == 200 for page in pages), "page")
+    looked_at = f"database {engines}; {rendered} of {len(pages)} rendered with status 200"
+    return [str(project.folder), *_filled(what, ""), looked_at]
+
+
+def _pages(facts: Facts) -> list[str]:
+    lines: list[str] = []
     for page in facts.pages:
         if page.path == UNKNOWN_PATH and page.status == 404:
             continue
         why = f" ({page.error})" if page.error else ""
         rest = f"{plural(page.queries, 'database query', 'database queries')}, Vary: {page.vary or 'nothing'}"
-        say(_filled(f"GET {page.path}: status {page.status}{why}, {rest}"))
-    for item in advice:
+        lines += _filled(f"GET {page.path}: status {page.status}{why}, {rest}", "")
+    return lines
+
+
+def _block(item: Finding, whole: bool) -> list[str]:
+    """The lines of one finding."""
+    at = f" ({item.where})" if item.where and item.where not in item.what else ""
+    lines = [*_filled(f"{item.id}: {item.what}{at}", INDENT), *_filled(f"-> {item.remedy}", DEEPER)]
+    return [*lines, f"{DEEPER}{item.link}"] if whole else lines
+
+
+def _in_groups(found: Sequence[Finding], whole: bool) -> list[str]:
+    """The findings under a heading for each group."""
+    lines: list[str] = []
+    heading = ""
+    for item in found:
+        of_item = f"{item.severity.upper()}S: {item.group}"
+        if of_item != heading:
+            heading = of_item
+            lines += ["", heading]
+        lines += _block(item, whole)
+    return lines
+
+
+def _ending(found: Sequence[Finding], shown: int) -> list[str]:
+    """The ids of findings that are not shown, a line for each group, and how many there are in all."""
+    by_group: dict[str, list[str]] = {}
+    for item in found[shown:]:
+        by_group.setdefault(item.group, []).append(item.id)
+    lines = ["", f"{len(found) - shown} more (--all shows them):"] if by_group else []
+    for group, ids in by_group.items():
+        lines += _filled(f"{group}: {', '.join(dict.fromkeys(ids))}", INDENT)
+    errors = sum(item.severity == ERROR for item in found)
+    count = f"{plural(errors, 'error')}, {plural(len(found) - errors, 'warning')}"
+    return [*lines, "", count if found else "nothing to change was found"]
+
+
+def _print_rules(as_json: bool) -> None:
+    """Print all that can be found, group by group."""
+    if as_json:
+        rules = [
+            {"id": rule.id, "severity": rule.severity, "group": rule.group, "found_in": rule.found_in}
+            | {"title": rule.title, "remedy": rule.remedy, "link": rule.link}
+            for rule in findings.RULES
+        ]
+        say(msgspec.json.encode({"format": FORMAT, "findings": rules}).decode())
+        return
+    for group, about in findings.GROUPS.items():
+        say(f"{group.upper()}: {about}")
+        rules_of_group = [rule for rule in findings.RULES if rule.group == group]
+        for rule in rules_of_group:
+            say("\n".join(_filled(f"{rule.id} ({rule.severity}, {rule.found_in}): {rule.title}", INDENT)))
         say("")
-        at = f" ({item.where})" if item.where and item.where not in item.what else ""
-        for line in (f"{item.level:6} {item.name}: {item.what}{at}", f"{INDENT}{item.remedy}"):
-            say(_filled(line))
-        say(f"{INDENT}{item.link}")
-    blocking = sum(item.level == "blocks" for item in advice)
-    say(f"\n{blocking} block, {len(advice) - blocking} hurt" if advice else "\nnothing to change was found")
+    say('leave one out: ignore = ["id"] in [tool.benchapp] of pyproject.toml')
 
 
-def _filled(line: str) -> str:
-    return textwrap.fill(line, WIDTH, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False)
+def _filled(line: str, indent: str) -> list[str]:
+    after = indent + "   " if line.startswith("->") else indent + "  "
+    return textwrap.wrap(
+        line, WIDTH, initial_indent=indent, subsequent_indent=after, break_long_words=False, break_on_hyphens=False
+    )

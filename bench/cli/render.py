@@ -13,7 +13,7 @@ from bench.errors import BenchError
 from bench.serve.catalog import catalog, values
 from bench.serve.deployment.case import Case, for_files
 from bench.serve.production import advice, containers, inventory, one_host, several_hosts, target
-from bench.serve.project import doctor
+from bench.serve.project.findings.code import production_settings
 
 SYSTEMD = "systemd"
 # Django's check of the secret key: https://docs.djangoproject.com/en/stable/ref/checks/#security
@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
 def _check_settings(case: Case) -> None:
     """Raise BenchError where nobody has said which settings serve in production; say that their key is public."""
     project = case.project.project
-    if other := doctor.production_settings(project):
+    if other := production_settings(project):
         raise BenchError(
             f"{project.folder}: manage.py names {project.settings}, and {other} is beside it; write settings = "
             f'"{other}", or the other, into [tool.benchapp]'

@@ -17,8 +17,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bench.serve.catalog.manifest import Layer
+from bench.serve.project.findings.caching import VARY_ALLOWED
 from bench.serve.project.opened import page_headers
-from bench.serve.project.page_findings import VARY_ALLOWED
 from bench.verify import page_parser, wire
 from bench.verify.context import Context
 from bench.verify.expect import Expectation

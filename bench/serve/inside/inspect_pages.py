@@ -26,6 +26,8 @@ CACHING = Path(__file__).parents[3] / "benchapp" / "caching"
 OUTSIDE = ("django.middleware.security.SecurityMiddleware", "whitenoise.middleware.WhiteNoiseMiddleware")
 OF_CACHING = "benchapp_of_caching_"
 TOOLBAR = "debug_toolbar."
+# Static files that the page which is rendered now names and nobody has: name -> the line that names it.
+MISSING_STATIC = {}
 
 
 def usable_databases():
@@ -58,6 +60,7 @@ def _asked(path, host, settings, aliases, harmless):
     from django.test.utils import CaptureQueriesContext
 
     client = Client(raise_request_exception=False, HTTP_HOST=host)
+    MISSING_STATIC.clear()
     with contextlib.ExitStack() as stack:
         for alias in aliases:
             stack.enter_context(rolled_back(transaction, alias))
@@ -83,6 +86,7 @@ def _asked(path, host, settings, aliases, harmless):
         "causes": {name: cause for name, cause in found.items() if cause},
         "readers": readers,
         "shared": "shared" in found,
+        "missing_static": dict(MISSING_STATIC),
         "linked_parameters": _linked_parameters(path, host, answer),
         "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
     }
@@ -134,7 +138,7 @@ def causes():
             # Whatever goes wrong here is not the project's fault.
             with contextlib.suppress(Exception):
                 if name := name_of(*args, **kwargs):
-                    found.setdefault(name, _cause(sys._getframe(1)))
+                    found.setdefault(name, cause_of(sys._getframe(1)))
             return function(*args, **kwargs)
 
         return wrapper
@@ -198,7 +202,7 @@ def readers_of(settings, harmless, found):
         if name not in left_out and name not in readers and not _is_harmless(frames, harmless):
             readers[name] = _reader(frames)
             key = name.replace("cookie:", "reads ") if name.startswith("cookie:") else f"header {name}"
-            found.setdefault(key, _cause(sys._getframe(2)))
+            found.setdefault(key, cause_of(sys._getframe(2)))
 
     _NOTES.append(note)
     try:
@@ -296,7 +300,7 @@ def _is_ours(frame):
     return _module(frame) == __name__ or _module(frame).startswith(OF_CACHING)
 
 
-def _cause(frame):
+def cause_of(frame):
     """The innermost line of a template, of the project or of a package; else of Django, or empty."""
     django = ""
     while frame is not None:

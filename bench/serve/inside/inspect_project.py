@@ -13,6 +13,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import itertools
 import json
 import os
 import platform
@@ -25,21 +26,26 @@ from urllib.parse import quote, urlencode
 from error_words import in_a_line, in_words, where
 from inspect_pages import HERE, page, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
+from inspect_services import plain, services
 from inspect_start import ANCHORS, PLAIN, Search, start_page
+from inspect_static import static_files
+from settings_statements import lines_that_run, missing_variables, secret_in_code, statements
 
 # What is laid over settings where they are served.
 OVERLAY_FOLDER = Path(__file__).parents[3] / "benchapp_overlay"
 MAX_PATTERNS, MAX_REDIRECTS = 500, 3
+# So many times the pages that are to be looked at are tried, where most redirect to the log-in.
+MAX_TRIES = 3
 # As an application finds it that is served; one that sets it itself is served by other settings.
 SETTINGS, OVERLAY = "DJANGO_SETTINGS_MODULE", "benchapp_overlay.settings"
 OVERRIDES = f"it sets {SETTINGS} whatever the environment says: use os.environ.setdefault there"
-# The first line of a setting; and settings whose value is reported as it is.
-SETTING = re.compile(r"\s*([A-Z][A-Z0-9_]+)\s*(?::[^=]+)?=[^=]")
+# Settings whose value is reported as it is.
 REPORTED = ["CSRF_COOKIE_DOMAIN", "FORCE_SCRIPT_NAME", "INSTALLED_APPS", "PREPEND_WWW", "SESSION_COOKIE_DOMAIN"]
 # What a site believes of the server in front of it.
 REPORTED += ["CSRF_COOKIE_SECURE", "CSRF_TRUSTED_ORIGINS", "SECURE_PROXY_SSL_HEADER", "SECURE_SSL_REDIRECT"]
 REPORTED += ["SESSION_COOKIE_SECURE", "USE_X_FORWARDED_HOST"]
 REPORTED += ["CACHING_QUERY", "CACHING_QUERY_IGNORED"]
+REPORTED += ["DATA_UPLOAD_MAX_MEMORY_SIZE", "LOGIN_URL", "SECURE_REFERRER_POLICY", "SESSION_ENGINE"]
 # Pages of tools, which no visitor sees.
 TOOL = re.compile(
     r"/([\w-]*admin|__\w+__|silk|rosetta|explorer|hijack|schema|swagger(-ui)?|redoc|metrics|jsi18n|django-rq)(/|$)"
@@ -48,6 +54,8 @@ TOOL_APP = re.compile("admin|^(djdt|silk|hijack|explorer|rosetta)$")
 # What no project has: its page for errors is asked for.
 UNKNOWN_PATH = "/no/such/page/"
 # Of no host: https://www.rfc-editor.org/rfc/rfc5737
+# In regular expressions, a character that stands for itself.
+ESCAPED = re.compile(r"\\([./_~-])")
 ACTION = re.compile("log-?out|sign-?out|delete|remove|send|cron|webhook|unsubscribe", re.I)
 # Options of a database that libpq has, too.
 LIBPQ = {"service", "passfile", "sslmode", "sslrootcert", "sslcert", "sslkey"}
@@ -63,46 +71,71 @@ class Problem(Exception):
 
 def inspect(question, folder):
     """Everything that is asked, by name; raises Problem."""
+    settings, facts = configured(question, folder)
+    files, in_memory_too = sqlite_databases(settings)
+    copy_sqlite(folder)
+    facts.update(from_settings(settings), **services(settings))
+    facts["database_files"] = files
+    facts["databases_in_memory"] = in_memory_too
+    facts["application"], facts["application_problem"] = application(settings, question)
+    routes = url_patterns()
+    facts["urls"] = [route for route, _, _ in routes]
+    facts["media_view"] = bool(facts["media_url"]) and has_view(facts["media_url"])
+    facts["media_url"] = None if facts["media_view"] else facts["media_url"]
+    facts["commands"] = commands()
+    facts.update(running(question))
+    if question["closely"]:
+        facts.update(static_files(settings))
+    as_served(settings, facts["remote_storages"], folder)
+    link_media(settings, folder)
+    look_at_pages(facts, question, settings, routes)
+    facts["worker_mb"] = memory_mb()
+    return facts
+
+
+def configured(question, folder):
+    """The settings of the project, set up, and what is known of them only while they are imported; raises Problem."""
+    name, ran = os.environ[SETTINGS], {}
     try:
         import django
         from django.conf import settings
-        from django.core.management import get_commands
 
         below = loaded("benchapp_project_settings", OVERLAY_FOLDER / "project_settings.py")
-        below.load(os.environ["DJANGO_SETTINGS_MODULE"])
+        with lines_that_run() as ran:
+            below.load(name)
         log_files = files_elsewhere(settings, folder)
         if question["database"]:
             settings.DATABASES["default"] = below.database(settings.DATABASES.get("default", {}), question["database"])
             below.with_replicas(settings.DATABASES)
         not_waited_for(settings.DATABASES)
-        lines = lines_of_settings(settings)
         # Django asks for it when it is first used.
-        _ = settings.SECRET_KEY
+        key = settings.SECRET_KEY
         django.setup()
     except (Exception, SystemExit) as error:
-        raise Problem("settings", error) from None
-    files, in_memory_too = sqlite_databases(settings)
-    copy_sqlite(folder)
-    facts = from_settings(settings, django.get_version())
-    facts["lines"], facts["log_files"] = lines, log_files
-    facts["database_files"] = files
-    facts["databases_in_memory"] = in_memory_too
-    facts["application"], facts["application_problem"] = application(settings, question)
-    facts["urls"], of_tools = urls()
-    facts["media_view"] = bool(facts["media_url"]) and has_view(facts["media_url"])
-    facts["media_url"] = None if facts["media_view"] else facts["media_url"]
-    facts["commands"] = sorted(get_commands())
-    facts.update(running(question))
-    as_served(settings, facts["remote_storages"], folder)
-    link_media(settings, folder)
-    look_at_pages(facts, question, settings, of_tools)
-    facts["worker_mb"] = memory_mb()
-    return facts
+        problem = Problem("settings", error)
+        problem.record["variables"] = missing_variables(ran, Path(name.replace(".", "/") + ".py"))
+        raise problem from None
+    found = statements(ran)
+    in_code, is_default = secret_in_code(key, found.get("SECRET_KEY", []))
+    return settings, {
+        "django": django.get_version(),
+        "statements": found,
+        "log_files": log_files,
+        "secret_in_code": in_code,
+        "secret_is_default": is_default,
+    }
 
 
-def look_at_pages(facts, question, settings, of_tools):
+def commands():
+    """The names of the commands of its manage.py."""
+    from django.core.management import get_commands
+
+    return sorted(get_commands())
+
+
+def look_at_pages(facts, question, settings, patterns):
     """Add the pages to the facts, and the one at which visitors begin."""
-    found = plain_paths(facts["urls"], of_tools)
+    found = spread_paths(patterns)
     aliases = usable_databases() if not facts["database_error"] else []
     looked_at = aliases or not facts["databases"]
 
@@ -116,36 +149,70 @@ def look_at_pages(facts, question, settings, of_tools):
     health_check = re.compile(question["health_checks"], re.I)
     named = [path for path in question["paths"] if not health_check.search(path)]
     routes = [path for path in found if not health_check.search(path)]
-    facts["start"] = start_page(search, named, routes, login_paths(settings, of_tools))
+    facts["start"] = start_page(search, named, routes, login_paths(settings, patterns))
     start = [facts["start"]] if facts["start"] else []
-    paths = [*question["paths"], *start, *found[: question["patterns"]]]
-    facts["pages"] = pages(question, paths, ask) if looked_at else []
+    facts["pages"] = pages(question, [*question["paths"], *start], found, settings, ask) if looked_at else []
 
 
-def login_paths(settings, of_tools):
+def login_paths(settings, patterns):
     """Paths at which a form to log in may be: that of the settings, and those of admins."""
     from django.shortcuts import resolve_url
 
     found = []
     with contextlib.suppress(Exception):
         found.append(resolve_url(settings.LOGIN_URL))
-    in_admins = sorted(ANCHORS.sub("", route) for route in of_tools)
-    return [*found, *(path for path in in_admins if path.endswith("/login/"))]
+    of_tools = sorted(ANCHORS.sub("", route) for route, _, of_tool in patterns if of_tool)
+    return [*found, *(path for path in of_tools if path.endswith("/login/"))]
 
 
-def pages(question, named, ask):
-    """What a visitor gets at these paths; with `closely` also at one that no project has, and at some to which others
-    redirect."""
-    unknown, redirects = ([UNKNOWN_PATH], MAX_REDIRECTS) if question["closely"] else ([], 0)
-    paths, made = list(dict.fromkeys([*named, *unknown])), []
-    most = len(paths) + redirects
+def pages(question, named, found, settings, ask):
+    """What a visitor gets at named paths, and at as many of those that were found as are to be looked at; with
+    `closely` also at one that no project has, and at some to which others redirect.
+
+    Of those found, only the first that redirects to the log-in counts: a site behind one has many.
+    """
+    made = {path: ask(path) for path in named}
+    left, walls = question["patterns"], 0
+    for path in found[: left * MAX_TRIES]:
+        if not left:
+            break
+        if path in made:
+            continue
+        asked = ask(path)
+        if leads_to_login(settings, asked["location"]):
+            walls += 1
+            if walls > 1:
+                continue
+        made[path] = asked
+        left -= 1
+    if question["closely"]:
+        look_behind_redirects(settings, made, ask)
+        made.setdefault(UNKNOWN_PATH, ask(UNKNOWN_PATH))
+    return list(made.values())
+
+
+def look_behind_redirects(settings, made, ask):
+    """Look at some paths to which pages redirect, except files: Django sends none while it is served."""
+    # Without a path of their own, Django says that they are at the root.
+    files = tuple(url for url in (settings.STATIC_URL, settings.MEDIA_URL) if url not in (None, "", "/"))
     # It grows meanwhile.
-    for path in paths:
-        made.append(ask(path))
-        location = made[-1]["location"] or "none"
-        if PLAIN.fullmatch(location) and location not in paths and len(paths) < most:
-            paths.append(location)
-    return made
+    waiting, left = list(made.values()), MAX_REDIRECTS
+    for asked in waiting:
+        path = asked["location"] or "none"
+        if left and PLAIN.fullmatch(path) and path not in made and not path.startswith(files):
+            left -= 1
+            made[path] = ask(path)
+            waiting.append(made[path])
+
+
+def leads_to_login(settings, location):
+    """Whether a redirect leads to the log-in page of the project."""
+    from django.shortcuts import resolve_url
+
+    with contextlib.suppress(Exception):
+        login = str(resolve_url(settings.LOGIN_URL))
+        return bool(location) and location.partition("?")[0] == login
+    return False
 
 
 def files_elsewhere(settings, folder):
@@ -169,20 +236,6 @@ def loaded(name, path):
     return module
 
 
-def lines_of_settings(settings):
-    """The line of the project that gives each setting, the last one where there are several: `shop/settings.py:12`."""
-    paths = {Path(module.__file__) for module in list(sys.modules.values()) if getattr(module, "__file__", None)}
-    inside = [path for path in paths if Path.cwd() in path.parents and "site-packages" not in path.parts]
-    main = Path(sys.modules[settings.SETTINGS_MODULE].__file__)
-    found = {}
-    # What the main module imports comes before what it says itself.
-    for path in sorted(inside, key=lambda path: (path == main, path)):
-        for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
-            if name := SETTING.match(line):
-                found[name[1]] = f"{path.relative_to(Path.cwd())}:{number}"
-    return found
-
-
 def memory_mb():
     """MiB of memory that this process shares with no other program; None where the kernel does not say.
 
@@ -195,12 +248,11 @@ def memory_mb():
     return int(re.search(r"^Anonymous:\s+(\d+)", text, re.M)[1]) / 1024
 
 
-def from_settings(settings, version):
+def from_settings(settings):
     """What the settings say."""
     engines = {alias: it["ENGINE"] for alias, it in own_databases(settings) if it["ENGINE"] != NO_DATABASE}
     return {
         "python": platform.python_version(),
-        "django": version,
         "debug": bool(settings.DEBUG),
         "allowed_hosts": [str(name) for name in settings.ALLOWED_HOSTS if name],
         "static_url": settings.STATIC_URL,
@@ -215,7 +267,7 @@ def from_settings(settings, version):
         "session_cookie": settings.SESSION_COOKIE_NAME,
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "session_save_every_request": bool(settings.SESSION_SAVE_EVERY_REQUEST),
-        "settings": {name: getattr(settings, name, None) for name in REPORTED},
+        "settings": {name: plain(getattr(settings, name)) for name in REPORTED if hasattr(settings, name)},
         "sqlite_modes": {alias: sqlite_mode(it) for alias, it in settings.DATABASES.items() if is_sqlite(it)},
         "pools": {alias: pool_size(it.get("OPTIONS", {}).get("pool")) for alias, it in settings.DATABASES.items()},
     }
@@ -371,24 +423,22 @@ def guesses(kind, other, settings_module):
     return [".".join([*package, kind]) + ":application" for package in packages]
 
 
-def urls():
-    """The URL patterns, as their routes read; and those of them that are pages of tools, wherever they are."""
+def url_patterns():
+    """Its URL patterns: how each route reads, the module of its view, and whether it is a page of a tool."""
     from django.conf import settings
     from django.urls import get_resolver
     from django.utils import translation
 
-    found, of_tools, code = [], set(), settings.LANGUAGE_CODE
+    found, code = [], settings.LANGUAGE_CODE
     spoken = [name for name, _ in settings.LANGUAGES if name in (code, code.partition("-")[0])]
 
     def walk(resolver, prefix, of_tool=False):
         for pattern in resolver.url_patterns:
-            route = prefix + str(pattern.pattern)
+            route = prefix + literal(pattern.pattern)
             if hasattr(pattern, "url_patterns"):
                 walk(pattern, route, of_tool or bool(TOOL_APP.search(pattern.app_name or "")))
             elif len(found) < MAX_PATTERNS:
-                found.append(route)
-                if of_tool or TOOL.search(route):
-                    of_tools.add(route)
+                found.append((route, view_module(pattern.callback), of_tool or bool(TOOL.search(route))))
 
     try:
         # As visitors without a language get it.
@@ -396,13 +446,48 @@ def urls():
             walk(get_resolver(), "/")
     except (Exception, SystemExit) as error:
         raise Problem("urls", error) from None
-    return found, of_tools
+    return found
 
 
-def plain_paths(routes, of_tools):
-    """The paths of URL patterns without parameters, but for those of tools and those whose names are an action's."""
-    plain = {it: ANCHORS.sub("", it) for it in routes if it not in of_tools and not ACTION.search(it)}
-    return [path for path in dict.fromkeys(plain.values()) if PLAIN.fullmatch(path)]
+def literal(pattern):
+    """A pattern as its route reads; of a regular expression, as `^users/$` of a router, what it matches if that is one
+    text."""
+    text = str(pattern)
+    if not hasattr(pattern, "_regex"):
+        return text
+    plain_text = ESCAPED.sub(r"\1", ANCHORS.sub("", text).replace("/?", "/"))
+    return text if re.search(r"[][(){}*+?|\\^$]", plain_text) else plain_text
+
+
+def view_module(view):
+    """The module of a view: of its class, where it is one's."""
+    view = getattr(view, "view_class", None) or getattr(view, "cls", None) or view
+    return getattr(view, "__module__", None) or ""
+
+
+def spread_paths(routes):
+    """The paths of URL patterns without parameters: one of each app of the project in turn, then those of packages.
+
+    Those of tools, and those whose names are an action's, are left out.
+    """
+    by_app, others = {}, []
+    for route, module, of_tool in routes:
+        if not PLAIN.fullmatch(route) or of_tool or ACTION.search(route):
+            continue
+        if is_own_module(module):
+            by_app.setdefault(module.partition(".views")[0], []).append(route)
+        else:
+            others.append(route)
+    found = []
+    for turn in itertools.zip_longest(*by_app.values()):
+        found += [route for route in turn if route]
+    return list(dict.fromkeys([*found, *others]))
+
+
+def is_own_module(name):
+    """Whether a module is of the project and not of a package."""
+    path = Path(getattr(sys.modules.get(name), "__file__", None) or "/")
+    return Path.cwd() in path.parents and "site-packages" not in path.parts
 
 
 def as_served(settings, remote, folder):
@@ -417,8 +502,8 @@ def as_served(settings, remote, folder):
     settings.ALLOWED_HOSTS = [*filter(None, settings.ALLOWED_HOSTS), HERE]
     settings.DEBUG = False
     if "staticfiles" in getattr(settings, "STORAGES", {}):
-        plain = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
-        put(settings, "STORAGES", {**settings.STORAGES, "staticfiles": plain})
+        noted = {"BACKEND": "noted_static.NotedStaticFilesStorage"}
+        put(settings, "STORAGES", {**settings.STORAGES, "staticfiles": noted})
 
 
 def put(settings, name, value):

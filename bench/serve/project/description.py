@@ -149,7 +149,7 @@ _STALE = re.compile(r"(/|\{[\w.]+\})([^*?#{}\s\"\\$]|\{[\w.]+\})*\*?")
 # A path as a request has it, which every server can have in its configuration, quoted.
 NO_ESCAPES = re.compile(r"[!#%-\[\]-~]+")
 # https://docs.djangoproject.com/en/stable/ref/checks/
-_CHECK = re.compile(r"\w+\.[DIWEC]\d{3}")
+CHECK_ID = re.compile(r"\w+\.[DIWEC]\d{3}")
 _MODEL = re.compile(r"\w+\.\w+")
 # A header, a cookie, or the path of a middleware.
 _HARMLESS = re.compile(r"[A-Za-z0-9-]+|cookie:[\w.-]+|[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
@@ -176,6 +176,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.stale_rules)
     allow               ids of Django's checks for production that it may fail, such as security.W004; another one stops
                         a deploy
+    ignore              ids of findings of `doctor` that it leaves out (`doctor --list`)
     reads_environment   its settings read the variables of `benchapp_overlay.settings` themselves, which is not laid
                         over them, and its code has the invalidation of the layers
     strict              what `verify` excuses in other projects, since they or Django do it, is wrong
@@ -208,6 +209,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     harmless: tuple[str, ...] = ()
     stale: dict[str, tuple[str, ...]] = {}
     allow: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
     reads_environment: bool = False
     strict: bool = False
     image: tuple[str, ...] = ()
@@ -258,7 +260,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             _must_be_command(f"workers.{name}", name, worker.command)
         for name, job in self.jobs.items():
             _must_be_command(f"jobs.{name}", name, job.command)
-        if odd := [name for name in self.allow if not _CHECK.fullmatch(name)]:
+        if odd := [name for name in self.allow if not CHECK_ID.fullmatch(name)]:
             raise ValueError(f"allow names {odd[0]!r}: write ids of Django's checks, such as security.W004")
         if self.restore and not self.backup:
             raise ValueError("restore puts back what backup has written: name that, too")

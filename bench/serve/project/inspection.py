@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -14,6 +15,7 @@ from msgspec import structs
 from bench.errors import BenchError
 from bench.serve.project import environments, run_command
 from bench.serve.project.description import FILE, FOLDERS, HOME, Description, Project
+from bench.words import joined
 
 SCRIPT = "inspect_project.py"
 # How Django says that the package of a database is missing.
@@ -58,6 +60,7 @@ class InspectedPage(msgspec.Struct, frozen=True):
     causes           `vary`, `session` (that it was read), a cookie's name, `reads NAME` of a cookie, `header NAME` of a
                      header or address that it reads, `shared` -> the line or module
     readers          what keeps it out of the layers, as X-Cache names it -> the middleware or view that reads it
+    missing_static   static files that it names and nobody has -> the line that names each
     """
 
     path: str
@@ -74,6 +77,7 @@ class InspectedPage(msgspec.Struct, frozen=True):
     causes: dict[str, str] = {}
     readers: dict[str, str] = {}
     linked_parameters: dict[str, tuple[str, ...]] = {}
+    missing_static: dict[str, str] = {}
     error: str | None = None
     here: int | None = None
 
@@ -105,6 +109,19 @@ class DeploymentCheck(msgspec.Struct, frozen=True):
     where: str = ""
 
 
+class Statement(msgspec.Struct, frozen=True):
+    """A statement of the project that gave a setting its value: its first and last line, and whether it runs only where
+    DEBUG has this value."""
+
+    file: str
+    line: int
+    end: int
+    in_debug: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
 class Facts(msgspec.Struct, frozen=True):
     """A project as its interpreter sees it: the settings that matter to those who serve it, and its pages.
 
@@ -121,7 +138,8 @@ class Facts(msgspec.Struct, frozen=True):
     media_view       whether a view answers there
     session_cookie   the name of the cookie that visitors who are logged in have; csrf_cookie likewise
     max_connections  how many connections the database takes; None when it does not say
-    settings         some settings as they are, by name; lines: where the project gives each, `shop/settings.py:12`
+    settings         some settings as they are, by name
+    statements       name of a setting -> the statements that gave it a value, in the order in which they ran
     sqlite_modes     alias -> how its transactions begin and its journal, `("DEFERRED", "DELETE")`
     pools            alias -> connections of the driver's pool in a process; 0 without one
     remote_storages  aliases of storages that are no files of this machine
@@ -132,6 +150,18 @@ class Facts(msgspec.Struct, frozen=True):
     static_hashed    whether the names of collected files say which version they are
     postgresql       a URL of the default database, with its password; empty for another kind
     log_files        those that each of its processes opens as it starts
+    secret_in_code   the line that has the secret key as text; empty where none has
+    secret_is_default  whether that text is the default of a variable
+    channel_layers   alias -> backend
+    mail_backends    what sends mail, by the setting that names it
+    mail_hosts       the host that the project names for each of those by SMTP; empty if it names none
+    poolers          alias -> host and port of a pooler in front of a PostgreSQL whose cursors may be the server's
+    endless_file_caches  aliases of caches in files of which no entry expires
+    uncached_loaders whether templates are compiled for each request, because the settings name loaders
+    csp_nonce_setting  the setting whose policy has a nonce that no template can have; empty without one
+    missing_static   static files that templates name and nobody has -> the line that names each
+    dangling_references  style sheet or script -> its reference to a missing file, with a storage that follows it
+    static_strict    whether a static file that is not in the storage's list makes a page an error
     pages            the paths that were asked for; none when the database cannot be used
     start            the path at which visitors begin; None where no path shows them anything
     worker_mb        MiB of memory of a process that has loaded its application and pages; None where nobody knows
@@ -167,7 +197,7 @@ class Facts(msgspec.Struct, frozen=True):
     media_view: bool = False
     application_problem: str | None = None
     settings: dict[str, Any] = {}
-    lines: dict[str, str] = {}
+    statements: dict[str, tuple[Statement, ...]] = {}
     sqlite_modes: dict[str, tuple[str, str]] = {}
     pools: dict[str, int] = {}
     remote_storages: tuple[str, ...] = ()
@@ -180,6 +210,23 @@ class Facts(msgspec.Struct, frozen=True):
     start: str | None = "/"
     worker_mb: float | None = None
     rows_as_served: bool = True
+    secret_in_code: str = ""
+    secret_is_default: bool = False
+    channel_layers: dict[str, str] = {}
+    mail_backends: dict[str, str] = {}
+    mail_hosts: dict[str, str] = {}
+    poolers: dict[str, str] = {}
+    endless_file_caches: tuple[str, ...] = ()
+    uncached_loaders: bool = False
+    csp_nonce_setting: str = ""
+    missing_static: dict[str, str] = {}
+    dangling_references: dict[str, str] = {}
+    static_strict: bool = False
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """Where the project gives each setting its value, `shop/settings.py:12`."""
+        return {name: str(those[-1]) for name, those in self.statements.items()}
 
     @property
     def unfit(self) -> dict[str, str]:
@@ -257,8 +304,11 @@ def _settings_of(database: str) -> dict[str, Any]:
     }
 
 
-def _words(project: Project, stage: str, error: str, where: str | None) -> str:
-    """What cannot be imported, and what to do about it."""
+def _words(project: Project, stage: str, error: str, where: str | None, variables: Sequence[str] = ()) -> str:
+    """The error of a stage that failed, and what to do about it.
+
+    variables  those that the settings read and that the environment lacks
+    """
     what = f"settings {project.settings}" if stage == "settings" else stage
     at = f" ({where})" if where else ""
     own = {path.stem for path in project.folder.iterdir()} | {project.settings.partition(".")[0]}
@@ -267,6 +317,8 @@ def _words(project: Project, stage: str, error: str, where: str | None) -> str:
         remedy = environments.remedy(project.folder, project.python)
     elif error.startswith("KeyError") or LACKS_VARIABLE.search(error):
         remedy = WRITE_VARIABLE
+        if variables:
+            remedy = WRITE_VARIABLE.replace("the variable", joined(variables))
     elif LACKS.search(error):
         remedy = "give it that where it is measured, or have the settings do without, by a variable of env_file"
     else:

@@ -5,29 +5,57 @@ import json
 SECRET = {"PASSWORD": "aXq7Lw"}
 
 
-def test_it_says_what_blocks_and_what_hurts(bench, new_project):
+def test_it_prints_errors_and_warnings_within_a_screen(bench, new_project, monkeypatch):
+    monkeypatch.setenv("LINES", "40")
+    monkeypatch.setenv("COLUMNS", "80")
     folder = new_project("DEBUG = True")
     # A file without tables: a missing one would be filled.
     (folder / "db.sqlite3").touch()
     done = bench("doctor", "--project", folder)
     assert done.returncode == 1, done.stderr
     assert "settings shop.settings, Django " in done.stdout
-    assert "\nhurts  security.W018: You should not have DEBUG set to True" in done.stdout
-    assert "\nblocks migrations: " in done.stdout
-    assert "\nhurts  CACHES: " in done.stdout
-    assert max(len(line) for line in done.stdout.splitlines()[1:] if "https://" not in line) <= 80
+    assert done.stdout.index("ERRORS: data\n  migrations-unapplied: ") < done.stdout.index("WARNINGS: ")
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines[1:])) <= 80
+    whole = bench("doctor", "--all", "--project", folder).stdout
+    assert "  security.W018: You should not have DEBUG set to True" in whole
+    ids = [item["id"] for item in json.loads(bench("doctor", "--json", "--project", folder).stdout)["findings"]]
+    # What has no room is named, and counted.
+    assert [name for name in ids if name not in done.stdout or f"  {name}: " not in whole] == []
+    shown = [name for name in ids if f"  {name}: " in done.stdout]
+    assert f"{len(ids) - len(shown)} more (--all shows them):" in lines and shown
+    assert lines[-1] == whole.splitlines()[-1] == f"1 error, {len(ids) - 1} warnings"
 
 
-def test_what_only_hurts_is_no_failure_and_json_says_the_same(bench, new_project):
+def test_warnings_are_no_failure_and_json_says_the_same(bench, new_project):
     folder = new_project("INSTALLED_APPS = ['django.contrib.staticfiles']\nMIDDLEWARE = []")
     done = bench("doctor", "--project", folder, "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["project"]["settings"]) == (0, "shop.settings"), found
-    assert {item["level"] for item in found["advice"]} == {"hurts"}
+    assert {item["severity"] for item in found["findings"]} == {"warning"}
     # Its description names no pages: those of URL patterns without parameters are looked at.
     pages = [(page["path"], page["status"]) for page in found["facts"]["pages"]]
     looked_at = [("/", 200), ("/form/", 200), ("/visits/", 500), ("/who/", 500)]
     assert pages == [*looked_at, ("/no/such/page/", 404)]
+
+
+def test_all_that_it_can_find_is_listed_without_a_project(bench, tmp_path):
+    listed = bench("doctor", "--list", "--project", tmp_path)
+    assert listed.returncode == 0, listed.stderr
+    rules = json.loads(bench("doctor", "--list", "--json").stdout)["findings"]
+    assert len(rules) > 60
+    for rule in rules:
+        assert f"  {rule['id']} ({rule['severity']}, {rule['found_in']}): " in listed.stdout
+
+
+def test_a_finding_is_left_out_by_its_id_and_an_unknown_id_is_one_line(bench, new_project):
+    folder = new_project("", '[tool.benchapp]\nignore = ["static-root"]\n')
+    assert "static-root" not in bench("doctor", "--all", "--project", folder).stdout
+    (folder / "pyproject.toml").write_text('[tool.benchapp]\nignore = ["static-rot"]\n')
+    done = bench("doctor", "--project", folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("; did you mean static-root?\n")
 
 
 def test_the_password_of_a_database_is_not_shown(bench, new_project):

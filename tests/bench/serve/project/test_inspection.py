@@ -199,12 +199,16 @@ def test_pages_of_patterns_without_parameters_are_looked_at_where_none_is_named(
             "urlpatterns += [path('staff/', admin.site.urls), path('moved/', RedirectView.as_view(url='/last/'))]\n"
             "urlpatterns += [*(path(name, form) for name in names), *i18n_patterns(path('tour/', form))]\n"
         )
-    found, first = description.read(folder), ["/", "/form/", "/visits/", "/who/", "/moved/"]
-    # One that no project has, and the last of them is where the one before leads.
-    pages = inspection.inspect(found, 5, closely=True).pages
-    assert [page.path for page in pages] == [*first, "/no/such/page/", "/last/"]
-    pages = inspection.inspect(found, 8).pages
-    assert [page.path for page in pages] == [*first, "/more/", "/last/", "/en/tour/"]
+    found, own = description.read(folder), ["/", "/form/", "/visits/", "/who/", "/more/", "/last/", "/en/tour/"]
+    pages = inspection.inspect(found, 5).pages
+    assert [page.path for page in pages] == own[:6]
+    # Those of packages come last; then one that no project has.
+    pages = inspection.inspect(found, 8, closely=True).pages
+    assert [page.path for page in pages] == [*own, "/moved/", "/no/such/page/"]
+    (folder / "pyproject.toml").write_text('[tool.benchapp]\npublic = ["/moved/"]\n')
+    # One to which another redirects, also if nobody names it.
+    pages = inspection.inspect(description.read(folder), closely=True).pages
+    assert [page.path for page in pages] == ["/", "/moved/", "/last/", "/no/such/page/"]
 
 
 def test_a_database_that_does_not_answer_is_said_in_seconds(new_project):

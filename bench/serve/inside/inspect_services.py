@@ -1,0 +1,113 @@
+"""What a project's settings say of services and templates, as far as findings need it; a part of inspect_project."""
+
+import re
+
+# Ports and names of programs that pool connections to PostgreSQL: PgBouncer, Supavisor, and those of hosters.
+POOLER_PORTS = ("6432", "6543", "25061")
+POOLER_NAMES = re.compile(r"pgbouncer|pooler|pgcat|supavisor|odyssey", re.I)
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
+# The value of django.utils.csp.CSP.NONCE, which older releases of Django lack.
+NONCE = "<CSP_NONCE_SENTINEL>"
+CSP_PROCESSOR = "django.template.context_processors.csp"
+CSP_SETTINGS = ("SECURE_CSP", "SECURE_CSP_REPORT_ONLY")
+
+
+def services(settings):
+    """All of it, by name."""
+    return {
+        "channel_layers": channel_layers(settings),
+        "mail_backends": mail_backends(settings),
+        "mail_hosts": mail_hosts(settings),
+        "poolers": poolers(settings.DATABASES),
+        "endless_file_caches": endless_file_caches(settings.CACHES),
+        "uncached_loaders": uncached_loaders(settings.TEMPLATES),
+        "csp_nonce_setting": csp_nonce_setting(settings),
+    }
+
+
+def plain(value):
+    """A value of a setting as JSON has it: text, numbers and lists of them."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def channel_layers(settings):
+    """Alias -> backend of each channel layer."""
+    layers = getattr(settings, "CHANNEL_LAYERS", None) or {}
+    return {alias: str(layer.get("BACKEND", "")) for alias, layer in layers.items()}
+
+
+def mail_backends(settings):
+    """What sends mail, by the setting that names it; the setting of Django 6.1 takes the place of the older one."""
+    mailers = getattr(settings, "MAILERS", None)
+    if mailers:
+        return {f"MAILERS[{alias!r}]": str(mailer.get("BACKEND") or SMTP) for alias, mailer in mailers.items()}
+    # Django 6.1 has it no more where MAILERS is set, and empty.
+    backend = getattr(settings, "EMAIL_BACKEND", None)
+    return {"EMAIL_BACKEND": str(backend)} if backend else {}
+
+
+def mail_hosts(settings):
+    """The host that the project names for each backend of SMTP; empty if it names none, so that it is this machine."""
+    found = {}
+    for setting, backend in mail_backends(settings).items():
+        if backend == SMTP and setting == "EMAIL_BACKEND":
+            host = getattr(settings, "EMAIL_HOST", "") if settings.is_overridden("EMAIL_HOST") else ""
+            found[setting] = str(host or "")
+        elif backend == SMTP:
+            mailer = settings.MAILERS[setting[len("MAILERS['") : -len("']")]]
+            found[setting] = str(mailer.get("OPTIONS", {}).get("host") or "")
+    return found
+
+
+def poolers(databases):
+    """Alias -> host and port of each PostgreSQL behind a pooler that may use server-side cursors."""
+    found = {}
+    for alias, database in databases.items():
+        host, port = str(database.get("HOST") or ""), str(database.get("PORT") or "")
+        is_pooler = port in POOLER_PORTS or POOLER_NAMES.search(host)
+        has_cursors = not database.get("DISABLE_SERVER_SIDE_CURSORS")
+        if "postg" in database.get("ENGINE", "") and is_pooler and has_cursors:
+            found[alias] = f"{host}:{port}"
+    return found
+
+
+def endless_file_caches(caches):
+    """The aliases of caches in files of which no entry ever expires."""
+    return [
+        alias
+        for alias, cache in caches.items()
+        if cache.get("BACKEND", "").endswith(".FileBasedCache") and cache.get("TIMEOUT", 300) is None
+    ]
+
+
+def uncached_loaders(templates):
+    """Whether an engine of Django's names its loaders, and none of them keeps compiled templates."""
+    for engine in templates:
+        loaders = engine.get("OPTIONS", {}).get("loaders")
+        if loaders and engine.get("BACKEND", "").endswith(".DjangoTemplates"):
+            names = [loader[0] if isinstance(loader, (list, tuple)) else loader for loader in loaders]
+            if not any("cached" in str(name).lower() for name in names):
+                return True
+    return False
+
+
+def csp_nonce_setting(settings):
+    """The setting whose policy has a nonce that no template can have; empty without one."""
+    processors = [name for engine in settings.TEMPLATES for name in _processors(engine)]
+    if CSP_PROCESSOR in processors:
+        return ""
+    for name in CSP_SETTINGS:
+        policy = getattr(settings, name, None) or {}
+        if any(NONCE in _listed(sources) for sources in policy.values()):
+            return name
+    return ""
+
+
+def _processors(engine):
+    return engine.get("OPTIONS", {}).get("context_processors", [])
+
+
+def _listed(sources):
+    return list(sources) if isinstance(sources, (list, tuple, set)) else [sources]

@@ -1,0 +1,171 @@
+"""Static files that templates, style sheets or scripts name and that nobody has; a part of inspect_project."""
+
+import contextlib
+import fnmatch
+import posixpath
+import re
+import time
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlsplit
+
+# Of templates: what names a file, and what is no markup.
+STATIC_TAG = re.compile(r"""{%-?\s*static\s+(["'])([^"'{}]+)\1\s*(?:as\s+\w+\s*)?-?%}""")
+COMMENT = re.compile(
+    r"{#.*?#}|{%\s*comment\b.*?%}.*?{%\s*endcomment\s*%}|{%\s*verbatim\b.*?%}.*?{%\s*endverbatim", re.S
+)
+TEMPLATE_ENDS = (".html", ".htm", ".txt", ".xml", ".svg", ".jinja", ".js", ".css")
+LEFT_OUT = {"node_modules", "site-packages", ".git", "tests", "test"}
+# In style sheets and scripts, as Django's storage reads them when it collects.
+CSS_COMMENT = re.compile(r"/\*(?!# sourceMappingURL).*?\*/", re.S)
+REFERENCES = {
+    "*.css": (
+        re.compile(r"""url\(['"]{0,1}\s*(?P<url>.*?)["']{0,1}\)""", re.I),
+        re.compile(r"""@import\s*["']\s*(?P<url>.*?)["']""", re.I),
+        re.compile(r"(?m)^/\*#[ \t](?-i:sourceMappingURL)=(?P<url>.*)[ \t]*\*/$", re.I),
+    ),
+    "*.js": (re.compile(r"(?m)^//# (?-i:sourceMappingURL)=(?P<url>.*)$", re.I),),
+}
+HAS_SCHEME = re.compile("[a-z]+:", re.I)
+# A project may have thousands of files, which nobody waits for.
+MAX_S, MAX_BYTES, MAX_TEMPLATES = 2.0, 3_000_000, 5000
+# Classes of these packages collect as Django does; another one may forgive.
+KNOWN = ("django.", "whitenoise.")
+
+
+def static_files(settings):
+    """The names in templates of the project that no finder has, each with its line; and the references of style sheets
+    and scripts to files that nobody has, for a storage that follows them."""
+    if "django.contrib.staticfiles" not in settings.INSTALLED_APPS:
+        return {"missing_static": {}, "dangling_references": {}, "static_strict": False}
+    hashing = hashing_storage(settings)
+    return {
+        "missing_static": missing_in_templates(settings),
+        "dangling_references": dangling_references(settings) if hashing else {},
+        "static_strict": bool(hashing and getattr(hashing, "manifest_strict", False)),
+    }
+
+
+def hashing_storage(settings):
+    """The class of the storage that gives static files hashed names as Django's does; None without one."""
+    from django.contrib.staticfiles.storage import ManifestFilesMixin
+    from django.utils.module_loading import import_string
+
+    storages = getattr(settings, "STORAGES", {})
+    name = storages.get("staticfiles", {}).get("BACKEND") or getattr(settings, "STATICFILES_STORAGE", "")
+    with contextlib.suppress(Exception):
+        kind = import_string(name)
+        own = [base for base in kind.__mro__ if not f"{base.__module__}.".startswith((*KNOWN, "builtins."))]
+        forgives = any(set(vars(base)) & {"hashed_name", "post_process", "stored_name", "url"} for base in own)
+        if issubclass(kind, ManifestFilesMixin) and not forgives:
+            return kind
+    return None
+
+
+def is_missing(settings, name):
+    """Whether no finder has a file of that name, and none is in STATIC_ROOT, where something else may put it."""
+    from django.contrib.staticfiles import finders
+
+    name = urlsplit(urldefrag(name)[0]).path
+    if not name or name.endswith("/") or HAS_SCHEME.match(name) or name.startswith("/"):
+        return False
+    if settings.STATIC_ROOT and Path(settings.STATIC_ROOT, name).is_file():
+        return False
+    try:
+        return finders.find(name) is None
+    except Exception:
+        return False
+
+
+def missing_in_templates(settings):
+    """Name -> `base.html:12` of each file that a template of the project names and nobody has."""
+    found, known = {}, {}
+    until = time.monotonic() + MAX_S
+    for path in _templates():
+        if time.monotonic() > until:
+            break
+        text = COMMENT.sub(_blank, path.read_text("utf-8", "replace"))
+        for match in STATIC_TAG.finditer(text):
+            name = match[2]
+            if name not in known:
+                known[name] = is_missing(settings, name)
+            if known[name]:
+                line = text.count("\n", 0, match.start()) + 1
+                found.setdefault(name, f"{_relative(path)}:{line}")
+    return found
+
+
+def _blank(match):
+    """A comment as empty lines, so that the numbers of lines stay."""
+    return "\n" * match[0].count("\n")
+
+
+def _templates():
+    """The path of each template of the project."""
+    from django.template import engines
+
+    number = 0
+    for engine in engines.all():
+        for folder in getattr(engine, "template_dirs", ()):
+            folder = Path(folder).absolute()
+            if not _is_own(folder):
+                continue
+            for path in sorted(folder.rglob("*")):
+                inside = set(path.relative_to(folder).parts)
+                if path.suffix in TEMPLATE_ENDS and not inside & LEFT_OUT and path.is_file():
+                    number += 1
+                    if number > MAX_TEMPLATES:
+                        return
+                    yield path
+
+
+def _is_own(folder):
+    inside = folder == Path.cwd() or Path.cwd() in folder.parents
+    return inside and "site-packages" not in folder.parts
+
+
+def _relative(path):
+    return str(path.relative_to(Path.cwd())) if Path.cwd() in path.parents else str(path)
+
+
+def dangling_references(settings):
+    """File -> the first reference in it to a file that nobody has, at which collecting static files would fail."""
+    from django.contrib.staticfiles import finders
+
+    found, until = {}, time.monotonic() + MAX_S
+    for finder in finders.get_finders():
+        for name, storage in finder.list([]):
+            if time.monotonic() > until:
+                return found
+            patterns = [it for glob, those in REFERENCES.items() if fnmatch.fnmatch(name, glob) for it in those]
+            if patterns and name not in found:
+                reference = _first_dangling(settings, name, storage, patterns)
+                if reference:
+                    found[name] = reference
+    return found
+
+
+def _first_dangling(settings, name, storage, patterns):
+    with contextlib.suppress(Exception):
+        if storage.size(name) > MAX_BYTES:
+            return ""
+        with storage.open(name) as file:
+            text = file.read().decode("utf-8")
+        text = CSS_COMMENT.sub("", text) if name.endswith(".css") else text
+        for pattern in patterns:
+            for match in pattern.finditer(text):
+                url = match["url"].strip()
+                target = _target(settings, name, url)
+                if target and is_missing(settings, target):
+                    return url
+    return ""
+
+
+def _target(settings, name, url):
+    """The name of the file that a reference leads to; empty where it leads nowhere that is collected."""
+    if HAS_SCHEME.match(url) or url.startswith("//"):
+        return ""
+    path = urldefrag(url)[0]
+    if path.startswith("/"):
+        static = settings.STATIC_URL or ""
+        return unquote(path[len(static) :]) if static and path.startswith(static) else ""
+    return unquote(posixpath.normpath(posixpath.join(posixpath.dirname(name), path))) if path else ""

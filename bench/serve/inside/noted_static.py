@@ -1,0 +1,21 @@
+"""A storage of static files under their own names that notes names of missing files; a part of inspect_project.
+
+Django imports it by its name when a page first asks for a static file.
+"""
+
+import sys
+
+from django.conf import settings
+from django.contrib.staticfiles.storage import StaticFilesStorage
+from inspect_pages import MISSING_STATIC, cause_of
+from inspect_static import is_missing
+
+
+class NotedStaticFilesStorage(StaticFilesStorage):
+    """The storage; it writes into MISSING_STATIC, which each page empties."""
+
+    def url(self, name, *args, **named):
+        """As Django's."""
+        if name and name not in MISSING_STATIC and is_missing(settings, name):
+            MISSING_STATIC[name] = cause_of(sys._getframe(1))
+        return super().url(name, *args, **named)

@@ -1,0 +1,40 @@
+"""All findings of `doctor`, group by group, and within a group in the order of their definitions: worst first."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from bench.errors import BenchError, hint
+from bench.serve.project.description import CHECK_ID, Project
+from bench.serve.project.findings.finding import ERROR, GROUPS, Examination, Finding, Rule
+from bench.serve.project.inspection import Facts
+
+__all__ = ["GROUPS", "RULES", "examine", "require_ids"]
+
+MODULES = [vars(import_module(f"{__name__}.{group}")).values() for group in GROUPS]
+RULES = [item for module in MODULES for item in module if isinstance(item, Rule)]
+
+
+def examine(project: Project, facts: Facts, processes: int, threads: int) -> list[Finding]:
+    """All findings for a project that so many processes of so many threads serve: errors first, then by group.
+
+    Raises BenchError when the project ignores a finding that there is not.
+    """
+    description = project.description
+    require_ids(project)
+    examination = Examination(project, facts, processes, threads)
+    found: list[Finding] = []
+    for rule in RULES:
+        found += rule.findings(examination)
+    left_out = {*description.ignore, *description.allow}
+    shown = [item for item in found if item.id not in left_out]
+    return sorted(shown, key=lambda item: item.severity != ERROR)
+
+
+def require_ids(project: Project) -> None:
+    """Raise BenchError for an id in `ignore` that no finding, and no check of Django's, has."""
+    known = [rule.id for rule in RULES]
+    for name in project.description.ignore:
+        if name not in known and not CHECK_ID.fullmatch(name):
+            what = f"{project.described}: ignore names {name!r}, which is no finding"
+            raise BenchError(f"{what}; {hint(name, known, 'list them: doctor --list; one is')}")

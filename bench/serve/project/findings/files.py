@@ -1,0 +1,163 @@
+"""Findings: static files, uploads and logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.serve.project.description import FILE
+from bench.serve.project.findings.finding import DOCS, ERROR, WARNING, Examination, Occurrence, finding
+
+STATICFILES_DOCS = f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage"
+
+
+@finding(
+    "dangling-reference",
+    ERROR,
+    "add the file, remove the line, or let a storage of your own forgive it",
+    link=STATICFILES_DOCS,
+)
+def dangling_reference(examination: Examination) -> Iterator[Occurrence]:
+    """A style sheet or script refers to a file that nobody has, such as a source map, and collectstatic fails at it."""
+    for file, reference in examination.facts.dangling_references.items():
+        yield Occurrence(f"{file} refers to {reference}, which nobody has: collectstatic fails", file)
+
+
+@finding(
+    "static-file-missing",
+    WARNING,
+    f"add the file, or have build in [tool.benchapp] of {FILE} make it (npm, compress)",
+    link=f"{DOCS}/howto/static-files/",
+)
+def static_file_missing(examination: Examination) -> Iterator[Occurrence]:
+    """A template names a static file that nobody has."""
+    facts = examination.facts
+    if examination.project.description.build:
+        return
+    rendered: dict[str, str] = {}
+    for page in facts.pages:
+        rendered.update(page.missing_static)
+    happens = "a page that names it will be a 500" if facts.static_strict else "it will be a 404"
+    for name, where in {**rendered, **facts.missing_static}.items():
+        # Those of rendered pages are errors already.
+        if not (facts.static_strict and name in rendered):
+            yield Occurrence(f"no static file is called {name}: {happens}", where)
+
+
+@finding(
+    "static-root",
+    WARNING,
+    "set it to a folder outside version control",
+    setting="STATIC_ROOT",
+)
+def static_root(examination: Examination) -> Iterator[Occurrence]:
+    """STATIC_ROOT is not set."""
+    facts = examination.facts
+    if facts.static_url and not facts.static_root:
+        yield Occurrence(
+            "STATIC_ROOT is not set: collectstatic has no folder that a web server could serve",
+            examination.line("STATIC_URL"),
+        )
+
+
+@finding(
+    "static-unhashed",
+    WARNING,
+    "use ManifestStaticFilesStorage, or WhiteNoise's",
+    link=STATICFILES_DOCS,
+    setting="STORAGES",
+)
+def static_unhashed(examination: Examination) -> Iterator[Occurrence]:
+    """Names of static files do not change with their content."""
+    facts = examination.facts
+    if facts.static_url and not facts.static_hashed:
+        yield Occurrence(
+            "names of static files have no hash, so no browser may keep them for long",
+            examination.line("STORAGES") or examination.line("STATICFILES_STORAGE") or examination.line("STATIC_URL"),
+        )
+
+
+@finding(
+    "endless-file-cache",
+    WARNING,
+    "give it a TIMEOUT, or use memcached or Redis",
+    link=f"{DOCS}/topics/cache/#cache-arguments",
+    setting="CACHES",
+)
+def endless_file_cache(examination: Examination) -> Iterator[Occurrence]:
+    """Entries of a cache in files never expire."""
+    for alias in examination.facts.endless_file_caches:
+        yield Occurrence(
+            f"TIMEOUT of {alias} is None: its files never expire, and remain from one release to the next",
+            examination.line("CACHES", "TIMEOUT"),
+        )
+
+
+@finding(
+    "uploads-not-served",
+    WARNING,
+    "",
+    link=f"{DOCS}/howto/static-files/deployment/",
+    setting="MEDIA_URL",
+)
+def uploads_not_served(examination: Examination) -> Iterator[Occurrence]:
+    """Not every stack serves uploaded files."""
+    facts = examination.facts
+    if not facts.media_root:
+        return
+    where = examination.line("MEDIA_URL") or examination.line("MEDIA_ROOT")
+    if facts.media_url and not examination.own_settings:
+        yield Occurrence(
+            f"{facts.media_url} is a 404 on stacks without a web server that serves files; Django serves none",
+            where,
+            "choose a stack with such a server, or a storage elsewhere",
+        )
+        return
+    reason = "a view responds at MEDIA_URL" if facts.media_view else "no path below the site is only theirs"
+    yield Occurrence(
+        f"MEDIA_ROOT is {facts.media_root}, and no web server of the kit serves what is in it: {reason}",
+        where,
+        'set MEDIA_URL = "/media/", unless a view or another server serves uploads',
+    )
+
+
+@finding(
+    "uploads-in-release",
+    WARNING,
+    "read MEDIA_ROOT from a variable of the environment, and name a folder outside of releases",
+    setting="MEDIA_ROOT",
+)
+def uploads_in_release(examination: Examination) -> Iterator[Occurrence]:
+    """Uploads may disappear with a release."""
+    facts = examination.facts
+    if facts.media_root and examination.own_settings:
+        yield Occurrence(f"uploads are in {facts.media_root}: inside a release they disappear with it")
+
+
+@finding(
+    "sendfile",
+    WARNING,
+    "respond with FileResponse, or name that place as `protected` in [tool.benchapp]",
+    link=f"{DOCS}/howto/deployment/",
+)
+def sendfile(examination: Examination) -> Iterator[Occurrence]:
+    """A view has the web server send a file."""
+    if where := examination.code.get("sendfile"):
+        yield Occurrence(
+            "a view has the web server send a file, which not every server does, and none without `protected`", where
+        )
+
+
+@finding(
+    "log-file",
+    WARNING,
+    "log to the console in production: the logs of the servers have it",
+    setting="LOGGING",
+)
+def log_file(examination: Examination) -> Iterator[Occurrence]:
+    """Each process opens a log file when it starts."""
+    if files := examination.facts.log_files:
+        yield Occurrence(
+            f"each process opens {files[0]} at start-up and crashes if it may not: on a host the code's folder is "
+            "read-only, "
+            "and a missing folder is not made"
+        )

@@ -1,0 +1,189 @@
+"""The definition of a finding: one rule, one function.
+
+A rule takes an Examination and yields an Occurrence for each place in which a project has the problem. To add one,
+write the function in a module of this package, which is its group, under `@finding("its-id", ...)`; its docstring is
+the title.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from bench.serve.project.description import Project
+from bench.serve.project.findings.code import first_lines
+from bench.serve.project.health import OF_DATABASE
+from bench.serve.project.inspection import DeploymentCheck, Facts, InspectedPage
+
+DOCS = "https://docs.djangoproject.com/en/stable"
+SETTINGS_DOCS = f"{DOCS}/ref/settings/#"
+Severity = Literal["error", "warning"]
+# An error keeps the project from being served or measured; a warning costs its visitors, figures or operators.
+ERROR: Severity = "error"
+WARNING: Severity = "warning"
+# The passes of `doctor`: settings, code and URL configuration are read; then pages are rendered, and the database,
+# caches and storages are used.
+READ, RENDER = PASSES = ("read", "render")
+# The groups, worst first, each a module of this package.
+GROUPS = {
+    "serving": "what keeps the site, or a page of it, from being served",
+    "security": "what lets others see or do what they may not",
+    "data": "the database, its connections and migrations",
+    "services": "mail, channel layers and caches that the site uses",
+    "files": "static files, uploads and logs",
+    "caching": "what keeps pages out of caches, or costs time for each request",
+    "upkeep": "versions, health checks, and what Django's own checks say",
+}
+
+
+@dataclass(frozen=True)
+class Examination:
+    """A project with its facts, served by so many processes of so many threads."""
+
+    project: Project
+    facts: Facts
+    processes: int
+    threads: int
+
+    @property
+    def own_settings(self) -> bool:
+        """Whether its settings take hosts, caches and connections from the kit's variables."""
+        return self.project.description.reads_environment
+
+    @functools.cached_property
+    def is_unfilled(self) -> bool:
+        """Whether the database has no tables yet, and the kit fills it: a file that is not there, or one in memory."""
+        source = self.facts.database_files.get("default")
+        no_file = "default" in self.facts.databases_in_memory or (source is not None and not Path(source).is_file())
+        filled_by_kit = self.project.description.generated or no_file
+        return filled_by_kit and bool(self.facts.migrations_left)
+
+    @functools.cached_property
+    def pages(self) -> tuple[InspectedPage, ...]:
+        """The pages that were looked at, without those whose error may come from migrations that are not applied."""
+        if not self.facts.migrations_left:
+            return self.facts.pages
+        is_empty = self.is_unfilled
+        return tuple(page for page in self.facts.pages if page.status < 500 or not _lacks_rows(page, is_empty))
+
+    @functools.cached_property
+    def code(self) -> dict[str, str]:
+        """What its code needs of servers and services, by a name of code.PATTERNS: the first line that says so."""
+        return first_lines(self.project)
+
+    def django_checks(self) -> Iterator[Occurrence]:
+        """What Django's own checks say, once for each of their ids, with the line of a setting that they name."""
+        by_id: dict[str, list[DeploymentCheck]] = {}
+        for check in self.facts.checks:
+            by_id.setdefault(check.id, []).append(check)
+        for name, (first, *others) in sorted(by_id.items()):
+            lines = [self.line(word) for word in re.findall("[A-Z_]+", first.text) if self.line(word)]
+            sentence = first.text.splitlines()[0].split(". ")[0].rstrip(".")
+            more = f", and {len(others)} more" if others else ""
+            hint = first.hint.splitlines()[0] if first.hint else ""
+            yield Occurrence(sentence + more, first.where or next(iter(lines), ""), hint, name)
+
+    def line(self, setting: str, word: str = "") -> str:
+        """The line that gives a setting its value, of those that have the word; empty where it is not known."""
+        statements = self.facts.statements.get(setting, ())
+        for statement in reversed(statements):
+            for number, text in enumerate(self.source(statement.file)[statement.line - 1 : statement.end]):
+                if word and word in text:
+                    return f"{statement.file}:{statement.line + number}"
+        return str(statements[-1]) if statements else ""
+
+    def source(self, file: str) -> list[str]:
+        """The lines of a file of the project; none where it cannot be read."""
+        try:
+            return (self.project.folder / file).read_text("utf-8", "replace").splitlines()
+        except OSError:
+            return []
+
+    def only_in_debug(self, setting: str) -> bool:
+        """Whether the project gives a setting this value only while DEBUG is on, as it is here."""
+        statements = self.facts.statements.get(setting, ())
+        return self.facts.debug and bool(statements) and statements[-1].in_debug
+
+
+def _lacks_rows(page: InspectedPage, is_empty: bool) -> bool:
+    """Whether the database may be the cause of its error: an empty one, of any page that queries it."""
+    return bool(OF_DATABASE.match(page.error or "")) or (is_empty and (bool(page.queries) or not page.error))
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A place in which a project has a problem.
+
+    what    the problem there, in a sentence
+    where   file and line; the line of the rule's setting, if it has one, when empty
+    remedy  the next step, if it is not the rule's
+    id      the identifier, if others gave it
+    """
+
+    what: str
+    where: str = ""
+    remedy: str = ""
+    id: str = ""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A problem of a project: id, severity and group of the rule, what and where, the next step, and documentation."""
+
+    id: str
+    severity: Severity
+    group: str
+    what: str
+    where: str
+    remedy: str
+    link: str
+
+
+RuleFunction = Callable[[Examination], Iterable[Occurrence]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
+
+    title     the problem, in a sentence
+    remedy    the next step; an occurrence may have another
+    found_in  one of PASSES
+    setting   the setting of Django that is to be changed; empty without one
+    """
+
+    id: str
+    severity: Severity
+    group: str
+    title: str
+    remedy: str
+    link: str
+    found_in: str
+    setting: str
+    occurrences: RuleFunction
+
+    def findings(self, examination: Examination) -> Iterator[Finding]:
+        """All findings of this rule in a project."""
+        for item in self.occurrences(examination):
+            where = item.where or examination.line(self.setting)
+            remedy = item.remedy or self.remedy
+            yield Finding(item.id or self.id, self.severity, self.group, item.what, where, remedy, self.link)
+
+
+def finding(
+    id: str, severity: Severity, remedy: str, *, link: str = "", found_in: str = READ, setting: str = ""
+) -> Callable[[RuleFunction], Rule]:
+    """Make a Rule of a function, whose docstring is its title; the link is to the setting where there is no other."""
+    link = link or SETTINGS_DOCS + setting.lower().replace("_", "-")
+
+    def define(occurrences: RuleFunction) -> Rule:
+        title = " ".join((occurrences.__doc__ or "").split())
+        group = occurrences.__module__.rpartition(".")[2]
+        return Rule(id, severity, group, title, remedy, link, found_in, setting, occurrences)
+
+    return define

@@ -1,0 +1,40 @@
+"""The page of documentation with all findings: `python -m bench.serve.project.findings.page > docs/findings.md`."""
+
+from __future__ import annotations
+
+from bench.serve.project.findings import GROUPS, RULES
+from bench.serve.project.findings.finding import Rule
+
+INTRODUCTION = """# Findings of doctor
+
+`benchapp doctor` looks at a Django project before you deploy it. An **error** keeps the project, or a page of it, from
+being served; a **warning** costs your visitors or you something later. Each finding has an id, the line that it is
+about, and the next step.
+
+- `doctor --all` prints all of them with their documentation, `doctor --list` what it can find, `doctor --json` both as
+  JSON.
+- `ignore = ["sqlite-locks"]` in `[tool.benchapp]` of your `pyproject.toml` leaves out findings by their ids. An id of
+  one of Django's own checks, such as `security.W004`, may stand there, too; what `allow` names is left out as well.
+- `doctor` has two passes. It *reads* settings, code and URL configuration; then it *renders* pages as an anonymous
+  visitor gets them, and uses the database, caches and storages. Nothing in your folder or your databases changes.
+"""
+
+
+def text() -> str:
+    """The page, in Markdown."""
+    parts = [INTRODUCTION]
+    for group, about in GROUPS.items():
+        rules = [_row(rule) for rule in RULES if rule.group == group]
+        table = "\n".join(["| id | | pass | finding | next step |", "|---|---|---|---|---|", *rules])
+        parts.append(f"## {group.capitalize()}\n\n{about[0].upper()}{about[1:]}.\n\n{table}\n")
+    return "\n".join(parts)
+
+
+def _row(rule: Rule) -> str:
+    remedy = rule.remedy[:1].upper() + rule.remedy[1:] if rule.remedy else "Depends on the project: the finding says it"
+    cells = [f"[`{rule.id}`]({rule.link})", rule.severity, rule.found_in, rule.title, f"{remedy}."]
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+if __name__ == "__main__":
+    print(text(), end="")

@@ -1,0 +1,331 @@
+"""Findings: what keeps the site, or a page of it, from being served."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import paths
+from bench.serve.machine.http import HEALTHY
+from bench.serve.machine.identity import worker
+from bench.serve.project.description import FILE
+from bench.serve.project.findings.code import production_settings, python_files
+from bench.serve.project.findings.finding import (
+    DOCS,
+    ERROR,
+    RENDER,
+    SETTINGS_DOCS,
+    WARNING,
+    Examination,
+    Occurrence,
+    finding,
+)
+from bench.serve.project.findings.wording import listed
+from bench.serve.project.health import CORRECT, LET_IN, NAME_PAGES, is_refused, remedy, way_in
+from bench.serve.project.inspection import InspectedPage
+from bench.serve.project.opened import UNFIT
+from bench.words import first_names, plural
+
+# Hosts of this machine, and all of them.
+LOCAL = {"localhost", "127.0.0.1", "[::1]", "*"}
+# Packages that choose a site by the host name.
+TENANTS = re.compile(r"(django_(tenants|hosts|subdomains)|tenant_schemas|subdomains|multisite)\b")
+MIDDLEWARE_DOCS = f"{DOCS}/topics/http/middleware/"
+
+
+@finding(
+    "folder-name",
+    ERROR,
+    "rename it, or move the project; files that are rendered for production name a folder of the host",
+    link="https://pubs.opengroup.org/onlinepubs/9699919799/basedefs/V1_chap03.html#tag_03_282",
+)
+def folder_name(examination: Examination) -> Iterator[Occurrence]:
+    """The project's folder has characters in its name that not every server can have in its configuration."""
+    folder = examination.project.folder
+    if odd := paths.odd_characters(folder):
+        yield Occurrence(f"not every server can work in a folder with {odd} in its name: {folder}")
+
+
+@finding("unreadable-files", ERROR, "", link="https://docs.python.org/3/library/os.html#os.chmod")
+def unreadable_files(examination: Examination) -> Iterator[Occurrence]:
+    """The user of the servers cannot read files of the project."""
+    user = worker() if os.geteuid() == 0 else None
+    if user is None or user.uid == 0:
+        return
+    closed: list[Path] = []
+    for path in python_files(examination.project.folder):
+        stat = path.stat()
+        if not stat.st_mode & 4 and stat.st_uid != user.uid:
+            closed.append(path)
+    if closed:
+        yield Occurrence(
+            f"user {user.user}, which the servers run as, cannot read {plural(len(closed), 'file')}",
+            str(closed[0].relative_to(examination.project.folder)),
+            f"chmod o+r them, chown them to {user.user}, or set BENCH_USER to their owner",
+        )
+
+
+@finding(
+    "no-application",
+    ERROR,
+    f'name one: wsgi = "mysite.wsgi:application" in [tool.benchapp] of {FILE}',
+    link=f"{DOCS}/howto/deployment/wsgi/",
+)
+def no_application(examination: Examination) -> Iterator[Occurrence]:
+    """The project has no WSGI or ASGI application that can be imported."""
+    facts = examination.facts
+    if facts.application:
+        return
+    if facts.application_problem:
+        yield Occurrence(f"it cannot be imported: {facts.application_problem}", remedy="correct it")
+        return
+    yield Occurrence(
+        "the settings name neither WSGI_APPLICATION nor ASGI_APPLICATION, and no wsgi.py is beside or above them"
+    )
+
+
+@finding(
+    "broken-application",
+    WARNING,
+    "correct it, or remove it: stacks that need it skip the project",
+    link=f"{DOCS}/howto/deployment/asgi/",
+)
+def broken_application(examination: Examination) -> Iterator[Occurrence]:
+    """One of two applications cannot be imported."""
+    facts = examination.facts
+    if facts.application and facts.application_problem:
+        yield Occurrence(f"it cannot be imported: {facts.application_problem}")
+
+
+@finding("stale-unknown", ERROR, f"correct it in {FILE}", link=f"{DOCS}/ref/models/fields/")
+def stale_unknown(examination: Examination) -> Iterator[Occurrence]:
+    """The description names a model or field that the project does not have."""
+    if problem := examination.facts.stale_problem:
+        yield Occurrence(f"[tool.benchapp.stale] {problem}", FILE)
+
+
+@finding(
+    "host-refused",
+    ERROR,
+    'add "127.0.0.1" for measurements, by a variable of the environment',
+    setting="ALLOWED_HOSTS",
+)
+def host_refused(examination: Examination) -> Iterator[Occurrence]:
+    """ALLOWED_HOSTS refuses requests to this machine."""
+    facts = examination.facts
+    if examination.own_settings and not facts.debug and not LOCAL.intersection(facts.allowed_hosts):
+        named = ", ".join(facts.allowed_hosts) or "empty"
+        yield Occurrence(f"ALLOWED_HOSTS is {named}: requests to 127.0.0.1 are refused")
+
+
+@finding("unfit-static-url", ERROR, UNFIT, setting="STATIC_URL")
+def unfit_static_url(examination: Examination) -> Iterator[Occurrence]:
+    """STATIC_URL is no path that a web server can serve."""
+    if problem := examination.facts.unfit.get("STATIC_URL"):
+        yield Occurrence(f"STATIC_URL {problem}")
+
+
+@finding("unfit-cookie-name", ERROR, UNFIT, link=f"{SETTINGS_DOCS}session-cookie-name")
+def unfit_cookie_name(examination: Examination) -> Iterator[Occurrence]:
+    """A cookie has a name that no cookie can have."""
+    for setting, problem in examination.facts.unfit.items():
+        if setting != "STATIC_URL":
+            yield Occurrence(f"{setting} {problem}", examination.line(setting))
+
+
+def _problem_of(page: InspectedPage) -> str:
+    return f"GET {page.path} {page.words}" + ("" if page.error else ", not 200")
+
+
+def _named_pages(examination: Examination) -> Iterator[InspectedPage]:
+    """The pages that the description names, without those that `build` may still have to make."""
+    description = examination.project.description
+    for page in examination.pages:
+        named = page.path in (description.health, *description.public)
+        if named and not (page.status >= 500 and description.build):
+            yield page
+
+
+@finding("health-page", ERROR, "", link=f"{DOCS}/topics/http/urls/", found_in=RENDER)
+def health_page(examination: Examination) -> Iterator[Occurrence]:
+    """The page of health checks does not respond with 200."""
+    description = examination.project.description
+    for page in _named_pages(examination):
+        if page.path == description.health and page.status not in HEALTHY:
+            advice = remedy(description, examination.facts, page)
+            yield Occurrence(_problem_of(page), page.cause_of_error, advice)
+
+
+@finding("public-page", ERROR, "", link=f"{DOCS}/topics/http/urls/", found_in=RENDER)
+def public_page(examination: Examination) -> Iterator[Occurrence]:
+    """A page that the description calls public does not respond with 200."""
+    description = examination.project.description
+    for page in _named_pages(examination):
+        if page.path != description.health and page.status != 200:
+            advice = remedy(description, examination.facts, page)
+            yield Occurrence(_problem_of(page), page.cause_of_error, advice)
+
+
+@finding(
+    "other-host",
+    ERROR,
+    f"{LET_IN}, or give the tenant that is measured that host",
+    link=MIDDLEWARE_DOCS,
+    found_in=RENDER,
+)
+def other_host(examination: Examination) -> Iterator[Occurrence]:
+    """A page exists for the site's own host only, not for this machine's."""
+    pages = [page for page in _pages_of_visitors(examination) if page.here not in (None, page.status)]
+    if pages:
+        yield Occurrence(
+            f"{listed(pages)}: status {pages[0].here} for the host 127.0.0.1, which the kit requests, and 200 for "
+            "its own"
+        )
+
+
+def _pages_of_visitors(examination: Examination) -> list[InspectedPage]:
+    health_checks = examination.project.description.health_checks
+    return [page for page in examination.pages if page.path not in health_checks]
+
+
+@finding(
+    "static-file-error",
+    ERROR,
+    f"add the file, or have build in [tool.benchapp] of {FILE} make it (npm, compress)",
+    link=f"{DOCS}/ref/contrib/staticfiles/#manifeststaticfilesstorage",
+    found_in=RENDER,
+)
+def static_file_error(examination: Examination) -> Iterator[Occurrence]:
+    """A page names a static file that nobody has, and the storage of static files makes an error of that."""
+    facts = examination.facts
+    if not facts.static_strict or examination.project.description.build:
+        return
+    causes: dict[str, str] = {}
+    pages: dict[str, list[str]] = {}
+    for page in facts.pages:
+        for name, cause in page.missing_static.items():
+            causes.setdefault(name, facts.missing_static.get(name, cause))
+            pages.setdefault(name, []).append(page.path)
+    for name, those in pages.items():
+        yield Occurrence(f"{first_names(those)} will be a 500: no static file is called {name}", causes[name])
+
+
+@finding("page-error", WARNING, CORRECT, link=MIDDLEWARE_DOCS, found_in=RENDER)
+def page_error(examination: Examination) -> Iterator[Occurrence]:
+    """A page is an error."""
+    description = examination.project.description
+    judged = () if description.build else (description.health, *description.public)
+    errors = [page for page in examination.pages if page.status >= 500 and page.path not in judged]
+    for words in dict.fromkeys(page.words for page in errors):
+        alike = [page for page in errors if page.words == words]
+        yield Occurrence(f"GET {listed(alike)} {words}", alike[0].cause_of_error)
+
+
+@finding("home-not-shown", WARNING, "", link=MIDDLEWARE_DOCS, found_in=RENDER)
+def home_not_shown(examination: Examination) -> Iterator[Occurrence]:
+    """Visitors do not get the home page, and the description names no other."""
+    description = examination.project.description
+    if description.health == "/" or description.public or description.workloads:
+        return
+    for page in _pages_of_visitors(examination):
+        if page.path == "/" and 200 != page.status < 500:
+            missing = page.status == 404 and not is_refused(examination.facts, page)
+            yield Occurrence(
+                f"GET / {page.words}, and no page is named: only {description.start} is measured",
+                remedy=NAME_PAGES.format("/...") if missing else way_in(page.status, page.location),
+            )
+
+
+@finding(
+    "script-name",
+    WARNING,
+    "leave it out for measurements, by a variable of env_file; in production a server in front removes it",
+    setting="FORCE_SCRIPT_NAME",
+)
+def script_name(examination: Examination) -> Iterator[Occurrence]:
+    """All links begin with a prefix below which the kit's servers serve nothing."""
+    if prefix := examination.facts.settings.get("FORCE_SCRIPT_NAME"):
+        yield Occurrence(f"all links begin with {prefix}, below which the kit's servers serve nothing")
+
+
+@finding(
+    "site-by-host",
+    WARNING,
+    "make the one that is measured the default, or give it the host 127.0.0.1; for production render each",
+    link=f"{DOCS}/ref/contrib/sites/",
+    setting="INSTALLED_APPS",
+)
+def site_by_host(examination: Examination) -> Iterator[Occurrence]:
+    """The host name of a request chooses one of several sites."""
+    facts = examination.facts
+    apps = facts.settings.get("INSTALLED_APPS") or ()
+    tenants = [name for name in (*apps, *facts.middleware) if TENANTS.match(name)]
+    if not tenants and (facts.sites or 0) < 2:
+        return
+    chooser = f"{tenants[0]} chooses the site" if tenants else f"{facts.sites} sites share the database, chosen"
+    yield Occurrence(
+        f"{chooser} by the host name: only that of 127.0.0.1 is served here, and layers would serve one site's pages "
+        "to "
+        "the others' visitors"
+    )
+
+
+@finding("other-names", WARNING, "", setting="ALLOWED_HOSTS")
+def other_names(examination: Examination) -> Iterator[Occurrence]:
+    """The site has several host names, and a render for production serves one."""
+    own = [name for name in examination.facts.allowed_hosts if name not in LOCAL]
+    if len(own) > 1:
+        yield Occurrence(
+            f"a render for production serves one of its {len(own)} names, {own[0]}, and refuses the others with 400",
+            remedy=f'name all that are served: render --set server_names="{" ".join(own)}"',
+        )
+
+
+@finding(
+    "prepend-www",
+    WARNING,
+    "let the web server redirect: only the name with www. belongs into server_names",
+    setting="PREPEND_WWW",
+)
+def prepend_www(examination: Examination) -> Iterator[Occurrence]:
+    """Django redirects each page to www."""
+    if examination.facts.settings.get("PREPEND_WWW"):
+        yield Occurrence("each page redirects to www.; this is off while the kit serves over plain HTTP")
+
+
+@finding("production-settings", WARNING, "", link=f"{DOCS}/topics/settings/")
+def which_settings(examination: Examination) -> Iterator[Occurrence]:
+    """The project has settings for production beside those that are looked at."""
+    project = examination.project
+    if other := production_settings(project):
+        yield Occurrence(
+            f"manage.py names {project.settings}, and {other} is beside it: which of them serves in production?",
+            "manage.py",
+            f'say so: settings = "{other}" in [tool.benchapp] of {FILE}, with its variables in env_file',
+        )
+
+
+@finding(
+    "websockets",
+    WARNING,
+    "choose a stack that `list` shows with WebSockets; the others refuse the handshake",
+    link=f"{DOCS}/howto/deployment/asgi/",
+)
+def websockets(examination: Examination) -> Iterator[Occurrence]:
+    """The project serves WebSockets, which only ASGI servers can."""
+    if where := examination.code.get("websockets"):
+        yield Occurrence("only stacks with an ASGI server serve WebSockets, and no layer or workload uses one", where)
+
+
+@finding(
+    "lifespan",
+    WARNING,
+    "set it up in AppConfig.ready, or when it is first used",
+    link=f"{DOCS}/howto/deployment/asgi/",
+)
+def lifespan(examination: Examination) -> Iterator[Occurrence]:
+    """The application uses the lifespan protocol of ASGI, which the kit's servers have off."""
+    if where := examination.code.get("lifespan"):
+        yield Occurrence("the kit starts ASGI servers with lifespan off: nothing that it sets up exists", where)

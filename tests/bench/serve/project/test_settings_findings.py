@@ -1,0 +1,290 @@
+"""Findings of doctor in projects with settings, templates and variables as people have them, each with its line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from bench.errors import BenchError
+from bench.serve.machine.ports import free_port, listening
+from bench.serve.project import description, inspection
+from bench.serve.project.findings import examine
+from bench.serve.project.findings.data import server_side_cursors
+from tests.waiting import until
+
+# Each starts another interpreter.
+pytestmark = pytest.mark.servers
+
+# What each finding is about: its id, and a word of the line that is to be named.
+TROUBLE = """
+TEMPLATES = [{
+    "BACKEND": "django.template.backends.django.DjangoTemplates",
+    "DIRS": [BASE_DIR / "pages"],
+    "OPTIONS": {
+        "loaders": ["django.template.loaders.filesystem.Loader", "django.template.loaders.app_directories.Loader"],
+        "context_processors": [],
+    },
+}]
+SECURE_REFERRER_POLICY = "no-referrer"
+STORAGES = {"default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+            "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"}}
+STATICFILES_DIRS = [BASE_DIR / "assets"]
+MIDDLEWARE = [
+    *MIDDLEWARE,
+    "django.middleware.gzip.GZipMiddleware",
+]
+SESSION_ENGINE = "django.contrib.sessions.backends.signed_cookies"
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
+        "LOCATION": BASE_DIR / "cached",
+        "TIMEOUT": None,
+    }
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = None
+EMAIL_HOST = ""
+SECRET_KEY = "kq8Wm2Zr5Tt7Yb1Nc4Vx6Ls9Pd3Fg0Hj-long-enough-and-without-a-prefix"
+CHANNEL_LAYERS = {
+    "default": {"BACKEND": "channels.layers.InMemoryChannelLayer"},
+}
+SECURE_CSP = {"script-src": ["'self'", "<CSP_NONCE_SENTINEL>"]}
+"""
+FOUND = {
+    "uncached-templates": '"loaders": [',
+    "no-referrer": "SECURE_REFERRER_POLICY",
+    "breach": '"django.middleware.gzip',
+    "signed-cookie-sessions": "SESSION_ENGINE",
+    "endless-file-cache": '"TIMEOUT": None',
+    "unlimited-body": "DATA_UPLOAD_MAX_MEMORY_SIZE",
+    "mail-without-host": "EMAIL_HOST",
+    "secret-key-in-code": "kq8Wm2Zr5Tt7",
+    "channel-layer-per-process": "InMemoryChannelLayer",
+    "csp-nonce-unused": "NONCE_SENTINEL",
+}
+RIGHT = """
+import os
+TEMPLATES = [{
+    "BACKEND": "django.template.backends.django.DjangoTemplates",
+    "DIRS": [BASE_DIR / "pages"],
+    "OPTIONS": {
+        "loaders": [("django.template.loaders.cached.Loader", ["django.template.loaders.filesystem.Loader"])],
+        "context_processors": ["django.template.context_processors.csp"],
+    },
+}]
+SECURE_REFERRER_POLICY = "no-referrer,strict-origin-when-cross-origin"
+STORAGES = {"default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+            "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"}}
+STATICFILES_DIRS = [BASE_DIR / "assets"]
+SESSION_ENGINE = "django.contrib.sessions.backends.cached_db"
+_file_based = "django.core.cache.backends.filebased.FileBasedCache"
+CACHES = {"default": {"BACKEND": _file_based, "LOCATION": BASE_DIR / "cached"}}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
+EMAIL_HOST = os.environ.get("EMAIL_HOST", "mail.example.org")
+SECRET_KEY = os.environ["SHOP_KEY"]
+CHANNEL_LAYERS = {"default": {"BACKEND": "channels_redis.core.RedisChannelLayer"}}
+SECURE_CSP = {"script-src": ["'self'", "<CSP_NONCE_SENTINEL>"]}
+"""
+SENDS = "\nfrom django.core.mail import send_mail\n\n\ndef told(request):\n    send_mail('a', 'b', None, ['c'])\n"
+KEY = '[tool.benchapp]\nenv_file = "site.env"\n'
+PAGE = '{% load static %}<link href="{% static "css/site.css" %}"><script src="{% static "js/site.js" %}"></script>'
+
+
+def found(folder, patterns=10):
+    """The findings of a project: id -> line."""
+    project = description.read(folder)
+    facts = inspection.inspect(project, patterns, closely=True)
+    return {item.id: item.where for item in examine(project, facts, processes=4, threads=1)}
+
+
+def line(folder, file, text):
+    """The last line of a file that has a text, as findings name it."""
+    lines = (folder / file).read_text().splitlines()
+    return f"{file}:{max(number for number, it in enumerate(lines, 1) if text in it)}"
+
+
+def with_assets(folder, script, page=PAGE):
+    """Static files and a template that names them; the view of `/about/` renders it."""
+    for name, text in (("assets/css/site.css", "body {}"), ("assets/js/site.js", script), ("pages/about.html", page)):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("from django.shortcuts import render\n")
+        urls.write("urlpatterns.append(path('about/', lambda request: render(request, 'about.html')))\n")
+
+
+def test_settings_that_people_have_are_found_with_their_lines(new_project):
+    folder = new_project(TROUBLE)
+    with_assets(folder, "let a = 1;\n//# sourceMappingURL=site.js.map\n")
+    (folder / "shop" / "views.py").write_text(SENDS)
+    items = found(folder)
+    expected = {name: line(folder, "shop/settings.py", text) for name, text in FOUND.items()}
+    assert {name: items.get(name) for name in expected} == expected
+    assert items["dangling-reference"] == "js/site.js"
+
+
+def test_a_project_that_is_right_has_none_of_them(new_project):
+    folder = new_project(RIGHT, KEY)
+    (folder / "site.env").write_text("SHOP_KEY=kq8Wm2Zr5Tt7Yb1Nc4Vx6Ls9Pd3Fg0Hj-long-enough-and-without-a-prefix\n")
+    # A map that is there, one in the file itself, one elsewhere, and one in a string.
+    maps = ("site.js.map", "data:application/json;base64,e30=", "https://cdn.example/x.map")
+    with_assets(folder, "".join(f"//# sourceMappingURL={it}\n" for it in maps) + 'let a = "//# sourceMappingURL=b";\n')
+    (folder / "assets" / "js" / "site.js.map").write_text("{}")
+    (folder / "shop" / "views.py").write_text(SENDS)
+    items = found(folder)
+    wrong = {*FOUND, "dangling-reference", "static-file-error", "static-file-missing", "security.W009"}
+    assert wrong & items.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("storage", "finding"),
+    [("ManifestStaticFilesStorage", "static-file-error"), ("StaticFilesStorage", "static-file-missing")],
+)
+def test_a_static_file_that_a_page_names_and_nobody_has(new_project, storage, finding):
+    backend = {"BACKEND": f"django.contrib.staticfiles.storage.{storage}"}
+    folder = new_project(
+        f"STORAGES = {{'staticfiles': {backend}}}\nTEMPLATES[0]['DIRS'] = [BASE_DIR / 'pages']\n"
+        "STATICFILES_DIRS = [BASE_DIR / 'assets']\nTEMPLATES[0]['APP_DIRS'] = True"
+    )
+    with_assets(folder, "", f'{PAGE}\n{{# {{% static "css/old.css" %}} #}}<img src="{{% static "img/nope.png" %}}">')
+    (folder / "pages" / "unused.html").write_text("{% load static %}\n{% static 'img/also.png' %}{% static 'img/' %}")
+    project = description.read(folder)
+    facts = inspection.inspect(project, 10, closely=True)
+    items = [(it.id, it.where) for it in examine(project, facts, 4, 1) if it.id.startswith("static-file")]
+    # A template that no page of these renders need not be one of a page.
+    unused = ("static-file-missing", "pages/unused.html:2")
+    assert sorted(items) == sorted([(finding, "pages/about.html:2"), unused])
+    # What a command makes when static files are collected may be missing.
+    (folder / "pyproject.toml").write_text('[tool.benchapp]\nbuild = ["compress"]\n')
+    assert not {"static-file-error", "static-file-missing"} & found(folder).keys()
+
+
+BRANCHES = """
+import os
+if os.environ.get("SHOP_MODE") == "production":
+    DEBUG = False
+    SECURE_REFERRER_POLICY = "same-origin"
+else:
+    SECURE_REFERRER_POLICY = "no-referrer"
+    EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+SECRET_KEY = os.environ.get("SHOP_KEY", "kq8Wm2Zr5Tt7Yb1Nc4Vx6Ls9Pd3Fg0Hj-long-enough")
+"""
+
+
+def test_the_line_is_that_of_the_statement_that_ran(new_project):
+    folder = new_project(f"DEBUG = True\n{BRANCHES}", KEY)
+    (folder / "site.env").write_text("")
+    items = found(folder)
+    assert items["security.W018"] == line(folder, "shop/settings.py", "DEBUG = True")
+    assert items["no-referrer"] == line(folder, "shop/settings.py", "no-referrer")
+    assert items["mail-not-sent"] == line(folder, "shop/settings.py", "console")
+    assert items["secret-key-in-code"] == line(folder, "shop/settings.py", "SHOP_KEY")
+    (folder / "site.env").write_text(f"SHOP_MODE=production\nSHOP_KEY={'xyzzy-0123456789' * 5}\n")
+    assert not {"security.W018", "no-referrer", "mail-not-sent", "secret-key-in-code"} & found(folder).keys()
+
+
+def test_mail_to_the_console_while_debug_is_on_is_right(new_project):
+    console = 'EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"'
+    folder = new_project(f"DEBUG = True\nif DEBUG:\n    {console}\n")
+    assert "mail-not-sent" not in found(folder)
+
+
+VARIABLES = """
+import os
+from os import environ
+
+if environ.get("SHOP_MODE") == "production":
+    BUCKET = os.environ["SHOP_BUCKET"]
+try:
+    REGION = os.environ["SHOP_REGION"]
+except KeyError:
+    REGION = "eu"
+GIVEN = os.environ["SHOP_GIVEN"]
+OTHER = environ["SHOP_OTHER"] if "SHOP_OTHER" in environ else ""
+SITE_NAME = os.environ["SHOP_NAME"]
+MAIL = {"user": environ["SHOP_MAIL_USER"], "password": os.environ["SHOP_MAIL_PASSWORD"]}
+DEFAULTED = os.environ.get("SHOP_DEFAULT", "x")
+"""
+
+
+def test_all_variables_that_the_settings_lack_are_named_at_once(new_project):
+    folder = new_project(VARIABLES, KEY)
+    (folder / "site.env").write_text("SHOP_GIVEN=1\n")
+    with pytest.raises(BenchError) as raised:
+        inspection.inspect(description.read(folder))
+    assert "write SHOP_NAME, SHOP_MAIL_USER and SHOP_MAIL_PASSWORD into a file" in str(raised.value)
+    (folder / "site.env").write_text("SHOP_GIVEN=1\nSHOP_NAME=a\nSHOP_MAIL_USER=b\nSHOP_MAIL_PASSWORD=c\n")
+    assert inspection.inspect(description.read(folder)).pages[0].status == 200
+
+
+ROUTES = """
+from django.contrib.auth.decorators import login_required
+from django.urls import include, re_path
+from django.contrib.auth import views as auth
+from shop import blog
+
+walled = [path(f"walled/{number}/", login_required(form)) for number in range(12)]
+router = [re_path(r"^users/$", form), re_path(r"^users/(?P<pk>[0-9]+)/$", form), re_path(r"^files\\.json$", form)]
+urlpatterns = [path("accounts/login/", form), *walled, re_path(r"^api/", include(router)), path("a/", form),
+               path("b/", form), path("posts/", blog.posts), path("reset/", auth.PasswordResetView.as_view())]
+"""
+
+
+def test_pages_of_routers_and_of_each_app_are_looked_at_before_those_behind_the_log_in(new_project):
+    folder = new_project("LOGIN_URL = '/accounts/login/'", '[tool.benchapp]\nhealth = "/posts/"\n')
+    (folder / "shop" / "blog.py").write_text(
+        "from django.http import HttpResponse\n\n\ndef posts(request):\n    return HttpResponse('p')\n"
+    )
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write(ROUTES)
+    pages = inspection.inspect(description.read(folder), 6).pages
+    paths = [page.path for page in pages]
+    assert {"/posts/", "/api/users/", "/api/files.json", "/a/", "/b/"} <= set(paths)
+    assert len([path for path in paths if "walled" in path]) == 1
+
+
+def test_a_redirect_to_a_static_file_is_not_followed(new_project):
+    folder = new_project()
+    with (folder / "shop" / "urls.py").open("a") as urls:
+        urls.write("from django.shortcuts import redirect\n")
+        urls.write("urlpatterns.append(path('avatar/', lambda request: redirect('/static/img/blank.png')))\n")
+    pages = inspection.inspect(description.read(folder), 10, closely=True).pages
+    assert ("/avatar/", 302) in [(page.path, page.status) for page in pages]
+    assert not [page.path for page in pages if page.path.startswith("/static/")]
+
+
+def test_a_pooler_in_front_of_postgresql_is_told_by_its_port_or_name(new_project):
+    lines = []
+    for alias, place in (
+        ("default", "'HOST': '127.0.0.1', 'PORT': 6432"),
+        ("named", "'HOST': 'aws-0-eu.pooler.invalid', 'PORT': '5432'"),
+        ("right", "'HOST': '127.0.0.1', 'PORT': '6432', 'DISABLE_SERVER_SIDE_CURSORS': True"),
+        ("plain", "'HOST': '127.0.0.1', 'PORT': '5432'"),
+    ):
+        lines.append(f"DATABASES['{alias}'] = {{'ENGINE': 'django.db.backends.postgresql', 'NAME': 'x', {place}}}")
+    project = description.read(new_project("\n".join(lines)))
+    facts = inspection.inspect(project)
+    assert facts.poolers == {"default": "127.0.0.1:6432", "named": "aws-0-eu.pooler.invalid:5432"}
+    items = [item for item in examine(project, facts, 4, 1) if item.id == server_side_cursors.id]
+    assert [item.where for item in items] == [line(project.folder, "shop/settings.py", "DATABASES['plain']")] * 2
+
+
+def test_a_redis_that_knows_no_hello_is_told_from_one_that_is_down(new_project, tmp_path):
+    port = free_port()
+    cache = (
+        "{'BACKEND': 'django.core.cache.backends.redis.RedisCache', 'LOCATION': 'redis://127.0.0.1:%d', 'OPTIONS': %r}"
+    )
+    caches = {"default": {"protocol": 3}, "older": {"protocol": 2}}
+    text = ", ".join(f"{alias!r}: {cache % (port, options)}" for alias, options in caches.items())
+    folder = new_project(f"CACHES = {{{text}}}")
+    argv = ["redis-server", "--port", str(port), "--save", "", "--dir", str(tmp_path), "--rename-command", "HELLO", ""]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]}) as server:
+        try:
+            until(lambda: port in listening(), "redis listens", 20)
+            items = found(folder)
+        finally:
+            server.terminate()
+    assert items["redis-hello"] == line(folder, "shop/settings.py", "CACHES")
+    assert "service-down" not in items
