@@ -21,12 +21,13 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.operations import RenameModel
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import TransactionTestCase
+from django.test.utils import CaptureQueriesContext
 
 from benchapp import page_index
 from benchapp.models import Author, Comment, Post
 from benchapp.pagination import total
 from tests.app.changed_models import Source, changes
-from tests.app.conftest import make_rows
+from tests.app.conftest import Rows, make_rows
 
 MODELS = Path(settings.BASE_DIR) / "benchapp" / "models.py"
 CHANGES = changes(MODELS.read_text())
@@ -321,3 +322,13 @@ def test_a_truncated_table_has_no_rows_and_counts_new_ones(postgresql_site: str,
     assert set(Post.objects.values_list("comment_count", flat=True)) <= {0}
     make_rows()
     assert_right(60)
+
+
+def test_a_database_of_another_kind_has_no_triggers(rows: Rows, monkeypatch: pytest.MonkeyPatch):
+    plan = [(MigrationExecutor(connection).loader.get_migration("benchapp", "0001_initial"), False)]
+    monkeypatch.setattr(connection, "vendor", "mysql")
+    with CaptureQueriesContext(connection) as made:
+        page_index.before_migrations(connection.alias, plan)
+        page_index.after_migrations(connection.alias, plan)
+    assert [query["sql"] for query in made] == []
+    assert page_index.missing_triggers(connection) == []

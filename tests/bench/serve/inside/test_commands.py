@@ -98,8 +98,9 @@ def test_pages_are_what_an_anonymous_reader_gets(rows: Rows, client: Client):
 def test_the_names_that_a_rendering_looks_for_are_noted(db: None, settings: Any):
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, "tests.bench.serve.inside.test_commands.looking"]
     reads = json.loads(run("renderpages", "/login/"))["/login/"]["reads"]
-    assert {"x-country", "x-device", "cf-ipcountry"} <= set(reads["headers"])
+    assert {"x-country", "x-device", "cf-ipcountry", "x-region", "host"} <= set(reads["headers"])
     assert {"theme", "currency"} <= set(reads["cookies"])
+    assert "any" not in reads["headers"]
 
 
 def looking(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
@@ -111,6 +112,9 @@ def looking(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[Ht
         assert "CF-IPCountry" not in request.headers
         assert "theme" not in request.COOKIES
         request.COOKIES.get("currency")
+        request.environ.get("HTTP_X_REGION")
+        assert "x-plan" not in dict(request.headers)
+        assert request.get_host()
         return get_response(request)
 
     return middleware
