@@ -19,7 +19,6 @@ GROUPS = {
     "bytes": "a cached answer equals the rendered one in every byte and header",
     "names": "odd URLs break nothing, read no other file and share no cache entry",
     "files": "no client reads a partial page, whichever process dies meanwhile",
-    "service": "pages keep coming while the caching service is down, and hits return with it",
     "advisories": "published faults of cache middleware and Vary stay fixed",
 }
 

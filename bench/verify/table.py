@@ -24,7 +24,6 @@ HARM = {
     "bytes": "a cached page has other bytes than a rendered one",
     "names": "an odd address gets another's page, a file or an error",
     "files": "visitors read half a page",
-    "service": "pages fail or stay stale when the caching service does",
     "advisories": "a published fault of caches is here again",
 }
 

@@ -21,7 +21,10 @@ from bench import paths
 FOLDER = paths.KIT / "tests" / "golden"
 # Subjects that have another name or place now -> where they are.
 MOVED: dict[str, str] = dict.fromkeys(("slow-bodies", "slow-headers", "database-hangs"), "the fault of that name")
-MOVED |= {"database-stops": "the fault `database`"}
+MOVED |= {"database-stops": "the fault `database`", "service-stops": "the fault `caching-service`"}
+MOVED |= {"service-hangs": "the fault `caching-service-hangs`"}
+OF_SERVERS = ("restarts", "killed-mid-body", "killed-while-writing", "full-store", "full-disk")
+MOVED |= dict.fromkeys((*OF_SERVERS, "render-lock-holder-killed"), "the fault of that name")
 TIMEOUT_S = 400
 
 

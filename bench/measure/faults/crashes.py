@@ -13,7 +13,7 @@ import signal
 from collections.abc import Generator
 from contextlib import ExitStack
 
-from bench.measure.faults.fault import ANY, NO_FRONT, NO_SERVICE, NONE, Expected, Fault, Misfit, fault
+from bench.measure.faults.fault import ANY, NO_FRONT, NONE, Expected, Fault, Misfit, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, Which, application, front
 from bench.serve.machine import http
 
@@ -67,5 +67,4 @@ FAULTS = (
     worker,
     *_stopped("application-server", "the application server", application),
     *_stopped("front-server", "the server that clients speak to", front, misfit=NO_FRONT),
-    *_stopped("caching-service", "the caching service", lambda case: case.services[0].name, Expected(), NO_SERVICE),
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from bench.errors import BenchError
@@ -17,6 +18,8 @@ from bench.serve.deployment.deployment import Running
 from bench.serve.deployment.release import Releases
 from bench.serve.deployment.supervisor import Supervisor
 from bench.serve.machine import supervise
+from bench.verify.context import Accounts, Context, target_of
+from bench.verify.finding import Figure, Finding, Mismatch, NotTried
 from bench.verify.site import Site
 from bench.verify.wire import BadAnswer, Connection, Target
 
@@ -154,6 +157,32 @@ class FaultContext:
     def target(self) -> Target:
         """Where the site is asked by hand."""
         return Target.parse(self.running.url)
+
+    @cached_property
+    def context(self) -> Context:
+        """The deployment as functions of `verify` ask it."""
+        case = self.running.case
+        env = case.project.environment(self.running.env)
+        accounts = Accounts(self.site, env)
+        return Context(target_of(self.running), self.site, case.layers, accounts, env, running=self.running)
+
+    def note(self, found: Iterable[Finding]) -> None:
+        """Take over figures, and sentences about what is wrong, that functions of `verify` find.
+
+        Raises FaultNotApplicable when they say that it cannot be tried.
+        """
+        try:
+            for finding in found:
+                if isinstance(finding, NotTried):
+                    raise finding
+                if isinstance(finding, Figure):
+                    self.figures[finding.name] = finding.value
+                elif isinstance(finding, Mismatch):
+                    self.wrong.append(f"{finding.expected}: {finding.got}")
+        except NotTried as reason:
+            raise FaultNotApplicable(str(reason)) from None
+        except (BadAnswer, OSError) as error:
+            self.wrong.append(str(error) or type(error).__name__)
 
     @contextmanager
     def cause(self) -> Iterator[None]:

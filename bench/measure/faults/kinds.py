@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from bench.errors import BenchError, hint
-from bench.measure.faults import clients, crashes, cut_off, database, deploys, resources, stored
+from bench.measure.faults import (
+    caching_service,
+    clients,
+    crashes,
+    database,
+    deploys,
+    rendering,
+    resources,
+    stored,
+)
 from bench.measure.faults.fault import Fault
 from bench.measure.records.faults import GROUPS
 
-_MODULES = (deploys, crashes, cut_off, database, resources, stored, clients)
+_MODULES = (deploys, crashes, caching_service, rendering, database, resources, stored, clients)
 _ALL = sorted((each for module in _MODULES for each in module.FAULTS), key=lambda each: list(GROUPS).index(each.group))
 FAULTS = {fault.name: fault for fault in _ALL}
 

@@ -6,16 +6,30 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.measure.faults.edited import EditedRow, edited_rows, require_invalidation, require_rows
 from bench.measure.faults.fault import ANY, NO_CACHED_PAGES, NO_MEMORY_LIMIT, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
 from bench.serve.machine import http
 from bench.serve.machine.small_disk import CannotMount, SmallDisk
+from bench.verify import rows
+from bench.verify.checks import files
+from bench.verify.crowd import NO_RACE, after_race, race
+from bench.verify.finding import Figure, Finding, Mismatch
+from bench.verify.hits import complete_page, new_path, repeat, until_hit
 
 FULL_S = 3.0
 # A page that uses so many megabytes; a worker that does is killed at the limit.
 MEMORY = "/__probe__/memory/{}/"
 TIMES = 2
 MEMORY_TIMEOUT_S = 10.0
+# The room of a store that is filled: the least that a caching service starts with.
+SMALL_MB = 8
+# Made-up pages: large ones fill most of such a store, small ones the rest.
+LARGE_PAGES, SMALL_PAGES, ASKED_AT_ONCE = 8, 400, 8
+# How often the probe puts its entries into the store; a request that puts all of them would time out on a busy machine.
+FILLS = 16
+# How often pages that nobody has requested are requested while the disk is full.
+NEW_PAGES = 4
 
 
 @fault("memory", "starved", ANY, NO_MEMORY_LIMIT)
@@ -34,16 +48,88 @@ def memory(scene: FaultContext) -> Generator[None]:
         scene.wrong.append("no process was killed at the limit of memory")
 
 
-@fault("full-store", "starved", misfit=NO_CACHED_PAGES)
+@fault("full-store", "starved", misfit=NO_CACHED_PAGES, cache_memory_mb=SMALL_MB)
 def full_store(scene: FaultContext) -> Generator[None]:
-    """The disk of stored pages is full for 3 s; then there is room again."""
+    """The store of pages is full of other entries, with 8 MB: an edit shows, and no page from before it comes back."""
+    require_rows(scene)
+    require_invalidation(scene)
+    with edited_rows(scene, 2) as (row, raced):
+        yield
+        with scene.cause():
+            row.edit("after an edit")
+            scene.note(_fill(scene, row))
+            # Entries that guard the edit may have been evicted.
+            row.shown("after an edit and a full store")
+            scene.note(_race(scene, raced))
+        yield
+
+
+def _fill(scene: FaultContext, row: EditedRow) -> Iterator[Finding]:
+    """Fill the store, while visitors request the home page all the time; pages of the row are left alone."""
+    for _ in range(FILLS):
+        row.writer.fill()
+        repeat(scene.context, scene.site.url("home"), ASKED_AT_ONCE)
+    paths = [new_path("large") for _ in range(LARGE_PAGES)] + [new_path() for _ in range(SMALL_PAGES)]
+    scene.context.prefetch(paths)
+    yield Figure("made_up_pages", len(paths))
+
+
+def _race(scene: FaultContext, raced: EditedRow) -> Iterator[Finding]:
+    """What is wrong after a write during a slow rendering."""
+    found = race(scene.context, raced.writer, raced.row, "update")
+    if found is None:
+        raise FaultNotApplicable(NO_RACE)
+    yield from rows.wrong_pages(rows.settle(scene.context, [after_race(found[0], rows.INVALIDATED_S)]))
+
+
+@fault("full-disk", "starved", misfit=NO_CACHED_PAGES, cache_memory_mb=SMALL_MB)
+def full_disk(scene: FaultContext) -> Generator[None]:
+    """The disk of stored pages is full for 3 s, then has room for no other file: edits show, pages are whole; with room
+    again pages are stored again."""
     with _small_disk(scene, scene.running.store) as disk:
         # The second time it comes from the store, where there is one.
         for _ in range(2):
             http.status(scene.running.url, scene.site.url("home"))
         if not any(path.is_file() for path in scene.running.store.rglob("*")):
             raise FaultNotApplicable("no server here stores pages in files")
-        yield from _filled(scene, disk)
+        with edited_rows(scene) as edited:
+            before = _temporary(scene)
+            yield
+            with scene.cause():
+                for what, fill in (("a full disk", disk.fill), ("a disk without room for a file", disk.fill_names)):
+                    fill()
+                    for row in edited:
+                        row.edit(f"after an edit on {what}")
+                    # The pages that the write removed have made room.
+                    fill()
+                    scene.note(_whole_pages(scene, what))
+                    scene.wait(FULL_S / 2)
+                    disk.free()
+            for row in edited:
+                row.edit("after an edit on a disk with room again")
+            scene.note(_stores_again(scene, before))
+            yield
+
+
+def _whole_pages(scene: FaultContext, what: str) -> Iterator[Finding]:
+    """What is wrong with pages that nobody has requested before."""
+    for path in [new_path(view) for view in ("page", "large") for _ in range(NEW_PAGES)]:
+        yield from scene.context.ask(path, complete_page(), when=f"on {what}")
+
+
+def _stores_again(scene: FaultContext, before: set[str]) -> Iterator[Finding]:
+    """What is wrong with the store once there is room again."""
+    path = new_path()
+    if until_hit(scene.context, path) is None:
+        yield Mismatch(f"GET {path} on a disk with room again, a hit", "it is rendered each time")
+    left = _temporary(scene) - before
+    if left:
+        yield Mismatch("no temporary file of a failed write", f"{len(left)}, such as {left.pop()}")
+
+
+def _temporary(scene: FaultContext) -> set[str]:
+    """The names of stored files that look as if they were still being written."""
+    return {path.name for path in scene.running.store.rglob("*") if path.is_file() and files.is_temporary(path)}
 
 
 @fault("full-logs", "starved")
@@ -72,4 +158,4 @@ def _filled(scene: FaultContext, disk: SmallDisk) -> Generator[None]:
     yield
 
 
-FAULTS = (memory, full_store, full_logs)
+FAULTS = (memory, full_store, full_disk, full_logs)

@@ -8,21 +8,8 @@ from bench.verify.check import Check
 
 MODULES = (
     *("pages", "static", "client", "connections", "accounts", "bodies", "resources"),
-    *(
-        "freshness",
-        "stampede",
-        "files",
-        "services",
-        "caching",
-        "depends",
-        "lasting",
-        "privacy",
-        "web",
-        "bytes",
-        "names",
-        "published",
-    ),
-    "advisories",
+    *("freshness", "stampede", "files", "caching", "depends", "lasting", "privacy", "web", "bytes", "names"),
+    *("published", "advisories"),
 )
 FOUND = [vars(import_module(f"{__name__}.{name}")).values() for name in MODULES]
 CHECKS = [item for found in FOUND for item in found if isinstance(item, Check)]

@@ -325,7 +325,6 @@ AFTER: dict[str, After] = {
     "breaks-without-service": lambda m, q, a: (
         a if m.cache.works else replace(a, status=500 if q.method == "GET" else a.status)
     ),
-    "waits-for-service": slowly(2.2, lambda m, q: m.hangs and q.method == "GET"),
     "waits-for-the-dead": slowly(2.2, lambda m, q: m.is_later and q.path.startswith(PAGE)),
     "shows-rolled-back": shows_never,
     "full-brings-back": full_brings_back,

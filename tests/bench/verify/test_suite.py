@@ -18,11 +18,10 @@ from bench.serve.catalog import catalog
 from bench.serve.deployment import connections
 from bench.serve.deployment.connections import Connections
 from bench.serve.machine.ports import free_port
-from bench.serve.machine.small_disk import CannotMount
 from bench.verify import rows, suite, wire
 from bench.verify.check import BEHAVIOUR, Check
 from bench.verify.checks import connections as visits
-from bench.verify.checks import files, freshness, resources
+from bench.verify.checks import freshness, resources
 from bench.verify.context import Accounts, Context
 from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Mismatch, Sent
 from bench.verify.suite import LEFT_OUT, all_checks
@@ -217,29 +216,6 @@ def test_a_busy_machine_hides_no_stale_page(mutant, site, monkeypatch):
     assert not found(mutant, site, "slow-rendering", running=FakeRunning(mutant))["slow-rendering"].ok
 
 
-def test_a_site_that_ended_with_its_workers_is_not_asked_by_the_next_check(mutant, site, monkeypatch):
-    made = []
-    again = FakeRunning.again
-    monkeypatch.setattr(FakeRunning, "again", lambda self, changes: made.append(changes) or again(self, changes))
-    # The check that kills the holder of a lock asks once, others until it is back.
-    monkeypatch.setattr(files, "seconds_until", lambda context, path, times=1: 1.0 if times > 1 else None)
-    monkeypatch.setattr(files, "WAITING", 6)
-    mutant.reset(caches=True)
-    names = ("render-lock-holder-killed", "killed-mid-body")
-    outcomes = found(mutant, site, *names, running=FakeRunning(mutant))
-    assert outcomes["render-lock-holder-killed"].not_tried == files.NOT_BACK
-    assert (made, outcomes["killed-mid-body"].ok) == ([{}, {}], True)
-
-
-def test_a_full_disk_is_not_tried_where_none_can_be_mounted(mutant, site, monkeypatch):
-    def refuse(self):
-        raise CannotMount("only root can")
-
-    monkeypatch.setattr(FakeRunning, "on_small_disk", refuse)
-    mutant.reset(caches=True)
-    assert found(mutant, site, "full-disk", running=FakeRunning(mutant))["full-disk"].not_tried == "only root can"
-
-
 def test_a_layer_without_invalidation_is_right_after_its_ttl(mutant, site, monkeypatch):
     monkeypatch.setattr(freshness, "SHORT_TTL_S", 0.4)
     mutant.reset("not-told", caches=True)
@@ -276,20 +252,10 @@ def test_checks_that_need_a_deployment_are_not_tried_on_a_target(mutant, site):
     names = (
         "time-to-live",
         "whole-pages",
-        "service-stops",
-        "restarts",
         "cve-2020-24584",
-        "killed-mid-body",
         "log-bytes",
     )
     assert {item.not_tried for item in found(mutant, site, *names).values()} == {NEEDS_OWN}
-
-
-def test_service_checks_need_a_service(mutant, site):
-    mutant.reset(caches=True)
-    for name in ("service-stops", "service-hangs"):
-        item = found(mutant, site, name, running=FakeRunning(mutant, services=()))[name]
-        assert item.not_tried == "no layer here uses a service"
 
 
 def test_checks_that_only_ask_are_made_at_the_same_time_before_those_that_are_alone():

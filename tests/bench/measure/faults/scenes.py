@@ -81,6 +81,7 @@ def scene(**running) -> FaultContext:
         "hung": lambda name: until_the_end(f"{name} hangs", f"{name} goes on"),
         "on_small_disk": lambda folder: until_the_end(f"small disk for {folder}", "disk"),
         "logs": "logs",
+        "ready_s": 1.0,
         "layout": SimpleNamespace(tls="", run_dir=""),
         "env": {"DATABASE_URL": "sqlite://"},
         "services": SimpleNamespace(wait_serving=log.append),

@@ -60,11 +60,9 @@ def made(monkeypatch):
         "worker": "|, kill 99",
         "application-server": "|, kill 11, wait",
         "front-server": "|, kill 12, wait",
-        "caching-service": "|, kill 13, wait",
         "database": "|, kill 14, sleep 5, wait, db",
         "application-server-hangs": "|, app-1 hangs, app-2 hangs, wait, app-2 goes on, app-1 goes on",
         "front-server-hangs": "|, front hangs, wait, front goes on",
-        "caching-service-hangs": "|, cache hangs, wait, cache goes on",
         "full-logs": "small disk for logs, |, full, wait, room, |, disk",
     }.items(),
 )
@@ -195,7 +193,7 @@ def refused(folder):
     ("name", "running", "why"),
     [
         ("full-logs", {"on_small_disk": refused}, "only root"),
-        ("full-store", {"on_small_disk": lambda folder: nullcontext()}, "no server here stores pages in files"),
+        ("full-disk", {"on_small_disk": lambda folder: nullcontext()}, "no server here stores pages in files"),
     ],
 )
 def test_what_cannot_be_made_says_what_it_needs(monkeypatch, tmp_path, name, running, why):

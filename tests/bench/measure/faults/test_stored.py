@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.measure.faults import cut_off, stored
-from bench.measure.faults.cut_off import Switch
+from bench.measure.faults import rendering, stored
+from bench.measure.faults.caching_service import Switch
 from bench.measure.faults.fault_context import FaultNotApplicable
 from tests.bench.measure.faults.scenes import run, scene
 from tests.bench.measure.faults.slow_server import slow_server
@@ -101,13 +101,13 @@ def _echo(service: socket.socket) -> None:
 
 def test_a_page_that_waits_for_a_dead_worker_is_seen(monkeypatch: pytest.MonkeyPatch):
     """The same page takes two seconds longer than another one, and then five."""
-    monkeypatch.setattr(cut_off.psutil, "Process", lambda pid: _Master())
-    monkeypatch.setattr(cut_off, "status_of", lambda *_: "200")
+    monkeypatch.setattr(rendering.psutil, "Process", lambda pid: _Master())
+    monkeypatch.setattr(rendering, "status_of", lambda *_: "200")
     for took, wrong in (([3.0, 1.0], 0), ([6.0, 1.0], 1)):
         seconds = iter(took)
-        monkeypatch.setattr(cut_off, "_seconds", lambda *_, seconds=seconds: next(seconds))
+        monkeypatch.setattr(rendering, "_seconds", lambda *_, seconds=seconds: next(seconds))
         made = scene()
-        run("workers-rendering", made)
+        run("render-lock-holder-killed", made)
         assert len(made.wrong) == wrong
 
 

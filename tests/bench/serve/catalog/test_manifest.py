@@ -250,7 +250,8 @@ def test_a_layer_without_its_service_says_what_it_uses_instead(monkeypatch):
 def test_django_s_own_caches_promise_neither_invalidation_nor_coalescing(name):
     layer = catalog.read().layers[name]
     assert (layer.invalidation, layer.coalesces, layer.hosts_expire) == ("", "", True)
-    assert {"told-of-writes", "stampede-slow", "service-stops"} <= {item.check for item in layer.declares}
+    assert {"told-of-writes", "stampede-slow"} <= {item.check for item in layer.declares}
+    assert {"caching-service", "caching-service-hangs"} <= {item.fault for item in layer.breaks}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,115 @@
+"""A row that a fault edits: every page about it must show the edit soon, whatever is broken meanwhile."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
+from bench.verify import rows
+from bench.verify.finding import NEEDS_ROWS
+from bench.verify.hits import caches_pages, without_invalidation
+from bench.verify.rows import ExpectedPage, Row, Writer
+from bench.verify.wire import BadAnswer
+
+# So many requests in a row must be hits, because each worker has its own connection to the caching service.
+HITS = 8
+HITS_S, POLL_S = 12.0, 0.05
+
+
+@dataclass
+class EditedRow:
+    """A row of the fault's own, and the row before its last edit."""
+
+    scene: FaultContext
+    writer: Writer
+    row: Row
+    old: Row
+
+    def warm(self) -> None:
+        """Request all pages about the row, so that the layers have them."""
+        with suppress(BadAnswer, OSError):
+            rows.warm(self.scene.context, self._pages())
+
+    def write(self) -> None:
+        """Edit the row; an edit that fails is wrong."""
+        try:
+            self.row, self.old = self.writer.write(self.row, "edit"), self.row
+        except (BadAnswer, OSError) as error:
+            self.scene.wrong.append(f"an edit: {error}")
+
+    def shown(self, when: str) -> None:
+        """Note every page that does not show the last edit soon; without invalidation none need."""
+        if not without_invalidation(self.scene.context):
+            own = ExpectedPage(self.row.probe_page, (self.row.title or "",), (self.old.title or "",))
+            self.scene.note(rows.soon_right(self.scene.context, self.row, self.old, when, own))
+
+    def edit(self, when: str) -> None:
+        """Edit the row, and note every page that does not show it soon."""
+        self.write()
+        if self.row != self.old:
+            self.shown(when)
+
+    def _pages(self) -> list[ExpectedPage]:
+        return [*rows.expected_pages(self.scene.context, self.row, None), ExpectedPage(self.row.probe_page)]
+
+
+@contextmanager
+def edited_rows(scene: FaultContext, count: int = 1) -> Iterator[list[EditedRow]]:
+    """Rows of the fault's own, whose pages the layers have; removed at the end of the block.
+
+    None for a project whose rows no probe may write.
+    """
+    if not scene.site.has_rows:
+        yield []
+        return
+    with rows.new_rows(scene.context, count) as (writer, made):
+        found = [EditedRow(scene, writer, row, row) for row in made]
+        for row in found:
+            row.warm()
+        yield found
+
+
+def require_rows(scene: FaultContext) -> None:
+    """Raise FaultNotApplicable for a project whose rows no probe may write."""
+    if not scene.site.has_rows:
+        raise FaultNotApplicable(NEEDS_ROWS)
+
+
+def require_invalidation(scene: FaultContext) -> None:
+    """Raise FaultNotApplicable where no write invalidates a layer's pages."""
+    if stale := without_invalidation(scene.context):
+        raise FaultNotApplicable(f"no write invalidates {stale[0].name}")
+
+
+def seconds_until_hits(scene: FaultContext) -> float | None:
+    """Seconds until many requests in a row for a page cost at most one rendering of it, or of its cached part."""
+    name = "render-id" if caches_pages(scene.context) else "part-id"
+    begun = time.monotonic()
+    while (now := time.monotonic() - begun) < HITS_S:
+        if _are_hits(scene, name):
+            return now
+        scene.wait(POLL_S)
+    return None
+
+
+def _are_hits(scene: FaultContext, name: str) -> bool:
+    """Whether requests for a page that nobody has requested before are hits, once it was requested."""
+    path = f"/__probe__/slow/0/{secrets.token_hex(8)}/"
+    try:
+        scene.context.get(path)
+        found = {scene.context.get(path).paragraphs.get(name) for _ in range(HITS)}
+    except (BadAnswer, OSError):
+        return False
+    return len(found) == 1 and None not in found
+
+
+def note_hits(scene: FaultContext) -> None:
+    """Note how soon requests are hits again."""
+    back_s = seconds_until_hits(scene)
+    scene.figures["hits_return_s"] = None if back_s is None else round(back_s, 1)
+    if back_s is None:
+        scene.wrong.append(f"no hit within {HITS_S:g} s")

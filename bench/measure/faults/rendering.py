@@ -1,0 +1,152 @@
+"""All workers are killed while they render or store pages."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import psutil
+
+from bench.measure.faults.edited import EditedRow, edited_rows, require_rows
+from bench.measure.faults.fault import NO_CACHED_PAGES, Expected, fault
+from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, status_of
+from bench.verify.checks import files
+from bench.verify.crowd import Clients, Slow
+from bench.verify.finding import Finding, Mismatch
+from bench.verify.hits import new_path
+from bench.verify.wire import BadAnswer, TooLate
+
+# Requests fail until the workers are there again, and a small machine starts them slowly.
+KILLED = Expected(lost=None, recovery_s=None)
+# A page that takes so long, at half of which workers are killed.
+SLOW = "/__probe__/slow/1000/{}/"
+SLOW_S = 1.0
+# How many clients wait for the page that a killed worker renders.
+WAITING = 60
+# By so much longer than another page may that one take then: for a dead worker's lock, which ends by itself.
+LOCKED_S = 4.0
+# All workers start at once, beside the clients: on a busy machine that takes as long as several starts. One more second
+# for a master that ended with them.
+STARTS, STARTED_S = 3, 4.0
+BACK_S, PATIENCE_S = 20.0, 20.0
+NO_WORKERS = "the application server has no worker processes under a master"
+CODINGS = ("identity", "gzip")
+# The site may answer with one worker at first; then nobody can ask how far that one is.
+ATTEMPTS = 8
+AT_ONCE = "the application server sends a body only when it has all of it"
+TOO_LATE = f"in {ATTEMPTS} attempts no worker was killed before it had answered"
+# How often workers are killed while pages are rewritten for so long.
+KILLS, REWRITTEN_S = 2, 0.3
+READERS = 8
+
+
+@fault("render-lock-holder-killed", "killed", KILLED, NO_CACHED_PAGES)
+def lock_holder_killed(scene: FaultContext) -> Generator[None]:
+    """All workers are killed while one renders a page that 60 clients wait for: another page comes as soon as the
+    servers can start, the same page 4 s later at most."""
+    yield
+    path = SLOW.format(secrets.token_hex(4))
+    with scene.cause(), ThreadPoolExecutor(WAITING) as pool:
+        for _ in range(WAITING):
+            pool.submit(status_of, scene.target, path, SLOW_S)
+        time.sleep(SLOW_S / 2)
+        must_kill_workers(scene)
+        killed = time.monotonic()
+    scene.wait(BACK_S, lambda: status_of(scene.target, new_path(), PATIENCE_S) == "200")
+    back_s = time.monotonic() - killed
+    same_s = _seconds(scene, path)
+    other_s = _seconds(scene, SLOW.format(secrets.token_hex(4)))
+    scene.figures |= {"back_s": round(back_s, 3), "same_page_s": round(same_s, 3), "other_page_s": round(other_s, 3)}
+    bound_s = STARTS * scene.running.ready_s + STARTED_S
+    if back_s > bound_s:
+        scene.wrong.append(f"another page came {back_s:.1f} s after the workers were killed, not within {bound_s:.1f} s")
+    if same_s > other_s + LOCKED_S:
+        scene.wrong.append(f"GET {path}: after {same_s:.1f} s, another page after {other_s:.1f} s")
+
+
+def _seconds(scene: FaultContext, path: str) -> float:
+    """How long a page takes; what is wrong with it is noted."""
+    begun = time.monotonic()
+    if (said := status_of(scene.target, path, PATIENCE_S)) != "200":
+        scene.wrong.append(f"GET {path}: {said}")
+    return time.monotonic() - begun
+
+
+@fault("killed-mid-body", "killed", KILLED)
+def killed_mid_body(scene: FaultContext) -> Generator[None]:
+    """All workers are killed in the middle of a body: the client sees that it broke off, and no part of it is cached."""
+    require_rows(scene)
+    with edited_rows(scene) as (row,):
+        yield
+        with scene.cause():
+            for coding in CODINGS:
+                scene.note(_broken_off(scene, row, {"Accept-Encoding": coding}))
+        yield
+
+
+def _broken_off(scene: FaultContext, edited: EditedRow, headers: dict[str, str]) -> Generator[Finding]:
+    context, reached = scene.context, False
+    for _ in range(ATTEMPTS):
+        with Slow(context, edited.writer, edited.row, "halting", headers) as slow:
+            reached = reached or slow.reached
+            if not slow.under_way:
+                continue
+            must_kill_workers(scene)
+            scene.wait(BACK_S, scene.running.answers)
+        (asked,) = slow.asked
+        error = asked.exception()
+        if isinstance(error, TooLate):
+            yield Mismatch("a connection that closes when the body breaks off", str(error))
+        # A server in between may have sent nothing yet, and responds with an error page.
+        if error is None and asked.result().status < 500:
+            yield from context.judge(asked.result(), files.complete)
+        yield from context.ask(slow.path, files.complete, headers=headers)
+        return
+    raise FaultNotApplicable(TOO_LATE if reached else AT_ONCE)
+
+
+@fault("killed-while-writing", "killed", KILLED, NO_CACHED_PAGES, cache_seconds=2)
+def killed_while_writing(scene: FaultContext) -> Generator[None]:
+    """All workers are killed while they store pages, at a time to live of 2 s: no page is cut off, and what they leave
+    is removed."""
+    require_rows(scene)
+    with edited_rows(scene, files.ROWS) as edited:
+        yield
+        writer, made = edited[0].writer, [each.row for each in edited]
+        paths, size = files.large_pages(scene.context, made)
+        readers = Clients(scene.context, paths, READERS, files.complete, tolerant=True)
+        with scene.cause(), readers:
+            for _ in range(KILLS):
+                with suppress(BadAnswer, OSError):
+                    files.rewrite(scene.context, writer, made, REWRITTEN_S)
+                must_kill_workers(scene)
+                scene.wait(BACK_S, scene.running.answers)
+        scene.note(readers.wrong)
+        for path in paths:
+            scene.note(scene.context.ask(path, files.complete))
+        scene.note(files.cut_off(scene.context))
+        yield
+        # A server that loses its own processes may count their pages as still in use.
+        scene.note(files.left_over(scene.context, files.ROWS * files.COPIES * size))
+
+
+def must_kill_workers(scene: FaultContext) -> None:
+    """Kill the workers of the application server. Raises FaultNotApplicable where it has none."""
+    instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
+    workers = []
+    for name, pid in scene.running.pids.items():
+        if instances.fullmatch(name):
+            with suppress(psutil.Error):
+                workers += psutil.Process(pid).children(recursive=True)
+    for worker in workers:
+        with suppress(psutil.Error):
+            worker.kill()
+    if not workers:
+        raise FaultNotApplicable(NO_WORKERS)
+
+
+FAULTS = (lock_holder_killed, killed_mid_body, killed_while_writing)
