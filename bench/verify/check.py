@@ -1,17 +1,18 @@
 """The definition of a check, its groups and its stages.
 
-A check is one small function: it takes a Context and yields a Mismatch for each wrong answer, a Figure for each
-measurement, and NotTried when this target cannot be asked. To add one, write the function in a module of
-`bench.verify.checks` under `@check("its-name")`.
+A check is one small function: it takes a Context and yields a Mismatch for each wrong response, a Figure for each
+measurement, and NotTried when this target cannot be asked. It is written for a strict site; what other projects may do
+by themselves is declared on it, as its excuses. To add one, write the function in a module of `bench.verify.checks`
+under `@check("its-name")`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from bench.verify.context import Context
-from bench.verify.finding import Finding
+from bench.verify.finding import Finding, Mismatch, NotTried
 
 BEHAVIOUR = "behaviour"
 # Groups of which every failure hands one visitor's page to another, or is a published hole.
@@ -41,6 +42,9 @@ class Check:
     thorough   it takes seconds, and is alone: `run` and `verify --quick` leave it out
     leak       a failure hands one visitor's page to another, as each of the groups in LEAKS does
     proved_by  names of checks whose findings are its own, which are made in its place
+    excuses    what another project than a `strict` one may do by itself: by the name that its Mismatch has, why it is
+               no failure; empty: nothing is said
+    unmade     why the check is not made at all of such a project, or empty
     """
 
     name: str
@@ -52,6 +56,8 @@ class Check:
     thorough: bool = False
     leak: bool = False
     proved_by: tuple[str, ...] = ()
+    excuses: Mapping[str, str] = field(default_factory=dict)
+    unmade: str = ""
 
     @property
     def side_by_side(self) -> bool:
@@ -72,8 +78,13 @@ def check(
     alone: bool = False,
     thorough: bool = False,
     leak: bool = False,
+    excuse: Mapping[str, str] | str = "",
 ) -> Callable[[CheckFunction], Check]:
-    """Make a Check of a function, whose docstring is its title, for deployments that have what it needs; see Check."""
+    """Make a Check of a function, whose docstring is its title, for deployments that have what it needs; see Check.
+
+    excuse  the excuses of the check, or why it is not made of a project that is not strict
+    """
+    excuses, unmade = ({}, excuse) if isinstance(excuse, str) else (excuse, "")
     stage = stage or (READING if group == BEHAVIOUR else LAYER)
 
     def define(run: CheckFunction) -> Check:
@@ -82,8 +93,20 @@ def check(
         def wrong(context: Context) -> Iterable[Finding]:
             for need in needs:
                 need(context)
-            return run(context)
+            if unmade and not context.strict:
+                raise NotTried(unmade)
+            return run(context) if context.strict else _excused(run(context), excuses)
 
-        return Check(name, wrong, title, group, stage, alone, thorough, leak)
+        return Check(name, wrong, title, group, stage, alone, thorough, leak, excuses=excuses, unmade=unmade)
 
     return define
+
+
+def _excused(found: Iterable[Finding], excuses: Mapping[str, str]) -> Iterator[Finding]:
+    """The findings, where an excuse stands in place of what it excuses."""
+    for finding in found:
+        name = finding.excuse if isinstance(finding, Mismatch) else ""
+        if not name:
+            yield finding
+        elif why := excuses[name]:
+            yield NotTried(why)

@@ -30,6 +30,8 @@ MEMBERS = 2
 PREFETCHES = 4
 # The listener that a balancer asks.
 BEHIND = "behind"
+# The excuse for what the project's own code sends below the static files.
+OWN_STATIC = "own static"
 
 
 # Addresses of this machine that a client may ask from.
@@ -136,10 +138,14 @@ class Context:
         yield from self.judge(answer, *right, when=when)
         return answer
 
-    def judge(self, answer: Answer, *right: Expectation, when: str = "") -> Generator[Finding]:
-        """What is wrong with an answer; `when` is the whole request in words if it was not built by `wire`."""
+    def judge(self, answer: Answer, *right: Expectation, when: str = "", excuse: str = "") -> Generator[Finding]:
+        """What is wrong with a response, and the excuse for it.
+
+        when  the whole request in words if it was not built by `wire`
+        """
         if wrong := wrong_of(answer, right):
-            yield answer.wrong(*wrong, what=f"{answer.sent or ''} {when}".strip() if when else "")
+            what = f"{answer.sent or ''} {when}".strip() if when else ""
+            yield answer.wrong(*wrong, what=what, excuse=excuse)
 
     def as_rendered(self, path: str) -> Expectation:
         """The type and the text of a page as they are rendered in process."""
@@ -226,10 +232,8 @@ class Context:
 
 
 def judge_static(context: Context, path: str, *right: Expectation) -> Iterator[Finding]:
-    """What is wrong with the answer at a path below the static files, unless the project's own code answers so."""
+    """What is wrong with the response at a path below the static files; OWN_STATIC if the project says so."""
     answer = context.get(path)
-    wrong = wrong_of(answer, right)
-    if wrong and not context.strict and context.site.rendered_now(path)[path].status == answer.status:
-        yield NotTried(f"the project itself answers {path} with status {answer.status}")
-    elif wrong:
-        yield answer.wrong(*wrong)
+    if wrong := wrong_of(answer, right):
+        is_own = context.site.has_database and context.site.rendered_now(path)[path].status == answer.status
+        yield answer.wrong(*wrong, excuse=OWN_STATIC if is_own else "")

@@ -97,11 +97,15 @@ def _shown(name: str, value: str) -> str:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One wrong answer: what was expected, what came, and the request, if one is to blame."""
+    """One wrong response: what was expected, what came, and the request, if one is to blame.
+
+    excuse  the excuse of its check, by name, that a project may have for it; empty: none has one
+    """
 
     expected: str
     got: str
     sent: Sent | None = None
+    excuse: str = ""
 
 
 @dataclass(frozen=True)

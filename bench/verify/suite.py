@@ -7,7 +7,7 @@ import re
 import shlex
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Context
 from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried, Sent
 from bench.verify.outcome import GROUPS, Outcome
-from bench.verify.site import DatabaseChanged
+from bench.verify.site import DatabaseChanged, Site
 from bench.verify.wire import BadAnswer
 
 # A server that lets every check wait ends the suite when those that failed have taken so many seconds, not after the
@@ -172,7 +172,7 @@ class _Suite:
         """
         for _ in range(ROUNDS):
             found = self._stage(FIRST, SUITE_LIMIT_S) | self._stage(READING, SUITE_LIMIT_S)
-            if not _any_wrong(found):
+            if not concerns_pages(found, self.context.site):
                 break
             now = changed(self.context.site)
             if now.by_rows:
@@ -213,8 +213,14 @@ class _Suite:
         return found
 
 
-def _any_wrong(found: dict[str, list[Finding]]) -> bool:
-    return any(isinstance(finding, Mismatch) for findings in found.values() for finding in findings)
+def concerns_pages(found: Mapping[str, list[Finding]], site: Site) -> bool:
+    """Whether a wrong response may be one to a request for a page that was rendered in process."""
+    for finding in itertools.chain.from_iterable(found.values()):
+        if isinstance(finding, Mismatch) and site.has_database:
+            path = finding.sent.path if finding.sent else None
+            if not isinstance(path, str) or path.partition("?")[0] in site.pages:
+                return True
+    return False
 
 
 def findings(item: Check, context: Context) -> list[Finding]:

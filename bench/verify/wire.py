@@ -182,9 +182,10 @@ class Answer:
             return False
         return self.version == "HTTP/1.1" or "keep-alive" in words
 
-    def wrong(self, expected: str, got: str | None = None, what: str = "") -> Mismatch:
-        """That this answer is not what was expected; `got` is its status when None, `what` the request in words."""
-        return Mismatch(f"{what or self.sent}: {expected}", f"status {self.status}" if got is None else got, self.sent)
+    def wrong(self, expected: str, got: str | None = None, what: str = "", excuse: str = "") -> Mismatch:
+        """The mismatch of this response; `got` is its status when None, `what` the request in words."""
+        found = f"status {self.status}" if got is None else got
+        return Mismatch(f"{what or self.sent}: {expected}", found, self.sent, excuse)
 
 
 def pairs(headers: Headers) -> tuple[tuple[str, str], ...]:

@@ -169,7 +169,7 @@ def _is_new(scene: FaultContext, page: str, title: str) -> bool:
 def restarts(scene: FaultContext) -> Generator[None]:
     """Each server and service restarts right after a row is edited: no page from before the edit comes back."""
     case = scene.running.case
-    names = [part.name for part in (*case.services, *case.servers)]
+    names = [service.name for service in case.services] + [server.name for server in case.servers]
     require_rows(scene)
     require_invalidation(scene)
     with edited_rows(scene) as (row,):

@@ -63,7 +63,9 @@ def lock_holder_killed(scene: FaultContext) -> Generator[None]:
     scene.figures |= {"back_s": round(back_s, 3), "same_page_s": round(same_s, 3), "other_page_s": round(other_s, 3)}
     bound_s = STARTS * scene.running.ready_s + STARTED_S
     if back_s > bound_s:
-        scene.wrong.append(f"another page came {back_s:.1f} s after the workers were killed, not within {bound_s:.1f} s")
+        scene.wrong.append(
+            f"another page came {back_s:.1f} s after the workers were killed, not within {bound_s:.1f} s"
+        )
     if same_s > other_s + LOCKED_S:
         scene.wrong.append(f"GET {path}: after {same_s:.1f} s, another page after {other_s:.1f} s")
 
@@ -78,7 +80,7 @@ def _seconds(scene: FaultContext, path: str) -> float:
 
 @fault("killed-mid-body", "killed", KILLED)
 def killed_mid_body(scene: FaultContext) -> Generator[None]:
-    """All workers are killed in the middle of a body: the client sees that it broke off, and no part of it is cached."""
+    """All workers are killed in the middle of a body: the client sees that it broke off, no cache has a part of it."""
     require_rows(scene)
     with edited_rows(scene) as (row,):
         yield

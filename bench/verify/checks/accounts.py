@@ -12,7 +12,7 @@ from bench.verify.check import ACCOUNT, AFTER, check
 from bench.verify.checks.pages import leads_to
 from bench.verify.context import Context
 from bench.verify.expect import given, has, header, lacks, redirect, status
-from bench.verify.finding import Figure, Finding, Mismatch, NotTried
+from bench.verify.finding import Figure, Finding, Mismatch
 from bench.verify.page_parser import TOKEN, Form
 from bench.verify.site import MAX_PAGES, Account
 from bench.verify.visitor import Visitor, require_password
@@ -28,31 +28,36 @@ MANY_ACCOUNTS = 60
 BALANCER = "127.0.0.1"
 ATTACKER, BYSTANDER = "203.0.113.20", "198.51.100.20"
 FOREIGN_ORIGIN = {"Origin": "http://other.example"}
+NO_TOKEN = {"no token": "the login form has no CSRF token"}
+NO_LIMIT = {"no limit": f"the project looks at {MAX_ATTEMPTS} wrong passwords for an account: it has no limit"}
+UP_TO_PROJECT = "how many accounts an address may try is up to the project"
 
 
-@check("login-page", leak=True)
+@check("login-page", leak=True, excuse=NO_TOKEN)
 def login_page(context: Context) -> Iterator[Finding]:
     """Each visitor gets their own login form: no two share a CSRF token or a cookie."""
     login = context.site.url("login")
     visitors = [Visitor(context.target) for _ in range(2)]
     tokens = {visitor.token(login) for visitor in visitors} - {None}
-    if not tokens and not context.strict:
-        raise NotTried(f"the form at {login} has no CSRF token")
+    if not tokens:
+        yield Mismatch(f"GET {login}: a form with a CSRF token", "none", excuse="no token")
+        return
     cookies = {line.split(";")[0] for visitor in visitors for line in visitor.set_cookies}
     for what, found in (("CSRF tokens", tokens), ("cookies", cookies)):
         if len(found) != len(visitors):
             yield Mismatch(f"GET {login} by {len(visitors)} visitors: as many {what}", f"{len(found)}")
 
 
-@check("post-without-token")
+@check("post-without-token", excuse=NO_TOKEN)
 def post_without_token(context: Context) -> Iterator[Finding]:
     """A POST without a CSRF token, with another visitor's token, or from another site gets a 403."""
     login = context.site.url("login")
     values = {"username": "nobody", "password": ""}
     visitor, other, stranger = (Visitor(context.target) for _ in range(3))
     token, foreign = visitor.token(login) or "", other.token(login) or ""
-    if not token and not context.strict:
-        raise NotTried(f"the form at {login} has no CSRF token")
+    if not token:
+        yield Mismatch(f"GET {login}: a form with a CSRF token", "none", excuse="no token")
+        return
     for who, what, sent, headers in (
         (stranger, "without cookie and token", {}, {}),
         (visitor, "without token", {}, {}),
@@ -86,14 +91,13 @@ def own_name(context: Context) -> Iterator[Finding]:
     visitor, proof = context.signed_in(), context.site.proof(context.accounts.made[0])
     for path in context.site.proof_paths:
         answer = visitor.get(path)
-        whose = "" if context.strict else ", where page and proof of [tool.benchapp.login] say who is"
-        yield from context.judge(answer, has(proof), when=f"logged in{whose}")
+        yield from context.judge(answer, has(proof), when="logged in, where the description says who is")
         said = answer.names("Cache-Control")
         if "no-store" not in said and not {"private", "no-cache"} <= said:
             yield answer.wrong("Cache-Control: private, no-cache", given(answer, "Cache-Control"))
 
 
-@check("no-foreign-name", stage=ACCOUNT, leak=True)
+@check("no-foreign-name", stage=ACCOUNT, leak=True, excuse={"session": ""})
 def no_foreign_name(context: Context) -> Iterator[Finding]:
     """Anonymous visitors get no name and no session of the logged-in visitor, who still gets their own pages."""
     signed_in, site = context.signed_in(), context.site
@@ -105,8 +109,8 @@ def no_foreign_name(context: Context) -> Iterator[Finding]:
         signed_in.get(path)
     for path in dict.fromkeys([*fresh, *site.plain_paths, *site.main_paths, *named, site.url("login")]):
         answer = yield from context.ask(path, lacks(proof, what="not the logged-in visitor's name"))
-        if f"{site.session_cookie}=" in (answer.header("Set-Cookie") or "") and context.strict:
-            yield answer.wrong("no session", given(answer, "Set-Cookie"))
+        if f"{site.session_cookie}=" in (answer.header("Set-Cookie") or ""):
+            yield answer.wrong("no session", given(answer, "Set-Cookie"), excuse="session")
     for path in named:
         yield from context.judge(signed_in.get(path), has(proof), when="logged in, after an anonymous visitor")
 
@@ -160,15 +164,13 @@ def comment_without_token(context: Context) -> Iterator[Finding]:
     yield from context.judge(visitor.write_into(form, "without a token"), status(403), when="without token")
 
 
-@check("logout", stage=ACCOUNT)
+@check("logout", stage=ACCOUNT, excuse={"no form": "the page of an account has no form that logs out"})
 def logout(context: Context) -> Iterator[Finding]:
     """Logging out ends the session: the name is gone, and the old cookie no longer works."""
     visitor, home = context.signed_in(), context.site.url("account", "home")
     form = _logout_form(visitor.get(home), home)
     if form is None:
-        if not context.strict:
-            raise NotTried(f"{home} has no form that logs out")
-        yield Mismatch(f"GET {home} logged in: a form sent to the logout address", "none")
+        yield Mismatch(f"GET {home} logged in: a form sent to the logout address", "none", excuse="no form")
         return
     old = visitor.cookie_header()
     answer = visitor.post(form.action, form.values)
@@ -186,17 +188,17 @@ def _logout_form(answer: Answer, path: str) -> Form | None:
     return next((form for form in page_parser.ParsedPage(answer.text, path).forms if "logout" in form.action), None)
 
 
-@check("login-limit", stage=AFTER, thorough=True)
+@check("login-limit", stage=AFTER, thorough=True, excuse=NO_LIMIT)
 def login_limit(context: Context) -> Iterator[Finding]:
     """After 20 wrong passwords for an account, the login page and the admin's refuse it with 429 and Retry-After; both
     still show their forms."""
     context.site.require_writes()
     tried = {path: _fail_often(context, path) for path in _login_pages(context)}
-    if not context.strict and all(answer.status == 200 for _, answer in tried.values()):
-        raise NotTried(f"the project looks at {MAX_ATTEMPTS} wrong passwords for an account: it has no limit")
+    has_none = all(answer.status == 200 for _, answer in tried.values())
     for path, (_, answer) in tried.items():
         if answer.status == 200:
-            yield answer.wrong(f"status 429 after {MAX_ATTEMPTS} wrong passwords")
+            excuse = "no limit" if has_none else ""
+            yield answer.wrong(f"status 429 after {MAX_ATTEMPTS} wrong passwords", excuse=excuse)
         elif answer.status != TOO_MANY:
             yield answer.wrong("status 200 or 429 for a wrong password")
         elif answer.header("Retry-After") is None:
@@ -205,30 +207,31 @@ def login_limit(context: Context) -> Iterator[Finding]:
     yield Figure("login_failures_allowed", max(failures for failures, _ in tried.values()))
 
 
-@check("login-spellings", stage=AFTER, thorough=True)
+@check("login-spellings", stage=AFTER, thorough=True, excuse={**NO_LIMIT, "capitals": ""})
 def login_spellings(context: Context) -> Iterator[Finding]:
     """An account that is refused after wrong passwords is refused however its name is spelt: with spaces around it, in
     capitals, with wide letters."""
     context.site.require_writes()
     path, name = _login_pages(context)[0], f"nobody-{secrets.token_hex(8)}"
-    if _fail_often(context, path, name)[1].status == 200 and not context.strict:
-        raise NotTried(f"the project looks at {MAX_ATTEMPTS} wrong passwords for an account: it has no limit")
+    refused_last = _fail_often(context, path, name)[1]
+    if refused_last.status == 200:
+        yield refused_last.wrong(f"status {TOO_MANY} for {name!r}", excuse="no limit")
+        return
     wide = name.replace("n", "\uff4e", 1)
     for spelt in (f" {name}", f"{name} ", f"\t{name}", wide, f"{name}\u3000", name.upper()):
         answer = Visitor(context.target).log_in(path, Account(spelt, "wrong"))
-        if answer.status == 200 and (context.strict or spelt != name.upper()):
-            yield answer.wrong(f"status {TOO_MANY} for {spelt!r}, as for {name!r}")
+        if answer.status == 200:
+            excuse = "capitals" if spelt == name.upper() else ""
+            yield answer.wrong(f"status {TOO_MANY} for {spelt!r}, as for {name!r}", excuse=excuse)
 
 
-@check("login-addresses", stage=AFTER, thorough=True)
+@check("login-addresses", stage=AFTER, thorough=True, excuse=UP_TO_PROJECT)
 def login_addresses(context: Context) -> Iterator[Finding]:
     """Wrong passwords of one address for many accounts are refused with 429 in the end; other addresses still get in.
 
     It asks a clone of the deployment behind a load balancer, which names the address.
     """
     context.site.require_writes()
-    if not context.strict:
-        raise NotTried("how many accounts an address may try is up to the project")
     path = _login_pages(context)[0]
     clone = context.clone({"listener": "behind"})
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -253,7 +256,7 @@ def _login_pages(context: Context) -> list[str]:
     pages = [site.urls["login"]] if "login" in site.urls else []
     if admin := site.admin_login:
         form = page_parser.ParsedPage(Visitor(context.target).get(admin).text, admin).login_form()
-        pages += [admin] if form or context.strict else []
+        pages += [admin] if form else []
     return list(dict.fromkeys(pages)) or [site.url("login")]
 
 

@@ -10,7 +10,7 @@ from bench.verify import wire
 from bench.verify.check import AFTER, check
 from bench.verify.context import Context
 from bench.verify.expect import REFUSED, refused, status
-from bench.verify.finding import Finding, Mismatch, NotTried
+from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import new_path, require_probes
 from bench.verify.wire import Answer, BadAnswer, Connection
 
@@ -28,14 +28,14 @@ TWO_LENGTHS = {**CHUNKED, "Content-Length": "4"}
 # How long a server may take to close a connection whose answer does not say so.
 CLOSING_S = 0.1
 # The kit's servers read or refuse such a body, or declare that they do not; those of a live site may lose it.
-UNREAD = (
-    "a chunked body is lost here: Django's WSGI handler reads none without a Content-Length; put a web server in front "
-    "that reads requests whole, or serve over ASGI"
-)
-UNFINISHED = (
-    "a refused upload is a 502 here: the application server closes the connection while the body comes, since the "
-    "project reads none of it"
-)
+UNREAD = {
+    "unread": "a chunked body is lost here: Django's WSGI handler reads none without a Content-Length; put a web "
+    "server in front that reads requests whole, or serve over ASGI"
+}
+UNFINISHED = {
+    "unfinished": "a refused upload is a 502 here: the application server closes the connection while the body comes, "
+    "since the project reads none of it"
+}
 
 
 def form(context: Context, body: bytes = FORM, headers: wire.Headers = ()) -> bytes:
@@ -43,19 +43,19 @@ def form(context: Context, body: bytes = FORM, headers: wire.Headers = ()) -> by
     return wire.build(context.target, "POST", new_path("form"), [*URLENCODED.items(), *wire.pairs(headers)], body)
 
 
-@check("length-body", require_probes, stage=AFTER)
+@check("length-body", require_probes, stage=AFTER, excuse=UNREAD)
 def length_body(context: Context) -> Iterator[Finding]:
     """A body with a Content-Length arrives, and the next request on the connection gets the right answer."""
     yield from _both_ways(context, "a body with Content-Length", form(context), refusable=False)
 
 
-@check("chunked-body", require_probes, stage=AFTER)
+@check("chunked-body", require_probes, stage=AFTER, excuse=UNREAD)
 def chunked_body(context: Context) -> Iterator[Finding]:
     """A chunked body arrives whole or gets a 4xx; the next request on the connection gets the right answer."""
     yield from _both_ways(context, "a chunked body", form(context, wire.chunked(FORM), CHUNKED))
 
 
-@check("chunked-in-pieces", require_probes, stage=AFTER)
+@check("chunked-in-pieces", require_probes, stage=AFTER, excuse=UNREAD)
 def chunked_in_pieces(context: Context) -> Iterator[Finding]:
     """A chunked body sent piece by piece arrives whole or gets a 4xx."""
     with Connection(context.target) as connection:
@@ -67,7 +67,7 @@ def chunked_in_pieces(context: Context) -> Iterator[Finding]:
         yield from _lost(context, "a chunked body in pieces", connection.read("POST"))
 
 
-@check("chunked-smuggling", require_probes, stage=AFTER)
+@check("chunked-smuggling", require_probes, stage=AFTER, excuse=UNREAD)
 def chunked_smuggling(context: Context) -> Iterator[Finding]:
     """Bytes inside a chunked body, or of one that also has a length, are never read as another request."""
     body = wire.chunked(FORM + b"&more=" + wire.build(context.target, "GET", "/hidden/in/a/body/"), size=4096)
@@ -94,18 +94,17 @@ def two_lengths(context: Context) -> Iterator[Finding]:
             yield Mismatch("two lengths: status 400 to 499, or the connection is closed", got)
 
 
-@check("broken-chunk", require_probes, stage=AFTER)
+@check("broken-chunk", require_probes, stage=AFTER, excuse=UNREAD)
 def broken_chunk(context: Context) -> Iterator[Finding]:
     """A chunk without a size is the client's fault: status 400 to 499, or no answer."""
     with Connection(context.target) as connection, contextlib.suppress(wire.ConnectionClosed, ConnectionResetError):
         connection.send_anyway(form(context, BROKEN, CHUNKED))
         answer = connection.read("POST")
-        if answer.status == 200 and not context.strict:
-            raise NotTried(UNREAD)
-        yield from context.judge(answer, refused, when="a chunk without a size")
+        excuse = "unread" if answer.status == 200 else ""
+        yield from context.judge(answer, refused, when="a chunk without a size", excuse=excuse)
 
 
-@check("upload", require_probes, stage=AFTER)
+@check("upload", require_probes, stage=AFTER, excuse=UNFINISHED)
 def upload(context: Context) -> Iterator[Finding]:
     """An upload of 1 MB to a view that refuses it gets a complete 4xx, even if the view does not read it."""
     path = new_path()
@@ -119,10 +118,8 @@ def upload(context: Context) -> Iterator[Finding]:
             except (BadAnswer, OSError) as error:
                 yield Mismatch(f"{what}: status 400 to 499", str(error) or type(error).__name__)
                 continue
-            if answer.status == 502 and not context.strict:
-                raise NotTried(UNFINISHED)
             if answer.status not in REFUSED:
-                yield answer.wrong("status 400 to 499", what=what)
+                yield answer.wrong("status 400 to 499", None, what, "unfinished" if answer.status == 502 else "")
             elif answer.keeps_open and connection.send_anyway(following(context)):
                 yield from next_answer(context, what, connection)
 
@@ -155,11 +152,11 @@ def following(context: Context) -> bytes:
 def _lost(context: Context, what: str, answer: Answer, refusable: bool = True) -> Iterator[Finding]:
     if answer.status == 200 and MARK in answer.text:
         return
-    if answer.status == 200 and refusable and not context.strict:
-        raise NotTried(UNREAD)
     if answer.status not in REFUSED or not refusable:
-        got = f"status {answer.status}" + (" for an empty form: the body is lost" if answer.status == 200 else "")
-        yield answer.wrong(f"arrived whole{', or refused with a 4xx' * refusable}", got, what)
+        is_empty = answer.status == 200
+        got = f"status {answer.status}" + (" for an empty form: the body is lost" if is_empty else "")
+        excuse = "unread" if is_empty and refusable else ""
+        yield answer.wrong(f"arrived whole{', or refused with a 4xx' * refusable}", got, what, excuse)
 
 
 def next_answer(context: Context, what: str, connection: Connection) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from bench.verify import page_parser
 from bench.verify.check import FIRST, check
 from bench.verify.checks import caching
 from bench.verify.checks.bodies import following, next_answer
-from bench.verify.context import Context, judge_static
+from bench.verify.context import OWN_STATIC, Context, judge_static
 from bench.verify.expect import Expectation, given, header, lacks, no_header, same_header, status, varies_if_coded
 from bench.verify.finding import Finding, Mismatch, NotTried
 from bench.verify.hits import STORED, VOLATILE, caches_pages, require_probes
@@ -66,11 +66,9 @@ def render_id(context: Context) -> Iterator[Finding]:
         known[answer.render_id or ""] = f"that of {path}"
 
 
-@check("no-cookies")
+@check("no-cookies", excuse="a project's pages may set cookies: see public-pages")
 def no_cookies(context: Context) -> Iterator[Finding]:
     """Anonymous pages without a form that writes set no cookie and hold no CSRF token, so they are cacheable."""
-    if not context.strict:
-        raise NotTried("a project's pages may set cookies: see public-pages")
     for path in context.site.html_paths:
         if path != context.site.urls.get("login"):
             answer = context.first(path)
@@ -171,7 +169,7 @@ def encodings(context: Context) -> Iterator[Finding]:
         yield from context.ask(path, *right, headers={"Accept-Encoding": "gzip"})
 
 
-@check("not-found")
+@check("not-found", excuse={OWN_STATIC: "the project's own code responds below the static files"})
 def not_found(context: Context) -> Iterator[Finding]:
     """An unknown path gets a 404 with the site's own page; an unknown static file gets a 404."""
     yield from judge_static(context, f"{context.site.static_url}no-such-file.css", status(404))
@@ -190,33 +188,36 @@ def out_of_range(context: Context) -> Iterator[Finding]:
         yield from context.judge(context.first(path), status(404), context.as_rendered(path))
 
 
-@check("server-error", require_probes)
+@check("server-error", require_probes, excuse={"no HTML": ""})
 def server_error(context: Context) -> Iterator[Finding]:
     """A failing view answers 500 with the site's own page, without a traceback, and the site goes on."""
-    own = [header("X-Render-Id", bool, OWN_PAGE)]
-    if context.strict:
-        # An API of another project may answer with JSON.
-        own.append(header("Content-Type", lambda value: "text/html" in value, OWN_PAGE))
-    yield from context.ask(FAILURE, status(500), *own, lacks("Traceback", "RuntimeError", what="a page for visitors"))
+    hidden = lacks("Traceback", "RuntimeError", what="a page for visitors")
+    answer = yield from context.ask(FAILURE, status(500), header("X-Render-Id", bool, OWN_PAGE), hidden)
+    # An API of another project may send JSON.
+    is_page = header("Content-Type", lambda value: "text/html" in value, OWN_PAGE)
+    yield from context.judge(answer, is_page, excuse="no HTML")
     yield from context.ask(context.site.url("home"), status(200), when="after an error")
 
 
-@check("head")
+@check("head", excuse={"refused": "the project refuses HEAD of some pages", "differs": ""})
 def head(context: Context) -> Iterator[Finding]:
     """HEAD gets the headers of GET and no body, and the next request on the connection is answered."""
     for path in [*context.site.main_paths, UNKNOWN_PATH, *context.site.small_files]:
         whole = context.get(path)
         with Connection(context.target) as connection:
             answer = connection.exchange("HEAD", path)
-            if answer.status == 405 and not context.strict:
-                yield NotTried(f"{path} refuses HEAD")
+            if answer.status == 405:
+                yield answer.wrong(f"status {whole.status}", excuse="refused")
                 continue
             # Whether it has such a header may differ from one rendering to the next.
             omitted = set(context.site.expected(path).varying)
-            if not context.strict and path not in context.site.small_files:
-                # Django's ConditionalGetMiddleware computes an ETag for GET alone (RFC 9110, section 9.3.2, allows
-                # that), and what stores bodies alone adds by which cookie it chose one.
-                omitted |= {"etag", *(["vary"] if any(layer.bodies for layer in context.layers) else [])}
+            if path not in context.site.small_files:
+                # Django's ConditionalGetMiddleware computes an ETag for GET only (RFC 9110, section 9.3.2, allows
+                # that), and what stores bodies only adds by which cookie it chose one.
+                own = {"etag", *(["vary"] if any(layer.bodies for layer in context.layers) else [])} - omitted
+                others = {name.lower() for name, _ in whole.headers} | OF_BODY
+                yield from context.judge(answer, *_as_get(whole, omitted | others - own), excuse="differs")
+                omitted |= own
             if context.site.expected(path).varies:
                 omitted.add("content-length")
             yield from context.judge(answer, status(whole.status), *_as_get(whole, omitted))
@@ -226,6 +227,10 @@ def head(context: Context) -> Iterator[Finding]:
                 continue
             if connection.send_anyway(following(context)):
                 yield from next_answer(context, f"HEAD {path}", connection)
+
+
+# Headers that every response to GET is compared by, whether or not it has them.
+OF_BODY = {"content-type", "content-encoding", "content-length"}
 
 
 def _as_get(whole: Answer, omitted: set[str]) -> Iterator[Expectation]:

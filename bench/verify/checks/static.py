@@ -13,7 +13,7 @@ from bench.serve.project.commands import MANIFEST
 from bench.verify import page_parser
 from bench.verify.check import check
 from bench.verify.checks.pages import revalidation
-from bench.verify.context import Context, judge_static
+from bench.verify.context import OWN_STATIC, Context, judge_static
 from bench.verify.expect import Expectation, body, given, header, no_server_error, status, varies_if_coded
 from bench.verify.finding import Finding, NotTried
 from bench.verify.site import Site
@@ -47,6 +47,11 @@ TYPES: dict[str, tuple[str, ...]] = {
 HASHED = re.compile(r"\.[0-9a-f]{12}(\.[^./]+)$")
 # Shorter ones gain nothing by compression.
 COMPRESSED_BYTES = 100
+OWN_ANSWER = {OWN_STATIC: "the project's own code responds at such a path below the static files"}
+OWN_FILES = {
+    "no hash": f"a file that pages name has no hash in its name: see `{PROGRAM} doctor`",
+    "own lifetime": "the project itself sends its files, and says for how long",
+}
 
 
 def source(site: Site, path: str) -> bytes | None:
@@ -143,7 +148,7 @@ def static_content(context: Context) -> Iterator[Finding]:
             yield coded.wrong("Content-Encoding: gzip", coded.coding)
 
 
-@check("static-lifetime")
+@check("static-lifetime", excuse=OWN_FILES)
 def static_lifetime(context: Context) -> Iterator[Finding]:
     """Files with hashed names are cacheable for a year and immutable; others must be revalidated."""
     for path in _referred(context):
@@ -152,16 +157,13 @@ def static_lifetime(context: Context) -> Iterator[Finding]:
             yield from context.judge(
                 answer, header("Cache-Control", _lasts, "Cache-Control max-age of a year or more, public, immutable")
             )
-        elif context.strict:
-            yield answer.wrong("a hashed name in pages, such as style.0123456789ab.css", path)
         else:
-            yield NotTried(f"{path} has no hash in its name: see `{PROGRAM} doctor`")
+            yield answer.wrong("a hashed name in pages, such as style.0123456789ab.css", path, excuse="no hash")
     small = context.site.url("static_small")
     plain = context.first(small)
     if "immutable" in (plain.header("Cache-Control") or "") or _max_age(plain.header("Cache-Control")) >= YEAR_S:
-        if not (context.strict or context.site.sends_uploads):
-            raise NotTried(f"the project itself sends {small} with {given(plain, 'Cache-Control')}")
-        yield plain.wrong("a short Cache-Control for a name without a hash", given(plain, "Cache-Control"))
+        got, excuse = given(plain, "Cache-Control"), "" if context.site.sends_uploads else "own lifetime"
+        yield plain.wrong("a short Cache-Control for a name without a hash", got, excuse=excuse)
 
 
 def _lasts(control: str) -> bool:
@@ -179,7 +181,7 @@ def static_conditional(context: Context) -> Iterator[Finding]:
     yield from revalidation(context, context.site.url("static_small"), required=True)
 
 
-@check("static-manifest")
+@check("static-manifest", excuse=OWN_ANSWER)
 def static_manifest(context: Context) -> Iterator[Finding]:
     """The list of all static files that collectstatic writes (staticfiles.json) is not served."""
     for name in (MANIFEST, f"{MANIFEST}.gz"):

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from bench.verify.changing import Changed, changed, knowing, notes
+from bench.verify.finding import Mismatch, NotTried, Sent
 from bench.verify.in_process import Expected
 from bench.verify.site import Site
+from bench.verify.suite import concerns_pages
 from bench.verify.target_site import NO_COMMANDS
 
 HTML = "text/html;charset=utf-8"
@@ -77,3 +79,13 @@ def test_a_page_whose_next_rendering_nothing_tells_is_named_and_not_compared(now
     assert not known.pages["/"].compared
     assert notes(known) == ["/ differs from one rendering to the next: its text is not compared"]
     assert changed(known) == Changed()
+
+
+@pytest.mark.parametrize(
+    ("path", "concerns"), [("/", True), ("/?visitor=1", True), ("/__probe__/inside", False), (b"/\xff", True)]
+)
+def test_only_a_wrong_response_for_a_page_has_all_pages_rendered_again(path, concerns):
+    wrong = Mismatch("this", "that", Sent("http://127.0.0.1", "GET", path))
+    assert concerns_pages({"some": [wrong]}, site("<p>a</p>", [])) is concerns
+    assert concerns_pages({"some": [Mismatch("this", "that")]}, site("<p>a</p>", []))
+    assert not concerns_pages({"some": [NotTried("no")]}, site("<p>a</p>", []))

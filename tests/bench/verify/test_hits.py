@@ -12,9 +12,9 @@ from bench.serve.project.description import Description
 from bench.verify.checks import pages
 from bench.verify.checks.caching import own_cookies
 from bench.verify.checks.pages import different_headers
-from bench.verify.context import judge_static
+from bench.verify.context import OWN_STATIC, judge_static
 from bench.verify.expect import status
-from bench.verify.finding import Mismatch, NotTried, Sent
+from bench.verify.finding import Sent
 from bench.verify.hits import HTML, VARY_ALLOWED, obstacle, obstacle_here
 from bench.verify.in_process import Expected
 from bench.verify.wire import Answer
@@ -186,10 +186,8 @@ def test_a_short_cookie_of_the_site_is_that_of_no_visitor(values, wrong):
     assert len(list(own_cookies(context, "/", {}))) == wrong
 
 
-@pytest.mark.parametrize(
-    ("strict", "rendered", "kind"), [(False, 301, NotTried), (False, 404, Mismatch), (True, 301, Mismatch)]
-)
-def test_what_the_project_answers_below_its_static_files_is_not_the_stack_s(strict, rendered, kind):
-    site = SimpleNamespace(rendered_now=lambda path: {path: Expected(rendered, "", "")})
-    context = SimpleNamespace(get=lambda _: replace(page(), status=301), strict=strict, site=site)
-    assert [type(item) for item in judge_static(context, "/static/x.css", status(404))] == [kind]
+@pytest.mark.parametrize(("rendered", "excuse"), [(301, OWN_STATIC), (404, "")])
+def test_what_the_project_sends_below_its_static_files_is_not_the_stack_s(rendered, excuse):
+    site = SimpleNamespace(has_database=True, rendered_now=lambda path: {path: Expected(rendered, "", "")})
+    context = SimpleNamespace(get=lambda _: replace(page(), status=301), site=site)
+    assert [item.excuse for item in judge_static(context, "/static/x.css", status(404))] == [excuse]
