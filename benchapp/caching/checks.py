@@ -56,6 +56,7 @@ TYPES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "CACHING_HARMLESS": (_is_harmless, 'a list such as ["User-Agent", "cookie:theme", "mysite.middleware.Log"]'),
     "CACHING_PAGE_HEADERS": (lambda value: isinstance(value, Mapping), "a dictionary of headers"),
 }
+SESSIONS_IN_CACHE = "django.contrib.sessions.backends.cache"
 OPTIONS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "url": (str, "an address such as http://127.0.0.1:6081 or unix:/run/purge"),
     "memcached": (str, "an address such as 127.0.0.1:11211 or unix:/run/memcached"),
@@ -189,6 +190,20 @@ def check_cache(**kwargs: object) -> list[CheckMessage]:
         return []
     hint = "Use a cache that all workers share: Redis, memcached, files or a table of the database."
     return [Warning(said, hint=hint, id="caching.W003")]
+
+
+@register
+def check_sessions(**kwargs: object) -> list[CheckMessage]:
+    """caching.W005: a write that makes most of the site stale empties the memcached that has the sessions."""
+    options = _layers().get("nginx-memcached")
+    if not isinstance(options, Mapping) or settings.SESSION_ENGINE != SESSIONS_IN_CACHE:
+        return []
+    locations = settings.CACHES.get(settings.SESSION_CACHE_ALIAS, {}).get("LOCATION", ())
+    if options.get("address") not in ([locations] if isinstance(locations, str) else locations):
+        return []
+    said = f"Sessions are in the memcached of nginx-memcached at {options['address']}: a write empties it."
+    hint = "Use django.contrib.sessions.backends.cached_db, or another cache for SESSION_CACHE_ALIAS."
+    return [Warning(said, hint=hint, id="caching.W005")]
 
 
 def _layers() -> Mapping[str, Any]:

@@ -38,6 +38,12 @@ def cache(backend: str) -> dict[str, Any]:
     return {"CACHES": {"default": {"BACKEND": f"{BACKENDS}.{backend}"}}}
 
 
+def in_memcached(location: object, engine: str = "cache") -> dict[str, Any]:
+    """Sessions in a cache at this place."""
+    caches = {"default": {"BACKEND": f"{BACKENDS}.memcached.PyMemcacheCache", "LOCATION": location}}
+    return {"CACHES": caches, "SESSION_ENGINE": f"django.contrib.sessions.backends.{engine}"}
+
+
 def layers(**options: object) -> dict[str, Any]:
     return {"CACHING_LAYERS": {name.replace("_", "-"): value for name, value in options.items()}}
 
@@ -72,6 +78,11 @@ def layers(**options: object) -> dict[str, Any]:
         (layers(staticgenerator={"root": Path("/pages"), "max_mb": "64", "size": 1}), ["E004", "E004"]),
         (layers(staticgenerator=None), ["E004"]),
         (layers(varnish={"purge_url": "http://127.0.0.1:1", "generation_file": Path("/a")}), []),
+        (layers(nginx_memcached={"address": "127.0.0.1:1"}) | in_memcached("127.0.0.1:1"), ["W005"]),
+        (layers(nginx_memcached={"address": "unix:/m"}) | in_memcached(["unix:/n", "unix:/m"]), ["W005"]),
+        (layers(nginx_memcached={"address": "127.0.0.1:1"}) | in_memcached("127.0.0.1:2"), []),
+        (layers(nginx_memcached={"address": "127.0.0.1:1"}) | in_memcached("127.0.0.1:1", "cached_db"), []),
+        (layers(varnish={"purge_url": "http://127.0.0.1:1", "generation_file": Path("/a")}) | in_memcached("x"), []),
         ({"MIDDLEWARE": [SESSIONS, OUTER, INNER]}, ["E005"]),
         ({"MIDDLEWARE": [LOCALE, SESSIONS, OUTER, INNER]}, ["E005", "E005"]),
         ({"MIDDLEWARE": [OUTER, SESSIONS]}, ["E006"]),
