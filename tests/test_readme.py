@@ -14,6 +14,7 @@ from django.core.management import get_commands, load_command_class
 from bench import paths
 from bench.cli import main
 from bench.serve.catalog import catalog, compatibility, manifest
+from bench.verify.suite import all_checks
 from reproductions.published import publications
 
 TEXT = (paths.KIT / "README.md").read_text("utf-8")
@@ -46,6 +47,11 @@ def test_two_commands_stand_before_the_questions():
     door = TEXT[: TEXT.index("## Questions")]
     (block,) = re.findall(r"^```\n(.*?)^```", door, re.M | re.S)
     assert [line.partition("#")[0].strip() for line in block.splitlines()] == ["make bench", "make test"]
+
+
+def test_the_number_of_checks_is_the_present_one():
+    said = re.findall(r"fails none of (\d+) checks", TEXT + QUESTIONS)
+    assert said == [str(len(all_checks()))] * 2
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line.startswith("make ")])
