@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import runpy
+import secrets
 import signal
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +21,7 @@ import pytest
 
 from bench import paths, programs
 from bench.serve.project.opened import UnderTest, open_project
-from tests import postgresql, projects
+from tests import postgresql, projects, waiting
 from tests.cases import kit
 from tests.deploy.backed_up import POSTGRESQL, SQLITE, Site, migrated, rendered
 
@@ -124,6 +127,34 @@ def test_a_backup_is_of_one_moment_while_the_site_writes(fresh):
     assert fresh.notes() == ["open"]
     assert fresh.restore(file, "--force").returncode == 0
     assert fresh.notes() == []
+
+
+def test_visitors_during_a_restore_read_all_of_one_state(fresh):
+    """Those who read and write meanwhile see the rows of before, then those of the backup, and never a part."""
+    fresh.note("one")
+    file = fresh.made()
+    fresh.note("two")
+    seen, over = [], threading.Event()
+
+    def visit() -> None:
+        while not over.is_set():
+            fresh.sql(f"INSERT INTO django_session VALUES ('{secrets.token_hex(8)}', '', '2999-01-01')")
+            found = fresh.notes()
+            seen.append(("one" in found, "two" in found))
+            time.sleep(0.01)
+
+    with ThreadPoolExecutor(3) as pool:
+        visitors = [pool.submit(visit) for _ in range(3)]
+        waiting.until(lambda: len(seen) > 10, "visitors before")
+        done = fresh.restore(file, "--force")
+        after = len(seen)
+        waiting.until(lambda: len(seen) > after + 10, "visitors after")
+        over.set()
+        for visitor in visitors:
+            visitor.result()
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert {has_one for has_one, _ in seen} == {True}
+    assert seen[0] == (True, True) and {has_two for _, has_two in seen[after:]} == {False}
 
 
 def test_what_a_restored_database_held_in_its_write_ahead_log_is_gone(in_file):

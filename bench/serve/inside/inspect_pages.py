@@ -162,8 +162,9 @@ def causes():
 
 
 def _watched_cache(found, watched):
-    """What takes the place of two functions of Django's cache of pages: an owner, a name and a replacement each."""
+    """What takes the place of functions of Django's caches of pages and parts: an owner, a name, a replacement each."""
     from django.middleware import cache
+    from django.templatetags.cache import CacheNode
 
     def learned(request, response, *args, **named):
         """Called by cache_page and UpdateCacheMiddleware just before they store a page."""
@@ -174,6 +175,41 @@ def _watched_cache(found, watched):
     # A page that has been stored before is rendered all the same.
     yield cache, "get_cache_key", lambda *args, **named: None
     yield cache, "learn_cache_key", watched(cache.learn_cache_key, learned)
+    yield CacheNode, "render", _watched_part(found, CacheNode.render)
+
+
+def _watched_part(found, render):
+    """What takes the place of the tag {% cache %}: a part without a name of its visitor is stored for everybody."""
+
+    def is_read(name):
+        return name == "session" or name.startswith("reads ")
+
+    def wrapper(node, context):
+        if node.vary_on:
+            return render(node, context)
+        outside = {name: found.pop(name) for name in list(found) if is_read(name)}
+        _forget_user(context)
+        try:
+            # A part that has been stored before is rendered all the same.
+            return node.nodelist.render(context)
+        finally:
+            inside = [name for name in found if is_read(name)]
+            if inside:
+                found.setdefault("shared", found[inside[0]])
+            found.update(outside)
+
+    return wrapper
+
+
+def _forget_user(context):
+    """Have the user read from the session once more, if a template shows who it is."""
+    from django.utils.functional import SimpleLazyObject, empty
+
+    request = context.get("request")
+    user = getattr(request, "user", None)
+    if isinstance(user, SimpleLazyObject):
+        user._wrapped = empty
+        vars(request).pop("_cached_user", None)
 
 
 @contextlib.contextmanager

@@ -131,12 +131,30 @@ urlpatterns += [
     path("plain/", cache_page(60)(plain)),
     path("uncached/", mine),
 ]
+
+from django.template import Context, Engine
+
+PART = "{%% load cache %%}{{ user.is_staff }}{%% cache 60 part %s %%}%s{%% endcache %%}"
+
+
+def of_part(text, named=""):
+    template = Engine(libraries={"cache": "django.templatetags.cache"}).from_string(PART % (named, text))
+    return lambda request: HttpResponse(template.render(Context({"request": request, "user": request.user})))
+
+
+urlpatterns += [
+    path("draft/", of_part("{% if user.is_staff %}draft{% endif %}")),
+    path("cart/", of_part("{{ request.session.cart }}")),
+    path("named-part/", of_part("{{ user.username }}", "user.pk")),
+    path("plain-part/", of_part("the same for everybody")),
+]
 """
 
 
 def test_a_view_that_django_s_cache_gives_to_others_is_found(new_project):
-    shared = {"/mine/": True, "/themed/": True}
-    right = dict.fromkeys(("/varied/", "/private/", "/plain/", "/uncached/"), False)
+    shared = dict.fromkeys(("/mine/", "/themed/", "/draft/", "/cart/"), True)
+    names = ("/varied/", "/private/", "/plain/", "/uncached/", "/named-part/", "/plain-part/")
+    right = dict.fromkeys(names, False)
     folder = new_project("", f"[tool.benchapp]\npublic = {json.dumps([*shared, *right])}\n")
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write(CACHED_VIEWS)
