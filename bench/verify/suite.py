@@ -21,7 +21,7 @@ from bench.verify.checks import CHECKS
 from bench.verify.context import LOAD_S, Context
 from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried, Sent
 from bench.verify.outcome import GROUPS, Outcome
-from bench.verify.site import DatabaseChanged, Site
+from bench.verify.site import DatabaseChanged
 from bench.verify.wire import BadAnswer
 
 # A server that lets every check wait ends the suite when those that failed have taken so many seconds, not after the
@@ -172,7 +172,7 @@ class _Suite:
         """
         for _ in range(ROUNDS):
             found = self._stage(FIRST, SUITE_LIMIT_S) | self._stage(READING, SUITE_LIMIT_S)
-            if not concerns_pages(found, self.context.site):
+            if not concerns_pages(found, self.context):
                 break
             now = changed(self.context.site)
             if now.by_rows:
@@ -213,12 +213,12 @@ class _Suite:
         return found
 
 
-def concerns_pages(found: Mapping[str, list[Finding]], site: Site) -> bool:
+def concerns_pages(found: Mapping[str, list[Finding]], context: Context) -> bool:
     """Whether a wrong response may be one to a request for a page that was rendered in process."""
     for finding in itertools.chain.from_iterable(found.values()):
-        if isinstance(finding, Mismatch) and site.has_database:
+        if isinstance(finding, Mismatch) and context.site.has_database:
             path = finding.sent.path if finding.sent else None
-            if not isinstance(path, str) or path.partition("?")[0] in site.pages:
+            if not isinstance(path, str) or path.partition("?")[0] in context.site.pages:
                 return True
     return False
 

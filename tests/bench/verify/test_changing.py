@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from bench.verify.changing import Changed, changed, knowing, notes
+from bench.verify.context import Accounts, Context
 from bench.verify.finding import Mismatch, NotTried, Sent
 from bench.verify.in_process import Expected
 from bench.verify.site import Site
 from bench.verify.suite import concerns_pages
 from bench.verify.target_site import NO_COMMANDS
+from bench.verify.wire import Target
 
 HTML = "text/html;charset=utf-8"
 ORDERS = ["<p>{}</p><p>{}</p><p>{}</p>".format(*order) for order in ("abc", "acb", "bac")]
@@ -85,7 +87,8 @@ def test_a_page_whose_next_rendering_nothing_tells_is_named_and_not_compared(now
     ("path", "concerns"), [("/", True), ("/?visitor=1", True), ("/__probe__/inside", False), (b"/\xff", True)]
 )
 def test_only_a_wrong_response_for_a_page_has_all_pages_rendered_again(path, concerns):
+    context = Context(Target.parse("http://127.0.0.1:1"), site("<p>a</p>", []), (), Accounts(site("", []), {}))
     wrong = Mismatch("this", "that", Sent("http://127.0.0.1", "GET", path))
-    assert concerns_pages({"some": [wrong]}, site("<p>a</p>", [])) is concerns
-    assert concerns_pages({"some": [Mismatch("this", "that")]}, site("<p>a</p>", []))
-    assert not concerns_pages({"some": [NotTried("no")]}, site("<p>a</p>", []))
+    assert concerns_pages({"some": [wrong]}, context) is concerns
+    assert concerns_pages({"some": [Mismatch("this", "that")]}, context)
+    assert not concerns_pages({"some": [NotTried("no")]}, context)
