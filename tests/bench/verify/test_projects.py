@@ -47,7 +47,7 @@ MISSING = {
     "comment": "the project has no page of the kind commented",
     "out-of-range": "the project names no page beyond a last one",
     "no-cookies": "a project's pages may set cookies: see public-pages",
-    "logout": "/me/ has no form that logs out",
+    "logout": "the page of an account has no form that logs out",
 }
 
 
