@@ -118,7 +118,7 @@ class Site:
                 return self.urls[kind]
         if kinds[-1] == "login":
             raise NotTried(f"the project describes no login: [tool.benchapp.login] in its {FILE}")
-        raise NotTried(f"the project has no page of the kind {kinds[-1].replace('_', ' ')}")
+        raise NotTried("only the kit's own site has such pages")
 
     @property
     def main_paths(self) -> list[str]:

@@ -65,14 +65,29 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
             if item.request:
                 lines += [f"  serve     {item.serve}"] if item.serve else []
                 lines.append(f"  repeat    {item.request}")
-    left = [(item, item.not_tried or "") for item in outcomes if item.word == "not tried"]
     for title, reasons in (
         ("DECLARED", _joined((it.layer, it.declared, it.stack, it.check) for it in outcomes if it.declared)),
-        ("NOT TRIED", _joined((it.layer, reason, it.stack, it.check) for it, reason in left)),
+        ("NOT TRIED", _not_tried(outcomes)),
         ("SKIPPED", by_reason(skips)),
     ):
         lines += ["", title, *(f"  {line}" for line in reasons)] if reasons else []
     return "\n".join(lines)
+
+
+def _not_tried(outcomes: Sequence[Outcome]) -> list[str]:
+    """Each reason once with its checks, and with stacks and layers where it does not hold for all of them."""
+    every = {(item.stack, item.layer) for item in outcomes}
+    by_reason: dict[str, list[Outcome]] = {}
+    for item in outcomes:
+        if item.word == "not tried":
+            by_reason.setdefault(item.not_tried or "", []).append(item)
+    lines = []
+    for reason, items in by_reason.items():
+        if {(item.stack, item.layer) for item in items} == every:
+            lines.append(f"{', '.join(dict.fromkeys(item.check for item in items))}: {reason}")
+        else:
+            lines += _joined((item.layer, reason, item.stack, item.check) for item in items)
+    return lines
 
 
 def count(found: Iterable[Outcome]) -> str:

@@ -176,7 +176,7 @@ def test_a_declaration_is_printed_with_its_reason():
     ]
     text = table.as_text(outcomes, [])
     assert text.startswith("s with layer none: 1 check passed, 1 declared, 1 not tried\n")
-    assert text.endswith("NOT TRIED\n  s with layer none, browser: no browser")
+    assert text.endswith("NOT TRIED\n  browser: no browser")
     assert "DECLARED\n  s with layer none, upload: its parser stops at 64 kB" in text
 
 
@@ -225,6 +225,12 @@ def test_a_running_site_is_verified_as_the_target(capsys, mutant, site, monkeypa
     assert f"  repeat    curl -i --path-as-is {mutant.url}/no/such/page/" in failed and "serve" not in failed
 
 
+def test_a_reason_for_all_deployments_is_printed_once():
+    both = [Outcome("s", layer, name, True, not_tried="x") for layer in ("a", "b") for name in ("tls", "login")]
+    text = table.as_text([*both, Outcome("s", "a", "hit", True, not_tried="y"), Outcome("s", "b", "hit", True)], [])
+    assert text.endswith("NOT TRIED\n  tls, login: x\n  s with layer a, hit: y")
+
+
 def test_a_target_without_a_database_is_verified_as_far_as_possible(capsys, mutant):
     mutant.reset("port-lost", caches=True)
     names = ("status", "redirects", "head", "login", "interpreter")
@@ -234,7 +240,7 @@ def test_a_target_without_a_database_is_verified_as_far_as_possible(capsys, muta
     assert "FAIL target with layer none, redirects" in out
     assert "target with layer none: 1 of 5 checks failed" in out
     needs = "it needs the site's database: give --database as the URL that the running site uses"
-    assert f"NOT TRIED\n  target with layer none, status, login: {needs}\n" in out
+    assert f"NOT TRIED\n  status, login: {needs}\n" in out
     assert "interpreter: its Python is not known" in out
 
 

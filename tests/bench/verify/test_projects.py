@@ -44,7 +44,7 @@ RIGHT = [
 ]
 # fmt: on
 MISSING = {
-    "comment": "the project has no page of the kind commented",
+    "comment": "only the kit's own site has such pages",
     "out-of-range": "the project names no page beyond a last one",
     "no-cookies": "a project's pages may set cookies: see public-pages",
     "logout": "the page of an account has no form that logs out",
@@ -115,7 +115,7 @@ def test_under_a_layer_it_is_private_and_says_why_a_page_is_not_cached(site, cac
     reasons = {item.check: item.not_tried for item in found}
     assert [item for item in found if not item.ok] == []
     assert reasons["public-pages"] == reasons["hit"] == WHY
-    assert reasons["orders"] == "the project has no page of the kind section"
+    assert reasons["orders"] == "only the kit's own site has such pages"
     (ratio,) = (item.figures["hit_ratio_public_pages"] for item in found if item.check == "public-pages")
     assert 0.2 < ratio < 0.4  # one page of three
 

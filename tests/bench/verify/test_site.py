@@ -148,7 +148,7 @@ def test_an_interpreter_that_is_not_there_is_named(manage_py):
 def test_a_kind_that_the_site_does_not_have_is_not_tried(manage_py):
     site = prepare(manage_py)
     assert site.url("posts_page", "section") == "/posts/"
-    with pytest.raises(NotTried, match=r"^the project has no page of the kind next year$"):
+    with pytest.raises(NotTried, match=r"^only the kit's own site has such pages$"):
         site.url("next_year")
     with pytest.raises(NotTried, match=r"^the project describes no login: \[tool.benchapp.login\] in its"):
         site.url("login")
