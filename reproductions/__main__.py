@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     names = list(publications())
     parser.add_argument("benchmark", nargs="?", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds: a ranking, no absolute figures")
-    options.add_guard(parser)
+    options.add(parser, (options.GUARD,))
     where = parser.add_mutually_exclusive_group()
     where.add_argument("-o", "--output", type=Path, metavar="DIR", help="folder of the results (default: results/DATE)")
     where.add_argument("--resume", type=Path, metavar="DIR", help="go on with the reproduction in that folder")

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import get_commands, load_command_class
 
 from bench import paths
-from bench.cli import main
+from bench.cli import main, options
 from bench.serve.catalog import catalog, compatibility, manifest
 from bench.verify.suite import all_checks
 from reproductions.published import publications
@@ -64,12 +64,13 @@ def test_a_make_command_is_a_target(line):
 def test_a_bench_command_is_understood(line):
     words = shlex.split(line)[3:]
     args = main.parser().parse_args(words)
-    stacks = args.stack if isinstance(getattr(args, "stack", None), list) else [getattr(args, "stack", None)]
-    for stack in [*stacks, *getattr(args, "stacks", [])]:
-        assert stack in {None, "mine"} or catalog.read().stack(stack)
-    layers = getattr(args, "layer", None) or "none"
-    for layer in layers if isinstance(layers, list) else [layers]:
+    for stack in getattr(args, "stack", ()):
+        assert stack == "mine" or catalog.read().stack(stack)
+    layers = getattr(args, "layer", "none")
+    for layer in (layers,) if isinstance(layers, str) else layers:
         assert catalog.read().joined_layers(layer)
+    if words[0] in ("run", "verify") and not {"--resume", "--target", "--inventory", "--list-checks"} & set(words):
+        assert options.unnamed(args, "--layer") == ""
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if "manage.py" in line])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from bench.cli import options
 from bench.printer import Printer
@@ -10,16 +11,18 @@ from bench.serve.catalog import catalog
 from bench.serve.deployment.config_check import ConfigCheck, check
 from bench.serve.project.opened import open_project
 
+OPTIONS = (replace(options.STACKS, help="stacks to check (default: all)"),)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `check`."""
-    options.add_stacks(parser, "stacks", nargs="*", metavar="STACK", help="stacks to check (default: all)")
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace) -> int:
     """Print a line a check; returns 1 when one failed."""
     known, project = catalog.read(), open_project()
-    chosen = [known.stack(name) for name in args.stacks] or list(known.stacks.values())
+    chosen = [known.stack(name) for name in args.stack] or list(known.stacks.values())
     failed = 0
     with Printer() as printer:
         for stack in chosen:

@@ -10,27 +10,26 @@ import argparse
 import json
 import sys
 
-from bench.cli.options import results_folder
+from bench.cli import options
 from bench.errors import BenchError
 from bench.measure.report.build import read_measured
 from bench.measure.report.comparison import compare, render
 from bench.printer import Printer
 
+OPTIONS = (options.BEFORE, options.AFTER, options.FORCE_COMPARE, options.JSON)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("before", metavar="DIR_A", type=results_folder, help="folder of a run")
-    parser.add_argument("after", metavar="DIR_B", type=results_folder, help="folder of the run to compare with it")
-    parser.add_argument("--force", action="store_true", help="compare runs from different environments anyway")
-    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace) -> int:
     """Print the comparison. Raises BenchError, in one line, when there is none to make."""
-    comparison = compare(read_measured(args.before), read_measured(args.after))
+    comparison = compare(read_measured(args.dir_a), read_measured(args.dir_b))
     if comparison.warnings and not args.force:
         raise BenchError(
-            f"{args.before} and {args.after} come from different environments: {'; '.join(comparison.warnings)}; "
+            f"{args.dir_a} and {args.dir_b} come from different environments: {'; '.join(comparison.warnings)}; "
             "--force compares them anyway"
         )
     for warning in comparison.warnings:
@@ -39,5 +38,5 @@ def main(args: argparse.Namespace) -> int:
         print(json.dumps(comparison.record(), indent=2))
         return 0
     printer = Printer()
-    printer.say("\n".join(render(comparison, args.before, args.after, printer.width)))
+    printer.say("\n".join(render(comparison, args.dir_a, args.dir_b, printer.width)))
     return 0

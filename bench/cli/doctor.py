@@ -8,6 +8,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 from msgspec import structs
@@ -38,12 +39,18 @@ INDENT = "  "
 DEEPER = "    "
 
 
+OPTIONS = (
+    replace(options.DATABASE, help="sqlite, postgresql or a URL (default: that of its settings)"),
+    *options.APPLIED,
+    replace(options.ALL, help="all findings and pages, each with its documentation", group=options.RESULTS),
+    options.LIST_FINDINGS,
+    options.JSON,
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `doctor`."""
-    options.add_applied(parser, database=True)
-    parser.add_argument("--all", action="store_true", help="all findings and pages, each with its documentation")
-    parser.add_argument("--list", action="store_true", help="list what it can find, and look at nothing")
-    options.add_json(parser)
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -32,25 +33,16 @@ from bench.words import case_name
 WIDTH = 80
 
 
+OPTIONS = (
+    *(options.STACKS, replace(options.LAYERS, help=f"{options.LAYERS.help[:-1]}; default: {NO_LAYER})"), options.ALL),
+    *(options.SIZE, *options.PROJECT_SERVED, options.ALLOW_WRITES, options.FAULT, options.LIST_FAULTS),
+    *(options.FAULT_ROUNDS, options.FAULT_GUARD, options.OUTPUT, options.RESUME, options.DRY_RUN, options.JSON),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `faults`."""
-    options.add_stacks(
-        parser, "stacks", nargs="*", metavar="STACK", help=f"stacks of `list` (default: {options.USUAL})"
-    )
-    fault = parser.add_argument(
-        "--fault", action="append", metavar="F", help="a fault, or a group of them (repeatable; default: all)"
-    )
-    options.completed(fault, lambda _: (*FAULTS, *GROUPS))
-    parser.add_argument("--list-faults", action="store_true", help="print the faults, and what happens")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
-    parser.add_argument(
-        "--rounds", type=options.count(MAX_ROUNDS), metavar="R", help="how often each fault is made (default: 1)"
-    )
-    options.add_served(parser, layers=True, layer_default=NO_LAYER)
-    options.add_write(parser, "make accounts")
-    options.add_folder(parser, "faults")
-    options.add_guard(parser, judge.BOUNDS)
-    options.add_json(parser)
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -59,15 +51,15 @@ def main(args: argparse.Namespace) -> int:
     if args.list_faults:
         faults = [{"fault": it.name, "group": it.group, "happens": it.title} for it in FAULTS.values()]
         return options.print_names(faults, args.json)
-    if not args.resume:
-        options.check_write(args)
-    if args.dry_run and args.json:
-        raise BenchError("--dry-run prints lines for people; leave out --json")
+    options.refuse(args, OPTIONS)
+    options.check_writes(args)
     prepared = _prepare(args)
     if args.dry_run:
         for words in prepared.words:
             say(words)
         return 0
+    if unnamed := options.unnamed(args):
+        raise BenchError(f"without {unnamed} it makes {prepared.words[0]}; name {unnamed}, or add --all")
 
     printer = Printer(sys.stderr if args.json else None)
     replay = prepared.replay()
@@ -93,11 +85,9 @@ def _prepare(args: argparse.Namespace) -> PreparedFaults:
     """The faults that the command line asks for: new ones or those that a stopped run has left."""
     project = options.project_of(args)
     if args.resume:
-        request_args.refuse_with_resume(args)
         return prepare.stopped_faults(args.resume, project, args.database)
-    stacks = tuple(dict.fromkeys(args.stacks))
-    request = request_args.request(args, project, stacks=stacks, pythons=options.one_python(args))
-    return prepare.new_faults(request, tuple(dict.fromkeys(args.fault or ())))
+    request = request_args.request(args, project, pythons=options.one_python(args))
+    return prepare.new_faults(request, args.fault)
 
 
 def _show(directory: Path, as_json: bool) -> int:

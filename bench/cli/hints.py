@@ -42,6 +42,7 @@ OPTIONS_ELSEWHERE = {
     **dict.fromkeys(("-w", "--workers", "--processes", "--threads"), ("--set",)),
     **dict.fromkeys(("-e", "--environment"), ("--env",)),
     **dict.fromkeys(("--db", "--database-url"), ("--database",)),
+    **dict.fromkeys(("--keep-going", "--respawn"), ("--restart",)),
     **dict.fromkeys(("--cache",), ("--layer",)),
     **dict.fromkeys(("--server",), ("--stack",)),
     **dict.fromkeys(("--settings", "--pythonpath", "--app", "--describe"), ("--config", "--project")),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from bench.cli import options
 from bench.serve.production import inventory
 from bench.verify.hosts import reach
 from bench.verify.hosts.reach import HostState
 
+INVENTORY = replace(options.INVENTORY, help="an Ansible inventory", required=True)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hosts`."""
     verbs = parser.add_subparsers(title="what to do", required=True, metavar="WHAT", dest="what", prog=parser.prog)
     check = verbs.add_parser("check", help="what the hosts of an inventory lack")
-    options.add_inventory(check, "for the hosts of an Ansible inventory", required=True)
+    options.add(check, (INVENTORY,))
 
 
 def main(args: argparse.Namespace) -> int:

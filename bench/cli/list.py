@@ -23,10 +23,12 @@ KINDS = {
 }
 
 
+OPTIONS = (*options.APPLIED, options.JSON)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `list`."""
-    options.add_applied(parser)
-    options.add_json(parser)
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -57,7 +57,7 @@ class OneScreen(argparse.RawDescriptionHelpFormatter):
     """Help that fits one screen: the options in one line each, and a usage line without all of them."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=21)
+        super().__init__(prog, max_help_position=24)
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         """As later Pythons' argparse: `-o, --output DIR`."""
@@ -98,6 +98,7 @@ class CommandParser(Parser):
     """The parser of one command, completed by the command's module when it is asked to parse."""
 
     module: str | None = None
+    _in_pieces = False
 
     def __init__(self, **settings: Any) -> None:
         # An abbreviation would change its meaning when an option is added.
@@ -117,7 +118,13 @@ class CommandParser(Parser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """As argparse's, of the completed parser. What it does not know is refused here, where its help is named."""
-        found, unknown = super(CommandParser, self.complete()).parse_known_args(args, namespace)
+        self.complete()
+        if self._subparsers or self._in_pieces:
+            return super().parse_known_args(args, namespace)
+        # Arguments and options in any order: argparse comes back here, for the options and then for the arguments.
+        self._in_pieces = True
+        found, unknown = self.parse_known_intermixed_args(args, namespace)
+        self._in_pieces = False
         if unknown:
             self.error(hints.unknown_argument(unknown, self, _options_of_commands))
         return found, []

@@ -1,102 +1,503 @@
-"""Options that several commands share, each declared once, and the types of their values."""
+"""The table of options: each is declared once, with the type of its value and what it goes with.
+
+A command lists those that it has; its help, its refusals and the completion of a shell come from here.
+"""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bench import paths
+from bench.cli import argument_types
 from bench.errors import BenchError
-from bench.measure.records.folder import RUN_FILE
-from bench.measure.run import guards, workload
+from bench.measure import load, stats
+from bench.measure.faults import judge
+from bench.measure.faults.kinds import FAULTS
+from bench.measure.records.faults import GROUPS as FAULT_GROUPS
+from bench.measure.run import guards, plan, replay, workload
 from bench.measure.stats.columns import columns
 from bench.printer import Printer
 from bench.serve.catalog import catalog
 from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
+from bench.serve.catalog.values import PRODUCTION
+from bench.serve.production import containers
 from bench.serve.project import description, pythons
 from bench.serve.project.opened import UnderTest, is_kits, open_project
+from bench.verify.outcome import GROUPS as CHECK_GROUPS
+from bench.verify.suite import all_checks
+from bench.words import joined
 
-REPEATABLE = " (repeatable; default: {})"
-USUAL = "all but historic"
 MAX_PORT = 65535
+SYSTEMD = "systemd"
+
+Completer = Callable[[argparse.Namespace], Iterable[str]]
 
 
-def completed(action: argparse.Action, names: Callable[[argparse.Namespace], Iterable[str]]) -> None:
-    """Have the shell complete the values of an option or argument with the names that there are for a command line."""
+@dataclass(frozen=True)
+class Option:
+    """An option, or an argument whose name is in capitals.
+
+    names     as they are written
+    help      one line
+    group     title under which the help of a command lists it
+    metavar   of its value; a flag has none
+    read      gives the value from its text
+    many      whether it may be given several times; the value is a tuple
+    nargs     how many words an argument takes, as argparse writes it
+    usual     the value without it
+    complete  names for a shell, for what the line has given
+    resumes   whether it may go with --resume: a folder of results does not store it
+    hosts     whether it may go with --inventory, which names what is deployed already
+    target    whether it may go with --target, which names a site that runs already
+    excludes  options that it cannot go with
+    needs     the option that it says more of
+    source    why it settles what other options say, which are refused beside it (see SOURCES)
+    """
+
+    names: tuple[str, ...]
+    help: str
+    group: str = "options"
+    metavar: str = ""
+    read: Callable[[str], Any] = str
+    choices: Sequence[str] | None = None
+    many: bool = False
+    nargs: str = "*"
+    required: bool = False
+    usual: Any = None
+    complete: Completer | None = None
+    resumes: bool = False
+    hosts: bool = False
+    target: bool = False
+    excludes: tuple[str, ...] = ()
+    needs: str = ""
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that messages use."""
+        return self.names[-1]
+
+    @property
+    def dest(self) -> str:
+        """The attribute of the parsed command line."""
+        return self.name.strip("-").replace("-", "_").lower()
+
+    def is_given(self, args: argparse.Namespace) -> bool:
+        """Whether a command line has it, with another value than the usual one."""
+        return getattr(args, self.dest) not in (self.usual, None, (), False)
+
+
+class Add(argparse.Action):
+    """Collect the values of an option, each once."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, args: argparse.Namespace, value: Any, option: str | None = None
+    ) -> None:
+        """Add one value, or those of an argument."""
+        new = value if isinstance(value, list | tuple) else [value]
+        setattr(args, self.dest, tuple(dict.fromkeys((*getattr(args, self.dest), *new))))
+
+
+# --- What is served ------------------------------------------------------------------------------
+
+SERVED = "what is served"
+
+
+def _workloads(args: argparse.Namespace) -> list[str]:
+    """The workloads of a project; none of a project that cannot be read: its command says why."""
+    try:
+        return workload.names(description.read_description(project_folder(args) or paths.KIT, args.config)[0])
+    except BenchError:
+        return []
+
+
+STACKS = Option(
+    ("STACK",),
+    "a stack of `list`; --stack STACK is the same",
+    SERVED,
+    "STACK",
+    argument_types.name,
+    many=True,
+    usual=(),
+    complete=lambda _: catalog.read().stacks,
+    hosts=True,
+)
+# Of a command with one stack: read it by one_stack.
+STACK = replace(STACKS, nargs="?")
+LAYER = Option(
+    ("--layer",),
+    f"a layer, or several with + (default: {NO_LAYER})",
+    SERVED,
+    "LAYER",
+    argument_types.layer,
+    usual=NO_LAYER,
+    complete=lambda _: catalog.read().layers,
+    hosts=True,
+    target=True,
+)
+LAYERS = replace(LAYER, help="a layer, or several with + (repeatable)", many=True, usual=())
+SIZE = Option(
+    ("--size",),
+    f"bronze, silver or gold (default: {NO_LIMIT})",
+    SERVED,
+    "SIZE",
+    argument_types.name,
+    usual=NO_LIMIT,
+    complete=lambda _: catalog.read().sizes,
+)
+SIZES = replace(SIZE, help=f"bronze, silver or gold (repeatable; default: {NO_LIMIT})", many=True, usual=())
+DATABASE = Option(
+    ("--database",),
+    "sqlite, postgresql or a URL (default: sqlite)",
+    SERVED,
+    "DATABASE",
+    resumes=True,
+    target=True,
+)
+ENV = Option(("--env",), "a variable of the site (repeatable)", SERVED, "NAME=VALUE", many=True, usual=(), target=True)
+SET = Option(("--set",), "a value, such as processes=5 (repeatable)", SERVED, "NAME=VALUE", many=True, usual=())
+PYTHON = Option(
+    ("--python",), "serve by another Python, also by its path (repeatable)", SERVED, "X.Y", many=True, usual=()
+)
+PROJECT = Option(
+    ("--project",),
+    "the project's folder (default: this one, if it has a manage.py)",
+    SERVED,
+    "DIR",
+    Path,
+    resumes=True,
+    target=True,
+)
+CONFIG = Option(
+    ("--config",),
+    "file with its [tool.benchapp], if not pyproject.toml",
+    SERVED,
+    "FILE",
+    Path,
+    resumes=True,
+    target=True,
+)
+# A project that is looked at, and one that is served.
+APPLIED = (ENV, SET, PROJECT, CONFIG)
+PROJECT_SERVED = (DATABASE, ENV, SET, PYTHON, PROJECT, CONFIG)
+
+WORKLOAD = Option(
+    ("--workload",),
+    f"a workload of the project; NAME{workload.CLOSE}: with a connection a request (default: the first)",
+    SERVED,
+    "WORKLOAD",
+    argument_types.name,
+    complete=_workloads,
+    hosts=True,
+)
+WORKLOADS = replace(WORKLOAD, help=WORKLOAD.help.replace("(", "(repeatable; "), many=True, usual=())
+ALL = Option(("--all",), "every stack and every layer that is not named", SERVED)
+TARGET = Option(
+    ("--target",),
+    "a site of this project that runs already, under --layer",
+    SERVED,
+    "URL",
+    target=True,
+    source="names a site that runs already",
+)
+INVENTORY = Option(
+    ("--inventory",),
+    "what is deployed on the hosts of an Ansible inventory",
+    SERVED,
+    "FILE",
+    Path,
+    resumes=True,
+    hosts=True,
+    source="is for what the hosts have already",
+)
+ALLOW_WRITES = Option(
+    ("--allow-writes",),
+    "write to a project's own database, too (default: to copies)",
+    SERVED,
+    resumes=True,
+    target=True,
+)
+
+# --- Load ----------------------------------------------------------------------------------------
+
+LOAD = "load"
+
+CONNECTIONS = Option(
+    ("--connections",),
+    f"connections (repeatable; default: {plan.LEVEL})",
+    LOAD,
+    "N",
+    argument_types.count(plan.MAX_CONNECTIONS),
+    many=True,
+    usual=(),
+    hosts=True,
+)
+RATE = Option(
+    ("--rate",),
+    "fixed requests/s instead (repeatable); x1 replays a recording at its own times",
+    LOAD,
+    "N",
+    replay.rate,
+    many=True,
+    usual=(),
+    hosts=True,
+    excludes=("--connections",),
+)
+CAPACITY = Option(
+    ("--capacity",),
+    "find the highest rate within a latency: p95=200ms",
+    LOAD,
+    "LIMIT",
+    argument_types.limit,
+    hosts=True,
+    excludes=("--until-decided", "--rate", "--connections"),
+)
+DURATION = Option(
+    ("--duration",),
+    f"seconds of a trial (default: {plan.DURATION_S}; {plan.CAPACITY_DURATION_S} with --capacity)",
+    LOAD,
+    "SECONDS",
+    argument_types.count(plan.MAX_SECONDS),
+    hosts=True,
+)
+TOOL = Option(
+    ("--tool",),
+    f"{', '.join(load.CHOICES)} (default: the best that is installed)",
+    LOAD,
+    "TOOL",
+    choices=load.CHOICES,
+)
+
+# --- When to stop --------------------------------------------------------------------------------
+
+STOP = "when to stop"
+
+ROUNDS = Option(
+    ("--rounds",),
+    f"trials of each case (default: {plan.ROUNDS}; {plan.ROUNDS_UNTIL_DECIDED} with --until-decided)",
+    STOP,
+    "N",
+    argument_types.count(plan.MAX_ROUNDS),
+    hosts=True,
+)
+UNTIL_DECIDED = Option(("--until-decided",), "drop cases that cannot win, until one leads or all tie", STOP)
+MAX_TIME = Option(
+    ("--max-time",),
+    "time limit, such as 3m (at least two rounds are made)",
+    STOP,
+    "TIME",
+    argument_types.seconds,
+    needs="--until-decided",
+)
+MARGIN = Option(
+    ("--margin",),
+    f"ignore smaller differences (default: {stats.MARGIN})",
+    STOP,
+    "SHARE",
+    argument_types.share,
+    hosts=True,
+)
+KEEP_GOING = Option(("--keep-going",), "do not stop when a busy machine spoils trials", STOP, resumes=True)
+
+
+def _guard(bounds: Mapping[str, float]) -> Option:
+    usual = ", ".join(f"{name}={bound:g}" for name, bound in bounds.items())
+    text = f"bound of a guard, or off (repeatable): {usual}"
+    return Option(("--guard",), text, STOP, "NAME=BOUND", many=True, usual=(), hosts=True)
+
+
+GUARD = _guard(guards.BOUNDS)
+FAULT_GUARD = _guard(judge.BOUNDS)
+
+# --- Results -------------------------------------------------------------------------------------
+
+RESULTS = "results"
+
+OUTPUT = Option(
+    ("-o", "--output"),
+    "folder of the results (default: results/DATE-TIME)",
+    RESULTS,
+    "DIR",
+    argument_types.results_folder,
+    hosts=True,
+)
+OUTPUT_PAGE = replace(OUTPUT, help="the page (default: DIR/report.html)", metavar="FILE", read=Path)
+OUTPUT_FILES = replace(OUTPUT, help="a new or empty folder", read=Path, required=True)
+RESUME = Option(
+    ("--resume",),
+    "go on with what is in that folder",
+    RESULTS,
+    "DIR",
+    argument_types.results_folder,
+    resumes=True,
+    hosts=True,
+    source="takes its plan from {}",
+)
+DRY_RUN = Option(
+    ("--dry-run",), "print the plan and how long it takes; start nothing", RESULTS, hosts=True, excludes=("--json",)
+)
+JSON = Option(("--json",), "as JSON, for programs", RESULTS, resumes=True, hosts=True, target=True)
+SCHEMA = Option(("--schema",), "print the JSON Schema of the files of results", RESULTS, excludes=("--json",))
+FOLDERS = Option(
+    ("DIR",), "folder of a run or of faults", RESULTS, "DIR", argument_types.results_folder, many=True, usual=()
+)
+BEFORE = Option(("DIR_A",), "folder of a run", RESULTS, "DIR_A", argument_types.results_folder)
+AFTER = replace(BEFORE, names=("DIR_B",), help="folder of the run to compare with it", metavar="DIR_B")
+
+# --- Checks and faults ---------------------------------------------------------------------------
+
+CHECK = Option(
+    ("--check",),
+    "only this check (repeatable)",
+    "checks",
+    "CHECK",
+    argument_types.name,
+    many=True,
+    usual=(),
+    complete=lambda _: [check.name for check in all_checks()],
+    target=True,
+)
+GROUP = Option(
+    ("--group",),
+    f"only this group (repeatable): {', '.join(CHECK_GROUPS)}",
+    "checks",
+    "GROUP",
+    choices=tuple(CHECK_GROUPS),
+    many=True,
+    usual=(),
+    target=True,
+)
+QUICK = Option(("--quick",), "leave out the checks that take seconds, as `run` does", "checks", target=True)
+LIST_CHECKS = Option(("--list-checks",), "print the checks, and what each proves", "checks", hosts=True, target=True)
+LIST_FINDINGS = Option(("--list",), "list what it can find, and look at nothing", RESULTS)
+FAULT = Option(
+    ("--fault",),
+    f"a fault, or a group: {', '.join(FAULT_GROUPS)} (repeatable; default: all)",
+    "faults",
+    "FAULT",
+    argument_types.name,
+    many=True,
+    usual=(),
+    complete=lambda _: (*FAULTS, *FAULT_GROUPS),
+)
+LIST_FAULTS = Option(("--list-faults",), "print the faults, and what happens", "faults", resumes=True)
+FAULT_ROUNDS = replace(ROUNDS, help="how often each fault is made (default: 1)")
+
+# --- Files and servers ---------------------------------------------------------------------------
+
+VALUES = Option(
+    ("--values",),
+    f"a FILE.toml of your own (default: {PRODUCTION})",
+    "files",
+    "FILE",
+    usual=PRODUCTION,
+    hosts=True,
+    excludes=("--local",),
+)
+LOCAL = Option(("--local",), "files as `up` uses them on this machine", "files")
+FORMAT = Option(
+    ("--format",),
+    f"{', '.join((SYSTEMD, *containers.FORMS))} (default: {SYSTEMD})",
+    "files",
+    "FORMAT",
+    choices=(SYSTEMD, *containers.FORMS),
+    hosts=True,
+    excludes=("--local", "--inventory"),
+)
+FORCE_RENDER = Option(("--force",), "render also a stack that nobody should deploy", "files", hosts=True)
+FORCE_COMPARE = Option(("--force",), "compare runs from different environments anyway", RESULTS)
+PORT = Option(
+    ("--port",), "the port on 127.0.0.1 (default: a free one)", SERVED, "PORT", argument_types.count(MAX_PORT)
+)
+RESTART = Option(("--restart",), "start again what dies, as systemd does, and say so", SERVED)
+WORKERS = Option(
+    ("--workers",), "run the project's workers, too; tasks then go to the queues that it names", SERVED
+)
+PID = Option(("--pid",), "the process id of `up`", SERVED, "PID", argument_types.count(2**22), excludes=("--port",))
+
+
+# --- From the table to a command -----------------------------------------------------------------
+
+
+def add(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
+    """Give a command its options, in groups."""
+    groups: dict[str, argparse._ArgumentGroup] = {}
+    for option in options:
+        if option.group not in groups:
+            groups[option.group] = parser.add_argument_group(option.group)
+        _add(groups[option.group], option)
+
+
+def _add(group: argparse._ArgumentGroup, option: Option) -> None:
+    settings: dict[str, Any] = {"help": option.help, "default": option.usual, "type": option.read}
+    settings |= {"metavar": option.metavar, "choices": option.choices}
+    if option.many:
+        settings["action"] = Add
+    if not option.metavar:
+        settings = {"help": option.help, "action": "store_true"}
+    if option.required:
+        settings["required"] = True
+
+    if option.name.startswith("-"):
+        actions = [group.add_argument(*option.names, **settings)]
+    else:
+        settings |= {"nargs": option.nargs} if option.many else {}
+        actions = [group.add_argument(option.dest, **settings)]
+    if option.name == STACKS.name:
+        hidden = settings | {"help": argparse.SUPPRESS, "dest": option.dest}
+        actions.append(group.add_argument("--stack", **hidden))
+
+    if option.complete:
+        for action in actions:
+            complete_by(action, option.complete)
+
+
+def complete_by(action: argparse.Action, names: Completer) -> None:
+    """Have a shell complete the values of an option with names."""
     # argcomplete looks for it.
     action.completer = lambda parsed_args, **_: list(names(parsed_args))  # type: ignore[attr-defined]
 
 
-def add_stacks(parser: argparse._ActionsContainer, name: str, **how: Any) -> None:
-    """An option or argument that names stacks."""
-    completed(parser.add_argument(name, **how), lambda _: catalog.read().stacks)
+# Option that settles what others say -> the attribute of those that may go with it.
+SOURCES = {"--resume": "resumes", "--inventory": "hosts", "--target": "target"}
 
 
-def add_served(
-    parser: argparse.ArgumentParser,
-    *,
-    layers: bool = False,
-    layer_default: str = "all",
-    sizes: bool = False,
-    pythons: bool = False,
-) -> None:
-    """The options that say what is served, the same for every command: read them with `project_of` and those below.
+def refuse(args: argparse.Namespace, options: Sequence[Option]) -> None:
+    """Raise BenchError, in one line, for options that do not go together."""
+    given = {option.name: option for option in options if option.is_given(args)}
+    for source, attribute in SOURCES.items():
+        if source not in given or not given[source].source:
+            continue
+        reason = given[source].source.format(getattr(args, given[source].dest))
+        for name, option in given.items():
+            if name != source and not getattr(option, attribute):
+                raise BenchError(f"{source} {reason}; leave out {name}")
+    for name, option in given.items():
+        for other in option.excludes:
+            if other in given:
+                raise BenchError(f"{name} and {other} exclude each other; leave out one of them")
+        if option.needs and option.needs not in given and not SOURCES.keys() & given:
+            raise BenchError(f"{name} goes with {option.needs}; add that, or leave out {name}")
 
-    With `layers`, `sizes` and `pythons` there may be several: then their value is a list, or None without one.
+
+def unnamed(args: argparse.Namespace, *others: str) -> str:
+    """The arguments that are not named, of STACK and others whose absence means all; empty with --all.
+
+    A stopped run and hosts have their own.
     """
-    group = parser.add_argument_group("what is served")
-    layer = layer_default if layers else NO_LAYER
-    _add_named(group, "--layer", "a layer, or several with +", layers, layer, lambda: catalog.read().layers)
-    _add_named(group, "--size", "bronze, silver or gold", sizes, NO_LIMIT, lambda: catalog.read().sizes)
-    _add_database(group, "sqlite")
-    _add_values(group)
-    group.add_argument(
-        "--python",
-        action="append",
-        default=[],
-        metavar="X.Y",
-        help="serve by another Python, also by its path" + (" (repeatable)" if pythons else ""),
-    )
-    add_project(group)
+    if args.all or getattr(args, "resume", None) or getattr(args, "inventory", None):
+        return ""
+    names = [] if args.stack else ["STACK"]
+    names += [option for option in others if not getattr(args, option.strip("-"))]
+    return joined(names)
 
 
-def add_project(parser: argparse._ActionsContainer) -> None:
-    """`--project` and `--config`; the values are a folder and a file, or None."""
-    parser.add_argument(
-        "--project",
-        type=Path,
-        metavar="PATH",
-        help="the project's folder (default: this one, if it has a manage.py)",
-    )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="file with its [tool.benchapp], if not pyproject.toml"
-    )
-
-
-def add_applied(parser: argparse.ArgumentParser, *, database: bool = False) -> None:
-    """Of the options of `add_served` those that apply to a project that is looked at and not served."""
-    group = parser.add_argument_group("what is looked at")
-    if database:
-        _add_database(group, "that of its settings")
-    _add_values(group)
-    add_project(group)
-
-
-def _add_database(group: argparse._ActionsContainer, default: str) -> None:
-    group.add_argument("--database", metavar="D", help=f"sqlite, postgresql or a URL (default: {default})")
-
-
-def _add_values(group: argparse._ActionsContainer) -> None:
-    for option, metavar, what in (
-        ("--env", "K=V", "a variable of the site"),
-        ("--set", "N=V", "a value, such as processes=5"),
-    ):
-        group.add_argument(option, action="append", default=[], metavar=metavar, help=f"{what} (repeatable)")
+# --- Values that several commands read -----------------------------------------------------------
 
 
 def project_of(args: argparse.Namespace) -> UnderTest:
@@ -115,18 +516,20 @@ def project_folder(args: argparse.Namespace) -> Path | None:
     return Path.cwd() if Path("manage.py").is_file() else None
 
 
-def served_words(args: argparse.Namespace) -> list[str]:
-    """The options of `add_served` that were given, but for layers and Pythons, which results name themselves."""
-    size = None if args.size == NO_LIMIT else args.size
-    once = {"--project": args.project, "--config": args.config, "--size": size, "--database": args.database}
-    pairs = [(option, value) for option, value in once.items() if value is not None]
-    pairs += [("--env", value) for value in args.env] + [("--set", value) for value in args.set]
-    return [str(word) for pair in pairs for word in pair]
+def check_writes(args: argparse.Namespace) -> None:
+    """Raise BenchError for --allow-writes without a project that has a database of its own."""
+    if args.allow_writes and not getattr(args, "resume", None) and is_kits(project_folder(args)):
+        raise BenchError("--allow-writes goes with --project; add that, or leave out --allow-writes")
 
 
-def stack_of(args: argparse.Namespace) -> str:
-    """The one stack of the command line, as a variant of the Python that serves it. Raises BenchError for several."""
-    return pythons.variants([args.stack], one_python(args))[0]
+def one_stack(args: argparse.Namespace) -> str:
+    """The one stack of the command line, as a variant of the Python that serves it.
+
+    Raises BenchError unless there is one.
+    """
+    if len(args.stack) != 1:
+        raise BenchError("name one STACK" + (", or serve them one after another" if args.stack else ""))
+    return pythons.variants(args.stack, one_python(args))[0]
 
 
 def one_python(args: argparse.Namespace) -> tuple[str, ...]:
@@ -137,60 +540,14 @@ def one_python(args: argparse.Namespace) -> tuple[str, ...]:
     return versions
 
 
-def _add_named(
-    group: argparse._ActionsContainer,
-    option: str,
-    words: str,
-    several: bool,
-    usual: str,
-    names: Callable[[], Iterable[str]],
-) -> None:
-    """An option for one of these names; with `several` it is None without one, else `usual`."""
-    how: dict[str, Any] = {"action": "append"} if several else {"default": usual}
-    default = REPEATABLE.format(usual) if several else f" (default: {usual})"
-    completed(group.add_argument(option, metavar=option[2].upper(), help=words + default, **how), lambda _: names())
-
-
-def add_workload(parser: argparse.ArgumentParser, **how: Any) -> None:
-    """`--workload`, completed with those of the project on the command line."""
-    known = f"a workload of the project; NAME{workload.CLOSE}: with a connection a request"
-    default = f"{'repeatable; ' if how else ''}default: the first"
-    action = parser.add_argument("--workload", metavar="W", help=f"{known} ({default})", **how)
-    completed(action, lambda given: _workloads(project_folder(given), given.config))
-
-
-def _workloads(folder: Path | None, describe: Path | None) -> list[str]:
-    """The workloads of a project, none of one that cannot be read: its command says why."""
-    try:
-        return workload.names(description.read_description(folder or paths.KIT, describe)[0])
-    except BenchError:
-        return []
-
-
-def add_write(parser: argparse.ArgumentParser, what: str) -> None:
-    """`--allow-writes`; `what` is what it allows. See check_write."""
-    parser.add_argument(
-        "--allow-writes", action="store_true", help=f"{what} in a project's own database (default: in copies)"
-    )
-
-
-def check_write(args: argparse.Namespace) -> None:
-    """Raise BenchError for a --allow-writes that allows nothing."""
-    if args.allow_writes and is_kits(project_folder(args)):
-        raise BenchError("--allow-writes is for the database of a --project; name one, or leave out --allow-writes")
-
-
-def add_guard(parser: argparse.ArgumentParser, usual: Mapping[str, float] = guards.BOUNDS) -> None:
-    """`--guard`; the value is a list of NAME=BOUND, or None. `usual` are the guards that there are."""
-    bounds = ", ".join(f"{name}={bound:g}" for name, bound in usual.items())
-    parser.add_argument(
-        "--guard", action="append", metavar="G=BOUND", help=f"bound of a guard, or off (repeatable): {bounds}"
-    )
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """`--json`; a bool."""
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+def served_words(args: argparse.Namespace) -> list[str]:
+    """The options of what is served that were given, except layers and Pythons, which results name themselves."""
+    size = None if args.size == NO_LIMIT else args.size
+    once = {"--project": args.project, "--config": args.config, "--size": size, "--database": args.database}
+    pairs = [(option, value) for option, value in once.items() if value is not None]
+    pairs += [("--env", value) for value in args.env]
+    pairs += [("--set", value) for value in args.set]
+    return [str(word) for pair in pairs for word in pair]
 
 
 def print_names(found: list[dict[str, str]], as_json: bool) -> int:
@@ -201,60 +558,3 @@ def print_names(found: list[dict[str, str]], as_json: bool) -> int:
     printer = Printer()
     printer.say("\n".join(columns([tuple(item.values()) for item in found], width=printer.width)))
     return 0
-
-
-def add_folder(parser: argparse.ArgumentParser, what: str) -> None:
-    """`--output` and `--resume`: where the results go, and which unfinished `what` to resume; Paths or None.
-
-    The parser is kept for `asked.refuse_with_resume`.
-    """
-    parser.set_defaults(parser=parser)
-    for names, words in (
-        (("-o", "--output"), "folder of the results (default: results/DATE-TIME)"),
-        (("--resume",), f"resume the {what} in that folder"),
-    ):
-        parser.add_argument(*names, type=results_folder, metavar="DIR", help=words)
-
-
-def add_inventory(parser: argparse.ArgumentParser, what: str, required: bool = False) -> None:
-    """`--inventory`; the value is a path, or None."""
-    parser.add_argument("--inventory", required=required, type=Path, metavar="FILE", help=what)
-
-
-def results_folder(text: str) -> Path:
-    """A folder of results, there or not, for argparse."""
-    path = Path(text)
-    try:
-        (path / RUN_FILE).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    except OSError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from None
-    return path
-
-
-def count(most: int = 1_000_000) -> Callable[[str], int]:
-    """A whole number from 1 to `most`, for argparse."""
-
-    def read(text: str) -> int:
-        if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {most}")
-        return int(text)
-
-    return read
-
-
-def seconds(text: str) -> int:
-    """A time such as 90s, 3m or 1h in seconds, for argparse."""
-    found = re.fullmatch(r"([1-9][0-9]{0,6})([smh])", text)
-    if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 3m or 1h")
-    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
-
-
-def share(text: str) -> float:
-    """A number from 0 to 0.99, for argparse."""
-    with contextlib.suppress(ValueError):
-        if 0 <= float(text) <= 0.99:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 0.05")

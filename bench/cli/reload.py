@@ -7,21 +7,23 @@ site fails its own check or a server refuses a file.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from bench.cli import options
 from bench.printer import working
 from bench.serve.deployment import reload
 
+OPTIONS = (replace(options.PORT, help="the port that `up` serves on"), options.PID)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `reload`."""
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--port", type=options.count(options.MAX_PORT), help="the port that `up` serves on")
-    which.add_argument("--pid", type=int, help="the process id of `up`")
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace) -> int:
     """Reload, and print a line a server."""
+    options.refuse(args, OPTIONS)
     served = reload.find(port=args.port, pid=args.pid)
     with working("reloading"):
         done_by = reload.request_reload(served).done

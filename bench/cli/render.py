@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from bench.cli import options
@@ -15,45 +16,41 @@ from bench.serve.deployment.case import Case, for_files
 from bench.serve.production import advice, containers, inventory, one_host, several_hosts, target
 from bench.serve.project.findings.code import production_settings
 
-SYSTEMD = "systemd"
 # Django's check of the secret key: https://docs.djangoproject.com/en/stable/ref/checks/#security
 PUBLIC_KEY = "security.W009"
 
 
+OPTIONS = (
+    *(options.STACK, options.LAYER, options.SIZE, options.DATABASE, options.ENV, options.SET, options.PYTHON),
+    *(options.PROJECT, options.CONFIG, replace(options.INVENTORY, help="for the hosts of that inventory", source="")),
+    *(options.OUTPUT_FILES, options.VALUES, options.LOCAL, options.FORMAT, options.FORCE_RENDER),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `render`."""
-    options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="DIR", help="a new or empty directory")
-    parser.add_argument(
-        "--values", default="bench", metavar="V", help="production, or your own FILE.toml (default: bench)"
-    )
-    forms = (SYSTEMD, *containers.FORMS)
-    parser.add_argument(
-        "--format", dest="form", choices=forms, metavar="F", help=f"{', '.join(forms)} (default: {SYSTEMD})"
-    )
-    options.add_inventory(parser, "for the hosts of an Ansible inventory")
-    parser.add_argument("--force", action="store_true", help="render also a stack that nobody should deploy")
-    options.add_served(parser)
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace) -> int:
     """Write the files and print their paths."""
-    given = catalog.read().value_set(args.values)
+    options.refuse(args, OPTIONS)
+    given = catalog.read().value_set(values.BENCH if args.local else args.values)
     asked = values.parse_changes(args.set)
     chosen = given.changed(asked)
     if args.database:
         raise BenchError("--database is for a site that runs: write DATABASE_URL on the host, as INSTALL.md says")
     if args.env and not chosen.places:
-        raise BenchError("--env is in the files of a host alone: add --values production")
+        raise BenchError("--env is in the files of a host only: leave out --local")
     env = values.environment(args.env)
     project = options.project_of(args).only_looked_at
-    if chosen.places and args.form not in containers.FORMS:
+    if chosen.places and args.format not in containers.FORMS:
         chosen, note = target.for_project(project, chosen)
         if note:
             print(f"note: {note}", file=sys.stderr)
-    case = for_files(project, options.stack_of(args), args.layer, chosen, args.size, env)
+    case = for_files(project, options.one_stack(args), args.layer, chosen, args.size, env)
     if (refusal := case.stack.production) and chosen.places and not args.force:
-        raise BenchError(f"{args.stack} for production: {refusal}; --force renders it all the same")
+        raise BenchError(f"{case.stack.name} for production: {refusal}; --force renders it all the same")
     if chosen.places:
         _check_settings(case)
     _check_changes(case, given, asked)
@@ -96,16 +93,12 @@ def _check_changes(case: Case, given: values.Values, asked: Collection[str]) -> 
 
 def _write(case: Case, args: argparse.Namespace) -> list[Path]:
     """The files, written in the form that was asked for; raises BenchError for an option that would do nothing."""
-    if problem := advice.too_large_cache(case, memory_disk=args.form in containers.FORMS):
+    if problem := advice.too_large_cache(case, memory_disk=args.format in containers.FORMS):
         raise BenchError(f"{problem}; --set cache_memory_mb={case.size.burstable_mb // 4}")
-    if args.inventory and args.form:
-        raise BenchError("--inventory renders for systemd on hosts; leave out --format")
     if args.inventory:
         return several_hosts.write(case, inventory.read(args.inventory), args.output)
-    if args.form in containers.FORMS:
-        return containers.write(case, args.output, args.form)
+    if args.format in containers.FORMS:
+        return containers.write(case, args.output, args.format)
     if case.size.is_limited and not case.values.places:
-        raise BenchError(f"--size {args.size}: limits what production runs; use --values production")
-    if args.form and not case.values.places:
-        raise BenchError(f"--format {args.form} needs the places of a host: use --values production")
+        raise BenchError(f"--size {args.size}: limits what production runs; leave out --local")
     return one_host.write(case, args.output)

@@ -7,39 +7,35 @@ chart alone for a README. With --schema, print the JSON Schema of the files of r
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from bench.cli.options import results_folder
+from bench.cli import options
 from bench.errors import BenchError
 from bench.measure.records import schema
 from bench.measure.report import write
 from bench.measure.report.document import Document
 from bench.printer import say, working
 
+OPTIONS = (options.FOLDERS, options.OUTPUT_PAGE, options.JSON, options.SCHEMA)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument(
-        "directories", metavar="DIR", nargs="*", type=results_folder, help="folder of a run or of faults"
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page (default: DIR/report.html)")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--json", action="store_true", help="print report.json; write nothing")
-    what.add_argument("--schema", action="store_true", help="print the JSON Schema of the files of results")
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace) -> int:
     """Write the report, or print its data or the schema. Raises BenchError, in one line, when it cannot."""
+    options.refuse(args, OPTIONS)
     if args.schema:
         print(schema.text(Document), end="")
         return 0
-    if not args.directories:
+    if not args.dir:
         raise BenchError("give a folder of results, such as results/DIR, or --schema")
     if args.json:
-        print(write.document(args.directories, args.output or args.directories[0] / write.NAME)[1], end="")
+        print(write.document(args.dir, args.output or args.dir[0] / write.NAME)[1], end="")
         return 0
     with working("writing the report"):
-        path, found = write.write(args.directories, args.output)
+        path, found = write.write(args.dir, args.output)
     print(path)
     say(found.answer[0])
     return 0

@@ -5,17 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
 from bench import PROGRAM
 from bench.cli import options
-from bench.errors import BenchError
 from bench.measure.records.folder import read_run
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import Request
-from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.project.opened import UnderTest, recorded_project
 
 # Fields of a request -> the argument that they come from, where that is called otherwise.
@@ -26,11 +23,6 @@ RENAMED = {
     "budget_s": "max_time",
     "changes": "set",
 }
-# What a folder does not store, or may be another when what it holds is resumed.
-WITH_RESUME = {
-    *("resume", "database", "project", "config", "inventory", "allow_writes"),
-    *("keep_going", "json", "list_faults"),
-}
 
 
 def request(args: argparse.Namespace, project: UnderTest, **own: Any) -> Request:
@@ -39,8 +31,7 @@ def request(args: argparse.Namespace, project: UnderTest, **own: Any) -> Request
     for field in fields(Request):
         value = getattr(args, RENAMED.get(field.name, field.name), None)
         if field.default == ():
-            # One value or several, in their order, each once.
-            found[field.name] = tuple(dict.fromkeys(value if isinstance(value, list) else filter(None, [value])))
+            found[field.name] = value if isinstance(value, tuple) else tuple(filter(None, [value]))
         elif value is not None:
             found[field.name] = value
     return Request(**found | {"project": project, "command": command_line()} | own)
@@ -66,22 +57,3 @@ def command_line() -> tuple[str, ...]:
 def without_password(word: str) -> str:
     """A word of a command line; of a URL in it without user and password."""
     return re.sub(r"://[^/@\s]*@", "://...@", word)
-
-
-def refuse(args: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Raise BenchError, which begins with `why`, when one of these options was given."""
-    for name in names:
-        value = getattr(args, name.strip("-").replace("-", "_"))
-        # The last is the usual size.
-        if value not in (None, False, [], NO_LIMIT):
-            raise BenchError(f"{why}; leave out {name}")
-
-
-def refuse_with_resume(args: argparse.Namespace) -> None:
-    """Raise BenchError for an argument that --resume takes from its folder."""
-    for action in args.parser._actions:
-        # A list of positional arguments is empty without one.
-        given = getattr(args, action.dest, None) not in (action.default, None, [])
-        if given and action.dest not in WITH_RESUME:
-            name = action.option_strings[0] if action.option_strings else action.metavar
-            raise BenchError(f"--resume takes its plan from {args.resume}; leave out {name}")

@@ -25,72 +25,17 @@ from bench.serve.production import inventory
 from bench.serve.project.pythons import choose
 from bench.verify.hosts import host_record
 
-# Options that have no say in what is deployed elsewhere.
-NOT_ON_HOSTS = (
-    *("--size", "--database", "--project", "--until-decided", "--max-time"),
-    *("--env", "--set", "--python", "--keep-going"),
+OPTIONS = (
+    *(options.STACKS, options.LAYERS, options.ALL, options.WORKLOADS, options.SIZES, *options.PROJECT_SERVED),
+    *(options.INVENTORY, options.CONNECTIONS, options.RATE, options.CAPACITY, options.DURATION, options.TOOL),
+    *(options.ROUNDS, options.UNTIL_DECIDED, options.MAX_TIME, options.MARGIN, options.GUARD, options.KEEP_GOING),
+    *(options.OUTPUT, options.RESUME, options.DRY_RUN),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `run`."""
-    options.add_stacks(
-        parser,
-        "--stack",
-        action="append",
-        metavar="S",
-        help="a stack of `list`" + options.REPEATABLE.format(options.USUAL),
-    )
-    options.add_workload(parser, action="append")
-    options.add_served(parser, layers=True, sizes=True, pythons=True)
-    _add_load(parser)
-    options.add_folder(parser, "run")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan and how long it takes; start nothing")
-    parser.add_argument("--keep-going", action="store_true", help="go on when other programs void trial after trial")
-    parser.add_argument(
-        "--margin", type=options.share, metavar="SHARE", help=f"ignore smaller differences (default: {MARGIN})"
-    )
-    options.add_guard(parser)
-    options.add_inventory(parser, "what is deployed on the hosts of an Ansible inventory")
-
-
-def _add_load(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--connections",
-        action="append",
-        type=options.count(plan.MAX_CONNECTIONS),
-        metavar="N",
-        help="connections" + options.REPEATABLE.format(plan.LEVEL),
-    )
-    parser.add_argument(
-        "--rate",
-        action="append",
-        type=replay.rate,
-        metavar="N",
-        help="requests a second instead (repeatable); x1: as recorded",
-    )
-    parser.add_argument("--capacity", metavar="LIMIT", help="find the highest rate within a latency: p95=200ms")
-    parser.add_argument(
-        "--rounds",
-        type=options.count(plan.MAX_ROUNDS),
-        metavar="R",
-        help=f"trials of each case (default: {plan.ROUNDS}; until decided {plan.ROUNDS_UNTIL_DECIDED})",
-    )
-    parser.add_argument(
-        "--until-decided", action="store_true", help="drop cases that cannot win, until one leads or all tie"
-    )
-    parser.add_argument(
-        "--max-time", type=options.seconds, metavar="TIME", help="stop in time, such as 3m; two rounds are made anyway"
-    )
-    parser.add_argument(
-        "--duration",
-        type=options.count(plan.MAX_SECONDS),
-        metavar="SEC",
-        help=f"seconds of a trial (default: {plan.DURATION_S}; {plan.CAPACITY_DURATION_S} with --capacity)",
-    )
-    parser.add_argument(
-        "--tool", choices=load.CHOICES, metavar="T", help="wrk, ab or siege (default: the best that is installed)"
-    )
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
@@ -106,6 +51,8 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
             say(f"case: {case_words(case)}")
         progress.announce(prepared.load.tool.name)
         return 0
+    if unnamed := options.unnamed(args, "--layer"):
+        raise BenchError(f"without {unnamed} it measures {progress.scope}; name {unnamed}, or add --all")
 
     journal = prepared.journal(args.output, replay)
     directory = journal.folder.directory
@@ -128,10 +75,9 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
 
 def _prepare(args: argparse.Namespace, instrument: Instrument | None) -> Prepared:
     """What the command line asks for: a new run or a stopped one, on this machine or on hosts."""
-    if args.resume:
-        request_args.refuse_with_resume(args)
+    options.refuse(args, OPTIONS)
     instrument = request_args.instrument(args, instrument)
-    request = request_args.request(args, instrument.project, pythons=choose(dict.fromkeys(args.python)))
+    request = request_args.request(args, instrument.project, pythons=choose(args.python))
     if args.inventory:
         site = _deployed(args, request)
         return on_hosts.stopped_run(args.resume, site) if args.resume else on_hosts.new_run(request, site)
@@ -141,9 +87,7 @@ def _prepare(args: argparse.Namespace, instrument: Instrument | None) -> Prepare
 
 
 def _deployed(args: argparse.Namespace, request: Request) -> DeployedHosts:
-    """The hosts that are to be measured; raises BenchError for options that have no say, and for other deployments."""
-    request_args.refuse(args, NOT_ON_HOSTS, "--inventory measures what is deployed on the hosts")
-    request_args.refuse(args, ["--tool"], "--inventory has its own load tool")
+    """The hosts that are to be measured; raises BenchError for other deployments."""
     hosts = inventory.read(args.inventory)
     found = host_record.read(hosts)
     site = DeployedHosts(request.project, hosts, found, _trusted(inventory.front_of(hosts)))

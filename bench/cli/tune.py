@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,29 +35,23 @@ ROUNDS = 3
 VALUES_FILE = "values.toml"
 
 
+OPTIONS = (
+    *(options.STACK, options.LAYER, options.WORKLOAD, options.SIZE, *options.PROJECT_SERVED),
+    *(options.CAPACITY, replace(options.DURATION, help=f"seconds of a trial (default: {CAPACITY_DURATION_S})")),
+    *(options.GUARD, options.OUTPUT, options.RESUME, options.JSON),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `tune`."""
-    options.add_stacks(parser, "stack", nargs="?", metavar="STACK", help="a stack of `list`")
-    parser.add_argument("--capacity", metavar="LIMIT", help="find the highest rate within a latency: p95=200ms")
-    options.add_workload(parser)
-    options.add_served(parser)
-    parser.add_argument(
-        "--duration",
-        type=options.count(MAX_SECONDS),
-        metavar="SEC",
-        help=f"seconds of a trial (default: {CAPACITY_DURATION_S})",
-    )
-    options.add_json(parser)
-    options.add_folder(parser, "search")
-    options.add_guard(parser)
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     """Print what was tried and the answer; returns 0, 1 when no settings hold the limit, 130 or 143 by a signal."""
     printer = Printer(sys.stderr if args.json else sys.stdout)
-    if args.resume:
-        request_args.refuse_with_resume(args)
-    elif not args.stack or not args.capacity:
+    options.refuse(args, OPTIONS)
+    if not args.resume and not (args.stack and args.capacity):
         raise BenchError("name a STACK and a limit of its latency, such as --capacity p95=200ms; or --resume DIR")
     prepared, tuner = _prepare(args, instrument)
     outlook = prepared.outlook()
@@ -85,7 +80,7 @@ def _prepare(args: argparse.Namespace, instrument: Instrument | None) -> tuple[P
     if args.resume:
         prepared = prepare.stopped_run(args.resume, args.database, instrument, "tune")
     else:
-        stacks = (options.stack_of(args),)
+        stacks = (options.one_stack(args),)
         request = request_args.request(args, instrument.project, stacks=stacks, rounds=ROUNDS)
         prepared = tune.new_search(request, instrument)
     return prepared, Tuner(prepared, instrument)

@@ -23,28 +23,15 @@ POLL_S = 0.2
 QUEUES = "BENCHAPP_QUEUES"
 
 
-class KeepGoing(argparse.Action):
-    """The earlier name of --restart."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Refuse it."""
-        parser.error("--keep-going is called --restart now")
+OPTIONS = (
+    *(options.STACK, options.LAYER, options.SIZE, *options.PROJECT_SERVED),
+    *(options.PORT, options.RESTART, options.WORKERS),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `up`."""
-    options.add_stacks(parser, "stack", metavar="STACK", help="a stack of `list`")
-    parser.add_argument(
-        "--port", type=options.count(options.MAX_PORT), metavar="P", help="the port on 127.0.0.1 (default: a free one)"
-    )
-    parser.add_argument("--restart", action="store_true", help="start again what dies, as systemd does, and say so")
-    parser.add_argument(
-        "--workers",
-        action="store_true",
-        help="run the project's workers, too; tasks then go to the queues that it names",
-    )
-    parser.add_argument("--keep-going", action=KeepGoing, nargs=0, help=argparse.SUPPRESS)
-    options.add_served(parser)
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -63,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
             env = {QUEUES: "1", **env}
         case = must_resolve(
             project,
-            options.stack_of(args),
+            options.one_stack(args),
             args.layer,
             size=args.size,
             database=database.parse(project, args.database),

@@ -8,9 +8,10 @@ import json
 import signal
 import sys
 import time
+from dataclasses import replace
 from itertools import product
 
-from bench.cli import options, request_args
+from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.measure.run.progress import show_check
 from bench.printer import Printer, say
@@ -26,49 +27,37 @@ from bench.verify import changing, table
 from bench.verify.context import Accounts, Context
 from bench.verify.hosts import proofs
 from bench.verify.hosts.deployed import reached
-from bench.verify.outcome import GROUPS, Outcome, Skip
+from bench.verify.outcome import Outcome, Skip
 from bench.verify.site import Site, discover_site, prepare
 from bench.verify.suite import Selection, all_checks, run_suite
 from bench.verify.target_site import require_answer, target_site
 from bench.verify.verifier import Verifier
 from bench.verify.wire import Target
+from bench.words import estimate, plural
 
 UP = "up"
 # Outcomes, skips, and notes for those who read them.
 Found = tuple[list[Outcome], list[Skip], list[str]]
 NEEDS_LAYER = "these checks are made only where there is a layer"
-# Options of a deployment that `verify` itself brings up, or of its own checks.
-NOT_ON_HOSTS = (
-    *("--target", "--project", "--database", "--check", "--group", "--quick"),
-    *("--env", "--python", "--allow-writes", "--size"),
-)
+# About how long a case takes to come up and be verified, with and without the checks that take seconds.
+THOROUGH_S, QUICK_S = 60, 15
 # How long many clients ask at once.
 LOAD_S = 2.5
 
 
+OPTIONS = (
+    *(options.STACKS, options.LAYERS, options.ALL, options.SIZE, options.DATABASE, options.ENV),
+    # On hosts it says with which values they were rendered.
+    replace(options.SET, hosts=True),
+    *(options.PYTHON, options.PROJECT, options.CONFIG, options.ALLOW_WRITES),
+    *(options.TARGET, options.INVENTORY),
+    *(options.CHECK, options.GROUP, options.QUICK, options.LIST_CHECKS, options.JSON),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `verify`."""
-    stacks = f"stacks of `list` (default: {options.USUAL})"
-    options.add_stacks(parser, "stacks", nargs="*", metavar="STACK", help=stacks)
-    check = parser.add_argument(
-        "--check", action="append", default=[], metavar="NAME", help="only this check (repeatable)"
-    )
-    options.completed(check, lambda _: (item.name for item in all_checks()))
-    parser.add_argument(
-        "--group",
-        action="append",
-        default=[],
-        choices=GROUPS,
-        metavar="G",
-        help=f"only this group, such as {next(iter(GROUPS))} (repeatable)",
-    )
-    parser.add_argument("--quick", action="store_true", help="leave out the checks that take seconds, as `run` does")
-    parser.add_argument("--list-checks", action="store_true", help="print the checks, and what each proves")
-    options.add_served(parser, layers=True, pythons=True)
-    options.add_write(parser, "let checks write")
-    parser.add_argument("--target", metavar="URL", help="a site of this project that runs already, under --layer")
-    options.add_inventory(parser, "what is deployed on the hosts of an inventory")
-    options.add_json(parser)
+    options.add(parser, OPTIONS)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -76,8 +65,9 @@ def main(args: argparse.Namespace) -> int:
     if args.list_checks:
         checks = [{"check": it.name, "group": it.group, "proves": it.title} for it in all_checks()]
         return options.print_names(checks, args.json)
-    options.check_write(args)
-    selection = Selection(tuple(args.check), tuple(args.group), LOAD_S, thorough=not args.quick)
+    options.refuse(args, OPTIONS)
+    options.check_writes(args)
+    selection = Selection(args.check, args.group, LOAD_S, thorough=not args.quick)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     verified = _verify_hosts if args.inventory else _verify_target if args.target else _verify_deployments
     outcomes, skips, notes = verified(args, selection)
@@ -96,18 +86,16 @@ def _verify_hosts(args: argparse.Namespace, _: Selection) -> Found:
 
     Raises BenchError for an option that would do nothing, and for hosts that cannot be asked.
     """
-    request_args.refuse(args, NOT_ON_HOSTS, f"--inventory {args.inventory}: it verifies what is deployed")
-    layers = args.layer or []
-    if len(args.stacks) != 1 or len(layers) != 1:
+    if len(args.stack) != 1 or len(args.layer) != 1:
         raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
     chosen = catalog.read().value_set(values.PRODUCTION).changed(values.parse_changes(args.set))
-    case = for_files(options.project_of(args), args.stacks[0], layers[0], chosen)
+    case = for_files(options.project_of(args), args.stack[0], args.layer[0], chosen)
     found = inventory.read(args.inventory)
     started = time.monotonic()
     with Printer(sys.stderr) as printer:
         for promise in proofs.promises(case):
             printer.say(f"promise of {promise}")
-        what = f"{args.stacks[0]} with layer {layers[0]}"
+        what = f"{args.stack[0]} with layer {args.layer[0]}"
         with reached(case, found) as deployed:
             outcomes = proofs.prove(deployed, show_check(printer, f"{what}: "))
         printer.say(f"{what} on {len(found.hosts)} hosts: {table.count(outcomes)} ({time.monotonic() - started:.1f} s)")
@@ -116,13 +104,9 @@ def _verify_hosts(args: argparse.Namespace, _: Selection) -> Found:
 
 def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     """Run the suite against a site that runs already."""
-    if args.stacks:
-        raise BenchError(f"--target {args.target}: it runs already, so name no STACK")
     if args.allow_writes and not args.database:
         raise BenchError(f"--target {args.target}: without --database nothing is written, so leave out --allow-writes")
-    if args.python:
-        raise BenchError(f"--target {args.target}: it runs already, so leave out --python")
-    if args.layer and len(args.layer) > 1:
+    if len(args.layer) > 1:
         raise BenchError(f"--target {args.target}: name the one layer it runs under, joined with + if several")
     target = Target.parse(args.target)
     layer = args.layer[0] if args.layer else NO_LAYER
@@ -159,7 +143,7 @@ def _site_of(
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found:
     """Bring up each deployment that can run here, one after another, and verify it."""
-    project, stacks = options.project_of(args), args.stacks
+    project, stacks = options.project_of(args), args.stack
     if versions := pythons.choose(args.python):
         stacks = pythons.variants(stacks or catalog.read().usual_stacks, versions)
     rows = database.parse(project, args.database)
@@ -176,6 +160,10 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found
             skips.append(Skip(stack, layer, None, NEEDS_LAYER))
     if not cases:
         return [], skips, []
+    if unnamed := options.unnamed(args, "--layer"):
+        time = estimate(len(cases) * (QUICK_S if args.quick else THOROUGH_S))
+        what = f"{plural(len(cases), 'case')}, in about {time}"
+        raise BenchError(f"without {unnamed} it verifies {what}; name {unnamed}, or add --all")
     with database.in_use(project, rows, alone=True):
         outcomes, notes = _verify_all(
             cases, Verifier(project, selection, args.allow_writes, options.served_words(args))

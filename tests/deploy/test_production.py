@@ -248,7 +248,7 @@ def test_the_check_finds_a_log_of_another_user(host):
 
 @pytest.mark.parametrize("stack", ["lighttpd-flup", "cherokee-scgi"])
 def test_a_stack_that_nobody_should_deploy_is_refused(stack, tmp_path):
-    words = ("-m", "bench", "render", stack, "--values", "production", "--output", str(tmp_path / "out"))
+    words = ("-m", "bench", "render", stack, "--output", str(tmp_path / "out"))
     done = command(*words)
     assert done.stderr.startswith(f"benchapp render: {stack} for production: no, because ")
     assert done.stderr.endswith("; --force renders it all the same\n")

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import paths
-from bench.cli.options import count
+from bench.cli.argument_types import count
 from bench.measure.records.folder import RUN_FILE, Run, read_run
 from bench.measure.stats import LEADS, MARGIN, Table
 from bench.serve.catalog import catalog

@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 
 from bench import programs
-from bench.cli.options import count
+from bench.cli.argument_types import count
 from bench.measure import load
 from bench.measure.records.folder import Folder
 from bench.measure.run import workload

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import programs
-from bench.cli.options import count
+from bench.cli.argument_types import count
 from bench.errors import BenchError
 from bench.serve.deployment import deployment
 from bench.serve.deployment.case import CannotRun, resolve

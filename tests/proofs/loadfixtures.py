@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.cli.options import count
+from bench.cli.argument_types import count
 from bench.paths import PROJECT
 from bench.serve.machine import processes
 from fixtures.rows import ROWS_DEFAULT, TABLES, Rows

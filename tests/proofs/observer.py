@@ -16,7 +16,7 @@ import statistics
 import sys
 from dataclasses import dataclass, field
 
-from bench.cli.options import count
+from bench.cli.argument_types import count
 from bench.measure.load import Job
 from bench.measure.run.local import Observer
 from bench.measure.run.trial import LoadSettings

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.cli.options import count
+from bench.cli.argument_types import count
 from bench.errors import BenchError
 from bench.measure.stats import Table
 from bench.serve.deployment import database, deployment

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench.cli.options import count
+from bench.cli.argument_types import count
 from bench.measure.stats import LEADS, OPEN, Table
 
 ROUND_NOISE = 0.2

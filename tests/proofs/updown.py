@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass, field
 
 from bench import paths
-from bench.cli.options import count
+from bench.cli.argument_types import count
 from bench.serve.deployment.case import CannotRun, resolve
 from bench.serve.deployment.survey import survey
 from bench.serve.machine.supervise import Address

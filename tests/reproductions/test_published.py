@@ -31,7 +31,7 @@ def test_every_part_is_of_what_exists_and_quick_is_shorter(benchmark, part):
         assert kinds.named(tuple(whole.faults))
         return
     args = main.parser().parse_args(["run", *options_of(whole)])
-    assert (args.stack, args.connections, args.rounds) == (whole.stacks, whole.levels, whole.rounds)
+    assert (args.stack, args.connections, args.rounds) == (tuple(whole.stacks), tuple(whole.levels), whole.rounds)
     for layer in whole.layers:
         assert catalog.read().joined_layers(layer)
     for name in whole.workloads:

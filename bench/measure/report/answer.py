@@ -28,7 +28,7 @@ def answered(board: Ranking, project: str = "", more: str = "") -> Ranking:
     if board.best is None or board.kind == "rate" or board.verdict not in (LEADS, TIES):
         return replace(board, answer=(headline,))
     row = board.cases[board.best]
-    command = f"{NEXT}{PROGRAM} render {row.stack}{options_of(row.layer)}{project} --values production --output DIR"
+    command = f"{NEXT}{PROGRAM} render {row.stack}{options_of(row.layer)}{project} --output DIR"
     lines = [headline, f"{_cost(row)} {_safety(row)}".strip(), _without_caching(board, row), command]
     return replace(board, answer=tuple(filter(None, lines)))
 

@@ -139,10 +139,6 @@ def make_plan(request: Request) -> Plan:
     """The plan of a run with its defaults. Raises BenchError for what does not go together."""
     known, project = catalog.read(), request.project
     asked = database.parse(project, request.database)
-    if request.budget_s and not request.until_decided:
-        raise BenchError("--max-time is the time of a run --until-decided; add that, or set the time by --rounds")
-    if request.capacity and request.until_decided:
-        raise BenchError("--capacity finds the rate of each case; leave out --until-decided")
     chosen = request.workloads or (next(iter(workload.workloads(project))),)
     factor, request = _replayed(request, chosen)
     mode, levels = _mode(request)
@@ -199,12 +195,7 @@ def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
     """Closed or open loop, and its levels; a capacity run finds them."""
     if request.capacity:
         parse_limit(request.capacity, "--capacity")
-        if request.rates or request.levels:
-            given = "--rate" if request.rates else "--connections"
-            raise BenchError(f"--capacity finds the rates of an open loop; leave out {given}")
         return "open", ()
-    if request.rates and request.levels:
-        raise BenchError("--rate is of an open loop and --connections of a closed one; give one of them")
     if request.rates:
         return "open", tuple(map(int, request.rates))
     return "closed", request.levels or (LEVEL,)

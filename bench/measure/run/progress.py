@@ -49,6 +49,13 @@ class RunProgress:
         self._limit = parse_limit(info.plan.capacity, "capacity") if info.plan.capacity else None
         self._rounds_over, self._dropped = outlook.rounds_over, len(outlook.dropped)
 
+    @property
+    def scope(self) -> str:
+        """How many cases there are, and about how long they take."""
+        time = estimate(self.outlook.estimate_s(self.outlook.left))
+        each = " a round" if self._info.plan.until else ""
+        return f"{plural(len(self._info.cases), 'case')}, in about {time}{each}"
+
     def announce(self, tool: str, folder: Path | None = None) -> None:
         """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
         plan, left = self._info.plan, self.outlook.left

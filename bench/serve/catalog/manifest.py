@@ -35,7 +35,7 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     env      environment of the application server
     values   values of deploy/values that must differ for this stack; `reason` must say why
     reason   why they must, or what else cannot be as in the other stacks; every report prints it
-    production  `no, because ...` for a stack that nobody should deploy: `render --values production` refuses it
+    production  `no, because ...` for a stack that nobody should deploy: `render` refuses it
     python   the version of another Python than the instrument's that serves it, such as 3.13; only of a variant
     era      `historic` for one that only published benchmarks had: commands take it where it is named, not by default
     declares checks of `verify` that it cannot pass by its nature

@@ -106,7 +106,7 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
     serve.
     """
     if not case.values.places:
-        raise BenchError(f"--format {form} needs the places of a host: use --values production")
+        raise BenchError(f"--format {form} needs the places of a host, which {case.values.name} lacks")
     if reason := image.refusal(case.project):
         raise BenchError(f"{case.project.folder}: --format {form}: {reason}")
     if reason := only_on_one_host(case):

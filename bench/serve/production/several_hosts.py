@@ -78,7 +78,7 @@ def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:
     it in `host_vars`, and in `drained/HOST` the files of the front that differ while it does not ask that web host.
     """
     if not case.values.places:
-        raise BenchError("--inventory needs the places of a host: use --values production")
+        raise BenchError(f"--inventory needs the places of a host, which {case.values.name} lacks")
     if case.project.overlaid:
         raise BenchError("--inventory renders projects with reads_environment: the secrets of others are their own")
     split = Split(case, inventory)

@@ -33,12 +33,12 @@ def test_the_faults_are_listed_with_what_happens(capsys):
         ),
         (
             ["--allow-writes"],
-            "--allow-writes is for the database of a --project; name one, or leave out --allow-writes",
+            "--allow-writes goes with --project; add that, or leave out --allow-writes",
         ),
         (["--resume", "{tmp}"], "{tmp}: it holds no faults; give a folder that `python -m bench faults` made"),
         (["gunicorn", "--resume", "{tmp}"], "--resume takes its plan from {tmp}; leave out STACK"),
         (["gunicorn", "--guard", "drift=off"], "--guard drift=off: write it as NAME=BOUND or NAME=off; there are: int"),
-        (["gunicorn", "--dry-run", "--json"], "--dry-run prints lines for people; leave out --json"),
+        (["gunicorn", "--dry-run", "--json"], "--dry-run and --json exclude each other; leave out one of them"),
         (["gunicorn", "--output", "{full}"], "{full}: not empty, and not a run; name a new folder by --output"),
     ],
 )

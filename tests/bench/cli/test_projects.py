@@ -145,7 +145,7 @@ def test_settings_for_production_are_chosen_before_they_are_rendered(capsys, new
     (folder / "shop" / "production.py").write_text("from shop.settings import *\n")
     manage = folder / "manage.py"
     manage.write_text(manage.read_text().replace("shop.settings", "shop.dev"))
-    words = ["render", "nginx-gunicorn", "--values", "production", "--output", str(tmp_path / "out")]
+    words = ["render", "nginx-gunicorn", "--output", str(tmp_path / "out")]
     assert "shop.production is beside it; write settings = " in refused(capsys, folder, *words)
     (folder / "pyproject.toml").write_text('[tool.benchapp]\nsettings = "shop.production"\n')
     assert command_line.main([*words, "--project", str(folder)]) == 0
@@ -155,7 +155,7 @@ def test_settings_for_production_are_chosen_before_they_are_rendered(capsys, new
 def test_a_render_of_an_unsafe_layer_says_so_and_what_to_take(new_project, tmp_path, capsys):
     folder = new_project()
     for layer, said in (("site-middleware", True), ("page-cache", False)):
-        to = ["--values", "production", "--output", str(tmp_path / layer)]
+        to = ["--output", str(tmp_path / layer)]
         assert command_line.main(["render", "nginx-gunicorn", "--layer", layer, "--project", str(folder), *to]) == 0
         assert ("note: site-middleware: " in (err := capsys.readouterr().err)) is said
         assert ("page-cache is recommended" in err) is said

@@ -42,11 +42,11 @@ def test_bad_values_of_options_are_refused_in_one_line(words, message, capsys):
     [
         (
             ["--max-time", "3m"],
-            "--max-time is the time of a run --until-decided; add that, or set the time by --rounds",
+            "--max-time goes with --until-decided; add that, or leave out --max-time",
         ),
         (
             ["--capacity", "p95=200ms", "--until-decided"],
-            "--capacity finds the rate of each case; leave out --until-decided",
+            "--capacity and --until-decided exclude each other; leave out one of them",
         ),
         (["--resume", "x"], "--resume takes its plan from x; leave out --dry-run"),
         (["--python", "3.99"], "--python 3.99: no python3.99 runs on PATH; give the path of an interpreter"),
@@ -81,9 +81,9 @@ def test_a_password_in_the_command_line_is_not_recorded():
 def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
     names = "stack layer workload connections rate rounds duration size tool output env set python margin guard"
-    others = "capacity until_decided max_time database project config resume inventory keep_going dry_run parser"
+    others = "capacity until_decided max_time database project config resume inventory keep_going dry_run all"
     assert vars(args).keys() == {*names.split(), *others.split()}
-    assert [name for name, value in vars(args).items() if value not in (None, [], False)] == ["parser"]
+    assert [name for name, value in vars(args).items() if value not in (None, (), False)] == []
 
 
 def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_path, capsys):

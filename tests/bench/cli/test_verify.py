@@ -155,7 +155,7 @@ def test_a_server_that_dies_while_it_is_verified_is_a_failure(capsys, deployment
 def test_without_names_all_but_the_historic_stacks_that_can_run_here_are_verified(capsys, deployments, monkeypatch):
     passed = Outcome("any", "none", "status", True)
     monkeypatch.setattr(Verifier, "verify", lambda *words: [passed])
-    status, _, _ = run(capsys)
+    status, _, _ = run(capsys, "--all")
     pairs = [(stack, layer) for stack, layer, _ in deployments["asked"]]
     expected = [
         (stack, layer)
@@ -200,10 +200,10 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments, words)
     [
         (["--check", "heads"], "no check is called 'heads'; did you mean head?"),
         (["--target", "127.0.0.1:8000"], "--target 127.0.0.1:8000: not the address of a site; write it as http"),
-        (["uwsgi", "--target", "http://127.0.0.1:8000/"], "it runs already, so name no STACK"),
+        (["uwsgi", "--target", "http://127.0.0.1:8000/"], "--target names a site that runs already; leave out STACK"),
         (
             ["--allow-writes"],
-            "--allow-writes is for the database of a --project; name one, or leave out --allow-writes",
+            "--allow-writes goes with --project; add that, or leave out --allow-writes",
         ),
         (["--target", "http://127.0.0.1:8000/", "--layer", "a", "--layer", "b"], "name the one layer it runs under"),
     ],

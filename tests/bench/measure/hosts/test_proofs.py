@@ -95,10 +95,16 @@ INVENTORY = (
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["nginx-uwsgi", "--layer", "none", "--database", "postgresql"], "what is deployed; leave out --database"),
-        (["nginx-uwsgi", "--layer", "none", "--quick"], "it verifies what is deployed; leave out --quick"),
-        (["nginx-uwsgi", "--layer", "none", "--target", "http://x/"], "what is deployed; leave out --target"),
-        (["nginx-uwsgi", "--layer", "none", "--python", "3.13"], "what is deployed; leave out --python"),
+        (
+            ["nginx-uwsgi", "--layer", "none", "--database", "postgresql"],
+            "what the hosts have already; leave out --database",
+        ),
+        (["nginx-uwsgi", "--layer", "none", "--quick"], "what the hosts have already; leave out --quick"),
+        (
+            ["nginx-uwsgi", "--layer", "none", "--target", "http://x/"],
+            "what the hosts have already; leave out --target",
+        ),
+        (["nginx-uwsgi", "--layer", "none", "--python", "3.13"], "what the hosts have already; leave out --python"),
         (["--layer", "none"], "name the one STACK that is deployed, and its --layer"),
         (["nginx-uwsgi"], "name the one STACK that is deployed, and its --layer"),
         (["nginx-uwsgi", "--layer", "none", "--layer", "varnish"], "name the one STACK that is deployed, and its --l"),

@@ -167,7 +167,7 @@ def test_a_plan_is_shown_without_load(there, site, capsys):
     ],
 )
 def test_options_without_a_say_are_refused(there, capsys, words):
-    wanted = f"--inventory measures what is deployed on the hosts; leave out {words[0]}"
+    wanted = f"--inventory is for what the hosts have already; leave out {words[0]}"
     assert refused(capsys, *words) == wanted
 
 

@@ -25,12 +25,12 @@ def test_nothing_that_can_run_here_is_an_error(go, instrument):
         (["--workload", "homes"], "no workload called 'homes'; did you mean home?"),
         (
             ["--rate", "5", "--connections", "6"],
-            "--rate is of an open loop and --connections of a closed one; give one of them",
+            "--rate and --connections exclude each other",
         ),
-        (["--capacity", "p95=1s", "--rate", "5"], "--capacity finds the rates of an open loop; leave out --rate"),
+        (["--capacity", "p95=1s", "--rate", "5"], "--capacity and --rate exclude each other"),
         (
             ["--capacity", "p95=1s", "--connections", "5"],
-            "--capacity finds the rates of an open loop; leave out --connections",
+            "--capacity and --connections exclude each other",
         ),
         (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
         (

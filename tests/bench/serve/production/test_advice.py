@@ -18,7 +18,7 @@ from tests.cases import for_files
     ],
 )
 def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer, form):
-    words = ("nginx-uwsgi", "--format", form, "--layer", layer, "--values", "production")
+    words = ("nginx-uwsgi", "--format", form, "--layer", layer)
     words = (*words, "--size", "bronze", "--output", tmp_path / "out")
     run = bench("render", *words)
     says = "size bronze has 256 MB for all, and the cache may take 256 MB of them; --set cache_memory_mb=64"
@@ -29,7 +29,7 @@ def test_a_cache_that_fills_the_size_is_refused(tmp_path, bench, layer, form):
 @pytest.mark.parametrize("change", ["http2=off", "web_processes=7", "http_port=8080"])
 def test_a_value_that_no_server_has_is_refused(tmp_path, bench, change):
     name, files = change.partition("=")[0], tmp_path / "out"
-    run = bench("render", "gunicorn", "--values", "production", "--set", change, "--output", str(files))
+    run = bench("render", "gunicorn", "--set", change, "--output", str(files))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr == (
         f"benchapp render: --set {name}: it changes no file of gunicorn with layer none; "

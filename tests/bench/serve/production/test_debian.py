@@ -71,14 +71,12 @@ def test_list_says_which_releases_there_are():
 
 
 def test_a_release_that_is_no_target_is_refused(tmp_path, bench):
-    done = bench(
-        "render", "gunicorn", "--values", "production", "--set", "debian=11", "--output", str(tmp_path / "out")
-    )
+    done = bench("render", "gunicorn", "--set", "debian=11", "--output", str(tmp_path / "out"))
     assert (done.returncode, done.stderr) == (2, "benchapp render: --set debian=11: use 12 or 13\n")
 
 
 def test_every_stack_takes_the_release(tmp_path, bench):
-    words = ("--values", "production", "--set", "debian=13", "--format", "compose", "--output", str(tmp_path / "out"))
+    words = ("--set", "debian=13", "--format", "compose", "--output", str(tmp_path / "out"))
     done = bench("render", "gunicorn", *words)
     assert (done.returncode, done.stderr) == (0, "")
     assert "-slim-trixie" in (tmp_path / "out" / "Containerfile").read_text()

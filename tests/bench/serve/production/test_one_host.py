@@ -52,7 +52,7 @@ def test_production_files_do_not_mention_the_instrument(stack, rendered):
 @pytest.mark.servers
 def test_rendering_for_this_machine_writes_what_up_uses(tmp_path, bench):
     runnable("nginx-uwsgi")
-    done = bench("render", "nginx-uwsgi", "--output", str(tmp_path / "out"))
+    done = bench("render", "nginx-uwsgi", "--local", "--output", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     assert str(tmp_path / "out" / "conf" / "nginx.conf") in done.stdout.splitlines()
     assert os.environ.get("HOME", "/root") not in (tmp_path / "out" / "conf" / "nginx.conf").read_text()
@@ -74,7 +74,7 @@ def test_files_that_cannot_be_rendered_leave_the_directory_as_it_was(tmp_path, m
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, bench, small_disk):
     small_disk.fill()
     target = small_disk.folder / "out"
-    done = bench("render", "gunicorn", "--values", "production", "--output", target)
+    done = bench("render", "gunicorn", "--output", target)
     says = f"{target}: cannot be written: No space left on device; name another directory"
     assert (done.returncode, done.stderr) == (2, f"benchapp render: {says}\n")
     assert not target.exists()
@@ -99,39 +99,42 @@ def test_a_directory_without_rights_is_one_line(tmp_path, made):
         shutil.rmtree(closed)
 
 
-NEEDS_PLACES = "needs the places of a host: use --values production"
+EXCLUDE = "exclude each other; leave out one of them"
 FLUP = "no, because flup starts a thread for each request without limit, and nothing starts it again"
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("gunicorn --format compose", f"--format compose {NEEDS_PLACES}"),
-        ("gunicorn --format systemd", f"--format systemd {NEEDS_PLACES}"),
-        ("gunicorn --size silver", "--size silver: limits what production runs; use --values production"),
+        ("gunicorn --format compose --local", f"--format and --local {EXCLUDE}"),
+        ("gunicorn --format systemd --local", f"--format and --local {EXCLUDE}"),
+        ("gunicorn --values production.toml --local", f"--values and --local {EXCLUDE}"),
+        ("gunicorn --values bench --format compose", "--format compose needs the places of a host, which bench lacks"),
+        ("gunicorn --local --size silver", "--size silver: limits what production runs; leave out --local"),
+        ("gunicorn --local --env A=b", "--env is in the files of a host only: leave out --local"),
         (
-            "cherokee-uwsgi --values production --format compose --force",
+            "cherokee-uwsgi --format compose --force",
             "cherokee-uwsgi as compose: cherokee is in no Debian package and not in the virtual environment, "
             "so no image can have it",
         ),
         (
-            "lighttpd-flup --values production --format kubernetes --force",
+            "lighttpd-flup --format kubernetes --force",
             "lighttpd-flup as kubernetes: flup is not in requirements.lock, so no image can have it",
         ),
         (
-            "lighttpd-flup --values production --format compose",
+            "lighttpd-flup --format compose",
             f"lighttpd-flup for production: {FLUP}; --force renders it all the same",
         ),
         *(
             (
-                f"gunicorn --values production --env GREETING={shlex.quote(value)}",
+                f"gunicorn --env GREETING={shlex.quote(value)}",
                 "GREETING: its value begins or ends with a space or a quote, or has a backslash, a line end or a "
                 "comment in it, which not every reader of site.env takes as it is; write it on the host",
             )
             for value in ("a # b", "a\\b", "'a'", " a", "a\nb")
         ),
         (
-            "gunicorn --values production --set port=8000",
+            "gunicorn --set port=8000",
             "--set port: a place, not a value; write it under [places] of a file of your own with "
             'base = "production", and give that with --values',
         ),
@@ -174,7 +177,7 @@ def test_the_service_of_a_layer_is_a_unit_that_the_site_finds(rendered, layer, c
 def test_the_cache_is_a_value_and_a_variant(tmp_path, bench, stack, production):
     words = ["--layer", "page-cache", "--output", tmp_path / "out"]
     words += ["--set", "cache=redis"] if "@" not in stack else []
-    words += ["--values", "production"] if production else []
+    words += [] if production else ["--local"]
     done = bench("render", stack, *words)
     assert (done.returncode, done.stderr) == (0, "")
     if production:
@@ -265,7 +268,7 @@ def test_a_change_of_the_configuration_loses_nothing_if_the_stack_can(rendered, 
     ],
 )
 def test_a_size_limits_the_slice_of_all_units(tmp_path, bench, size, limits):
-    done = bench("render", "nginx-uwsgi", "--values", "production", "--size", size, "--output", tmp_path / "out")
+    done = bench("render", "nginx-uwsgi", "--size", size, "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "out" / "systemd"
     said = (folder / "benchapp.slice").read_text().partition("[Slice]\n")[2].splitlines()

@@ -15,7 +15,7 @@ from tests.cases import for_files
 
 
 def test_behind_a_balancer_the_port_of_https_is_noted(tmp_path, bench):
-    done = bench("render", "gunicorn", "--values", "production", "--set", "listener=behind", "--output", tmp_path / "o")
+    done = bench("render", "gunicorn", "--set", "listener=behind", "--output", tmp_path / "o")
     said = "note: listener=behind: plain HTTP on port 443; another is `port` under [places] of a values file\n"
     assert (done.returncode, done.stderr) == (0, said)
     own = tmp_path / "own.toml"

@@ -274,9 +274,12 @@ def test_without_tls_somebody_else_has_to_end_it(tmp_path):
 
 def test_the_command_says_where_it_does_not_fit(tmp_path, capsys):
     words = ["render", "nginx-uwsgi", "--inventory", "hosts.ini", "--output", str(tmp_path / "out")]
-    assert main.main([*words, "--values", "production", "--format", "compose"]) == 2
-    assert capsys.readouterr().err == "benchapp render: --inventory renders for systemd on hosts; leave out --format\n"
-    with pytest.raises(BenchError, match="--inventory needs the places of a host: use --values production"):
+    assert main.main([*words, "--format", "compose"]) == 2
+    assert (
+        capsys.readouterr().err
+        == "benchapp render: --format and --inventory exclude each other; leave out one of them\n"
+    )
+    with pytest.raises(BenchError, match="--inventory needs the places of a host, which bench lacks"):
         fleet.write(for_files("nginx-uwsgi"), hosts(), tmp_path)
 
 

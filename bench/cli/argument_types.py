@@ -1,0 +1,79 @@
+"""How the text of an option becomes its value; a text that is wrong is refused where it stands."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.errors import BenchError
+from bench.measure.records.folder import RUN_FILE
+from bench.measure.stats.capacity import parse_limit
+
+
+def name(text: str) -> str:
+    """A name of a stack, a check, a workload, ...; several in one word are refused.
+
+    A variant such as NAME@processes=1,threads=4 has commas of its own, after its @.
+    """
+    if "," in text.partition("@")[0]:
+        raise argparse.ArgumentTypeError(f"{text}: give each name by itself, without a comma")
+    return text
+
+
+def layer(text: str) -> str:
+    """The name of a layer, or of several joined by +."""
+    if "," in text:
+        together = text.replace(",", "+")
+        raise argparse.ArgumentTypeError(f"{text}: write {together} for all of them in one, or repeat --layer for each")
+    return text
+
+
+def limit(text: str) -> str:
+    """A limit of latency such as p95=200ms."""
+    try:
+        parse_limit(text, "--capacity")
+    except BenchError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("--capacity ")) from None
+    return text
+
+
+def results_folder(text: str) -> Path:
+    """A folder of results, which need not exist."""
+    path = Path(text)
+    try:
+        (path / RUN_FILE).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from None
+    return path
+
+
+def count(most: int = 1_000_000) -> Callable[[str], int]:
+    """A whole number from 1 to `most`."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdecimal() or not 1 <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {most}")
+        return int(text)
+
+    return read
+
+
+def seconds(text: str) -> int:
+    """A time such as 90s, 3m or 1h in seconds."""
+    found = re.fullmatch(r"([1-9][0-9]{0,6})([smh])", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 3m or 1h")
+    return int(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def share(text: str) -> float:
+    """A number from 0 to 0.99."""
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) <= 0.99:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a share such as 0.05")

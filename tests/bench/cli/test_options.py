@@ -1,0 +1,131 @@
+"""The table of options: what goes together, what is refused in one line, and one spelling for every command."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+import pytest
+
+from bench.cli import main, options
+from bench.errors import BenchError
+
+TABLES = {name: getattr(importlib.import_module(f"bench.cli.{name}"), "OPTIONS", ()) for name in main.COMMANDS}
+SOURCES = [
+    (name, option, source)
+    for name, table in TABLES.items()
+    for option in table
+    for source in ("--resume", "--inventory", "--target")
+    if any(item.name == source and item.source for item in table)
+]
+
+
+def given(name: str, *names: str) -> argparse.Namespace:
+    """The command line of a command with these options, whatever their values."""
+    table = {option.name: option for option in TABLES[name]}
+    args = argparse.Namespace(**{option.dest: option.usual for option in table.values()})
+    for option in names:
+        setattr(args, table[option].dest, ("x",) if table[option].many else "x")
+    return args
+
+
+@pytest.mark.parametrize(("name", "option", "source"), SOURCES)
+def test_a_source_of_the_plan_refuses_what_it_settles(name, option, source):
+    args = given(name, source, option.name)
+    settles = {"--resume": option.resumes, "--inventory": option.hosts, "--target": option.target}
+    if settles[source] or option.name == source:
+        options.refuse(args, TABLES[name])
+        return
+    with pytest.raises(BenchError) as refused:
+        options.refuse(args, TABLES[name])
+    # Of two sources either may be the one to leave out.
+    names = {source, option.name if option.name in options.SOURCES else source}
+    assert str(refused.value).split()[0] in names and str(refused.value).split("; leave out ")[1] in {
+        option.name,
+        *names,
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_an_option_excludes_or_needs_exists(name):
+    known = {option.name for table in TABLES.values() for option in table}
+    own = {option.name for option in TABLES[name]}
+    for option in TABLES[name]:
+        assert known >= set(option.excludes)
+        assert not option.needs or option.needs in own
+        for other in own & set(option.excludes):
+            with pytest.raises(BenchError, match=f"^{option.name} and {other} exclude each other"):
+                options.refuse(given(name, option.name, other, *filter(None, [option.needs])), TABLES[name])
+        if option.needs:
+            with pytest.raises(BenchError, match=f"^{option.name} goes with {option.needs}; add that"):
+                options.refuse(given(name, option.name), TABLES[name])
+            options.refuse(given(name, option.name, option.needs), TABLES[name])
+
+
+@pytest.mark.parametrize("name", [name for name, table in TABLES.items() if "STACK" in [it.name for it in table]])
+@pytest.mark.parametrize(
+    "words", [["uwsgi", "--layer=none"], ["--layer=none", "uwsgi"], ["--stack", "uwsgi", "--layer=none"]]
+)
+def test_a_stack_is_an_argument_anywhere_or_an_option(name, words):
+    output = ["--output", "x"] if name == "render" else []
+    words = [word for word in words if name != "check" or not word.startswith("--layer")]
+    assert main.parser().parse_args([name, *words, *output]).stack == ("uwsgi",)
+
+
+def test_several_stacks_may_stand_apart_and_each_counts_once():
+    words = ["run", "uwsgi", "--layer", "none", "gunicorn", "--stack", "waitress", "--connections", "4", "uwsgi"]
+    args = main.parser().parse_args(words)
+    assert sorted(args.stack) == ["gunicorn", "uwsgi", "waitress"]
+    assert (args.layer, args.connections) == (("none",), (4,))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "gunicorn,uwsgi"], "argument STACK: gunicorn,uwsgi: give each name by itself, without a comma"),
+        (["up", "--stack", "gunicorn,uwsgi"], "argument --stack: gunicorn,uwsgi: give each name by itself"),
+        (["run", "--layer", "varnish,fragments"], "varnish,fragments: write varnish+fragments for all of them in one"),
+        (["verify", "--check", "hit,vary"], "argument --check: hit,vary: give each name by itself"),
+        (["run", "--capacity", "200ms"], "argument --capacity: 200ms: write it as p95=200ms"),
+        (["up"], "benchapp up: name one STACK"),
+        (["up", "gunicorn", "--stack", "uwsgi"], "benchapp up: name one STACK"),
+        (["up", "gunicorn", "uwsgi"], "benchapp up: uwsgi: one argument too many"),
+        (["render", "gunicorn", "-o", "x", "--local", "--values", "y.toml"], "--values and --local exclude each other"),
+        (["report", "x", "--json", "--schema"], "benchapp report: --schema and --json exclude each other"),
+        (["faults", "--dry-run", "--json"], "benchapp faults: --dry-run and --json exclude each other"),
+        (
+            ["verify", "--target", "http://127.0.0.1:1/", "uwsgi"],
+            "--target names a site that runs already; leave out STACK",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_line(words, says, bench):
+    done = bench(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "unnamed"),
+    [
+        ("run", "STACK and --layer"),
+        ("run gunicorn", "--layer"),
+        ("run --layer none", "STACK"),
+        ("verify", "STACK and --layer"),
+        ("verify gunicorn --quick", "--layer"),
+        ("faults", "STACK"),
+    ],
+)
+def test_nobody_starts_everything_by_leaving_out_a_name(words, unnamed, bench, tmp_path):
+    done = bench(*words.split(), *(() if words.startswith("verify") else ("--output", str(tmp_path / "out"))))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"benchapp {words.split()[0]}: without {unnamed} it ")
+    assert " in about " in done.stderr and done.stderr.endswith(f"; name {unnamed}, or add --all\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_is_what_is_not_named(bench):
+    assert "without" not in bench("run", "--all", "--dry-run").stderr
+    args = main.parser().parse_args(["run", "gunicorn", "--all"])
+    assert options.unnamed(args, "--layer") == ""
