@@ -35,11 +35,16 @@ class DeploymentError(BenchError):
         return DeploymentError(self.message, folder / self.log.name if self.log else None)
 
 
-def hint(name: str, known: Iterable[str], there_are: str = "there are:") -> str:
-    """The end of a message about a name that does not exist: the nearest known name, or all of them."""
+def hint(name: str, known: Iterable[str], there_are: str = "there are:", lister: str = "") -> str:
+    """The end of a message about a name that does not exist: the nearest known name, or all of them.
+
+    lister  the command that prints them, where they are too many for a line
+    """
     known = list(known)
     near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean {near[0]}?" if near else f"{there_are} {', '.join(known)}"
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"`{lister}` prints all" if lister else f"{there_are} {', '.join(known)}"
 
 
 DISK_FULL = os.strerror(errno.ENOSPC)

@@ -12,6 +12,10 @@ from bench.errors import BenchError
 from bench.measure.records.folder import RUN_FILE
 from bench.measure.stats.capacity import parse_limit
 
+MAX_PORT = 65535
+# The first port that needs no right: ip(7).
+FIRST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+
 
 def name(text: str) -> str:
     """A name of a stack, a check, a workload, ...; several in one word are refused.
@@ -61,6 +65,15 @@ def count(most: int = 1_000_000) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def port(text: str) -> int:
+    """A port that servers may listen on, which run as a user without rights."""
+    number = count(MAX_PORT)(text)
+    first = int(FIRST_PORT.read_text("ascii"))
+    if number < first:
+        raise argparse.ArgumentTypeError(f"{text}: servers have no right to ports below {first}; use 8000, for example")
+    return number
 
 
 def seconds(text: str) -> int:

@@ -15,14 +15,12 @@ from bench.cli import options, request_args
 from bench.cli.stops import run_until_stopped
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.measure.faults import judge, prepare
+from bench.measure.faults import prepare
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.faults.prepare import PreparedFaults
 from bench.measure.faults.test_bed import FaultsProgress, FaultsTestBed
-from bench.measure.records.faults import GROUPS
-from bench.measure.records.folder import read_faults
+from bench.measure.records.folder import read_faults, require_new
 from bench.measure.report import page, write
-from bench.measure.run.plan import MAX_ROUNDS
 from bench.measure.run.session import Session
 from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer, say
@@ -55,6 +53,7 @@ def main(args: argparse.Namespace) -> int:
     options.check_writes(args)
     prepared = _prepare(args)
     if args.dry_run:
+        require_new(args.output)
         for words in prepared.words:
             say(words)
         return 0

@@ -32,7 +32,6 @@ from bench.verify.outcome import GROUPS as CHECK_GROUPS
 from bench.verify.suite import all_checks
 from bench.words import joined
 
-MAX_PORT = 65535
 SYSTEMD = "systemd"
 
 Completer = Callable[[argparse.Namespace], Iterable[str]]
@@ -89,7 +88,8 @@ class Option:
 
     def is_given(self, args: argparse.Namespace) -> bool:
         """Whether a command line has it, with another value than the usual one."""
-        return getattr(args, self.dest) not in (self.usual, None, (), False)
+        value = getattr(args, self.dest)
+        return value is not False and value not in (self.usual, None, ())
 
 
 class Add(argparse.Action):
@@ -411,13 +411,9 @@ FORMAT = Option(
 )
 FORCE_RENDER = Option(("--force",), "render also a stack that nobody should deploy", "files", hosts=True)
 FORCE_COMPARE = Option(("--force",), "compare runs from different environments anyway", RESULTS)
-PORT = Option(
-    ("--port",), "the port on 127.0.0.1 (default: a free one)", SERVED, "PORT", argument_types.count(MAX_PORT)
-)
+PORT = Option(("--port",), "the port on 127.0.0.1 (default: a free one)", SERVED, "PORT", argument_types.port)
 RESTART = Option(("--restart",), "start again what dies, as systemd does, and say so", SERVED)
-WORKERS = Option(
-    ("--workers",), "run the project's workers, too; tasks then go to the queues that it names", SERVED
-)
+WORKERS = Option(("--workers",), "run the project's workers, too; tasks then go to the queues that it names", SERVED)
 PID = Option(("--pid",), "the process id of `up`", SERVED, "PID", argument_types.count(2**22), excludes=("--port",))
 
 

@@ -8,18 +8,16 @@ import ssl
 from bench.cli import options, request_args, stops
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.measure import load
 from bench.measure.hosts import prepare as on_hosts
 from bench.measure.hosts.deployed_hosts import DeployedHosts
-from bench.measure.records.folder import read_run
+from bench.measure.records.folder import read_run, require_new
 from bench.measure.report import write
-from bench.measure.run import plan, prepare, replay, schedules
+from bench.measure.run import prepare, schedules
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import Request
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.progress import RunProgress, case_words, count_of
 from bench.measure.run.session import Session
-from bench.measure.stats import MARGIN
 from bench.printer import Printer, say
 from bench.serve.production import inventory
 from bench.serve.project.pythons import choose
@@ -47,6 +45,7 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     replay = prepared.replay(schedules.of_plan(plan, prepared.cases, outlook))
     progress = RunProgress(Printer(), prepared.info, outlook)
     if args.dry_run:
+        require_new(args.output)
         for case in prepared.info.cases:
             say(f"case: {case_words(case)}")
         progress.announce(prepared.load.tool.name)

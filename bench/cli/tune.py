@@ -22,7 +22,7 @@ from bench.interrupt import Interrupts
 from bench.measure.records.records import options_of
 from bench.measure.run import prepare, tune
 from bench.measure.run.instrument import Instrument
-from bench.measure.run.plan import CAPACITY_DURATION_S, MAX_SECONDS
+from bench.measure.run.plan import CAPACITY_DURATION_S
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.session import Session
 from bench.measure.run.tune import TuneProgress, Tuner

@@ -56,7 +56,8 @@ def require_checks(names: Iterable[str]) -> None:
     known = [item.name for item in all_checks()]
     for name in names:
         if name not in known:
-            raise BenchError(f"no check is called {name!r}; {hint(name, known, 'the checks are:')}")
+            listed = hint(name, known, lister=f"{PROGRAM} verify --list-checks")
+            raise BenchError(f"no check is called {name!r}; {listed}")
 
 
 def require_excusable(declared: Iterable[str]) -> None:

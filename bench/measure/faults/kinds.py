@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bench import PROGRAM
 from bench.errors import BenchError, hint
 from bench.measure.faults import (
     caching_service,
@@ -25,5 +26,6 @@ def named(names: tuple[str, ...]) -> list[Fault]:
     """The faults of these names and groups, all without one. Raises BenchError for a name that does not exist."""
     for name in names:
         if name not in FAULTS and name not in GROUPS:
-            raise BenchError(f"no fault is called {name!r}; {hint(name, [*FAULTS, *GROUPS], 'the faults are:')}")
+            listed = hint(name, [*FAULTS, *GROUPS], lister=f"{PROGRAM} faults --list-faults")
+            raise BenchError(f"no fault is called {name!r}; {listed}")
     return [fault for fault in _ALL if not names or fault.name in names or fault.group in names]

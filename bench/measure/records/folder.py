@@ -108,6 +108,8 @@ def resume_command(directory: Path, info: RunInfo) -> str:
 def read_run(directory: Path | str) -> Run:
     """The run in `directory`. Raises ResultsError, in one line, when it is not one."""
     directory = Path(directory)
+    if directory.is_file():
+        raise ResultsError(f"{directory}: a file; give the folder that `{PROGRAM} run` made")
     if not directory.is_dir():
         raise ResultsError(f"{directory}: no such directory; give a folder that `{PROGRAM} run` made")
     if not (directory / RUN_FILE).is_file():
@@ -212,6 +214,20 @@ def convert(record: type[Record], content: object, where: Path | str) -> Record:
 # ---------------------------------------------------------------------------------------------- writing
 
 
+def require_new(directory: Path | None) -> None:
+    """Raise ResultsError when the folder holds a run, or anything except the beginning of one."""
+    if directory is None:
+        return
+    if (directory / RUN_FILE).exists():
+        raise ResultsError(
+            f"{directory}: already holds a run; go on with --resume {directory}, or name another folder by --output"
+        )
+    begun = [directory / name for name in ("configs", "raw", *WHOLE.values())]
+    begun += [path.with_name(f"{path.name}.new") for path in begun]
+    if directory.is_dir() and any(path not in begun for path in directory.rglob("*")):
+        raise ResultsError(f"{directory}: not empty, and not a run; name a new folder by --output")
+
+
 class Folder:
     """A run's folder while the run is written. Each trial is on the disk before the next one begins."""
 
@@ -225,15 +241,7 @@ class Folder:
 
         Raises ResultsError, and leaves no folder, when that cannot be.
         """
-        if (self.directory / RUN_FILE).exists():
-            raise ResultsError(
-                f"{self.directory}: already holds a run; continue it with --resume {self.directory}, "
-                "or name another folder by --output"
-            )
-        begun = [self.directory / name for name in ("configs", "raw", *WHOLE.values())]
-        begun += [path.with_name(f"{path.name}.new") for path in begun]
-        if self.directory.is_dir() and any(path not in begun for path in self.directory.rglob("*")):
-            raise ResultsError(f"{self.directory}: not empty, and not a run; name a new folder by --output")
+        require_new(self.directory)
         try:
             self.configs.mkdir(parents=True, exist_ok=True)
             self.raw.mkdir(exist_ok=True)

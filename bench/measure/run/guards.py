@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bench.errors import BenchError
+from bench.errors import BenchError, hint
 from bench.measure.load import Figures
 from bench.measure.records.trials import Evidence
 
@@ -54,8 +54,10 @@ def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, f
     chosen = dict(usual)
     for word in given:
         name, equals, text = word.partition("=")
-        if not equals or name not in usual:
+        if not equals:
             raise BenchError(f"--guard {word}: write it as NAME=BOUND or NAME=off; there are: {', '.join(usual)}")
+        if name not in usual:
+            raise BenchError(f"--guard {word}: no guard is called {name!r}; {hint(name, usual)}")
         if text == "off":
             chosen.pop(name, None)
             continue

@@ -104,7 +104,7 @@ def named(known: Mapping[str, Entry], name: str, kind: str) -> Entry:
     """`known[name]`; raises BenchError with the nearest name when there is none."""
     if name in known:
         return known[name]
-    raise BenchError(f"no {kind} called {name!r}; {hint(name, known)}")
+    raise BenchError(f"no {kind} called {name!r}; {hint(name, known, lister=f'{PROGRAM} list')}")
 
 
 def read() -> Catalog:

@@ -111,11 +111,11 @@ def front_of(inventory: Inventory) -> Host:
 
 def read(path: Path) -> Inventory:
     """The inventory in `path`, in any form that Ansible reads; raises BenchError with one line for what is wrong."""
+    if not path.is_file():
+        raise BenchError(f"{path}: no such file; write an Ansible inventory with the groups {', '.join(GROUPS)}")
     program = programs.find(["ansible-inventory"])
     if program is None:
         raise BenchError(f"program not installed: ansible-inventory; install it: {INSTALL}")
-    if not path.is_file():
-        raise BenchError(f"{path}: no such file; write an Ansible inventory with the groups {', '.join(GROUPS)}")
     strict = {"ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1", "ANSIBLE_NOCOLOR": "1"}
     done = subprocess.run(
         [program, "-i", path, "--list"],

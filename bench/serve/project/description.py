@@ -340,13 +340,17 @@ def read_description(folder: Path, describe: Path | None = None) -> tuple[Descri
         there = manage.is_file()
     except OSError as error:
         raise _unreadable(folder, error) from None
+    if folder.is_file():
+        raise BenchError(f"--project {folder}: a file; name its folder: --project {folder.parent}")
+    if not folder.exists():
+        raise BenchError(f"--project {folder}: no such folder")
     if not there:
         below = " or ".join(str(path.parent) for path in sorted(folder.glob("*/manage.py")))
         raise BenchError(
             f"{folder}: no manage.py there; name {below or 'the folder of a Django project, which has one'}"
         )
     if describe is not None and not describe.is_file():
-        raise BenchError(f"--config {describe}: no such file; it has [tool.benchapp]")
+        raise BenchError(f"--config {describe}: no such file; name one with [tool.benchapp]")
     described = Path(os.path.normpath(describe.absolute())) if describe else folder / FILE
     return _description(described, must_say=describe is not None), described
 

@@ -18,7 +18,7 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["up", "nosuch"], "benchapp up: no stack called 'nosuch'; there are: "),
+        (["up", "nosuch"], "benchapp up: no stack called 'nosuch'; `python -m bench list` prints all"),
         (["up", "gunicorn", "--layer", "fragmets"], "benchapp up: no layer called 'fragmets'; did you mean fragments?"),
         (["up", "gunicorn", "--port", "0"], "argument --port: '0' is not a whole number from 1 to 65535"),
         (
@@ -56,6 +56,31 @@ NEEDLESS = ("argcomplete", "rich", "jinja2", "psutil", "msgspec")
             "benchapp tune: argument --capacity: p95=fast: write it as p95=200ms",
         ),
         (["up", "gunicorn", "--keep-going"], "benchapp up: --keep-going: no such option; did you mean --restart?"),
+        (["doctor", "--project", "nosuch"], "benchapp doctor: --project /"),
+        (["doctor", "--project", "manage.py"], f"/manage.py: a file; name its folder: --project {paths.KIT}\n"),
+        (["doctor", "--config", "nosuch.toml"], "--config nosuch.toml: no such file; name one with"),
+        (["report", "README.md"], "benchapp report: README.md: a file; give the folder that "),
+        (
+            ["run", "gunicorn", "--layer", "none", "--guard", "noise=off"],
+            "no guard is called 'noise'; there are: tool, ",
+        ),
+        (
+            ["verify", "--check", "nosuch"],
+            "no check is called 'nosuch'; `python -m bench verify --list-checks` prints all",
+        ),
+        (
+            ["faults", "gunicorn", "--fault", "x"],
+            "no fault is called 'x'; `python -m bench faults --list-faults` prints",
+        ),
+        (["hosts", "check", "--inventory", "nosuch.yml"], "nosuch.yml: no such file; write an Ansible inventory"),
+        (
+            ["run", "gunicorn", "--layer", "none", "--output", "bench", "--dry-run"],
+            "bench: not empty, and not a run; name",
+        ),
+        (
+            ["faults", "gunicorn", "--output", "bench", "--dry-run"],
+            "bench: not empty, and not a run; name a new folder",
+        ),
         (["frobnicate"], "benchapp: no command called 'frobnicate'; there are: list, doctor, "),
         (["verfy", "gunicorn"], "benchapp: no command called 'verfy'; did you mean verify?"),
         (["serve", "gunicorn"], "benchapp: no command called 'serve'; did you mean up?"),

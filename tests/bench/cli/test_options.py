@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-from bench.cli import main, options
+from bench.cli import argument_types, main, options
 from bench.errors import BenchError
 
 TABLES = {name: getattr(importlib.import_module(f"bench.cli.{name}"), "OPTIONS", ()) for name in main.COMMANDS}
@@ -129,3 +129,13 @@ def test_all_is_what_is_not_named(bench):
     assert "without" not in bench("run", "--all", "--dry-run").stderr
     args = main.parser().parse_args(["run", "gunicorn", "--all"])
     assert options.unnamed(args, "--layer") == ""
+
+
+def test_a_port_that_servers_may_not_have_is_refused_at_once(bench, monkeypatch, tmp_path):
+    first = tmp_path / "first"
+    first.write_text("1024\n")
+    monkeypatch.setattr(argument_types, "FIRST_PORT", first)
+    done = bench("up", "gunicorn", "--port", "80")
+    assert done.returncode == 2
+    assert "argument --port: 80: servers have no right to ports below 1024; use 8000, for example" in done.stderr
+    assert argument_types.port("1024") == 1024

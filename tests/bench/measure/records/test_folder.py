@@ -138,7 +138,7 @@ def test_a_run_that_has_measured_nothing_yet_is_read(folder):
 
 
 def test_a_folder_is_not_used_twice(folder):
-    with pytest.raises(ResultsError, match="already holds a run; continue it with --resume"):
+    with pytest.raises(ResultsError, match="already holds a run; go on with --resume"):
         folder.create(INFO, ENVIRONMENT)
 
 

@@ -35,7 +35,7 @@ def test_nothing_that_can_run_here_is_an_error(go, instrument):
         (["--rate", "5", "--tool", "wrk"], "--tool wrk makes no open loop"),
         (
             ["--guard", "drft=1"],
-            "--guard drft=1: write it as NAME=BOUND or NAME=off; there are: tool, interference, dr",
+            "--guard drft=1: no guard is called 'drft'; did you mean drift?",
         ),
         (["--guard", "tool=x"], "--guard tool=x: 'x' is no bound; write a number from 0, or off"),
     ],

@@ -148,9 +148,9 @@ def test_a_run_under_way_is_left_alone(unfinished):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("words", [["--stack", "one"], ["--margin", "0"]])
-def test_resume_takes_its_plan_from_the_folder(tmp_path, words):
-    with pytest.raises(BenchError, match=f"--resume takes its plan from {tmp_path}; leave out {words[0]}"):
+@pytest.mark.parametrize(("words", "name"), [(["--stack", "one"], "STACK"), (["--margin", "0"], "--margin")])
+def test_resume_takes_its_plan_from_the_folder(tmp_path, words, name):
+    with pytest.raises(BenchError, match=f"--resume takes its plan from {tmp_path}; leave out {name}"):
         resume(tmp_path, *words)
 
 

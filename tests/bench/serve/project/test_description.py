@@ -244,7 +244,7 @@ def test_what_it_names_is_beside_it(described):
 def test_a_file_that_is_not_there_is_one_line(shop, tmp_path):
     with pytest.raises(BenchError) as refused:
         description.read(shop, describe=tmp_path / "gone.toml")
-    assert str(refused.value) == f"--config {tmp_path / 'gone.toml'}: no such file; it has [tool.benchapp]"
+    assert str(refused.value) == f"--config {tmp_path / 'gone.toml'}: no such file; name one with [tool.benchapp]"
     (tmp_path / "other.toml").write_text("[tool.ruff]\nline-length = 120\n")
     with pytest.raises(BenchError) as refused:
         description.read(shop, describe=tmp_path / "other.toml")

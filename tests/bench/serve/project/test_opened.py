@@ -69,7 +69,7 @@ def test_a_layer_in_the_code_of_a_project_is_one_that_it_says_it_has(new_project
     found = open_project(new_project(said='[tool.benchapp]\nlayers = ["fragments"]\n'))
     stack = known.stack("gunicorn")
     assert refusal(found, stack, known.joined_layers("fragments+varnish")) == ""
-    assert 'says layers = ["view-cache"]' in refusal(found, stack, known.joined_layers("view-cache"))
+    assert 'write layers = ["view-cache"]' in refusal(found, stack, known.joined_layers("view-cache"))
 
 
 def test_layers_that_any_project_can_have_are_not_said(new_project):
