@@ -6,8 +6,8 @@ import functools
 import importlib.util
 import itertools
 import sys
-from pathlib import Path
 
+import inspect_kit
 from error_words import in_words, line_of
 from inspect_links import linked_parameters
 
@@ -21,7 +21,7 @@ CALLERS = ("django.core.handlers", "django.test")
 # Of Django and Python: the code that calls them is the cause.
 PLUMBING = ("django", "contextlib", "asgiref", "functools", "collections", "_collections_abc", "copy", "json")
 # The rule of the layers, for requests that are watched here.
-CACHING = Path(__file__).parents[3] / "benchapp" / "caching"
+CACHING = inspect_kit.FOLDER / "benchapp" / "caching"
 # No layer sees what these read, where they come first.
 OUTSIDE = ("django.middleware.security.SecurityMiddleware", "whitenoise.middleware.WhiteNoiseMiddleware")
 OF_CACHING = "benchapp_of_caching_"

@@ -23,6 +23,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+import inspect_kit
 from error_words import in_a_line, in_words, where
 from inspect_pages import HERE, page, usable_databases
 from inspect_running import NO_DATABASE, has_view, not_waited_for, running
@@ -32,7 +33,7 @@ from inspect_static import static_files
 from settings_statements import lines_that_run, missing_variables, secret_in_code, statements
 
 # What is laid over settings where they are served.
-OVERLAY_FOLDER = Path(__file__).parents[3] / "benchapp_overlay"
+OVERLAY_FOLDER = inspect_kit.FOLDER / "benchapp_overlay"
 MAX_PATTERNS, MAX_REDIRECTS = 500, 3
 # So many times the pages that are to be looked at are tried, where most redirect to the log-in.
 MAX_TRIES = 3

@@ -1,0 +1,204 @@
+"""The wheel, installed outside of the clone: the whole way from a project's doctor to a report, by whoever calls it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bench import paths, programs
+from tests.skips import needs
+
+pytestmark = [pytest.mark.servers, pytest.mark.long]
+
+PACKAGED = "lib/python{}.{}/site-packages/bench".format(*sys.version_info[:2])
+# Of one trial and few rounds: that a run works is asked here, not what is faster.
+SHORT = ["--connections", "2", "--rounds", "2", "--duration", "1"]
+UP_S, COMMAND_S = 120, 240
+
+
+@dataclass(frozen=True)
+class Installed:
+    """The tool in an environment of its own, called by a user whose home, state and project are in a folder.
+
+    prefix  stands before a command, and makes it run as that user
+    """
+
+    folder: Path
+    prefix: tuple[str, ...] = ()
+
+    @property
+    def tool(self) -> Path:
+        return self.folder / "tool"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "home" / ".local" / "state" / "benchapp"
+
+    @property
+    def project(self) -> Path:
+        return self.folder / "home" / "mysite"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of a shell after a log-in; of the clone's environment it has uv and nothing else."""
+        kept = {
+            name: value for name, value in os.environ.items() if re.match("PIP_|UV_|SSL_|LANG|.*_proxy$", name, re.I)
+        }
+        path = f"{self.folder}/bin:/usr/local/bin:/usr/bin:/bin"
+        home = str(self.folder / "home")
+        return {**kept, "PATH": path, "HOME": home, "UV_CACHE_DIR": f"{home}/cache"}
+
+    def start(self, *words: str, cwd: Path) -> subprocess.Popen[str]:
+        """A command of the tool, started in a folder."""
+        argv = [*self.prefix, str(self.tool / "bin" / "benchapp"), *words]
+        return subprocess.Popen(
+            argv, cwd=cwd, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self, *words: str, cwd: Path | None = None) -> str:
+        """What a command of the tool prints in a folder, by default that of the project; it must succeed."""
+        with self.start(*words, cwd=cwd or self.project) as process:
+            said, _ = process.communicate(timeout=COMMAND_S)
+        assert process.returncode == 0, said
+        return said
+
+    def visit(self, *words: str, cwd: Path | None = None, page: str = "/") -> str:
+        """A page of what `up` serves, which is stopped as by Ctrl-C and then leaves nothing running."""
+        with self.start("up", *words, cwd=cwd or self.project) as process:
+            try:
+                url = self._url(process)
+                with urllib.request.urlopen(f"{url}{page}", timeout=10) as response:
+                    text = response.read().decode()
+            finally:
+                process.send_signal(signal.SIGINT)
+                said, _ = process.communicate(timeout=UP_S)
+        assert process.returncode in (0, 130), said
+        return text
+
+    def _url(self, process: subprocess.Popen[str]) -> str:
+        said, deadline = [], time.monotonic() + UP_S
+        for line in process.stdout or ():
+            said.append(line)
+            if found := re.search(r"http://127\.0\.0\.1:\d+", line):
+                return found[0]
+            assert time.monotonic() < deadline, said
+        raise AssertionError("".join(said))
+
+
+def uv(*words: str) -> None:
+    subprocess.run([str(programs.find(["uv"])), *words, "--quiet"], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    """The wheel of this clone."""
+    needs("uv")
+    folder = tmp_path_factory.mktemp("dist")
+    uv("build", "--wheel", "--out-dir", str(folder), str(paths.KIT))
+    return next(folder.glob("*.whl"))
+
+
+def installed(folder: Path, wheel: Path, prefix: tuple[str, ...]) -> Installed:
+    """The tool, and a project as startproject makes it with an environment that has Django and nothing else."""
+    found = Installed(folder, prefix)
+    for name in ("bin", "home", "home/mysite"):
+        (folder / name).mkdir()
+    (folder / "bin" / "uv").symlink_to(str(programs.find(["uv"])))
+    subprocess.run([sys.executable, "-m", "django", "startproject", "mysite", found.project], check=True, cwd=folder)
+    for venv, packages in ((found.tool, [str(wheel)]), (found.project / ".venv", ["Django>=5.2,<5.3"])):
+        uv("venv", "--python", sys.executable, str(venv))
+        uv("pip", "install", "--compile-bytecode", "--python", str(venv / "bin" / "python"), *packages)
+    return found
+
+
+@pytest.fixture(scope="module")
+def caller(wheel) -> Iterator[Installed]:
+    """An ordinary user, for whom somebody else has installed the tool."""
+    folder = Path(tempfile.mkdtemp(prefix="benchapp-wheel-"))
+    folder.chmod(0o755)
+    user, prefix = pwd.getpwuid(os.geteuid()), ()
+    if os.geteuid() == 0:
+        user = pwd.getpwnam("nobody")
+        prefix = ("setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups", "--")
+    found = installed(folder, wheel, prefix)
+    for path in (folder / "home", *(folder / "home").rglob("*")):
+        if os.geteuid() == 0:
+            os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
+    package = found.tool / PACKAGED
+    for path in (package, *package.rglob("*")):
+        path.chmod(path.stat().st_mode & ~0o222)
+    yield found
+    for path in (package, *package.rglob("*")):
+        path.chmod(path.stat().st_mode | 0o200)
+    shutil.rmtree(folder)
+
+
+def files_of(package: Path) -> dict[str, float]:
+    return {str(path): path.stat().st_mtime for path in package.rglob("*")}
+
+
+def test_an_ordinary_user_goes_from_doctor_to_report(caller):
+    package = caller.tool / PACKAGED
+    before = files_of(package)
+    # The core is enough to look at a project and to write files for it.
+    assert "gunicorn (installed when needed)" in caller.run("list")
+    assert "settings mysite.settings" in caller_doctor(caller)
+    caller.run("render", "nginx-gunicorn", "--values", "production", "--output", "rendered")
+    assert list((caller.project / "rendered").rglob("nginx.conf"))
+    assert not (caller.state / "servers").exists()
+    # Servers are installed now.
+    assert "Log in" in caller.visit("gunicorn", page="/admin/login/")
+    caller.run("verify", "--quick", "gunicorn", "--layer", "none")
+    caller.run("run", "--stack", "gunicorn", "--stack", "waitress", "--layer", "none", *SHORT)
+    results = next((caller.project / "results").iterdir())
+    caller.run("report", str(results))
+    assert (results / "report.html").stat().st_size > 10_000
+    assert {path.name for path in caller.project.iterdir()} == {".venv", "manage.py", "mysite", "rendered", "results"}
+    assert files_of(package) == before
+
+
+def caller_doctor(caller: Installed) -> str:
+    """What the doctor says: a fresh project has things to mend, so its exit status is not asked."""
+    with caller.start("doctor", cwd=caller.project) as process:
+        said, _ = process.communicate(timeout=COMMAND_S)
+    return said
+
+
+def test_without_a_project_the_kits_own_site_is_served_and_measured(caller):
+    folder = caller.folder / "home"
+    package = caller.tool / PACKAGED
+    before = files_of(package)
+    assert "<title>" in caller.visit("gunicorn", cwd=folder)
+    assert (caller.state / "data" / "benchapp.sqlite3").stat().st_size > 1_000_000
+    caller.run("run", "--stack", "gunicorn", "--layer", "none", "--layer", "page-cache", *SHORT, cwd=folder)
+    assert list((folder / "results").iterdir())
+    assert files_of(package) == before
+
+
+def test_root_in_a_home_that_servers_may_not_enter_has_them_run_as_an_ordinary_user(wheel):
+    if os.geteuid() != 0:
+        pytest.skip("not root")
+    folder = Path(tempfile.mkdtemp(prefix="benchapp-wheel-"))
+    try:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        found = installed(folder, wheel, ())
+        (found.project / "mysite" / "urls.py").write_text(
+            "import getpass\nfrom django.http import HttpResponse\nfrom django.urls import path\n"
+            "urlpatterns = [path('', lambda request: HttpResponse(getpass.getuser()))]\n"
+        )
+        assert found.visit("nginx-gunicorn") == "nobody"
+    finally:
+        shutil.rmtree(folder)
