@@ -47,4 +47,4 @@ def choose(
             return tool, program
         if wanted is not None and not fits:
             raise BenchError(f"--tool {wanted} loads a single URL; choose workloads of one URL, or another tool")
-    raise BenchError(f"--tool {wanted} is not installed; `make servers` installs it on Debian and Ubuntu")
+    raise BenchError(f"--tool {wanted} is not installed; install it, as `make servers` does in a clone")

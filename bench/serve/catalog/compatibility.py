@@ -147,11 +147,29 @@ def version_command(item: Server | Service) -> tuple[str, ...] | None:
     return tuple(_replaced(word, known) for word in item.version)
 
 
+def how_to_install(item: Server | Service) -> str:
+    """What installs a program that is missing, in words."""
+    if isinstance(item, Server) and item.hint:
+        return item.hint
+    if isinstance(item, Server) and _is_brought(item):
+        return f"it comes with the extra `{programs.SERVERS}` of benchapp"
+    return f"`apt-get install {' '.join(item.packages)}` installs it on Debian and Ubuntu"
+
+
+def not_installed(service: Service) -> str:
+    """Which programs of a service are missing, and what installs them, in words."""
+    missing = ", ".join(missing_programs(service))
+    return f"service {service.name}: program not installed: {missing}; {how_to_install(service)}"
+
+
 def is_installed_later(server: Server) -> bool:
     """Whether it comes with the servers' packages, which are not here before one of them is needed."""
-    names = server.requirements or (server.distribution,)
+    return _is_brought(server) and not programs.servers_venv().is_dir()
+
+
+def _is_brought(server: Server) -> bool:
     brought = {programs.package(line) for line in programs.requirements()[programs.SERVERS]}
-    return brought.issuperset(names) and not programs.servers_venv().is_dir()
+    return brought.issuperset(server.requirements or (server.distribution,))
 
 
 def installed_version(item: Server | Service) -> str | None:

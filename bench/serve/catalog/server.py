@@ -116,7 +116,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     version      argv that prints the version
     distribution instead of `version`: the Python distribution that brings it, whose version is read without starting it
     modules      files it loads, by a short name each: globs (templates), the first match wins; all must be found
-    hint         how to install what is missing, where `make servers` is not the whole answer
+    hint         how to install what is missing, where its `packages` are not all
 
     How it runs
     config       its main configuration file, a template; empty where its command line has all settings

@@ -22,7 +22,6 @@ from bench.serve.deployment import workers
 from bench.serve.deployment.database import NO_DATABASE, Database, parse
 from bench.serve.project.opened import UnderTest, refusal
 
-INSTALL = "`make servers` installs it on Debian and Ubuntu"
 # The value `pool` that is part of Django, with this driver.
 POOL_OF_DJANGO = "django"
 # The memory of a worker in MiB, where the kernel does not say it.
@@ -217,7 +216,7 @@ def _with_programs(case: Case) -> tuple[Case, list[str]]:
     missing: list[str] = []
     venvs = case.project.servers_in
     for server in case.servers:
-        install = server.hint or INSTALL
+        install = compatibility.how_to_install(server)
         program = programs.find(server.programs, server.search, venvs)
         if program is None and not case.project.installs and compatibility.is_installed_later(server):
             program = case.project.venv / "bin" / server.programs[0]
@@ -247,8 +246,7 @@ def _with_services(case: Case) -> Case | CannotRun:
         here = layer
         for name in compatibility.services_of(layer, case.settings):
             service = compatibility.as_installed(known.service(name))
-            missing = compatibility.missing_programs(service)
-            if not missing:
+            if not compatibility.missing_programs(service):
                 services[name] = service
             elif name in layer.without:
                 instead = layer.without[name]
@@ -256,14 +254,14 @@ def _with_services(case: Case) -> Case | CannotRun:
                 notes.append(f"{layer.name}: {instead['note']}")
                 here = structs.replace(here, **compatibility.fallback_facts(instead))
             else:
-                return CannotRun(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
+                return CannotRun(compatibility.not_installed(service))
         used.append(here)
     if reason := _no_pool(case):
         return CannotRun(reason)
     for name in _pool_services(case):
         services[name] = known.service(name)
-        if missing := compatibility.missing_programs(services[name]):
-            return CannotRun(f"service {name}: program not installed: {', '.join(missing)}; {INSTALL}")
+        if compatibility.missing_programs(services[name]):
+            return CannotRun(compatibility.not_installed(services[name]))
     if stack.reason:
         notes.append(f"{stack.name}: {stack.reason}")
     return replace(

@@ -14,7 +14,7 @@ from bench.errors import BenchError
 from bench.serve.catalog import compatibility
 from bench.serve.catalog.manifest import Service
 from bench.serve.deployment import render
-from bench.serve.deployment.case import INSTALL, Case
+from bench.serve.deployment.case import Case
 from bench.serve.deployment.launch import Launcher
 from bench.serve.deployment.layout import HostPaths, Layout
 from bench.serve.machine import supervise
@@ -65,8 +65,8 @@ class Services:
 
         Raises BenchError when it cannot or does not.
         """
-        if missing := compatibility.missing_programs(service):
-            raise BenchError(f"service {service.name}: program not installed: {', '.join(missing)}; {INSTALL}")
+        if compatibility.missing_programs(service):
+            raise BenchError(compatibility.not_installed(service))
         found = {key: str(programs.find([name], service.search)) for key, name in service.programs.items()}
         folder, lock = self._data_folder(service)
         if anew and service.persistent:

@@ -63,7 +63,7 @@ def test_the_best_tool_that_is_installed_and_fits_is_chosen_or_the_one_that_is_w
 @pytest.mark.parametrize(
     "workloads, there, wanted, message",
     [
-        (ONE, ["wrk"], "siege", "--tool siege is not installed; `make servers` installs it on Debian and Ubuntu"),
+        (ONE, ["wrk"], "siege", "--tool siege is not installed; install it, as `make servers` does in a clone"),
         (MANY, ["ab"], "ab", "--tool ab loads a single URL; choose workloads of one URL, or another tool"),
     ],
 )

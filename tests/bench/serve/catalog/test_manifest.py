@@ -224,7 +224,14 @@ def test_a_missing_program_is_a_skip_with_its_name(monkeypatch):
     monkeypatch.setattr(programs, "find", lambda names, search=(), venvs=(): None)
     skip = resolve(kit(), "nginx-uwsgi")
     assert isinstance(skip, CannotRun)
-    assert skip.reason == "program not installed: uwsgi; `make servers` installs it on Debian and Ubuntu"
+    assert skip.reason == "program not installed: uwsgi; it comes with the extra `servers` of benchapp"
+
+
+def test_what_installs_a_program_is_said_of_each():
+    known = catalog.read()
+    servers = {server.name: server for stack in known.stacks.values() for server in stack.servers}
+    for item in (*servers.values(), *known.services.values()):
+        assert "install `" not in compatibility.how_to_install(item), item.name
 
 
 def notes_of_layers(case: Case) -> tuple[str, ...]:
