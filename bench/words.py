@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 # The four verdict words. A case that another one is proven to be faster than has none: its ratio says it.
-LEADS, TIES, OPEN, NOT_MEASURED = "leads", "ties", "open", "not measured"
+LEADS, TIES, INCONCLUSIVE, NOT_MEASURED = "leads", "ties", "inconclusive", "not measured"
 
 MIB = 1024 * 1024
 MAX_NAMES = 3  # in one sentence

@@ -183,11 +183,11 @@ def options_of(part: Part, bounds: tuple[str, ...] = ()) -> list[str]:
 
 
 def _is_complete(at: Path) -> bool:
-    """Whether a part has ended, and none of its trials or faults is void: those would be made again."""
+    """Whether a part has ended, and none of its trials or faults is discarded: those would be made again."""
     run = read_run(at)
     statuses: set[str] = {trial.status for trial in run.latest.values()}
     statuses.update(outcome.status for outcome in run.latest_outcomes.values())
-    return run.info.finished_at is not None and "voided" not in statuses
+    return run.info.finished_at is not None and "discarded" not in statuses
 
 
 def _status(at: Path) -> int:

@@ -1,7 +1,7 @@
 """Which published conclusions hold here: each claim of a publication, judged by the runs that repeat it. Pure.
 
 A claim about a ratio holds when the whole 95 % interval lies inside its bounds, and does not hold when the whole
-interval lies outside. Otherwise it is open.
+interval lies outside. Otherwise it is inconclusive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reproductions.figures import Figures, name_of
 from reproductions.published import Claim, Place, Publication
 
 Judge = Callable[[Claim, Place, Place, Figures], "Conclusion"]
-HOLDS, NOT, OPEN, NOT_MEASURED = "holds", "does not hold", "open", "not measured"
+HOLDS, NOT, INCONCLUSIVE, NOT_MEASURED = "holds", "does not hold", "inconclusive", "not measured"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def within(claim: Claim, low: float, high: float) -> str:
     """The verdict on a claim about a ratio, of which this is the interval."""
     least = claim.at_least or 0.0
     most = math.inf if claim.at_most is None else claim.at_most
-    return NOT if high < least or low > most else HOLDS if least <= low and high <= most else OPEN
+    return NOT if high < least or low > most else HOLDS if least <= low and high <= most else INCONCLUSIVE
 
 
 def _order(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
@@ -69,7 +69,7 @@ def _order(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
     steps = []
     for before, after in pairwise({**left, **place} for place in claim.order):
         steps.append(_ratio(claim, after, before, figures))
-    worst = next(it for verdict in (NOT, NOT_MEASURED, OPEN, HOLDS) for it in steps if it.verdict == verdict)
+    worst = next(it for verdict in (NOT, NOT_MEASURED, INCONCLUSIVE, HOLDS) for it in steps if it.verdict == verdict)
     return replace(worst, says="; ".join(f"{it.says}: {it.ratio:.3g}" if it.ratio else it.says for it in steps))
 
 
@@ -93,15 +93,17 @@ def _rating(claim: Claim, left: Place, _right: Place, figures: Figures) -> Concl
         and longest < claim.began_at_request,
     }
     doubt = next((words for words, applies in doubts.items() if applies), "")
-    return Conclusion(claim, OPEN if doubt else HOLDS if holds else NOT, says + (f" ({doubt})" if doubt else ""))
+    return Conclusion(
+        claim, INCONCLUSIVE if doubt else HOLDS if holds else NOT, says + (f" ({doubt})" if doubt else "")
+    )
 
 
 def _fails(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:
     found = figures.find(left)
-    trials = [trial for trial in found.highest if trial.status in ("ok", "failed", "voided")]
+    trials = [trial for trial in found.highest if trial.status in ("ok", "failed", "discarded")]
     if not trials:
         return Conclusion(claim, NOT_MEASURED, found.why)
-    # The figures of a voided trial are not to be trusted, but errors are errors.
+    # The figures of a discarded trial are not to be trusted, but errors are errors.
     failed = sum(trial.status == "failed" for trial in trials)
     errors = sum(trial.errors.total for trial in trials)
     says = f"{failed} of {plural(len(trials), 'trial')} failed, {plural(errors, 'error')} at level {trials[0].level}"
@@ -123,7 +125,7 @@ def _survives(claim: Claim, left: Place, right: Place, figures: Figures) -> Conc
         says.append(f"{_apart(place, other)}: {failed[-1]} of {plural(len(got), 'trial')} failed, {answers}")
     one, two = counts
     times = claim.survives or 1.0
-    verdict = OPEN
+    verdict = INCONCLUSIVE
     if failed[1] and min(len(one), len(two)) > 1:
         if min(one) >= times * max(two):
             verdict = HOLDS
@@ -139,7 +141,7 @@ def _loses(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclu
     lost = sum(outcome.failed or 0 for outcome in outcomes)
     asked = sum((outcome.requests_new or 0) + (outcome.requests_kept or 0) for outcome in outcomes)
     says = f"{lost:,} of {plural(asked, 'request')} lost in {plural(len(outcomes), 'round')}"
-    return Conclusion(claim, NOT if lost else HOLDS if len(outcomes) > 1 else OPEN, says)
+    return Conclusion(claim, NOT if lost else HOLDS if len(outcomes) > 1 else INCONCLUSIVE, says)
 
 
 def _check(claim: Claim, left: Place, _right: Place, figures: Figures) -> Conclusion:

@@ -8,17 +8,18 @@ from typing import Any
 
 from bench.words import MIB, interval_text, number, plural
 from reproductions import stability
-from reproductions.conclusions import HOLDS, NOT, NOT_MEASURED, OPEN, Conclusion
+from reproductions.conclusions import HOLDS, INCONCLUSIVE, NOT, NOT_MEASURED, Conclusion
 from reproductions.figures import Figures
 from reproductions.folder import Reproduction
 from reproductions.published import Column, Publication
 
 
 def summary(found: Sequence[Conclusion]) -> str:
-    """`8 published conclusions: holds 5, does not hold 1, open 2, not measured 0.`"""
+    """`8 published conclusions: holds 5, does not hold 1, inconclusive 2, not measured 0.`"""
     published = [it for it in found if not it.claim.left_open]
     counts = (
-        f"{verdict} {sum(it.verdict == verdict for it in published)}" for verdict in (HOLDS, NOT, OPEN, NOT_MEASURED)
+        f"{verdict} {sum(it.verdict == verdict for it in published)}"
+        for verdict in (HOLDS, NOT, INCONCLUSIVE, NOT_MEASURED)
     )
     return f"{plural(len(published), 'published conclusion')}: {', '.join(counts)}."
 

@@ -51,7 +51,7 @@ def test_what_hangs_goes_on_and_slow_clients_stop_what_they_are_declared_to(site
     assert hangs["longest_gap_s"] > 2 and hangs["recovery_s"] < 3, hangs
     assert (lock["failed_new"] + lock["failed_kept"], lock["figures"]["health_page_s"] < 4) == (0, True), lock
     # One for each of its 8 threads; 5 are not enough.
-    assert (slow["figures"]["stops_at"], slow["word"]) == (20, "declared"), slow
+    assert (slow["figures"]["stops_at"], slow["word"]) == (20, "known limitation"), slow
     report = command("-m", "bench", "report", to)
     assert report.stdout.splitlines()[0] == f"{to}/report.html"
 

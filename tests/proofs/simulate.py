@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.cli.argument_types import count
-from bench.measure.stats import LEADS, OPEN, Table
+from bench.measure.stats import INCONCLUSIVE, LEADS, Table
 
 ROUND_NOISE = 0.2
 MAX_FALSE = 0.05
@@ -86,13 +86,13 @@ COVERED = {
 
 @dataclass(frozen=True)
 class Scenario:
-    """Runs of one kind; `voided` is the share of trials that guards void."""
+    """Runs of one kind; `discarded` is the share of trials that guards discard."""
 
     world: str
     cases: int
     rounds: int
     noise: float = 0.05
-    voided: float = 0.0
+    discarded: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Shares:
 SCENARIOS = [
     *(Scenario(world, cases, rounds) for world in WORLDS for cases in (2, 3, 8, 40) for rounds in (2, 3, 5, 10)),
     *(Scenario("normal", 8, rounds, noise) for rounds in (2, 5) for noise in (0.01, 0.2)),
-    *(Scenario("normal", cases, rounds, voided=0.15) for cases in (2, 8) for rounds in (3, 10)),
+    *(Scenario("normal", cases, rounds, discarded=0.15) for cases in (2, 8) for rounds in (3, 10)),
 ]
 
 
@@ -133,7 +133,7 @@ def drawn(draw: Draw, scenario: Scenario) -> Rates:
     for number in range(1, scenario.rounds + 1):
         speed = draw.gauss(5, ROUND_NOISE)
         for case, error in enumerate(WORLDS[scenario.world](draw, scenario.cases, number, scenario.noise)):
-            if draw.random() >= scenario.voided or not rates[case]:
+            if draw.random() >= scenario.discarded or not rates[case]:
                 rates[case][number] = math.exp(speed + error)
     return rates
 
@@ -149,7 +149,7 @@ def race(rates: Rates, rounds: int) -> bool:
         found = Table(made).decide(0.0, number, dropped)
         last.update(dict.fromkeys(set(found.slower) - dropped, number))
         dropped |= set(found.slower)
-        if found.verdict != OPEN:
+        if found.verdict != INCONCLUSIVE:
             return found.verdict == LEADS
     return False
 
@@ -161,7 +161,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="default: %(default)s")
     parser.add_argument("--world", choices=WORLDS, help="only this one")
     args = parser.parse_args(arguments)
-    print(f"{'world':14} {'cases':>5} {'rounds':>6} {'noise':>6} {'voided':>6} {'right':>6} {'false leader':>12}")
+    print(f"{'world':14} {'cases':>5} {'rounds':>6} {'noise':>6} {'discarded':>6} {'right':>6} {'false leader':>12}")
     failed = 0
     for it in SCENARIOS:
         if args.world in (None, it.world):
@@ -169,7 +169,7 @@ def main(arguments: list[str] | None = None) -> int:
             problems = ", ".join(found.problems(it))
             failed += bool(problems)
             shares = f"{found.covered:6.1%} {found.false:12.1%}"
-            print(f"{it.world:14} {it.cases:5} {it.rounds:6} {it.noise:6.0%} {it.voided:6.0%} {shares}  {problems}")
+            print(f"{it.world:14} {it.cases:5} {it.rounds:6} {it.noise:6.0%} {it.discarded:6.0%} {shares}  {problems}")
     return 1 if failed else 0
 
 

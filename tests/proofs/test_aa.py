@@ -19,7 +19,7 @@ def test_every_five_rounds_of_a_workload_are_one_comparison():
         *trials("a", "home", 100, 90, 110, 100, 95, 100, 100, 100, 100, 100),
         *trials("a@processes=4", "home", 98, 91, 109, 103, 95, 200, 210, 200, 205, 200),
     ]
-    made[0].status = "voided"
+    made[0].status = "discarded"
     plan = SimpleNamespace(stacks=("a", "a@processes=4"), workloads=("home", "login"), rounds=10)
     run = SimpleNamespace(info=SimpleNamespace(plan=plan), trials=made)
 

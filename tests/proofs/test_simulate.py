@@ -12,7 +12,7 @@ from tests.proofs.simulate import Scenario, Shares
     "scenario",
     [
         *(Scenario("normal", cases, rounds) for cases in (2, 8) for rounds in (2, 5)),
-        Scenario("normal", 8, 3, voided=0.15),
+        Scenario("normal", 8, 3, discarded=0.15),
         Scenario("one noisy", 8, 5),
         *(Scenario(world, 3, 5) for world in ("heavy tails", "bad round", "drift", "skewed")),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from bench.measure.records.folder import Run
 from bench.verify.outcome import Outcome
-from reproductions.conclusions import HOLDS, NOT, NOT_MEASURED, OPEN, conclusions
+from reproductions.conclusions import HOLDS, INCONCLUSIVE, NOT, NOT_MEASURED, conclusions
 from reproductions.figures import Figures
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO, TRIAL, changed
 from tests.bench.measure.records.run_data import failed as failed_trial
@@ -57,7 +57,7 @@ def sides(left, right, **bounds):
     [
         (sides("fast", "slow", at_least=1.5), HOLDS),
         (sides("fast", "slow", at_least=3), NOT),
-        (sides("fast", "slow", at_least=2), OPEN),
+        (sides("fast", "slow", at_least=2), INCONCLUSIVE),
         (sides("alike", "slow", at_least=0.9, at_most=1.1), HOLDS),
         (sides("fast", "slow", at_least=0.9, at_most=1.1), NOT),
         (sides("fast", "slow", at_least=1.5, metric="memory_total"), HOLDS),
@@ -90,15 +90,15 @@ def test_places_that_differ_in_what_is_asked_are_named_with_their_stack():
 
 def test_one_round_and_wrong_answers_prove_nothing():
     claim = sides("fast", "slow", at_least=1)
-    assert judged(claim, [run(rounds(count=1))]).verdict == OPEN
+    assert judged(claim, [run(rounds(count=1))]).verdict == INCONCLUSIVE
     wrong = Outcome("fast", "none", "content", ok=False, expected="a page", got="another")
     assert judged(claim, [run(rounds(), [wrong])]).says == "fast on home: it gave wrong answers"
 
 
-def test_voided_trials_count_for_nothing():
-    voided = [replace(it, status="voided", reason="interference: busy") for it in rounds()]
-    found = judged(sides("fast", "slow", at_least=1), [run(voided)])
-    assert (found.verdict, found.says) == (NOT_MEASURED, "fast on home: voided: interference: busy")
+def test_discarded_trials_count_for_nothing():
+    discarded = [replace(it, status="discarded", reason="interference: busy") for it in rounds()]
+    found = judged(sides("fast", "slow", at_least=1), [run(discarded)])
+    assert (found.verdict, found.says) == (NOT_MEASURED, "fast on home: discarded: interference: busy")
 
 
 def test_levels_are_named_or_picked_by_round():
@@ -126,10 +126,10 @@ def test_two_runs_are_compared_without_pairing_their_rounds():
     [
         ({}, {"rating": "HIGH"}, HOLDS),
         ({"errors_read": 100}, {"rating": "HIGH"}, NOT),
-        ({"requests_per_second": 900.0}, {"rating": "HIGH"}, OPEN),  # the machine may have done that
-        ({"errors_read": 100}, {"rating": "LOW", "because": ["kills"]}, OPEN),
+        ({"requests_per_second": 900.0}, {"rating": "HIGH"}, INCONCLUSIVE),  # the machine may have done that
+        ({"errors_read": 100}, {"rating": "LOW", "because": ["kills"]}, INCONCLUSIVE),
         ({"oom_kills": 1}, {"rating": "LOW", "because": ["kills"]}, HOLDS),
-        ({}, {"rating": "LOW", "began_at_request": 3000}, OPEN),
+        ({}, {"rating": "LOW", "began_at_request": 3000}, INCONCLUSIVE),
     ],
 )
 def test_a_rating_by_the_spread_of_rounds_alone_proves_nothing(changes, claim, verdict):
@@ -142,8 +142,8 @@ def test_a_rating_by_the_spread_of_rounds_alone_proves_nothing(changes, claim, v
 def test_errors_and_failed_loads_are_failures(fails):
     claim = {"left": {"stack": "slow"}, "fails": fails}
     good = rounds({"slow": 100.0})
-    voided = changed(good[0], status="voided", reason="drift: it was slower at its end", errors_read=1)
-    for made, failed in ((good, False), ([failed_trial(good[0]), *good[1:]], True), ([voided], True)):
+    discarded = changed(good[0], status="discarded", reason="drift: it was slower at its end", errors_read=1)
+    for made, failed in ((good, False), ([failed_trial(good[0]), *good[1:]], True), ([discarded], True)):
         assert judged(claim, [run(made)]).verdict == (HOLDS if failed == fails else NOT)
 
 
@@ -154,7 +154,7 @@ def test_how_far_a_load_gets_needs_loads_that_fail():
     claim = sides("fast", "slow", survives=1.5)
     assert judged(claim, [run([*far("fast", 6000, 6500), *far("slow", 3000, 3300)])]).verdict == HOLDS
     assert judged(claim, [run([*far("fast", 3000, 3500), *far("slow", 3000, 3300)])]).verdict == NOT
-    assert judged(claim, [run([*far("fast", 6000, 6500), *rounds({"slow": 1.0})])]).verdict == OPEN
+    assert judged(claim, [run([*far("fast", 6000, 6500), *rounds({"slow": 1.0})])]).verdict == INCONCLUSIVE
 
 
 def test_faults_and_checks():
@@ -162,7 +162,11 @@ def test_faults_and_checks():
     claim = {"left": {"stack": "one"}, "loses": "configuration"}
     assert judged(claim, [], outcomes=lost).verdict == NOT
     kept = [replace(it, failed_new=0, failed_kept=0) for it in lost]
-    assert [judged(claim, [], outcomes=made).verdict for made in (kept, kept[:1], [])] == [HOLDS, OPEN, NOT_MEASURED]
+    assert [judged(claim, [], outcomes=made).verdict for made in (kept, kept[:1], [])] == [
+        HOLDS,
+        INCONCLUSIVE,
+        NOT_MEASURED,
+    ]
     check = Outcome("one", "none", "shared-cache", ok=True, expected="", got="")
     claim = {"left": {"stack": "one"}, "check": "shared-cache", "says": "it is shared"}
     assert judged(claim, [run([], [check])]).says == "it is shared"

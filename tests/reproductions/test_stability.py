@@ -93,10 +93,10 @@ def test_a_server_that_is_killed_and_stays_down_is_low():
 
 
 def test_a_case_without_a_valid_trial_is_rated_by_failed_loads_alone():
-    voided = replace(trial(1), status="voided", reason="interference: busy")
+    discarded = replace(trial(1), status="discarded", reason="interference: busy")
     no_load = broken(2, came_back=None, oom_kills=None, restarts=None)
-    assert [worst(rate(made)) for made in ([], [voided, voided], [voided, no_load])] == [None] * 3
-    assert worst(rate([voided, broken(2, came_back=False)])) == LOW
+    assert [worst(rate(made)) for made in ([], [discarded, discarded], [discarded, no_load])] == [None] * 3
+    assert worst(rate([discarded, broken(2, came_back=False)])) == LOW
     assert unknown([trial(1, oom_kills=None, memory_slope_bytes_per_s=None)]) == ["spread", "growth", "kills"]
 
 

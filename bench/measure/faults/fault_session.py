@@ -168,8 +168,8 @@ def with_verdict(
         figures=scene.figures or None,
         request=_as_curl(scene.running.url, found.asked) if found.asked else None,
     )
-    if why := judge.void(outcome, found.failed_before, bounds):
-        return replace(outcome, status="voided", reason=why)
+    if why := judge.discarded(outcome, found.failed_before, bounds):
+        return replace(outcome, status="discarded", reason=why)
     wrong = [*scene.wrong, *judge.unexpected(outcome, expected)]
     if wrong and not outcome.declared:
         return replace(outcome, status="failed", reason="; ".join(wrong))

@@ -36,7 +36,7 @@ def unexpected(seen: FaultOutcome, expected: Expected) -> Iterator[str]:
         yield f"{seen.missing_static} static files that pages name are not there"
 
 
-def void(seen: FaultOutcome, failed_before: int, bounds: Mapping[str, float]) -> str:
+def discarded(seen: FaultOutcome, failed_before: int, bounds: Mapping[str, float]) -> str:
     """Why the outcome cannot be trusted, by the guard where `bounds` has it; or empty.
 
     failed_before  requests without a right answer before the fault

@@ -95,7 +95,7 @@ class PreparedFaults:
 def schedule(faults: Sequence[PlannedFault]) -> Generator[PlannedFault, FaultOutcome, None]:
     """Each fault, once more where other processes disturbed it.
 
-    A table takes at most ten minutes a stack on a busy machine, too; --resume makes again what was voided.
+    A table takes at most ten minutes a stack on a busy machine, too; --resume makes again what was discarded.
     """
     for fault in faults:
         yield from undisturbed(fault, REPEATS)

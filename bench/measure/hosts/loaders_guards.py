@@ -35,7 +35,7 @@ def evaluate(
     costs: Mapping[str, HostCosts],
     bounds: Mapping[str, float],
 ) -> dict[str, str]:
-    """Guard -> `ok`, `not measured: why`, or what it found that voids the trial.
+    """Guard -> `ok`, `not measured: why`, or what it found that discards the trial.
 
     seen   of all shares together
     costs  what each host used, by its name
@@ -53,7 +53,7 @@ def _wrong(
     for share in shares:
         name, clock, late_ms = share.host.name, share.clock, share.counts["late_s"] * 1000
         found = guards.evaluate(observed(tool, share, seen), {"tool": bound})
-        if guards.voids(found):
+        if guards.discards(found):
             return f"{name}: {found['tool']}"
         if clock.wrong:
             return f"the clock of {name} is {clock.wrong}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from bench.measure.records.trials import Trial, voided_by
+from bench.measure.records.trials import Trial, discarded_by
 from bench.measure.stats import histogram
 from bench.measure.stats.capacity import RATES, TRIES, Limit, Step, bracket, next_rate
 
@@ -31,10 +31,10 @@ def made_load(trial: Trial) -> bool:
 
 
 def overloaded(trial: Trial) -> bool:
-    """Whether a failed or voided trial shows that the site does not hold the rate, and nothing else went wrong."""
+    """Whether a failed or discarded trial shows that the site does not hold the rate, and nothing else went wrong."""
     if trial.status == "failed":
         return made_load(trial)
-    return trial.status == "voided" and {name for name, _ in voided_by(trial)} <= OVERLOAD
+    return trial.status == "discarded" and {name for name, _ in discarded_by(trial)} <= OVERLOAD
 
 
 def _says_nothing(trial: Trial) -> bool:
@@ -78,7 +78,7 @@ class Staircase:
 
     @property
     def in_doubt(self) -> list[Trial]:
-        """The failed and voided trials, the last one of each rate, that say nothing about the site."""
+        """The failed and discarded trials, the last one of each rate, that say nothing about the site."""
         return [trial for trial in self.trials.values() if _says_nothing(trial)]
 
     @property

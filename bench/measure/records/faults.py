@@ -34,10 +34,12 @@ class FaultOutcome:
     round: Annotated[int, means("Round, counted from 1.")]
     started_at: Annotated[str, means("When it was made, ISO 8601 with offset.")]
     status: Annotated[
-        Literal["ok", "failed", "voided", "skipped"],
-        means("ok: as expected or declared; failed: not; voided: not to be trusted; skipped: not possible here."),
+        Literal["ok", "failed", "discarded", "skipped"],
+        means(
+            "ok: as expected, or a known limitation; failed: not; discarded: not to be trusted; skipped: not possible."
+        ),
     ]
-    reason: Annotated[str | None, means("Why it failed, is void or was skipped; null when it is ok.")] = None
+    reason: Annotated[str | None, means("Why it failed, is discarded or was skipped; null when it is ok.")] = None
     declared: Annotated[
         str | None, means("Why stack, server or layer declare that it is not as expected; null when it is, or unsaid.")
     ] = None
@@ -101,8 +103,8 @@ class FaultOutcome:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether interference of other processes voided it, so that it is made again: nothing else voids a fault."""
-        return self.status == "voided"
+        """Whether interference of other processes discarded it, so that it is made again; nothing else does."""
+        return self.status == "discarded"
 
     @property
     def failed(self) -> int | None:
@@ -111,6 +113,6 @@ class FaultOutcome:
 
     @property
     def word(self) -> str:
-        """`FAIL`, `VOIDED`, `skipped`, `declared` or `pass`."""
-        words = {"failed": "FAIL", "voided": "VOIDED", "skipped": "skipped"}
-        return words.get(self.status, "declared" if self.declared else "pass")
+        """`FAIL`, `DISCARDED`, `skipped`, `known limitation` or `pass`."""
+        words = {"failed": "FAIL", "discarded": "DISCARDED", "skipped": "skipped"}
+        return words.get(self.status, "known limitation" if self.declared else "pass")

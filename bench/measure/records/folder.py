@@ -90,7 +90,7 @@ class Run:
         return len(self.info.cases) * len(plan.levels) * plan.rounds - len(self.latest)
 
     def resume_command(self) -> str:
-        """The command that makes the trials that are left, and the voided ones again."""
+        """The command that makes the trials that are left, and the discarded ones again."""
         return resume_command(self.directory, self.info)
 
 
@@ -316,7 +316,7 @@ class Folder:
     def set_aside(self, key: str, attempts: int) -> None:
         """Rename the raw output of an item's last attempt, so that the next one does not replace it."""
         raw = self.raw / key
-        aside = raw.with_name(f"{raw.name}~void{attempts}")
+        aside = raw.with_name(f"{raw.name}~discarded{attempts}")
         if attempts and raw.is_dir() and not aside.exists():
             raw.rename(aside)
 

@@ -117,9 +117,9 @@ class Plan:
         float, means("How many times as fast as recorded the requests of an open loop left; 0 at a steady rate.")
     ] = 0
     margin: Annotated[float, means("Share by which a figure must differ to be called faster or slower.")] = 0.05
-    guards: Annotated[dict[str, float] | None, means("Guard's setting -> the bound beyond which it voids a trial.")] = (
-        None
-    )
+    guards: Annotated[
+        dict[str, float] | None, means("Guard's setting -> the bound beyond which it discards a trial.")
+    ] = None
     capacity: Annotated[
         str, means("Limit of the latency, such as p95=200ms, within which the highest rate was sought; or empty.")
     ] = ""

@@ -1,7 +1,7 @@
 """The record of a trial, in its parts; one trial a line.
 
-``None`` means "not measured". A failed trial has a reason and no figures, never a zero. A voided trial has its figures
-and the reason why they are not to be trusted: no median, interval or ratio may use them.
+``None`` means "not measured". A failed trial has a reason and no figures, never a zero. A discarded trial has its
+figures and the reason why they are not to be trusted: no median, interval or ratio may use them.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Evidence:
     log: Annotated[str | None, means("Log that tells more about a failure, relative to the run's folder.")] = None
 
     guards: Annotated[
-        dict[str, str] | None, means("Guard -> ok, or not measured and why, or what it found that voids the trial.")
+        dict[str, str] | None, means("Guard -> ok, or not measured and why, or what it found that discards the trial.")
     ] = None
     body_bytes: Annotated[float | None, means("Mean bytes of the workload's bodies, as visited before the load.")] = (
         None
@@ -214,10 +214,10 @@ class Trial(TrialIdentity):
     """One timed measurement of a case at a level."""
 
     status: Annotated[
-        Literal["ok", "failed", "voided"],
-        means("ok; failed: it has no figures; voided: it has figures that a guard says not to trust."),
+        Literal["ok", "failed", "discarded"],
+        means("ok; failed: it has no figures; discarded: it has figures that a guard says not to trust."),
     ]
-    reason: Annotated[str | None, means("Why the trial failed or is voided.")] = None
+    reason: Annotated[str | None, means("Why the trial failed or is discarded.")] = None
     figures: Annotated[TrialFigures | None, means("What the load tool measured; null of a failed trial.")] = None
     costs: Annotated[
         Costs | None, means("What the servers and services used in the load; null of a failed trial, and on hosts.")
@@ -253,8 +253,8 @@ class Trial(TrialIdentity):
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether interference of other processes voided it, so that it is made again."""
-        return self.status == "voided" and any(name == INTERFERENCE for name, _ in voided_by(self))
+        """Whether interference of other processes discarded it, so that it is made again."""
+        return self.status == "discarded" and any(name == INTERFERENCE for name, _ in discarded_by(self))
 
     @property
     def imbalance(self) -> float | None:
@@ -285,8 +285,8 @@ def largest(values: Iterable[Count | None]) -> Count | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def voided_by(trial: Trial) -> list[tuple[str, str]]:
-    """The guards that voided a trial, with what each of them found."""
+def discarded_by(trial: Trial) -> list[tuple[str, str]]:
+    """The guards that discarded a trial, with what each of them found."""
     parts = (part.partition(": ") for part in (trial.reason or "").split("; "))
     return [(name, text) for name, colon, text in parts if colon]
 

@@ -9,7 +9,7 @@ from bench import PROGRAM
 from bench.measure.records.records import options_of
 from bench.measure.report.document import CaseRow, Ranking
 from bench.serve.catalog.names import NO_LAYER
-from bench.words import LEADS, MIB, OPEN, TIES, case_name, first_names, interval, joined, number, plural
+from bench.words import INCONCLUSIVE, LEADS, MIB, TIES, case_name, first_names, interval, joined, number, plural
 
 # Of a reason in the headline, which has at most 25 words.
 MAX_WORDS = 20
@@ -23,7 +23,7 @@ def answered(board: Ranking, project: str = "", more: str = "") -> Ranking:
     `project` has the options that name the project, `more` is the command that makes more rounds.
     """
     headline = _headline(board)
-    if board.verdict == OPEN and board.kind != "rate" and more:
+    if board.verdict == INCONCLUSIVE and board.kind != "rate" and more:
         return replace(board, answer=(headline, f"{NEXT}{more}"))
     if board.best is None or board.kind == "rate" or board.verdict not in (LEADS, TIES):
         return replace(board, answer=(headline,))
@@ -73,7 +73,7 @@ def _headline(board: Ranking) -> str:
 
 def _at_a_rate(board: Ranking) -> str:
     """Which cases serve what was asked: the question of a rate is how long answers take."""
-    kept = [name(row) for row in board.cases if row.verdict in (LEADS, TIES, OPEN)]
+    kept = [name(row) for row in board.cases if row.verdict in (LEADS, TIES, INCONCLUSIVE)]
     every = sum(row.ratio is not None for row in board.cases)
     return f"{len(kept)} of {plural(every, 'case')} serve {board.load}: compare how long answers take."
 
@@ -104,7 +104,7 @@ def _without_caching(board: Ranking, best: CaseRow) -> str:
     first, *others = (name(board.cases[index]) for index in board.uncached)
     if board.uncached_verdict == LEADS:
         return f"Where no page may be cached, {first} leads."
-    words = "ties with" if board.uncached_verdict == TIES else "is first, open against"
+    words = "ties with" if board.uncached_verdict == TIES else "is first, inconclusive against"
     return f"Where no page may be cached, {first} {words} {first_names(others)}." if others else ""
 
 

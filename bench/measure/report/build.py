@@ -83,7 +83,7 @@ def _facts(run: Run, page: Path, name: str) -> RunFacts:
     cases = visitors.cases(run, 0)
     skipped, declared = (
         {one_line(key): tuple(names) for key, names in visitors.reasons(cases, outcome).items()}
-        for outcome in ("skipped", "declared")
+        for outcome in ("skipped", "known limitation")
     )
     notes = () if info.finished_at else ("Not finished: it shows the faults made so far.",)
     return RunFacts(directory, name, info.started_at, facts.of_faults(run), skipped, declared, notes)
@@ -110,8 +110,10 @@ def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequ
     if bad:
         return (f"Not as expected on {first_names(list(dict.fromkeys(bad)))}.",)
     found = Counter(row.outcome for case in every_fault for row in case.faults)
-    voided = f", {found['VOIDED']:,} voided" if found["VOIDED"] else ""
-    return (f"{plural(found['pass'] + found['declared'], 'fault')} as expected or declared{voided}.",)
+    discarded = f", {found['DISCARDED']:,} discarded" if found["DISCARDED"] else ""
+    return (
+        f"{plural(found['pass'] + found['known limitation'], 'fault')} as expected or known limitations{discarded}.",
+    )
 
 
 def places(runs: Sequence[RunFacts], made: Sequence[Ranking]) -> list[str]:

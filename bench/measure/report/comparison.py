@@ -17,7 +17,7 @@ from bench.measure.records.capacity import climbs
 from bench.measure.records.folder import Run
 from bench.measure.records.trials import Trial
 from bench.measure.report.redact import redacted
-from bench.measure.stats import LEADS, OPEN, TIES, Runs, Table
+from bench.measure.stats import INCONCLUSIVE, LEADS, TIES, Runs, Table
 from bench.measure.stats.capacity import parse_limit
 from bench.measure.stats.columns import columns, paragraph
 from bench.words import number, one_line, plural, size
@@ -42,7 +42,7 @@ class CaseComparison:
     """One case at one level in both runs.
 
     ratio_b_to_a  with the ends of its 95 % interval: 0 and None where the rounds say nothing
-    verdict       `leads`: they differ by more than the margin. `ties`: by no more. `open`: the rounds do not tell
+    verdict       `leads`: they differ by more than the margin. `ties`: by no more. `inconclusive`: nobody can say
     best          A or B, of those that differ
     """
 
@@ -232,10 +232,11 @@ def render(comparison: RunComparison, before: Path, after: Path, width: int) -> 
         for item in cases
     ]
     lines = [f"A = {before}", f"B = {after}", "Figures are requests/s.", "", *_table(rows, width), ""]
-    counts = {word: sum(word in (item.best, item.verdict) for item in cases) for word in ("A", "B", TIES, OPEN)}
+    counts = {word: sum(word in (item.best, item.verdict) for item in cases) for word in ("A", "B", TIES, INCONCLUSIVE)}
     texts = [
         f"{plural(len(cases), 'case')} in both runs: B leads in {counts['B']}, A in {counts['A']}, "
-        f"{counts[TIES]} tie within the margin of {comparison.margin:.0%}, {counts[OPEN]} open; each by itself"
+        f"{counts[TIES]} tie within the margin of {comparison.margin:.0%}, {counts[INCONCLUSIVE]} inconclusive; "
+        "each by itself"
     ]
     for name, keys in (("A", comparison.only_before), ("B", comparison.only_after)):
         if keys:

@@ -12,14 +12,14 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from bench.means import means
-from bench.words import LEADS, NOT_MEASURED, OPEN, TIES
+from bench.words import INCONCLUSIVE, LEADS, NOT_MEASURED, TIES
 
-FORMAT = 1
+FORMAT = 2
 
 VERDICT = Meta(
-    description="leads: proven the best; ties: within the margin of the best; open: may be the best; not measured: no "
-    "figure to trust, for the reason beside it; empty: another case is proven faster.",
-    extra_json_schema={"enum": [LEADS, TIES, OPEN, NOT_MEASURED, ""]},
+    description="leads: proven the best; ties: within the margin of the best; inconclusive: may be the best; "
+    "not measured: no figure to trust, for the reason beside it; empty: another case is proven faster.",
+    extra_json_schema={"enum": [LEADS, TIES, INCONCLUSIVE, NOT_MEASURED, ""]},
 )
 
 
@@ -88,7 +88,7 @@ class FaultRow:
 
     fault: Annotated[str, means("Name of the fault.")]
     group: Annotated[str, means("Group of the fault.")]
-    outcome: Annotated[str, means("pass, FAIL, declared, VOIDED or skipped: the worst of its rounds.")]
+    outcome: Annotated[str, means("pass, FAIL, known limitation, DISCARDED or skipped: the worst of its rounds.")]
     reason: Annotated[str | None, means("Why it is not a pass.")]
     requests_lost: Annotated[float | None, means("Requests without a right answer, rounds' median.")]
     recovery_s: Annotated[float | None, means("Seconds from the end of the cause to right answers only.")]
@@ -167,7 +167,9 @@ class Ranking:
     unit: Annotated[str, means("Unit of the level of its points.")]
     value: Annotated[str, means("What the points are.")]
     margin: Annotated[float, means("Share by which figures must differ to count.")]
-    verdict: Annotated[str, means("leads, ties or open: what is known of the best; not measured without figures.")]
+    verdict: Annotated[
+        str, means("leads, ties or inconclusive: what is known of the best; not measured without figures.")
+    ]
     best: Annotated[int | None, means("Index of the case to take: it leads, or of those that tie needs least memory.")]
     uncached: Annotated[
         tuple[int, ...],

@@ -8,7 +8,7 @@ from datetime import datetime
 from bench.measure.records.capacity import climbs
 from bench.measure.records.folder import Run
 from bench.measure.records.records import Plan
-from bench.measure.records.trials import voided_by
+from bench.measure.records.trials import discarded_by
 from bench.measure.report import redact
 from bench.measure.stats import histogram
 from bench.measure.stats.capacity import parse_limit
@@ -149,15 +149,15 @@ def notes(run: Run) -> tuple[str, ...]:
 
 
 def _trials(run: Run) -> Iterable[str]:
-    """Failed, voided and repeated trials."""
+    """Failed, discarded and repeated trials."""
     last = {trial.trial_id: trial for trial in (*run.trials, *run.latency)}.values()
-    failed, voided = ([trial for trial in last if trial.status == status] for status in ("failed", "voided"))
+    failed, discarded = ([trial for trial in last if trial.status == status] for status in ("failed", "discarded"))
     if failed:
         why = dict.fromkeys(one_line(trial.reason) for trial in failed)
         yield f"{plural(len(failed), 'trial')} failed: {first_names(list(why))}."
-    if voided and not run.info.plan.capacity:
-        names = dict.fromkeys(name for trial in voided for name, _ in voided_by(trial))
-        yield f"{plural(len(voided), 'trial')} voided ({', '.join(names)}): not used; {run.resume_command()}."
+    if discarded and not run.info.plan.capacity:
+        names = dict.fromkeys(name for trial in discarded for name, _ in discarded_by(trial))
+        yield f"{plural(len(discarded), 'trial')} discarded ({', '.join(names)}): not used; {run.resume_command()}."
     if again := run.repeated:
         yield f"{plural(again, 'trial')} made again because of interference of other processes."
 

@@ -222,12 +222,12 @@ def to_know(document: Document) -> list[str]:
     for run in document.runs:
         texts = list(run.notes)
         texts += [f"Cannot run here: {words.first_names(names)}: {reason}." for reason, names in run.skips.items()]
-        texts += [f"Declared: {_each_once(names)}: {reason}." for reason, names in run.declared.items()]
+        texts += [f"Known limitation: {_each_once(names)}: {reason}." for reason, names in run.declared.items()]
         for text in texts:
             found.setdefault(text, []).append(run.name)
     several = len(document.runs) > 1
     notes = [f"{', '.join(names)}: {text}" if several and len(names) == 1 else text for text, names in found.items()]
-    for outcome, said in (("FAIL", "Not as expected"), ("VOIDED", "Voided")):
+    for outcome, said in (("FAIL", "Not as expected"), ("DISCARDED", "Discarded")):
         why = visitors.reasons(document.faults, outcome)
         notes += [f"{said}: {_each_once(names)}: {reason}." for reason, names in why.items()]
     return notes
@@ -262,8 +262,8 @@ def fault_table(document: Document) -> Mapping[str, list[str]]:
 
 def fault_words(row: FaultRow) -> str:
     """`0 lost, mixed 0.4 s`, `12 lost, back in 1.3 s`, `FAIL, 3 lost`, `skipped`."""
-    parts = [row.outcome] if row.outcome not in ("pass", "declared") else []
-    if row.outcome not in ("pass", "declared", "FAIL") or row.requests_lost is None:
+    parts = [row.outcome] if row.outcome not in ("pass", "known limitation") else []
+    if row.outcome not in ("pass", "known limitation", "FAIL") or row.requests_lost is None:
         return row.outcome
     figures = {name: words.compact(value) for name, value in row.figures.items() if value is not None}
     if visitors.STOPS_AT in row.figures:

@@ -16,7 +16,7 @@ from bench.measure.records.trials import Trial, largest
 from bench.measure.report import loads, visitors
 from bench.measure.report.document import CaseLoad, CaseRow, Checks, FaultCase, Ranking, Ratio
 from bench.measure.report.loads import Measured
-from bench.measure.stats import OPEN, TIES, Decision, GeometricMean, Table
+from bench.measure.stats import INCONCLUSIVE, TIES, Decision, GeometricMean, Table
 from bench.measure.stats.capacity import Limit, parse_limit
 from bench.measure.stats.table import Cases
 from bench.serve.catalog.names import NO_LAYER
@@ -189,7 +189,7 @@ def _to_best(table: Cases[str], decision: Decision[str], name: str) -> dict[str,
     ratio = Ratio(estimate, low if low > 0 else None, high if math.isfinite(high) else None)
     if name == decision.best:
         return {"ratio": ratio, "verdict": decision.verdict}
-    words = {**dict.fromkeys(decision.ties, TIES), **dict.fromkeys(decision.open, OPEN)}
+    words = {**dict.fromkeys(decision.ties, TIES), **dict.fromkeys(decision.open, INCONCLUSIVE)}
     return {"ratio": ratio, "verdict": words.get(name, "")}
 
 

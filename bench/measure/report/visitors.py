@@ -12,7 +12,7 @@ from bench.measure.report.loads import median_or_none
 
 DEPLOY = "application"
 STOPS_AT = "stops_at"
-WORST_FIRST = ("FAIL", "declared", "pass", "VOIDED", "skipped")
+WORST_FIRST = ("FAIL", "known limitation", "pass", "DISCARDED", "skipped")
 # The most slow clients that a fault tries.
 MAX_SLOW = 200
 

@@ -1,6 +1,6 @@
-"""Guards: conditions that a trial must meet for its figures to be trusted, each with a bound beyond which it is void.
+"""Guards: conditions that a trial must meet for its figures to be trusted; beyond its bound each discards the trial.
 
-Pure: observations in, sentences out. A guard without its observation says "not measured" and why, and voids nothing.
+Pure: observations in, sentences out. A guard without its observation says "not measured" and why, and discards nothing.
 `run --guard NAME=BOUND` moves a bound, `--guard NAME=off` turns a guard off; the run's plan records the bounds.
 """
 
@@ -72,26 +72,26 @@ def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, f
 
 
 def evaluate(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
-    """Guard -> `ok`, `not measured: why`, `the stack's own: what`, or what it found that voids the trial."""
+    """Guard -> `ok`, `not measured: why`, `the stack's own: what`, or what it found that discards the trial."""
     found = {name: GUARDS[name](seen, bound) or OK for name, bound in bounds.items()}
     if (
         "interference" in found
         and seen.rate is None
         and seen.other_cpu_share is not None
-        and _voids(found.get("drift", OK))
+        and _discards(found.get("drift", OK))
     ):
         # It may be over when the trial is made again. An overloaded site drifts in an open loop by itself.
         found["interference"] = _took(seen.other_cpu_share)
     return found
 
 
-def voids(findings: Mapping[str, str]) -> str | None:
-    """The reason why the trial is void, from what the guards found; None when it is valid."""
-    found = [f"{name}: {text}" for name, text in findings.items() if _voids(text)]
+def discards(findings: Mapping[str, str]) -> str | None:
+    """The reason why the trial is discarded, from what the guards found; None when it is valid."""
+    found = [f"{name}: {text}" for name, text in findings.items() if _discards(text)]
     return "; ".join(found) or None
 
 
-def _voids(text: str) -> bool:
+def _discards(text: str) -> bool:
     return text != OK and not text.startswith((NOT_MEASURED, OWN))
 
 

@@ -93,7 +93,7 @@ def new_run(request: Request, instrument: Instrument) -> Prepared:
 
 
 def stopped_run(directory: Path, asked: str | None, instrument: Instrument, command: str = "run") -> Prepared:
-    """What is left of the run in a folder, which the `command` made; voided trials are left, too.
+    """What is left of the run in a folder, which the `command` made; discarded trials are left, too.
 
     `asked` is its database, needed when it was named by URL. Raises BenchError when it cannot be resumed as it began.
     """

@@ -86,7 +86,7 @@ class RunProgress:
         """Print that the machine is busy, by whom and what to do, if it is busy beyond the guard's bound."""
         if (load.share or 0) > bound:
             self.printer.say(
-                f"warning: {load.words}; trials beyond {bound:.0%} are voided: stop those programs, or begin again "
+                f"warning: {load.words}; trials beyond {bound:.0%} are discarded: stop those programs, or begin again "
                 "with --guard interference=off"
             )
 
@@ -136,7 +136,7 @@ class RunProgress:
         return f"; time left{' in this round' if until else ''} ~{estimate(self.outlook.estimate_s(left))}"
 
     def summarize(self, run: Run) -> None:
-        """Print the capacity of each case where it was sought, how many trials failed or are void, and what is next."""
+        """Print capacities that were sought, how many trials have no figures to trust, and the next command."""
         if self._limit:
             for case in run.info.cases:
                 trials = [trial for trial in run.trials if trial.case_id == case.case_id]
@@ -147,16 +147,18 @@ class RunProgress:
         planned = len({trial.trial_id for trial in (*run.trials, *run.latency)}) + max(run.missing, 0)
         if failures := count_of(run, "failed"):
             self.printer.say(f"{failures} of {planned} trials failed")
-        if voided := count_of(run, "voided"):
+        if discarded := count_of(run, "discarded"):
             again = run.resume_command()
-            self.printer.say(f"{voided} of {planned} trials voided: guards do not trust them; again with: {again}")
+            self.printer.say(
+                f"{discarded} of {planned} trials discarded: guards do not trust them; again with: {again}"
+            )
         if not run.is_measured:
             self.printer.say("nothing was measured")
         self.printer.say(f"results in {run.directory}; next: {PROGRAM} report {run.directory}")
 
 
 def count_of(run: Run, status: str) -> int:
-    """How many trials have a status, `failed` or `voided`, the last time that they were made.
+    """How many trials have a status, `failed` or `discarded`, the last time that they were made.
 
     Of staircases overload is no failure of the run.
     """
@@ -217,4 +219,4 @@ def outcome(trial: Trial) -> str:
     words = f"{trial.throughput:,.0f} requests/s"
     if trial.mode == "open" and trial.figures and trial.figures.latency_p99_ms is not None:
         words += f", p99 {trial.figures.latency_p99_ms:,.1f} ms"
-    return words if trial.status == "ok" else f"{words}, VOIDED: {trial.reason}"
+    return words if trial.status == "ok" else f"{words}, DISCARDED: {trial.reason}"

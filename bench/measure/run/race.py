@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from bench.measure.records.records import CaseRecord, Dropped
 from bench.measure.records.trials import Trial, rates_of
 from bench.measure.run.plan import Measurement
-from bench.measure.stats import OPEN, GeometricMean, Table
+from bench.measure.stats import INCONCLUSIVE, GeometricMean, Table
 
 CANNOT_BE_BEST = "it cannot be the best any more"
 # After so many failed rounds a case without a figure is given up.
@@ -44,9 +44,9 @@ class Contest:
 
     @property
     def is_known(self) -> bool:
-        """Whether each deployment has a figure or never will. One whose trials were all voided may be the best."""
-        voided = {_name(trial) for trial in self.trials if trial.status == "voided"}
-        return voided <= self.rates.keys() | self.given_up.keys()
+        """Whether each deployment has a figure or never will. One whose trials were all discarded may be the best."""
+        discarded = {_name(trial) for trial in self.trials if trial.status == "discarded"}
+        return discarded <= self.rates.keys() | self.given_up.keys()
 
     def give_up(self, number: int) -> None:
         """Note the deployments that have failed too often after this round."""
@@ -84,7 +84,7 @@ class Race:
         tables = [Table(contest.rates) for contest in self.contests]
         found = GeometricMean(tables).decide(margin, number, self.dropped)
         self.dropped = {**dict.fromkeys(found.slower, number), **self.dropped}
-        self.is_proven = found.verdict != OPEN
+        self.is_proven = found.verdict != INCONCLUSIVE
 
 
 class Races:

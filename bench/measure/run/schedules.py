@@ -84,14 +84,14 @@ class Replay(Generic[ItemT, RecordT]):
 
 
 def counting(made: Iterable[RecordT]) -> list[RecordT]:
-    """The records that need not be made again: the last one of each item, unless it is voided."""
+    """The records that need not be made again: the last one of each item, unless it is discarded."""
     latest = {record.key: record for record in made}
-    return [record for record in latest.values() if record.status != "voided"]
+    return [record for record in latest.values() if record.status != "discarded"]
 
 
 def counting_steps(made: Iterable[Trial]) -> list[Trial]:
-    """The steps of staircases that need not be made again. Overload voids a trial, too: that says what the rate is."""
-    return [trial for trial in made if trial.status != "voided" or overloaded(trial)]
+    """The steps of staircases that need not be made again. Overload discards a trial, too: it says what the rate is."""
+    return [trial for trial in made if trial.status != "discarded" or overloaded(trial)]
 
 
 def undisturbed(item: ItemT, repeats: int = MAX_REPEATS) -> Generator[ItemT, RecordT, RecordT]:

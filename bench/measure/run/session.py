@@ -239,7 +239,7 @@ class Session(Generic[ItemT, RecordT]):
         interrupts.again()
         self.add(record)
         if self._disturbed >= MAX_DISTURBED and not keep_going:
-            why = f"{MAX_DISTURBED} trials in a row were voided ({record.reason})"
+            why = f"{MAX_DISTURBED} trials in a row were discarded ({record.reason})"
             raise MachineBusy(f"{why}; now {self.bed.busy()}; stop those programs")
 
     def add(self, record: RecordT) -> None:

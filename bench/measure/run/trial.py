@@ -2,7 +2,7 @@
 
 Nothing else times anything. Who makes the load and what is sampled meanwhile, on this machine or on several hosts, says
 a `Loading`. A trial in which anything went wrong is failed, with the reason and without figures; a trial that a guard
-(bench.measure.run.guards) does not trust is voided, with the reason and its figures.
+(bench.measure.run.guards) does not trust is discarded, with the reason and its figures.
 """
 
 from __future__ import annotations
@@ -203,11 +203,11 @@ def measure(
 
 
 def _judged(identity: TrialIdentity, seen: Observed, loading: TrialLoad, found: dict[str, str]) -> Trial:
-    """The trial of a load that went well, voided where a guard found something."""
-    reason = guards.voids(found)
+    """The trial of a load that went well, discarded where a guard found something."""
+    reason = guards.discards(found)
     return Trial(
         **vars(identity),
-        status="voided" if reason else "ok",
+        status="discarded" if reason else "ok",
         reason=reason,
         figures=_part(TrialFigures, seen.figures),
         costs=loading.costs,

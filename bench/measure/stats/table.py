@@ -5,7 +5,7 @@ slow round slows all cases, so that two cases are compared by their differences 
 say little about the noise of one case, but much about that of all cases together: the noise is pooled. A case that is
 plainly noisier than the others (an F test) is judged by its own. Intervals are those of Student's t.
 
-Rounds may be missing, as those of a voided trial. A rate that is no number above zero counts as missing.
+Rounds may be missing, as those of a discarded trial. A rate that is no number above zero counts as missing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Generic
 from bench.measure.stats.distributions import student
 from bench.measure.stats.least_squares import Fit, Logs, Name, Noise
 
-LEADS, TIES, OPEN = "leads", "ties", "open"
+LEADS, TIES, INCONCLUSIVE = "leads", "ties", "inconclusive"
 MARGIN = 0.05
 CONFIDENCE = 0.95
 # A single round shows no noise. Then a case is out only where it would be with this much: one standard deviation of a
-# logarithm, and more than a trial has that its guards do not void. So many cases stay at least.
+# logarithm, and more than a trial has that its guards do not discard. So many cases stay at least.
 ASSUMED_NOISE = 0.25
 MIN_LEFT = 4
 MAX_LOGARITHM = 700.0
@@ -39,7 +39,7 @@ class Decision(Generic[Name]):
     """Which case is the fastest.
 
     verdict  `leads`: all others are slower than the best by more than the margin. `ties`: some are within the margin
-             of the best, and all others are slower. `open`: the rounds do not tell
+             of the best, and all others are slower. `inconclusive`: the rounds do not tell
     best     the case with the highest rate; None without a rate
     ties     the other cases that are within the margin of the best
     open     the other cases that may be the best, or tie with it
@@ -119,18 +119,18 @@ class Cases(ABC, Generic[Name]):
         left = sorted((name for name in self.names if name not in dropped), key=self.rate, reverse=True)
         out = tuple(name for name in self.names if name in dropped)
         if not left:
-            return Decision(OPEN, None, slower=out)
+            return Decision(INCONCLUSIVE, None, slower=out)
         best, *others = left
         chance = _chance(len(self.names), look)
         found = {name: self.difference(best, name) for name in others}
         if others and not any(difference.freedom for difference in found.values()):
             far = self._far_behind(left, chance, margin)
-            return Decision(OPEN, best, open=tuple(n for n in others if n not in far), slower=(*far, *out))
+            return Decision(INCONCLUSIVE, best, open=tuple(n for n in others if n not in far), slower=(*far, *out))
         ends = {name: difference.ends(chance) for name, difference in found.items()}
         slower = tuple(name for name, (low, _) in ends.items() if low > math.log1p(margin))
         ties = tuple(name for name, (_, high) in ends.items() if high <= math.log1p(margin))
         undecided = tuple(name for name in others if name not in slower and name not in ties)
-        verdict = OPEN if undecided or not self.repeated(best) else TIES if ties else LEADS
+        verdict = INCONCLUSIVE if undecided or not self.repeated(best) else TIES if ties else LEADS
         return Decision(verdict, best, ties, undecided, (*slower, *out))
 
     @abstractmethod

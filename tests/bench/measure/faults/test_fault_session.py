@@ -140,7 +140,7 @@ def test_what_is_not_expected_fails_unless_it_is_declared(made, monkeypatch):
     outcome = made(struck)
     assert (outcome.word, outcome.reason) == ("FAIL", "1 of 2 requests failed (1x connect), 0 expected")
     assert outcome.request == "curl -i --path-as-is http://127.0.0.1:8000/anonymous/"
-    assert made(struck, declared).word == "declared"
+    assert made(struck, declared).word == "known limitation"
     assert made(struck, expected=Expected(lost=1)).word == "pass"
 
 
@@ -157,9 +157,9 @@ def test_what_cannot_reload_is_restarted_and_may_lose_requests(made, monkeypatch
     assert (outcome.status, outcome.operator) == ("ok", "restart, 1 requests refused")
 
 
-def test_a_busy_machine_voids_unless_it_is_asked_not_to(made, monkeypatch):
+def test_a_busy_machine_discards_unless_it_is_asked_not_to(made, monkeypatch):
     monkeypatch.setattr(fault_session.Interference, "share", lambda self, ours_s: 0.6)
-    assert (made(struck).status, made(struck, bounds={}).status) == ("voided", "ok")
+    assert (made(struck).status, made(struck, bounds={}).status) == ("discarded", "ok")
 
 
 def test_static_files_that_are_missing_now_or_were_for_a_while_count(made, monkeypatch):

@@ -66,10 +66,10 @@ def test_a_wrong_answer_and_a_missing_file_are_never_expected():
         (seen(late_p99_ms=250.0), 0, "interference: 1 in 100 requests left 250 ms late or more"),
     ],
 )
-def test_guards_void_what_a_busy_machine_did(found, failed_before, says):
-    assert judge.void(found, failed_before, judge.BOUNDS) == says
-    assert judge.void(found, failed_before, {}) == ""
+def test_guards_discard_what_a_busy_machine_did(found, failed_before, says):
+    assert judge.discarded(found, failed_before, judge.BOUNDS) == says
+    assert judge.discarded(found, failed_before, {}) == ""
 
 
 def test_the_bound_of_the_machine_can_be_moved():
-    assert judge.void(seen(other_cpu_share=0.4), 0, {"interference": 0.5}) == ""
+    assert judge.discarded(seen(other_cpu_share=0.4), 0, {"interference": 0.5}) == ""

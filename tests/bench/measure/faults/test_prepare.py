@@ -160,8 +160,8 @@ def test_one_deployment_serves_for_all_its_faults_until_one_ruins_it(up, tmp_pat
     assert up.log == ["up", "plain~1", "down", "up", "other~1", "down"]
 
 
-def test_voided_faults_are_made_once_more_and_stop_no_table(up, tmp_path):
-    up.outcomes["plain"] = "voided"
+def test_discarded_faults_are_made_once_more_and_stop_no_table(up, tmp_path):
+    up.outcomes["plain"] = "discarded"
     made(tmp_path / "g", [PLAIN, OTHER])
     assert up.log == ["up", "plain~1", "plain~2", "other~1", "down"]
 

@@ -251,7 +251,7 @@ def test_load_is_made_and_no_result_has_a_secret(world, tmp_path):
     done = subprocess.run([*argv, "--output", tmp_path / "run"], cwd=paths.KIT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     (trial,) = [json.loads(line) for line in (tmp_path / "run/trials.jsonl").read_text().splitlines()]
-    # A busy machine voids it.
+    # A busy machine discards it.
     assert (trial["status"] == "failed", trial["requests_total"]) == (False, 20), trial
     # Each process of each web host may have one.
     assert 0 < trial["hosts"]["db1"]["database_connections_peak"] <= 20

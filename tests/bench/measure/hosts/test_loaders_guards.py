@@ -48,16 +48,16 @@ def link(mbit: float | None, rate: float | None, peak: float | None = None) -> H
     return HostCosts(received_bytes=carried, sent_bytes=carried and 1, link_bits_per_second=rate, link_peak_share=peak)
 
 
-def voided(*shares: LoadShare, links=None) -> str | None:
+def discarded(*shares: LoadShare, links=None) -> str | None:
     seen = Observed(figures=loaders.figures(TOOL, shares), rate=100 * len(shares))
     found = loaders_guards.evaluate(TOOL, seen, shares, links or {}, guards.BOUNDS)
     assert found.keys() == guards.BOUNDS.keys()
-    return guards.voids(found)
+    return guards.discards(found)
 
 
 def test_a_load_of_hosts_that_are_alike_is_valid():
-    assert voided(share(1), share(2)) is None
-    assert voided(share(1)) is None
+    assert discarded(share(1), share(2)) is None
+    assert discarded(share(1)) is None
 
 
 @pytest.mark.parametrize(
@@ -72,15 +72,15 @@ def test_a_load_of_hosts_that_are_alike_is_valid():
     ],
 )
 def test_a_host_that_cannot_be_trusted_is_named(odd, reason):
-    assert voided(share(1), odd, share(3)) == reason
-    assert voided(odd, share(1), share(3)) == reason
+    assert discarded(share(1), odd, share(3)) == reason
+    assert discarded(odd, share(1), share(3)) == reason
 
 
 def test_a_full_link_is_the_networks_fault():
     links = {"load1": link(4, 1e9), "front1": link(9.62, 10e6)}
-    assert voided(share(1), links=links) == "tool: the link of front1 is full: 9.6 of 10 Mbit/s"
+    assert discarded(share(1), links=links) == "tool: the link of front1 is full: 9.6 of 10 Mbit/s"
     links = {"load1": link(4, 1e9, 0.5), "front1": link(4, 10e6, 0.97)}
-    assert voided(share(1), links=links) == "tool: the link of front1 is full: 9.7 of 10 Mbit/s for about a second"
+    assert discarded(share(1), links=links) == "tool: the link of front1 is full: 9.7 of 10 Mbit/s for about a second"
 
 
 @pytest.mark.parametrize(

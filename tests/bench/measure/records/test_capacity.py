@@ -12,8 +12,8 @@ LIMIT = Limit("p95", 200.0)
 BUSY = "interference: other processes took 90% of the machine"
 
 
-def voided(rate: int, reason: str):
-    return at_rate(rate, status="voided", reason=reason)
+def discarded(rate: int, reason: str):
+    return at_rate(rate, status="discarded", reason=reason)
 
 
 def round_of(*rates: tuple[int, float]) -> Staircase:
@@ -35,10 +35,10 @@ def test_the_last_trial_of_a_rate_counts_and_each_is_a_try():
 @pytest.mark.parametrize(
     ("trial", "is_overload"),
     [
-        (voided(100, "drift: 90 requests in the first third, 20 in the last"), True),
-        (voided(100, "lost: the load tool did not send 7 requests"), True),
-        (voided(100, "drift: 90 requests in the first third; tool: 1 in 100 requests left 90 ms late"), False),
-        (voided(100, BUSY), False),
+        (discarded(100, "drift: 90 requests in the first third, 20 in the last"), True),
+        (discarded(100, "lost: the load tool did not send 7 requests"), True),
+        (discarded(100, "drift: 90 requests in the first third; tool: 1 in 100 requests left 90 ms late"), False),
+        (discarded(100, BUSY), False),
         (failed(at_rate(100)), True),
         (failed(at_rate(100), reason="wrk exited with status 1", answers_before_failure=None), False),
     ],
@@ -52,11 +52,11 @@ def test_only_what_an_overloaded_site_does_itself_shows_that_it_does_not_hold(tr
 
 @pytest.mark.parametrize("reason", [BUSY, "tool: 1 in 100 requests left 90 ms late or more"])
 def test_a_trial_that_says_nothing_about_the_site_is_repeated_and_counts_as_half_a_try(reason):
-    climb = Staircase(LIMIT, [at_rate(50), voided(200, reason)])
+    climb = Staircase(LIMIT, [at_rate(50), discarded(200, reason)])
     assert climb.next_rate(50, near=False) == 200
-    climb = Staircase(LIMIT, [at_rate(50), at_rate(50), *[voided(53, reason)] * 3])
+    climb = Staircase(LIMIT, [at_rate(50), at_rate(50), *[discarded(53, reason)] * 3])
     assert (climb.steps[53].tries, climb.next_rate(50, near=False)) == (1, 53)
-    climb.add(voided(53, reason))
+    climb.add(discarded(53, reason))
     assert climb.next_rate(50, near=False) is None
     assert [trial.reason for trial in climb.in_doubt] == [reason]
     climb.add(at_rate(53))
@@ -64,7 +64,7 @@ def test_a_trial_that_says_nothing_about_the_site_is_repeated_and_counts_as_half
 
 
 def test_a_trial_that_says_nothing_does_not_replace_one_that_did():
-    climb = Staircase(LIMIT, [at_rate(50), at_rate(50), at_rate(53, 900), *[voided(53, BUSY)] * 2])
+    climb = Staircase(LIMIT, [at_rate(50), at_rate(50), at_rate(53, 900), *[discarded(53, BUSY)] * 2])
     assert (climb.low, climb.high, climb.ended_by, climb.in_doubt) == (50, 53, None, [])
     assert climb.next_rate(50, near=False) is None
 
@@ -87,7 +87,7 @@ def test_the_interval_goes_from_the_lowest_that_held_to_the_highest_that_did_not
 
 
 def test_without_an_end_above_the_capacity_is_at_least_so_much():
-    rounds = [round_of((475, 20), (500, 900)), Staircase(LIMIT, [at_rate(475), voided(500, "tool: the load tool")])]
+    rounds = [round_of((475, 20), (500, 900)), Staircase(LIMIT, [at_rate(475), discarded(500, "tool: the load tool")])]
     assert capacity(rounds) == Capacity(475, 475, None, 2)
 
 

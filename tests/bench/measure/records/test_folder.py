@@ -57,11 +57,11 @@ def test_a_folder_of_an_earlier_version_is_refused_in_one_line(folder, capsys, w
     )
 
 
-def test_a_voided_trial_keeps_its_figures_and_an_open_loop_has_a_rate(folder):
-    voided = replace(TRIAL, status="voided", reason="drift", level_connections=None, rate_requested=200.0)
-    folder.append(voided)
-    assert read_run(folder.directory).trials[-1] == voided
-    assert (voided.level, voided.mode) == (200, "open")
+def test_a_discarded_trial_keeps_its_figures_and_an_open_loop_has_a_rate(folder):
+    discarded = replace(TRIAL, status="discarded", reason="drift", level_connections=None, rate_requested=200.0)
+    folder.append(discarded)
+    assert read_run(folder.directory).trials[-1] == discarded
+    assert (discarded.level, discarded.mode) == (200, "open")
 
 
 @pytest.mark.parametrize("torn", ['{"trial_id": "one', '{"trial_id": "one\n', "\0\0\0\n"])

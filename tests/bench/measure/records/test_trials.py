@@ -28,8 +28,8 @@ def test_a_line_has_the_parts_of_a_trial_and_null_for_those_that_a_failure_lacks
     [
         ({"figures": None}, "ok without figures"),
         ({"status": "failed"}, "failed without a reason"),
-        ({"status": "voided"}, "voided without a reason"),
-        ({"status": "voided", "reason": "x", "figures": None}, "voided without figures"),
+        ({"status": "discarded"}, "discarded without a reason"),
+        ({"status": "discarded", "reason": "x", "figures": None}, "discarded without figures"),
         ({"rate_requested": 100.0}, "level_connections or rate_requested, and not both"),
         ({"level_connections": None}, "level_connections or rate_requested, and not both"),
         ({"status": "failed", "reason": "x"}, "failed and yet it has figures"),

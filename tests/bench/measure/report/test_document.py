@@ -72,6 +72,8 @@ def nested(line: str) -> str:
     for name, part in parts.items():
         of_part = [field.name for field in fields(part) if field.name in flat]
         flat[name] = {field: flat.pop(field) for field in of_part}
+    if flat["status"] == "discarded":
+        flat["status"] = "discarded"
     if flat["status"] == "failed":
         flat |= {"figures": None, "costs": None}
     return json.dumps(flat) + "\n"
@@ -135,7 +137,8 @@ def test_of_those_that_tie_the_one_that_needs_least_memory_is_taken(tmp_path):
 def test_what_the_rounds_do_not_tell_is_open(tmp_path):
     unsteady = [60.0, 140.0, 80.0, 150.0, 90.0]
     board = raced(tmp_path, {("uwsgi", "none"): EVEN, ("gunicorn", "none"): unsteady})
-    assert board.verdict == "open" and {each.verdict for each in board.cases if each.ratio} == {"open"}
+    assert board.verdict == "inconclusive"
+    assert {each.verdict for each in board.cases if each.ratio} == {"inconclusive"}
     assert "--rounds 10" in board.answer[1]
 
 
@@ -152,7 +155,7 @@ def test_more_rounds_are_made_by_the_same_command_where_it_takes_them(words, pla
     assert facts.more_rounds(run) == more
 
 
-@pytest.mark.parametrize("verdict", ["leads", "open"])
+@pytest.mark.parametrize("verdict", ["leads", "inconclusive"])
 def test_the_next_command_can_be_pasted(tmp_path, verdict):
     project, config = tmp_path / "my site", tmp_path / "it's.toml"
     other = [50.0] * 5 if verdict == "leads" else [60.0, 140.0, 80.0, 150.0, 90.0]
@@ -175,7 +178,7 @@ def test_the_next_command_can_be_pasted(tmp_path, verdict):
 def test_the_best_with_a_single_round_is_open_against_nobody(tmp_path):
     slower = {("gunicorn", "none"): EVEN, ("nginx-gunicorn", "none"): times(0.9)}
     board = raced(tmp_path, {("uwsgi", "none"): [300.0, None, None, None, None], **slower})
-    assert (board.verdict, row(board, "gunicorn").verdict) == ("open", "")
+    assert (board.verdict, row(board, "gunicorn").verdict) == ("inconclusive", "")
     assert "one round proves no difference" in board.answer[0]
 
 
@@ -199,14 +202,14 @@ def test_wrong_answers_failed_trials_and_skips_have_no_figure(plain):
     assert "no web server in front" in reason and name == "gunicorn with staticgenerator"
 
 
-def test_voided_trials_are_not_used_and_only_interference_counts_as_such(tmp_path):
-    def voided(trial):
+def test_discarded_trials_are_not_used_and_only_interference_counts_as_such(tmp_path):
+    def discarded(trial):
         if (trial.stack, trial.layer, trial.round) != ("uwsgi", "none", 1):
             return trial
-        return replace(trial, status="voided", reason="drift: it slowed down")
+        return replace(trial, status="discarded", reason="drift: it slowed down")
 
-    folder = report_folder.make(tmp_path / "run", workloads=("home",), change=voided)
-    first = next(trial for trial in read_run(folder).trials if trial.status == "voided")
+    folder = report_folder.make(tmp_path / "run", workloads=("home",), change=discarded)
+    first = next(trial for trial in read_run(folder).trials if trial.status == "discarded")
     Folder(folder).append(replace(first, status="ok", reason=None))
     document = read(folder)
     rates = row(document.boards[0], "uwsgi").loads["home"].rates
@@ -292,7 +295,7 @@ def test_a_capacity_has_the_rates_that_held_and_an_open_end_is_null(capacity_run
 
     def limited(trial):
         reason = "tool: the load tool used 95% of the CPU time it can use"
-        return replace(trial, status="voided", reason=reason) if trial.level > 530 else trial
+        return replace(trial, status="discarded", reason=reason) if trial.level > 530 else trial
 
     (board,) = read(capacity_run(limited)).boards
     assert row(board, "gunicorn", "page-cache").loads["home"].capacity_high is None
@@ -357,9 +360,9 @@ def test_faults_alone_are_a_document(tmp_path):
     assert (killed.outcome, killed.requests_lost, killed.recovery_s) == ("pass", 20, 2.0)
     assert {each.fault: each.outcome for each in second.faults} == {
         "application": "FAIL",
-        "worker": "VOIDED",
+        "worker": "DISCARDED",
         "application-server": "FAIL",
-        "slow-bodies": "declared",
+        "slow-bodies": "known limitation",
         "malformed": "FAIL",
     }
     assert second.faults[2].recovery_s is None  # it never came back
@@ -367,13 +370,13 @@ def test_faults_alone_are_a_document(tmp_path):
     assert not document.boards and "uwsgi" in document.answer[0]
 
 
-def test_a_fault_that_was_skipped_or_voided_is_not_as_expected(tmp_path):
+def test_a_fault_that_was_skipped_or_discarded_is_not_as_expected(tmp_path):
     outcomes = fault_folder.good("gunicorn")
-    voided = fault_folder.outcome("gunicorn", "certificate", status="voided", reason="interference: a browser")
+    discarded = fault_folder.outcome("gunicorn", "certificate", status="discarded", reason="interference: a browser")
     assert sum(item.status == "skipped" for item in outcomes) == 2
-    first, second = (fault_folder.make(tmp_path / name, found) for name, found in (("a", outcomes), ("b", [voided])))
-    assert read(first).answer == ("9 faults as expected or declared.",)
-    assert read(second).answer == ("0 faults as expected or declared, 1 voided.",)
+    first, second = (fault_folder.make(tmp_path / name, found) for name, found in (("a", outcomes), ("b", [discarded])))
+    assert read(first).answer == ("9 faults as expected or known limitations.",)
+    assert read(second).answer == ("0 faults as expected or known limitations, 1 discarded.",)
     assert any("interference: a browser" in text for text in page.to_know(read(second)))
 
 

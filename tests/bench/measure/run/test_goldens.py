@@ -75,7 +75,7 @@ def invented(item, addresses, project, loading, load, folder):
         return failed(made)
     # One trial in twelve is disturbed once or more often.
     if chance("disturbed", item.key) < 0.08 and len(attempts) < 1 + round(chance("often", item.key)):
-        return replace(made, status="voided", reason=INTERFERED)
+        return replace(made, status="discarded", reason=INTERFERED)
     return made
 
 
@@ -156,6 +156,6 @@ def test_a_run_that_was_stopped_ends_as_the_whole_one(kind, tmp_path, instrument
     resume = ["--resume", str(folder)] + (["--keep-going"] if kind != "tune" else [])
     assert go(kind, resume, instrument) == made["status"]
     again = found(kind, 0, folder, "")
-    trusted = {name: status for name, status in latest(again).items() if latest(golden)[name] != "voided"}
-    assert trusted == {name: status for name, status in latest(golden).items() if status != "voided"}
+    trusted = {name: status for name, status in latest(again).items() if latest(golden)[name] != "discarded"}
+    assert trusted == {name: status for name, status in latest(golden).items() if status != "discarded"}
     assert (again["dropped"], again["ended_by"]) == (golden["dropped"], golden["ended_by"])

@@ -1,4 +1,4 @@
-"""Guards: each voids what it is there for, lets pass what is well, and says so when it cannot look."""
+"""Guards: each discards what it is there for, lets pass what is well, and says so when it cannot look."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from bench.errors import BenchError
 from bench.measure.load import Figures
 from bench.measure.run import guards
-from bench.measure.run.guards import BOUNDS, OK, Observed, evaluate, voids
+from bench.measure.run.guards import BOUNDS, OK, Observed, discards, evaluate
 from bench.measure.run.trial import body_difference
 
 FIGURES = Figures(
@@ -36,7 +36,7 @@ def of_figures(seen, **changes):
 
 def test_a_good_trial_stands():
     said = evaluate(CLOSED, BOUNDS)
-    assert voids(said) is None
+    assert discards(said) is None
     assert {name for name, text in said.items() if text != OK} == {"lost"}
     assert set(evaluate(OPEN, BOUNDS).values()) == {OK}
 
@@ -61,13 +61,13 @@ def test_a_good_trial_stands():
         ),
     ],
 )
-def test_what_is_not_to_be_trusted_is_void(guard, seen, found):
+def test_what_is_not_to_be_trusted_is_discarded(guard, seen, found):
     said = evaluate(seen, BOUNDS)
     assert said[guard] == found
-    assert voids(said) == f"{guard}: {found}"
+    assert discards(said) == f"{guard}: {found}"
     # Another bound, or none, lets it pass.
     without = {name: bound for name, bound in BOUNDS.items() if name != guard}
-    assert voids(evaluate(seen, without)) is None
+    assert discards(evaluate(seen, without)) is None
 
 
 def test_pages_that_still_wait_at_the_end_may_be_the_larger_ones():
@@ -85,10 +85,10 @@ def test_pages_that_still_wait_at_the_end_may_be_the_larger_ones():
         ("lost", of_figures(OPEN, requests_dropped=None)),
     ],
 )
-def test_a_guard_that_cannot_look_voids_nothing_and_says_so(guard, seen):
+def test_a_guard_that_cannot_look_discards_nothing_and_says_so(guard, seen):
     said = evaluate(seen, BOUNDS)
     assert said[guard].startswith("not measured: ")
-    assert voids(said) is None
+    assert discards(said) is None
 
 
 def test_few_slow_requests_are_no_drift():
@@ -134,9 +134,9 @@ def test_what_drifts_without_others_is_the_stacks_own_and_with_them_it_may_be_ov
     drifting = of_figures(CLOSED, thirds=(4000, 3300, 2600))
     alone = evaluate(replace(drifting, other_cpu_share=0.01), BOUNDS)
     assert alone["drift"] == "the stack's own: 4,000 requests in the first third, 2,600 in the last"
-    assert guards.voids(alone) is None
+    assert guards.discards(alone) is None
     disturbed = evaluate(replace(drifting, other_cpu_share=0.10), BOUNDS)
     assert disturbed["interference"] == "other processes took 10% of the machine"
-    assert guards.voids(disturbed).startswith("interference: ")
+    assert guards.discards(disturbed).startswith("interference: ")
     # An overloaded site drifts by itself in an open loop, and making it again would find the same.
     assert evaluate(replace(drifting, other_cpu_share=0.10, rate=100), BOUNDS)["interference"] == OK

@@ -54,7 +54,7 @@ def test_a_trial_torn_after_the_run_ended_is_named_and_made_again(go, tmp_path):
 
 
 @pytest.mark.servers
-def test_after_its_rounds_a_run_shows_the_latency_at_a_rate_and_a_voided_trial_of_it_is_made_again(
+def test_after_its_rounds_a_run_shows_the_latency_at_a_rate_and_a_discarded_trial_of_it_is_made_again(
     go, latency, monkeypatch, tmp_path
 ):
     latency()
@@ -67,11 +67,11 @@ def test_after_its_rounds_a_run_shows_the_latency_at_a_rate_and_a_voided_trial_o
     monkeypatch.setattr(schedules, "LATENCY_REQUESTS", 100)
     path = tmp_path / "run" / "trials.jsonl"
     *closed, opened = map(json.loads, path.read_text().splitlines())
-    void = {"status": "voided", "reason": "interference: other processes took 40% of the machine"}
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in (*closed, opened | void)))
-    assert any("1 trial voided (interference)" in note for note in facts.notes(read_run(tmp_path / "run")))
+    discard = {"status": "discarded", "reason": "interference: other processes took 40% of the machine"}
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (*closed, opened | discard)))
+    assert any("1 trial discarded (interference)" in note for note in facts.notes(read_run(tmp_path / "run")))
     status, recorded = go("--resume", str(tmp_path / "run"))
-    assert (status, [trial.status for trial in recorded.latency]) == (0, ["voided", "ok"])
+    assert (status, [trial.status for trial in recorded.latency]) == (0, ["discarded", "ok"])
     with pytest.raises(BenchError, match="the run is complete"):
         go("--resume", str(tmp_path / "run"))
 

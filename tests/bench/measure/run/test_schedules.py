@@ -38,7 +38,7 @@ LIMIT = Limit("p95", 200.0)
 RATES = {"best": 1000.0, "near": 990.0, "slower": 500.0, "slow": 490.0, "far": 20.0}
 REASONS = {
     "ok": None,
-    "voided": "drift: it was slower at its end",
+    "discarded": "drift: it was slower at its end",
     "disturbed": "interference: other processes took 90% of the machine",
 }
 DECIDED = replace(INFO.plan, until="decided", rounds=ROUNDS, levels=(16,), margin=0.05)
@@ -58,7 +58,7 @@ def trial(item: Measurement, status: str = "ok", rates=RATES):
     made = replace(made, trial_id=item.key)
     if status == "failed":
         return failed(made)
-    return replace(made, status="ok" if status == "ok" else "voided", reason=REASONS[status])
+    return replace(made, status="ok" if status == "ok" else "discarded", reason=REASONS[status])
 
 
 class Play:
@@ -108,11 +108,11 @@ def test_a_disturbed_trial_is_made_again_a_few_times_and_then_counts():
     assert len(play.outlook.left) == 3
 
 
-def test_voided_trials_are_left_when_a_run_is_resumed_and_repeated_as_often_as_new_ones():
+def test_discarded_trials_are_left_when_a_run_is_resumed_and_repeated_as_often_as_new_ones():
     whole = Play(TWO_ROUNDS, PAIR)
     order = list(whole.outlook.certain)
     made = [trial(order[0], "disturbed")] * (MAX_REPEATS + 1)
-    made += [trial(order[1], "voided"), trial(order[2], "failed"), trial(order[3], "failed"), trial(order[3])]
+    made += [trial(order[1], "discarded"), trial(order[2], "failed"), trial(order[3], "failed"), trial(order[3])]
     play = Play(TWO_ROUNDS, PAIR, made)
     assert [item.key for item in play.outlook.left] == [order[0].key, order[1].key]
     for _ in range(MAX_REPEATS + 1):
@@ -123,11 +123,11 @@ def test_voided_trials_are_left_when_a_run_is_resumed_and_repeated_as_often_as_n
     assert play.replay.item is None
 
 
-def test_steps_that_interference_voided_are_made_again_and_those_of_an_overloaded_site_are_not():
+def test_steps_that_interference_discarded_are_made_again_and_those_of_an_overloaded_site_are_not():
     plan = replace(INFO.plan, capacity="p95=200ms", rounds=1, levels=())
     play = Play(plan, [case("best")])
     item = play.replay.item
-    overloaded = replace(trial(replace(item, level=800)), status="voided", reason="lost: 7 requests were not sent")
+    overloaded = replace(trial(replace(item, level=800)), status="discarded", reason="lost: 7 requests were not sent")
     busy = trial(replace(item, level=50), "disturbed")
     made = [busy, busy, busy, trial(replace(item, level=200)), overloaded, overloaded]
     again = Play(plan, [case("best")], made)
@@ -218,18 +218,18 @@ def test_a_case_that_keeps_failing_is_given_up_and_delays_no_decision():
 
 
 def test_a_case_without_a_trusted_figure_may_still_be_the_best():
-    """Guards voided all of its trials: it is measured until one of them is trusted."""
+    """Guards discarded all of its trials: it is measured until one of them is trusted."""
     rates = {"best": 1000.0, "near": 500.0, "slower": 490.0, "slow": 480.0, "far": 20.0}
-    voided = {("far", number): "voided" for number in (1, 2, 3, 4)}
-    play = Play(DECIDED, cases(), statuses=voided, rates=rates)
+    discarded = {("far", number): "discarded" for number in (1, 2, 3, 4)}
+    play = Play(DECIDED, cases(), statuses=discarded, rates=rates)
     measured = play.go()
     assert all("far" in stacks for stacks in measured[:5])
     assert measured[3] == ["best", "far"]
     assert play.replay.ended_by == "decided"
 
 
-def test_voided_trials_that_are_made_again_may_change_who_goes_on():
-    first = Play(DECIDED, cases(), statuses={("far", 1): "voided"})
+def test_discarded_trials_that_are_made_again_may_change_who_goes_on():
+    first = Play(DECIDED, cases(), statuses={("far", 1): "discarded"})
     first.go(rounds=1)
     again = Play(DECIDED, cases(), first.trials)
     assert (again.dropped, [item.case.stack for item in again.outlook.left]) == ((), ["far"])
@@ -277,7 +277,7 @@ def invented(item, attempt):
 
 def fault(item, attempt):
     disturbed = attempt == 1 and item.outcome.fault == "worker"
-    return replace(item.outcome, status="voided" if disturbed else "ok", reason="others" if disturbed else None)
+    return replace(item.outcome, status="discarded" if disturbed else "ok", reason="others" if disturbed else None)
 
 
 def search(outlook):
@@ -363,7 +363,7 @@ def test_a_run_that_is_killed_at_every_record_makes_the_same_trials(kind, tmp_pa
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     once(kind, whole, math.inf)
     made, *_ = result(whole)
-    assert len(made) > 3 and {"ok", "voided"} == {status for _, status in made}
+    assert len(made) > 3 and {"ok", "discarded"} == {status for _, status in made}
     for _ in made[:-1]:
         with pytest.raises(Killed):
             once(kind, stopped, 1)

@@ -192,18 +192,18 @@ def test_a_run_without_any_load_tool_of_the_system(go, monkeypatch):
 
 
 @pytest.mark.servers
-def test_a_voided_trial_keeps_its_figures_and_says_why(go, capsys):
+def test_a_discarded_trial_keeps_its_figures_and_says_why(go, capsys):
     # Every load tool uses some CPU time.
     status, recorded = go("--stack", "one", "--guard", "bodies=0", "--guard", "tool=0")
     (trial,) = recorded.trials
-    assert (status, trial.status) == (1, "voided")
+    assert (status, trial.status) == (1, "discarded")
     assert trial.reason.startswith("tool: the load tool used ")
     assert trial.throughput > 0
     assert trial.evidence.guards["bodies"] == "ok"
     assert recorded.info.plan.guards == {"bodies": 0.0, "tool": 0.0}
     said = capsys.readouterr().out
-    assert "VOIDED: tool: the load tool used" in said
-    assert "1 of 1 trials voided: guards do not trust them" in said
+    assert "DISCARDED: tool: the load tool used" in said
+    assert "1 of 1 trials discarded: guards do not trust them" in said
 
 
 @pytest.mark.servers
@@ -211,12 +211,12 @@ def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypa
     found = iter([0.9, 0.1])
     monkeypatch.setattr("bench.measure.run.local.Interference.share", lambda *_: next(found))
     status, recorded = go("--stack", "one", "--guard", "interference=0.25", "--keep-going")
-    assert (status, [trial.status for trial in recorded.trials]) == (0, ["voided", "ok"])
+    assert (status, [trial.status for trial in recorded.trials]) == (0, ["discarded", "ok"])
     assert len({trial.trial_id for trial in recorded.trials}) == 1
     said = capsys.readouterr().out
     assert "interference: other processes took 90% of the machine: the trial is repeated" in said
-    assert "trials voided" not in said
-    assert (tmp_path / "run" / "raw" / f"{recorded.trials[0].trial_id}~void1" / "load.out").exists()
+    assert "trials discarded" not in said
+    assert (tmp_path / "run" / "raw" / f"{recorded.trials[0].trial_id}~discarded1" / "load.out").exists()
 
 
 @pytest.mark.servers
@@ -228,26 +228,26 @@ def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, mo
     with pytest.raises(BenchError) as error:
         go("--stack", "one", "--guard", "interference=0.25", "--rounds", "2")
     assert str(error.value) == (
-        "stopped: 3 trials in a row were voided (interference: other processes took 75% of the machine); now other "
+        "stopped: 3 trials in a row were discarded (interference: other processes took 75% of the machine); now other "
         "processes take 70% of this machine (chromium, process 12: 60%); stop those programs and "
         f"resume with: python -m bench run --resume {folder}, or now with --keep-going"
     )
-    assert f"warning: {instrument.load.words}; trials beyond 25% are voided" in capsys.readouterr().out
+    assert f"warning: {instrument.load.words}; trials beyond 25% are discarded" in capsys.readouterr().out
     assert read_run(folder).info.finished_at is None
     status, recorded = go("--resume", str(folder))
     assert status == 0
-    assert [trial.status for trial in recorded.trials] == ["voided"] * 3 + ["ok"] * 2
+    assert [trial.status for trial in recorded.trials] == ["discarded"] * 3 + ["ok"] * 2
     assert recorded.info.finished_at
-    assert (folder / "raw" / f"{recorded.trials[0].trial_id}~void3" / "load.out").exists()
+    assert (folder / "raw" / f"{recorded.trials[0].trial_id}~discarded3" / "load.out").exists()
 
 
 @pytest.mark.servers
-def test_a_page_that_changes_under_load_voids_its_trial(go, instrument):
+def test_a_page_that_changes_under_load_discards_its_trial(go, instrument):
     # The engine of this project sees it itself, and the trial fails.
     needs("wrk")
     instrument.changes.add("one")
     _, recorded = go("--stack", "one", "--guard", "bodies=0.05", "--duration", "3")
-    assert recorded.trials[0].status == "voided"
+    assert recorded.trials[0].status == "discarded"
     assert recorded.trials[0].reason.startswith("bodies: GET /: ")
     assert recorded.trials[0].evidence.bodies_checked >= 1
 

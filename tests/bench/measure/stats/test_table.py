@@ -9,7 +9,7 @@ import time
 import numpy
 import pytest
 
-from bench.measure.stats import LEADS, OPEN, TIES, GeometricMean, Runs, Table
+from bench.measure.stats import INCONCLUSIVE, LEADS, TIES, GeometricMean, Runs, Table
 from bench.measure.stats.least_squares import Fit
 from bench.measure.stats.table import MIN_LEFT
 
@@ -17,13 +17,13 @@ NEAR = [(100.0, 101.0), (99.0, 98.5), (101.0, 101.5), (98.0, 99.5)]
 
 
 def table(*rows, first=1):
-    """Cases 0, 1, ... with these rates by round, None for a voided trial."""
+    """Cases 0, 1, ... with these rates by round, None for a discarded trial."""
     return Table(
         {case: {n: rate for n, rate in enumerate(row, first) if rate is not None} for case, row in enumerate(rows)}
     )
 
 
-def drawn(cases, rounds, seed, *, noise=0.05, voided=0.0, noisy=1.0):
+def drawn(cases, rounds, seed, *, noise=0.05, discarded=0.0, noisy=1.0):
     """Equal cases, of which the first is so many times noisier."""
     draw = random.Random(seed)
     speeds = [draw.gauss(5, 0.3) for _ in range(rounds)]
@@ -31,7 +31,7 @@ def drawn(cases, rounds, seed, *, noise=0.05, voided=0.0, noisy=1.0):
         case: {
             n: math.exp(speed + draw.gauss(0, noise * (1 if case else noisy)))
             for n, speed in enumerate(speeds)
-            if draw.random() >= voided
+            if draw.random() >= discarded
         }
         for case in range(cases)
     }
@@ -47,9 +47,9 @@ def test_two_cases_have_the_interval_of_a_paired_t_test():
     assert found == pytest.approx((math.exp(logs.mean()), *numpy.exp(interval)))
 
 
-@pytest.mark.parametrize("voided", [0.0, 0.25])
-def test_noise_and_effects_are_those_of_least_squares(voided):
-    rates = drawn(9, 5, 3, voided=voided)
+@pytest.mark.parametrize("discarded", [0.0, 0.25])
+def test_noise_and_effects_are_those_of_least_squares(discarded):
+    rates = drawn(9, 5, 3, discarded=discarded)
     cells = {case: {n: math.log(rate) for n, rate in rounds.items()} for case, rounds in rates.items()}
     keys = [(case, n) for case, rounds in cells.items() for n in rounds]
     design = numpy.array([[*(case == c for c in cells), *(n == r for r in range(5))] for case, n in keys], float)
@@ -94,7 +94,7 @@ def test_missing_rounds_are_left_out_and_the_rest_is_compared():
 def test_cases_without_a_round_in_common_are_compared_by_others_and_stay_open():
     found = table((100.0, None), (None, 100.0), (100.0, 50.0))
     assert found.ratio(0, 1) == (pytest.approx(0.5), 0, math.inf)
-    assert found.decide().verdict == OPEN
+    assert found.decide().verdict == INCONCLUSIVE
 
 
 @pytest.mark.parametrize("wrong", [0.0, -5.0, math.nan, math.inf])
@@ -116,7 +116,7 @@ def test_a_question_that_is_none_is_refused(ask):
 
 @pytest.mark.parametrize("rates", [{}, {"a": {}}, {"a": {1: 0.0}}])
 def test_without_a_rate_nothing_is_decided(rates):
-    assert Table(rates).decide().verdict == OPEN
+    assert Table(rates).decide().verdict == INCONCLUSIVE
     assert Table(rates).decide().best is None
 
 
@@ -131,12 +131,12 @@ def test_cases_tie_when_their_rounds_show_that_they_are_within_the_margin():
     found = table(*alike).decide()
     assert (found.verdict, found.best, set(found.ties), found.slower) == (TIES, 1, {0, 2}, (3,))
     noisy = table((120.0, 90.0, 100.0), (95.0, 118.0, 92.0), (90.0, 100.0, 121.0)).decide()
-    assert (noisy.verdict, noisy.ties, len(noisy.open)) == (OPEN, (), 2)
+    assert (noisy.verdict, noisy.ties, len(noisy.open)) == (INCONCLUSIVE, (), 2)
 
 
 def test_later_looks_take_more_proof():
     rates = table((115.0, 116.0), *NEAR)
-    assert [rates.decide(look=look).verdict for look in (None, 1, 1000)] == [LEADS, LEADS, OPEN]
+    assert [rates.decide(look=look).verdict for look in (None, 1, 1000)] == [LEADS, LEADS, INCONCLUSIVE]
 
 
 def test_a_dropped_case_stays_slower_and_is_never_the_best():
@@ -147,17 +147,17 @@ def test_a_dropped_case_stays_slower_and_is_never_the_best():
 
 def test_one_round_drops_what_no_noise_explains_and_decides_nothing():
     found = table(*[(100.0,)] * MIN_LEFT, (40.0,), (5.0,)).decide(look=1)
-    assert (found.verdict, found.slower) == (OPEN, (MIN_LEFT + 1,))
+    assert (found.verdict, found.slower) == (INCONCLUSIVE, (MIN_LEFT + 1,))
     # The next round of these must show noise.
     assert len(table((1000.0,), *[(1.0 + case,) for case in range(9)]).decide(look=1).open) == MIN_LEFT - 1
 
 
 def test_a_case_alone_leads_with_its_second_round():
-    assert [table(row).decide().verdict for row in ((9.0,), (9.0, 8.0))] == [OPEN, LEADS]
+    assert [table(row).decide().verdict for row in ((9.0,), (9.0, 8.0))] == [INCONCLUSIVE, LEADS]
 
 
 def test_noise_beyond_all_numbers_decides_nothing():
-    assert table((1.0, 1e9), (1e9, 1.0)).decide().verdict == OPEN
+    assert table((1.0, 1e9), (1e9, 1.0)).decide().verdict == INCONCLUSIVE
 
 
 def test_over_several_workloads_the_geometric_mean_counts():
@@ -192,13 +192,13 @@ def test_rates_that_were_found_in_steps_differ_by_more_than_a_step():
     steps = {"a": 1.06, "b": 1.06, "c": 1.06}
     found = Table(rates, steps)
     assert found.ratio("a", "b") == pytest.approx((560 / 530, 560 / 530 / 1.06, 560 * 1.06 / 530))
-    assert (found.decide().verdict, found.decide().slower) == (OPEN, ("c",))
+    assert (found.decide().verdict, found.decide().slower) == (INCONCLUSIVE, ("c",))
     # Where no rate was seen not to hold, the capacity may be any higher one.
     assert Table(rates, {**steps, "c": math.inf}).decide().open == ("b", "c")
 
 
 def test_a_run_of_all_stacks_and_layers_is_decided_in_a_moment():
-    rates = Table(drawn(143, 10, 1, voided=0.05, noisy=9))
+    rates = Table(drawn(143, 10, 1, discarded=0.05, noisy=9))
     begun = time.process_time()
     rates.decide(look=10)
     assert time.process_time() - begun < 2
