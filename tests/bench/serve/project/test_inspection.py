@@ -178,10 +178,24 @@ def test_the_default_database_has_a_url_that_libpq_understands(new_project):
     }
 
 
+DURABLE = """
+def durable(request):
+    from django.db import transaction
+
+    with transaction.atomic(durable=True):
+        return visits(request)
+
+
+urlpatterns.append(path("durable/", durable))
+"""
+
+
 def test_a_page_that_writes_leaves_no_row_and_nothing_beside_the_file(new_project):
     # A file, whatever its name has.
     theirs = "DATABASES['default']['NAME'] = BASE_DIR / 'memory-game.sqlite3'\n" + IN_MEMORY
-    folder = new_project(theirs, '[tool.benchapp]\npublic = ["/visits/"]\n')
+    folder = new_project(theirs, '[tool.benchapp]\npublic = ["/visits/", "/durable/"]\n')
+    with (folder / "shop" / "urls.py").open("a") as file:
+        file.write(DURABLE)
     # The very table that the page writes to.
     with sqlite3.connect(folder / "memory-game.sqlite3") as database:
         database.execute("create table django_session (session_key text, session_data text, expire_date text)")
@@ -192,6 +206,8 @@ def test_a_page_that_writes_leaves_no_row_and_nothing_beside_the_file(new_projec
     assert facts.database_files == {"default": str(folder / "memory-game.sqlite3")}
     assert facts.databases_in_memory == ("cached", "shared")
     assert facts.pages[1].session_written
+    # No block of the kit is around its own.
+    assert (facts.pages[2].status, facts.pages[2].error) == (200, None)
     assert tree(folder) == before
 
 

@@ -12,6 +12,9 @@ from tests.projects import new_project, own_var
 
 __all__ = ["new_project", "own_var"]
 
+# Each starts another interpreter.
+pytestmark = pytest.mark.servers
+
 HEAD = """
 from django.conf.urls.i18n import i18n_patterns
 from django.contrib import admin
