@@ -319,6 +319,8 @@ def _words(project: Project, stage: str, error: str, where: str | None, variable
         remedy = WRITE_VARIABLE
         if variables:
             remedy = WRITE_VARIABLE.replace("the variable", joined(variables))
+    elif "GDAL" in error and "installed?" in error:
+        remedy = "install it here and on the host, on Debian by apt-get install gdal-bin"
     elif LACKS.search(error):
         remedy = "give it that where it is measured, or have the settings do without, by a variable of env_file"
     else:

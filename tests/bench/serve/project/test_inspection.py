@@ -294,6 +294,10 @@ def test_a_second_database_that_is_down_is_said_and_pages_without_it_are_looked_
             "SECRET_KEY = ''",
             "SECRET_KEY setting must not be empty.; write the variable into a file, and name it: env_f",
         ),
+        (
+            "from django.core.exceptions import ImproperlyConfigured as No\nraise No('no GDAL. Is GDAL installed?')",
+            "; install it here and on the host, on Debian by apt-get install gdal-bin",
+        ),
         ("import nonsense.x", "; install it there, or name the interpreter that has it: python = "),
         ("import shop.nonsense", "; correct it, or settings in [tool.benchapp]"),
         ("import sys\nsys.exit('set STAGE')", "cannot be imported: SystemExit: set STAGE (shop/settings.py:"),
