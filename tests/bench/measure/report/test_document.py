@@ -72,8 +72,7 @@ def nested(line: str) -> str:
     for name, part in parts.items():
         of_part = [field.name for field in fields(part) if field.name in flat]
         flat[name] = {field: flat.pop(field) for field in of_part}
-    if flat["status"] == "discarded":
-        flat["status"] = "discarded"
+    flat["status"] = {"voided": "discarded"}.get(flat["status"], flat["status"])
     if flat["status"] == "failed":
         flat |= {"figures": None, "costs": None}
     return json.dumps(flat) + "\n"
