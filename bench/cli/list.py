@@ -1,17 +1,21 @@
-"""List stacks and layers: what fits what, what can run here and why not, with the versions that would be used."""
+"""List stacks and layers: what runs here, what is missing and how to install it."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from typing import Any
 
 from bench.cli import options
 from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer
 from bench.serve.catalog import values
+from bench.serve.catalog.compatibility import NOT_INSTALLED
 from bench.serve.catalog.manifest import HISTORIC
+from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment.survey import survey
+from bench.words import first_names, joined
 
 FOR_HISTORIC = "where they are named, and in reproductions"
 TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer knows which pages it makes stale"
@@ -23,7 +27,11 @@ KINDS = {
 }
 
 
-OPTIONS = (*options.APPLIED, options.JSON)
+OPTIONS = (
+    *options.APPLIED,
+    replace(options.ALL, help="also what fits what, versions, sizes and limits", group=options.RESULTS),
+    options.JSON,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,8 +47,89 @@ def main(args: argparse.Namespace) -> int:
         print(json.dumps(listing, indent=2))
     else:
         printer = Printer()
-        printer.say(as_text(listing, printer.width, not project.description.invalidates))
+        in_full = as_text(listing, printer.width, not project.description.invalidates)
+        printer.say(in_full if args.all else as_screen(listing, printer.width))
     return 0
+
+
+def as_screen(listing: dict[str, Any], width: int) -> str:
+    """The listing on a screen: which stacks run here by the server in front, their layers, and what is missing."""
+    here = [name for name, fits in listing["fits"].items() if fits[NO_LAYER] is None]
+    python = listing["python"]["version"]
+    who = f"servers run as user {listing['servers_run_as']}" if listing["servers_run_as"] else "servers cannot run"
+    lines = [f"Python {python}; {who}"]
+    if not listing["servers_run_as"]:
+        lines += paragraph(listing["notice"], width)
+    lines += ["", "STACKS THAT RUN HERE", *columns(_by_front(listing, here), "  ", width)]
+    lines += ["", "THEIR LAYERS", *columns(_layers_here(listing, here), "  ", width)]
+    lines += ["", *paragraph(f"SERVICES: {', '.join(_services_here(listing)) or 'none'}", width, "", "  ")]
+    missing = _missing(listing, here)
+    lines += ["", "MISSING"] if missing else []
+    for names, reason in missing:
+        lines += paragraph(f"{names}: {reason}", width, "  ", "  ")
+    return "\n".join([*lines, "", "--all: what fits what, with reasons, versions, sizes and known limits"])
+
+
+def _by_front(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]:
+    """The stacks that run here by the server in front; historic ones apart."""
+    rows: dict[str, list[str]] = {}
+    for name in here:
+        stack = listing["stacks"][name]
+        front = f"behind {stack['servers'][-1]['name']}" if len(stack["servers"]) > 1 else "on its own"
+        rows.setdefault(HISTORIC if stack["era"] == HISTORIC else front, []).append(name)
+    if HISTORIC in rows:
+        rows[HISTORIC] = rows.pop(HISTORIC)
+    return [(front, ", ".join(names)) for front, names in rows.items()]
+
+
+def _layers_here(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]:
+    """Each layer with the servers of the stacks that run here on which it does."""
+    rows: list[tuple[str, str]] = []
+    for layer, manifest in listing["layers"].items():
+        fitting = [stack for stack in here if listing["fits"][stack][layer] is None]
+        if fitting:
+            where = "any stack" if len(fitting) == len(here) else _servers_of(listing, fitting, here)
+            in_code = manifest["kind"] == "templates"
+            rows.append((layer, f"{where}; written into your code" if in_code else where))
+    return rows
+
+
+def _servers_of(listing: dict[str, Any], fitting: list[str], here: list[str]) -> str:
+    """The fewest servers that these of the stacks have and no other has, or the names of the stacks."""
+    servers = {stack: {server["name"] for server in listing["stacks"][stack]["servers"]} for stack in here}
+    others = {name for stack in here if stack not in fitting for name in servers[stack]}
+    left, found = list(fitting), []
+    while left:
+        candidates = sorted({name for stack in left for name in servers[stack]} - others)
+        if not candidates:
+            return ", ".join(fitting)
+        best = max(candidates, key=lambda name: sum(name in servers[stack] for stack in left))
+        found.append(best)
+        left = [stack for stack in left if best not in servers[stack]]
+    return f"stacks with {joined(sorted(found), 'or')}"
+
+
+def _services_here(listing: dict[str, Any]) -> list[str]:
+    services = listing["services"].items()
+    return [f"{name} {service['version'] or ''}".strip() for name, service in services if not service["missing"]]
+
+
+def _missing(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]:
+    """What cannot run here for want of a program, by the reason, which says how to install it."""
+    names: dict[str, list[str]] = {}
+    for stack, fits in listing["fits"].items():
+        if stack not in here:
+            names.setdefault(fits[NO_LAYER], []).append(stack)
+    for layer in listing["layers"]:
+        reasons = [listing["fits"][stack][layer] for stack in here]
+        missing = [reason for reason in reasons if reason and NOT_INSTALLED in reason]
+        if missing and None not in reasons:
+            names.setdefault(missing[0], []).append(f"the layer {layer}")
+    for name, service in listing["services"].items():
+        if service["missing"]:
+            reason = f"{NOT_INSTALLED}: {', '.join(service['missing'])}; {service['install']}"
+            names.setdefault(reason, []).append(f"the service {name}")
+    return [(first_names(those), reason) for reason, those in names.items()]
 
 
 def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
@@ -109,9 +198,11 @@ def _limits(stacks: dict[str, Any], width: int) -> list[str]:
 def _version(server: dict[str, Any]) -> str:
     if server["later"]:
         return "(installed when needed)"
-    if not server["program"] or None in server["modules"].values():
+    if not server["program"]:
         return "(not installed)"
-    return server["version"] or "(version unknown)"
+    missing = [name for name, path in server["modules"].items() if path is None]
+    version = server["version"] or "(version unknown)"
+    return f"{version} (without its module {', '.join(missing)})" if missing else version
 
 
 def _release(release: dict[str, Any]) -> str:

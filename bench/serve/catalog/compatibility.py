@@ -16,6 +16,7 @@ from bench.serve.catalog.server import SERVERS, Declaration, Server
 # environment, names a cache of the user's own instead.
 CHOSEN_CACHE = "{{ cache }}"
 CACHE_URL = "CACHE_URL"
+NOT_INSTALLED = "program not installed"
 # A block of a template.
 BLOCK = re.compile(r"(?:{%-?|#%) *block (\w+)")
 
@@ -39,7 +40,7 @@ def layer_problem(stack: Stack, layer: Layer) -> str:
     if layer.scope != "server" or any(map(layer.files, stack.servers)):
         return ""
     there = sorted({path.parent.name for path in SERVERS.glob("*/*") if (layer.folder / path.name).is_file()})
-    return f"{layer.name} needs {' or '.join(there)} in the chain: it has no file for another server"
+    return f"{layer.name} needs {' or '.join(there)} in the chain"
 
 
 def collision(stack: Stack, layers: Iterable[Layer]) -> str:
@@ -159,7 +160,7 @@ def how_to_install(item: Server | Service) -> str:
 def not_installed(service: Service) -> str:
     """Which programs of a service are missing, and what installs them, in words."""
     missing = ", ".join(missing_programs(service))
-    return f"service {service.name}: program not installed: {missing}; {how_to_install(service)}"
+    return f"service {service.name}: {NOT_INSTALLED}: {missing}; {how_to_install(service)}"
 
 
 def is_installed_later(server: Server) -> bool:

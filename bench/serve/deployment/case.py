@@ -221,15 +221,13 @@ def _with_programs(case: Case) -> tuple[Case, list[str]]:
         if program is None and not case.project.installs and compatibility.is_installed_later(server):
             program = case.project.venv / "bin" / server.programs[0]
         if program is None:
-            missing.append(f"program not installed: {' or '.join(server.programs)}; {install}")
+            missing.append(f"{compatibility.NOT_INSTALLED}: {' or '.join(server.programs)}; {install}")
         found[server.name], modules[server.name] = program or Path(server.directory) / server.programs[0], {}
         for name, globs in compatibility.modules_of(server, case.layers).items():
             path = programs.module(globs, venvs)
             if path is None:
                 of_python = f"{server.name} has its module {name} for one Python, which is not {case.stack.python}"
-                missing.append(
-                    of_python if case.stack.python else f"module not installed: {name} of {server.name}; {install}"
-                )
+                missing.append(of_python if case.stack.python else f"{server.name} has no module {name}; {install}")
             modules[server.name][name] = path or globs[0]
     return replace(case, programs=found, modules=modules), missing
 

@@ -128,5 +128,6 @@ def _service(service: Service) -> dict[str, Any]:
     return {
         "title": service.title,
         "missing": compatibility.missing_programs(service),
+        "install": compatibility.how_to_install(service),
         "version": compatibility.installed_version(service),
     }

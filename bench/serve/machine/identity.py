@@ -109,7 +109,7 @@ def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
     enclosed = (*_enclosing(account, folder, reads), *drop, "--")
     if _closed_to(enclosed, folder, reads) is None:
         notice = (
-            f"user {account.pw_name} cannot read {closed}; a mount namespace shows it to the servers, and nothing "
+            f"servers run as {account.pw_name}, who cannot read {closed}; it is bind-mounted for them, and nothing "
             "around it"
         )
         return Identity(account.pw_name, account.pw_uid, account.pw_gid, enclosed, notice)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 
-from bench.cli.list import as_text
+from bench.cli.list import as_screen, as_text
 from bench.serve.catalog import catalog
 from bench.serve.deployment.survey import survey
 from tests.cases import kit
@@ -28,7 +29,7 @@ def test_list_says_what_fits_and_why_not_and_as_text_fits_a_narrow_terminal(benc
     assert listing["fits"]["gunicorn"]["none"] is None
     assert "staticgenerator needs apache or" in listing["fits"]["gunicorn"]["staticgenerator"]
     assert listing["stacks"]["cherokee-flup"]["era"] == "historic"
-    lines = bench("list").stdout.splitlines()
+    lines = bench("list", "--all").stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0] == "CAN RUN HERE (yes, or the number of the reason)"
     # The name of each layer begins above its column.
@@ -42,3 +43,41 @@ def test_list_says_what_fits_and_why_not_and_as_text_fits_a_narrow_terminal(benc
     words = " ".join(" ".join(lines).split())
     reasons = [reason for stack in listing["stacks"].values() for reason in stack["declares"].values()]
     assert all(reason in words for reason in reasons), "wrapped, not cut"
+
+
+def test_list_is_a_screen_that_has_every_stack_and_says_what_is_missing():
+    listing = survey(kit())
+    here = [stack for stack, fits in listing["fits"].items() if fits["none"] is None]
+    text = as_screen(listing, 80)
+    lines = text.splitlines()
+    assert len(lines) <= 45
+    assert max(map(len, lines)) <= 80
+    words = set(re.findall(r"[\w-]+", text))
+    assert set(here) <= words
+    assert {layer for layer in listing["layers"] if any(listing["fits"][it][layer] is None for it in here)} <= words
+    for stack in here:
+        listing["fits"][stack] = dict.fromkeys(listing["layers"], "program not installed: nothing; install it")
+    text = as_screen(listing, 80)
+    assert "nothing; install it" in text[text.index("MISSING") :]
+
+
+def test_a_layer_is_on_the_servers_that_it_needs():
+    listing = survey(kit())
+    here = ["gunicorn", "nginx-gunicorn", "nginx-uwsgi", "uwsgi"]
+    for name in here:
+        listing["fits"][name] = dict.fromkeys(listing["layers"])
+    for name in ("gunicorn", "uwsgi"):
+        listing["fits"][name]["nginx-microcache"] = "nginx-microcache needs nginx in the chain"
+    listing["fits"] = {name: listing["fits"][name] for name in here}
+    lines = [" ".join(line.split()) for line in as_screen(listing, 80).splitlines()]
+    assert "nginx-microcache stacks with nginx" in lines
+    assert "page-cache any stack" in lines
+
+
+def test_a_server_without_a_module_is_no_server_that_is_not_installed():
+    listing = survey(kit())
+    (apache,) = listing["stacks"]["apache-modwsgi"]["servers"]
+    apache |= {"program": "/usr/sbin/apache2", "version": "2.4.1", "modules": {"wsgi": None}}
+    assert "apache 2.4.1 (without its module wsgi)" in as_text(listing, 200)
+    apache |= {"program": None}
+    assert "apache (not installed)" in as_text(listing, 200)
