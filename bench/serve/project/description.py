@@ -19,6 +19,7 @@ import msgspec
 
 from bench.errors import BenchError, hint
 from bench.serve.project import environments, run_command, venv_overlay
+from bench.words import joined
 
 FILE = "pyproject.toml"
 HOME = "/"
@@ -26,6 +27,11 @@ HOME = "/"
 START = "start"
 # What a release needs, too, of what manage.py sets: the rest may be secret.
 FOUND = ("DJANGO_CONFIGURATION", "PYTHONPATH")
+# Folders that have packages of others, and how many settings modules a message names.
+NOT_OWN = {"node_modules", "site-packages", ".git", *environments.FOLDERS}
+MAX_SETTINGS = 4
+# Settings for production, by a word in their module's name.
+PRODUCTION = re.compile(r"(?<![a-z])(production|prod|prd|live|deploy(ment)?)(?![a-z])")
 _APPLICATION = re.compile(r"[\w.]+[:.]\w+")
 
 
@@ -345,7 +351,7 @@ def read_description(folder: Path, describe: Path | None = None) -> tuple[Descri
     if not folder.exists():
         raise BenchError(f"--project {folder}: no such folder")
     if not there:
-        below = " or ".join(str(path.parent) for path in sorted(folder.glob("*/manage.py")))
+        below = " or ".join(map(str, _projects_below(folder)))
         raise BenchError(
             f"{folder}: no manage.py there; name {below or 'the folder of a Django project, which has one'}"
         )
@@ -379,7 +385,10 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
 
     It is run to the point where Django takes over. Raises BenchError when it sets no settings or cannot be run.
     """
-    name_them = f'write settings = "..." into [tool.benchapp] of {FILE}'
+    known = _settings_modules(folder)
+    name_them = f'write settings = "{known[0] if known else "..."}" into [tool.benchapp] of {FILE}'
+    if len(known) > 1:
+        name_them += f", or {joined(known[1:MAX_SETTINGS], 'or')}"
     try:
         answer, why = run_command.run_probe_script(python, "chosen_settings.py", [], folder, env)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -391,6 +400,28 @@ def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
             remedy = environments.remedy(folder, python)
         raise BenchError(f"{folder / 'manage.py'}: {why or 'it sets no DJANGO_SETTINGS_MODULE'}; {remedy}")
     return {name: value for name, value in found.items() if value}
+
+
+def _projects_below(folder: Path) -> list[Path]:
+    """The folders with a manage.py at the first level below this one that has any, as in a repository of parts."""
+    for pattern in ("*/manage.py", "*/*/manage.py", "*/*/*/manage.py"):
+        found = [path.parent for path in sorted(folder.glob(pattern))]
+        own = [path for path in found if not NOT_OWN & set(path.relative_to(folder).parts)]
+        if own:
+            return own
+    return []
+
+
+def _settings_modules(folder: Path) -> list[str]:
+    """The modules that look like settings, those for production first."""
+    files = [path for pattern in ("*/settings.py", "*/settings/*.py", "settings/*.py") for path in folder.glob(pattern)]
+    names: list[str] = []
+    for path in sorted(files):
+        parts = path.relative_to(folder).with_suffix("").parts
+        is_module = all(part.isidentifier() for part in parts) and path.stem not in ("__init__", "test", "tests")
+        if is_module and not NOT_OWN & set(parts):
+            names.append(".".join(parts))
+    return sorted(names, key=lambda name: not PRODUCTION.search(name))
 
 
 def _folder_of(folder: Path, settings: str) -> str:

@@ -315,7 +315,7 @@ def _words(project: Project, stage: str, error: str, where: str | None, variable
     missing = re.fullmatch(r"ModuleNotFoundError: No module named '(\w+)[\w.]*'", error)
     if (missing and missing[1] not in own) or NO_DRIVER.search(error):
         remedy = environments.remedy(project.folder, project.python)
-    elif error.startswith("KeyError") or LACKS_VARIABLE.search(error):
+    elif error.startswith("KeyError") or LACKS_VARIABLE.search(error) or any(name in error for name in variables):
         remedy = WRITE_VARIABLE
         if variables:
             remedy = WRITE_VARIABLE.replace("the variable", joined(variables))

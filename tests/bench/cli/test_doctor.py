@@ -74,3 +74,22 @@ def test_a_folder_that_is_no_project_is_one_line(bench, tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "manage.py").touch()
     assert bench("doctor", "--project", tmp_path).stderr.endswith(f"name {tmp_path / 'site'}\n")
+    # In a repository of several parts, and not in what is installed there.
+    (tmp_path / "site").rename(tmp_path / "node_modules")
+    (tmp_path / "apps" / "api").mkdir(parents=True)
+    (tmp_path / "apps" / "api" / "manage.py").touch()
+    assert bench("doctor", "--project", tmp_path).stderr.endswith(f"name {tmp_path / 'apps' / 'api'}\n")
+
+
+def test_settings_that_nobody_chooses_are_named_with_those_for_production_first(bench, new_project):
+    folder = new_project()
+    manage = folder / "manage.py"
+    manage.write_text(manage.read_text().replace("os.environ.setdefault(", "print("))
+    (folder / "shop" / "settings").mkdir()
+    for name in ("base", "production"):
+        (folder / "shop" / "settings" / f"{name}.py").touch()
+    (folder / "shop" / "settings.py").unlink()
+    done = bench("doctor", "--project", folder)
+    assert done.returncode == 2
+    assert 'write settings = "shop.settings.production" into [tool.benchapp]' in done.stderr
+    assert "or shop.settings.base\n" in done.stderr

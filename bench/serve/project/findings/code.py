@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench import paths
 from bench.serve.project import environments
-from bench.serve.project.description import Project
+from bench.serve.project.description import PRODUCTION, Project
 
 # What code needs of servers and services.
 PATTERNS = {
@@ -23,8 +23,6 @@ PATTERNS = {
     ),
 }
 MAX_FILES = 5000
-# Settings for production, by a word in their module's name.
-PRODUCTION = re.compile(r"(?<![a-z])(production|prod|prd|live|deploy(ment)?)(?![a-z])")
 LEFT_OUT = {*environments.FOLDERS, "node_modules", "site-packages", ".git"}
 OF_TESTS = re.compile(r"(^|/)(tests?|conftest)(/|\.py$)|(^|/)test_[^/]*$")
 

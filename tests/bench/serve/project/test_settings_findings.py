@@ -219,6 +219,25 @@ def test_all_variables_that_the_settings_lack_are_named_at_once(new_project):
     assert inspection.inspect(description.read(folder)).pages[0].status == 200
 
 
+ENVIRONS = """
+class EnvError(ValueError):
+    pass
+
+
+def env(name):
+    raise EnvError(f'Environment variable "{name}" not set')
+
+
+DOMAIN = env("SHOP_DOMAIN")
+MAIL = env("SHOP_MAIL")
+"""
+
+
+def test_a_library_that_says_in_its_own_words_that_a_variable_is_missing(new_project):
+    with pytest.raises(BenchError, match="write SHOP_DOMAIN and SHOP_MAIL into a file"):
+        inspection.inspect(description.read(new_project(ENVIRONS)))
+
+
 ROUTES = """
 from django.contrib.auth.decorators import login_required
 from django.urls import include, re_path
