@@ -16,6 +16,10 @@ class NotedStaticFilesStorage(StaticFilesStorage):
 
     def url(self, name, *args, **named):
         """As Django's."""
-        if name and name not in MISSING_STATIC and is_missing(settings, name):
-            MISSING_STATIC[name] = cause_of(sys._getframe(1))
+        if name and name not in MISSING_STATIC:
+            cause = cause_of(sys._getframe(1))
+            # A package's code may try names, as WhiteNoise does when it starts: only a line of a template or of the
+            # project says that a page needs the file.
+            if ":" in cause and is_missing(settings, name):
+                MISSING_STATIC[name] = cause
         return super().url(name, *args, **named)

@@ -161,6 +161,22 @@ def test_a_static_file_that_a_page_names_and_nobody_has(new_project, storage, fi
     assert not {"static-file-error", "static-file-missing"} & found(folder).keys()
 
 
+WHITENOISE = """
+MIDDLEWARE.insert(1, "whitenoise.middleware.WhiteNoiseMiddleware")
+STATIC_ROOT = BASE_DIR / "collected"
+STORAGES = {"staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"}}
+"""
+
+
+def test_a_name_that_only_a_package_tries_is_no_finding(new_project):
+    folder = new_project(WHITENOISE)
+    # WhiteNoise tries the name without the hash when its middleware is made.
+    collected = folder / "collected" / "css" / "untold.0123456789ab.css"
+    collected.parent.mkdir(parents=True)
+    collected.touch()
+    assert not {"static-file-error", "static-file-missing"} & found(folder).keys()
+
+
 BRANCHES = """
 import os
 if os.environ.get("SHOP_MODE") == "production":
