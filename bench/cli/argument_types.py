@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.errors import BenchError
 from bench.measure.records.folder import RUN_FILE
-from bench.measure.stats.capacity import parse_limit
+from bench.measure.stats.capacity import Limit, parse_limit
 
 MAX_PORT = 65535
 # The first port that needs no right: ip(7).
@@ -35,13 +35,12 @@ def layer(text: str) -> str:
     return text
 
 
-def limit(text: str) -> str:
+def limit(text: str) -> Limit:
     """A limit of latency such as p95=200ms."""
     try:
-        parse_limit(text, "--capacity")
+        return parse_limit(text)
     except BenchError as error:
-        raise argparse.ArgumentTypeError(str(error).removeprefix("--capacity ")) from None
-    return text
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def results_folder(text: str) -> Path:

@@ -15,12 +15,13 @@ from bench.cli import options, request_args
 from bench.cli.stops import run_until_stopped
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.measure.faults import prepare
+from bench.measure.faults import judge, prepare
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.faults.prepare import PreparedFaults
 from bench.measure.faults.test_bed import FaultsProgress, FaultsTestBed
 from bench.measure.records.folder import read_faults, require_new
 from bench.measure.report import page, write
+from bench.measure.run import guards
 from bench.measure.run.session import Session
 from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer, say
@@ -85,7 +86,16 @@ def _prepare(args: argparse.Namespace) -> PreparedFaults:
     project = options.project_of(args)
     if args.resume:
         return prepare.stopped_faults(args.resume, project, args.database)
-    request = request_args.request(args, project, pythons=options.one_python(args))
+    request = request_args.request(
+        args,
+        project,
+        stacks=args.stack,
+        layers=args.layer,
+        pythons=options.one_python(args),
+        sizes=(args.size,),
+        rounds=args.rounds,
+        guards=guards.bounds(args.guard, judge.BOUNDS),
+    )
     return prepare.new_faults(request, args.fault)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from dataclasses import fields
 from typing import Any
 
 from bench import PROGRAM
@@ -13,28 +12,20 @@ from bench.cli import options
 from bench.measure.records.folder import read_run
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import Request
+from bench.serve.deployment import database
 from bench.serve.project.opened import UnderTest, recorded_project
 
-# Fields of a request -> the argument that they come from, where that is called otherwise.
-RENAMED = {
-    **{f"{name}s": name for name in ("stack", "layer", "size", "workload", "rate", "guard")},
-    "levels": "connections",
-    "duration_s": "duration",
-    "budget_s": "max_time",
-    "changes": "set",
-}
 
-
-def request(args: argparse.Namespace, project: UnderTest, **own: Any) -> Request:
-    """The request of a command line; `own` are the fields that the command calls otherwise, or has no argument for."""
-    found: dict[str, Any] = {}
-    for field in fields(Request):
-        value = getattr(args, RENAMED.get(field.name, field.name), None)
-        if field.default == ():
-            found[field.name] = value if isinstance(value, tuple) else tuple(filter(None, [value]))
-        elif value is not None:
-            found[field.name] = value
-    return Request(**found | {"project": project, "command": command_line()} | own)
+def request(args: argparse.Namespace, project: UnderTest, **more: Any) -> Request:
+    """The request of a command line: what every command that measures has, and `more` of this one."""
+    return Request(
+        project=project,
+        database=database.parse(project, args.database),
+        env=args.env,
+        changes=args.set,
+        command=command_line(),
+        **more,
+    )
 
 
 def instrument(args: argparse.Namespace, given: Instrument | None) -> Instrument:

@@ -12,7 +12,7 @@ from bench.measure.hosts import prepare as on_hosts
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run, require_new
 from bench.measure.report import write
-from bench.measure.run import prepare, schedules
+from bench.measure.run import guards, prepare, schedules
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import Request
 from bench.measure.run.prepare import Prepared
@@ -20,6 +20,7 @@ from bench.measure.run.progress import RunProgress, case_words, count_of
 from bench.measure.run.session import Session
 from bench.printer import Printer, say
 from bench.serve.production import inventory
+from bench.serve.project.opened import UnderTest
 from bench.serve.project.pythons import choose
 from bench.verify.hosts import host_record
 
@@ -76,21 +77,44 @@ def _prepare(args: argparse.Namespace, instrument: Instrument | None) -> Prepare
     """What the command line asks for: a new run or a stopped one, on this machine or on hosts."""
     options.refuse(args, OPTIONS)
     instrument = request_args.instrument(args, instrument)
-    request = request_args.request(args, instrument.project, pythons=choose(args.python))
     if args.inventory:
-        site = _deployed(args, request)
-        return on_hosts.stopped_run(args.resume, site) if args.resume else on_hosts.new_run(request, site)
+        site = _deployed(args, instrument.project)
+        if args.resume:
+            return on_hosts.stopped_run(args.resume, site)
+        return on_hosts.new_run(_request(args, instrument.project), site)
     if args.resume:
         return prepare.stopped_run(args.resume, args.database, instrument)
-    return prepare.new_run(request, instrument)
+    return prepare.new_run(_request(args, instrument.project), instrument)
 
 
-def _deployed(args: argparse.Namespace, request: Request) -> DeployedHosts:
+def _request(args: argparse.Namespace, project: UnderTest) -> Request:
+    return request_args.request(
+        args,
+        project,
+        stacks=args.stack,
+        layers=args.layer,
+        pythons=choose(args.python),
+        sizes=args.size,
+        workloads=args.workload,
+        levels=args.connections,
+        rates=args.rate,
+        capacity=args.capacity,
+        tool=args.tool,
+        duration_s=args.duration,
+        rounds=args.rounds,
+        until_decided=args.until_decided,
+        budget_s=args.max_time,
+        margin=args.margin,
+        guards=guards.bounds(args.guard),
+    )
+
+
+def _deployed(args: argparse.Namespace, project: UnderTest) -> DeployedHosts:
     """The hosts that are to be measured; raises BenchError for other deployments."""
     hosts = inventory.read(args.inventory)
     found = host_record.read(hosts)
-    site = DeployedHosts(request.project, hosts, found, _trusted(inventory.front_of(hosts)))
-    host_record.must_be(found, request.stacks, request.layers)
+    site = DeployedHosts(project, hosts, found, _trusted(inventory.front_of(hosts)))
+    host_record.must_be(found, args.stack, args.layer)
     return site
 
 

@@ -20,7 +20,7 @@ from bench.cli.stops import run_until_stopped
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.records.records import options_of
-from bench.measure.run import prepare, tune
+from bench.measure.run import guards, prepare, tune
 from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import CAPACITY_DURATION_S
 from bench.measure.run.prepare import Prepared
@@ -80,8 +80,18 @@ def _prepare(args: argparse.Namespace, instrument: Instrument | None) -> tuple[P
     if args.resume:
         prepared = prepare.stopped_run(args.resume, args.database, instrument, "tune")
     else:
-        stacks = (options.one_stack(args),)
-        request = request_args.request(args, instrument.project, stacks=stacks, rounds=ROUNDS)
+        request = request_args.request(
+            args,
+            instrument.project,
+            stacks=(options.one_stack(args),),
+            layers=(args.layer,),
+            sizes=(args.size,),
+            workloads=(args.workload,) if args.workload else (),
+            capacity=args.capacity,
+            duration_s=args.duration,
+            rounds=ROUNDS,
+            guards=guards.bounds(args.guard),
+        )
         prepared = tune.new_search(request, instrument)
     return prepared, Tuner(prepared, instrument)
 

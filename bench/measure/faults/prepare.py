@@ -9,21 +9,21 @@ from functools import partial
 from pathlib import Path
 
 from bench.errors import BenchError
-from bench.measure.faults import judge, kinds
+from bench.measure.faults import kinds
 from bench.measure.faults.fault import Fault
 from bench.measure.faults.fault_session import PlannedFault
 from bench.measure.load.openloop import VERSION
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.folder import Run, read_faults
 from bench.measure.records.records import FORMAT, Environment, LoadTool, Plan, RunInfo
-from bench.measure.run import facts, guards, session
+from bench.measure.run import facts, session
 from bench.measure.run.plan import Deployment, Request, Resolve, make_plan
 from bench.measure.run.prepare import same_database
 from bench.measure.run.schedules import Replay, counting, undisturbed
 from bench.measure.run.session import Journal, now
 from bench.serve.catalog import catalog, sizes, values
 from bench.serve.catalog.names import NO_LAYER
-from bench.serve.deployment import database, survey
+from bench.serve.deployment import survey
 from bench.serve.deployment.case import CannotRun, Case, resolve
 from bench.serve.deployment.database import Database
 from bench.serve.project import health
@@ -105,9 +105,8 @@ def new_faults(request: Request, names: tuple[str, ...]) -> PreparedFaults:
     """New faults: those and the groups of these names. Raises BenchError for unknown names and invalid values, and when
     none of the faults can be made."""
     faults = kinds.named(names)
-    bounds = guards.bounds(list(request.guards), judge.BOUNDS)
     layers, rounds = request.layers or (NO_LAYER,), request.rounds or 1
-    plan = make_plan(replace(request, layers=layers, rounds=rounds, guards=()))
+    plan = make_plan(replace(request, layers=layers, rounds=rounds))
     if problem := sizes.problem(catalog.read().size(plan.size)):
         raise BenchError(f"--size {plan.size} is not available here: {problem}")
     plan = replace(
@@ -117,13 +116,11 @@ def new_faults(request: Request, names: tuple[str, ...]) -> PreparedFaults:
         duration_s=0.0,
         order_seed=None,
         latency=False,
-        guards=bounds,
         faults=tuple(fault.name for fault in faults),
         named=tuple(name for name in names if name in kinds.FAULTS),
     )
-    rows = database.parse(request.project, request.database)
-    health.require_page(request.project, rows.of_project)
-    planned, skipped = _faults(plan, request.project, rows)
+    health.require_page(request.project, request.database.of_project)
+    planned, skipped = _faults(plan, request.project, request.database)
     if not planned:
         first = skipped[0]
         raise BenchError(f"nothing can be made here: {first.stack} with layer {first.layer}: {first.reason}")

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from bench.errors import BenchError
 from bench.means import means
+from bench.measure.stats.capacity import Limit, parse_limit
 from bench.serve.catalog.names import NO_LAYER
 from bench.verify.outcome import Skip
 
@@ -150,6 +151,11 @@ class Plan:
     def size(self) -> str:
         """The resource limit of a plan that has one."""
         return self.sizes[0]
+
+    @property
+    def limit(self) -> Limit | None:
+        """The limit of the latency within which the highest rate was sought, or None."""
+        return parse_limit(self.capacity) if self.capacity else None
 
 
 @dataclass(frozen=True)

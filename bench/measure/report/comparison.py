@@ -18,7 +18,6 @@ from bench.measure.records.folder import Run
 from bench.measure.records.trials import Trial
 from bench.measure.report.redact import redacted
 from bench.measure.stats import INCONCLUSIVE, LEADS, TIES, Runs, Table
-from bench.measure.stats.capacity import parse_limit
 from bench.measure.stats.columns import columns, paragraph
 from bench.words import number, one_line, plural, size
 
@@ -132,12 +131,13 @@ def _tables(run: Run, database: str) -> dict[Key, Table[Key]]:
 
 def _trials(run: Run) -> Iterable[tuple[Trial, float]]:
     """The trials to compare, and how many times its requests/s each case reaches at most (`Table`)."""
-    if not run.info.plan.capacity:
+    limit = run.info.plan.limit
+    if not limit:
         for trial in run.latest.values():
             if trial.status == "ok" and trial.mode == run.info.plan.mode:
                 yield trial, 1.0
         return
-    for rounds in climbs(run.trials, parse_limit(run.info.plan.capacity, "capacity")).values():
+    for rounds in climbs(run.trials, limit).values():
         for climb in rounds.values():
             if (held := climb.held) and (rate := held.throughput):
                 yield held, climb.high / rate if climb.high else math.inf

@@ -11,7 +11,6 @@ from bench.measure.records.records import Plan
 from bench.measure.records.trials import discarded_by
 from bench.measure.report import redact
 from bench.measure.stats import histogram
-from bench.measure.stats.capacity import parse_limit
 from bench.words import case_name, duration, first_names, joined, one_line, plural, size
 
 FEW_CORES = 4
@@ -68,8 +67,8 @@ def _facts(run: Run, asked: dict[str, str]) -> dict[str, str]:
 
 
 def _load(plan: Plan) -> str:
-    if plan.capacity:
-        return f"the highest rate with {parse_limit(plan.capacity, 'capacity').words}"
+    if plan.limit:
+        return f"the highest rate with {plan.limit.words}"
     levels = joined([f"{level:,}" for level in plan.levels])
     return f"{levels} {'requests/s' if plan.mode == 'open' else 'connections'}"
 
@@ -164,9 +163,9 @@ def _trials(run: Run) -> Iterable[str]:
 
 def _few_requests(run: Run) -> Iterable[str]:
     """Capacities whose percentile rests on too few requests."""
-    if not run.info.plan.capacity:
+    limit = run.info.plan.limit
+    if not limit:
         return
-    limit = parse_limit(run.info.plan.capacity, "capacity")
     held = [climb.held for rounds in climbs(run.trials, limit).values() for climb in rounds.values() if climb.held]
     few = sum(not histogram.enough(trial.requests, limit.percent) for trial in held)
     if few:

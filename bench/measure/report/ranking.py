@@ -17,7 +17,7 @@ from bench.measure.report import loads, visitors
 from bench.measure.report.document import CaseLoad, CaseRow, Checks, FaultCase, Ranking, Ratio
 from bench.measure.report.loads import Measured
 from bench.measure.stats import INCONCLUSIVE, TIES, Decision, GeometricMean, Table
-from bench.measure.stats.capacity import Limit, parse_limit
+from bench.measure.stats.capacity import Limit
 from bench.measure.stats.table import Cases
 from bench.serve.catalog.names import NO_LAYER
 from bench.words import NOT_MEASURED, case_name
@@ -39,7 +39,7 @@ class RankedCase:
     @property
     def limit(self) -> Limit | None:
         """The limit of the latency within which a capacity was sought."""
-        return parse_limit(text, "capacity") if (text := self.run.info.plan.capacity) else None
+        return self.run.info.plan.limit
 
     @property
     def opened(self) -> bool:

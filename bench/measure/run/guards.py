@@ -7,7 +7,7 @@ Pure: observations in, sentences out. A guard without its observation says "not 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from bench.errors import BenchError, hint
@@ -49,7 +49,7 @@ class Observed(Evidence):
     wrong_bodies: str = ""
 
 
-def bounds(given: list[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
+def bounds(given: Iterable[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
     """The `usual` bounds when `given`, words such as tool=0.8 and drift=off, move some. Raises BenchError."""
     chosen = dict(usual)
     for word in given:

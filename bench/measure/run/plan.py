@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from bench.errors import BenchError
 from bench.measure.records import records
 from bench.measure.records.records import Plan
 from bench.measure.run import guards, replay, workload
 from bench.measure.stats import MARGIN, capacity
-from bench.measure.stats.capacity import parse_limit
+from bench.measure.stats.capacity import Limit
 from bench.serve.catalog import catalog, sizes
 from bench.serve.catalog.names import NO_LIMIT
-from bench.serve.deployment import database
 from bench.serve.deployment.case import CannotRun, Case
+from bench.serve.deployment.database import Database
 from bench.serve.project import pythons
 from bench.serve.project.opened import UnderTest
 from bench.verify.outcome import Skip
@@ -43,8 +42,8 @@ class Request:
     changes   of values, as NAME=VALUE
     env       of the project, as NAME=VALUE
     pythons   versions of other Pythons: each stack is served by each of them
-    guards    as NAME=BOUND or NAME=off
-    capacity  the limit of the latency within which the highest rate is sought, such as p95=200ms
+    guards    guard -> its bound; None: the usual ones
+    capacity  the limit of the latency within which the highest rate is sought
     until_decided  whether cases that cannot be the best any more are dropped; rounds are those at most
     budget_s  seconds within which a run until decided makes rounds
     tunes     the stack whose settings are sought
@@ -53,6 +52,7 @@ class Request:
     """
 
     project: UnderTest
+    database: Database
     stacks: tuple[str, ...] = ()
     layers: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
@@ -61,15 +61,13 @@ class Request:
     rounds: int | None = None
     duration_s: int | None = None
     sizes: tuple[str, ...] = ()
-    database: str | None = None
     tool: str | None = None
     env: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
     margin: float | None = None
-    guards: tuple[str, ...] = ()
-    capacity: str = ""
-    output: Path | None = None
+    guards: Mapping[str, float] | None = None
+    capacity: Limit | None = None
     until_decided: bool = False
     budget_s: int | None = None
     tunes: str = ""
@@ -138,7 +136,6 @@ Resolve = Callable[[str, str], Case | CannotRun]
 def make_plan(request: Request) -> Plan:
     """The plan of a run with its defaults. Raises BenchError for what does not go together."""
     known, project = catalog.read(), request.project
-    asked = database.parse(project, request.database)
     chosen = request.workloads or (next(iter(workload.workloads(project))),)
     factor, request = _replayed(request, chosen)
     mode, levels = _mode(request)
@@ -150,10 +147,10 @@ def make_plan(request: Request) -> Plan:
         rounds=request.rounds or (ROUNDS_UNTIL_DECIDED if request.until_decided else ROUNDS),
         duration_s=float(request.duration_s or (CAPACITY_DURATION_S if request.capacity else DURATION_S)),
         sizes=request.sizes or (NO_LIMIT,),
-        database=asked.label,
+        database=request.database.label,
         rows_total=None,
         order_seed=random.SystemRandom().randrange(2**31),
-        database_given=asked.given,
+        database_given=request.database.given,
         changes=request.changes,
         env=request.env,
         project=project.recorded,
@@ -161,8 +158,8 @@ def make_plan(request: Request) -> Plan:
         mode=mode,
         replay=factor,
         margin=_margin(request),
-        guards=guards.bounds(list(request.guards)),
-        capacity=request.capacity,
+        guards=dict(guards.BOUNDS if request.guards is None else request.guards),
+        capacity=str(request.capacity or ""),
         until="decided" if request.until_decided else None,
         budget_s=None if request.budget_s is None else float(request.budget_s),
         # A load tool that is named is for a comparison with what it printed elsewhere.
@@ -194,7 +191,6 @@ def _replayed(request: Request, chosen: tuple[str, ...]) -> tuple[float, Request
 def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
     """Closed or open loop, and its levels; a capacity run finds them."""
     if request.capacity:
-        parse_limit(request.capacity, "--capacity")
         return "open", ()
     if request.rates:
         return "open", tuple(map(int, request.rates))

@@ -75,7 +75,7 @@ class Prepared:
 def new_run(request: Request, instrument: Instrument) -> Prepared:
     """A new run on this machine. Raises BenchError for unknown names and invalid values."""
     project, plan = request.project, make_plan(request)
-    rows = database.parse(project, request.database)
+    rows = request.database
     health.require_page(project, rows.of_project)
     pinned = cpu_affinity.cores(cpu_affinity.affinity())
     load = _load(plan, project, request.tool, pinned)

@@ -21,7 +21,7 @@ from bench.measure.records.records import CaseRecord, RunInfo
 from bench.measure.records.trials import Trial
 from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Measurement
-from bench.measure.stats.capacity import Limit, parse_limit
+from bench.measure.stats.capacity import Limit
 from bench.printer import Printer
 from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.machine.processes import MachineLoad
@@ -46,7 +46,7 @@ class RunProgress:
         self.printer = printer
         self.outlook = outlook
         self._info = info
-        self._limit = parse_limit(info.plan.capacity, "capacity") if info.plan.capacity else None
+        self._limit = info.plan.limit
         self._rounds_over, self._dropped = outlook.rounds_over, len(outlook.dropped)
 
     @property
@@ -162,8 +162,8 @@ def count_of(run: Run, status: str) -> int:
 
     Of staircases overload is no failure of the run.
     """
-    if run.info.plan.capacity:
-        limit = parse_limit(run.info.plan.capacity, "capacity")
+    limit = run.info.plan.limit
+    if limit:
         trials: list[Trial] = []
         for by_round in climbs(run.trials, limit).values():
             for climb in by_round.values():

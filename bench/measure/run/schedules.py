@@ -22,7 +22,7 @@ from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Deployment, Measurement, PlannedCase, deployments, round_of
 from bench.measure.run.race import Races
 from bench.measure.stats import Table
-from bench.measure.stats.capacity import FIRST_RATE, Limit, parse_limit, rate_near
+from bench.measure.stats.capacity import FIRST_RATE, Limit, rate_near
 
 # Rounds that a run until decided always makes; before them nothing is known of the noise either.
 MIN_ROUNDS = 2
@@ -109,8 +109,8 @@ def undisturbed(item: ItemT, repeats: int = MAX_REPEATS) -> Generator[ItemT, Rec
 
 def of_plan(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[Ended | None]:
     """The schedule of a run."""
-    if plan.capacity:
-        yield from capacity(plan, cases, outlook)
+    if plan.limit:
+        yield from capacity(plan, plan.limit, cases, outlook)
         return None
     ended, trials = yield from (until_decided if plan.until else rounds)(plan, cases, outlook)
     if plan.latency:
@@ -230,9 +230,8 @@ def _place(case: CaseRecord | Trial) -> Place:
 # ------------------------------------------------------------------------------------- capacities
 
 
-def capacity(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[None]:
+def capacity(plan: Plan, limit: Limit, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[None]:
     """A staircase of rates for each case in each round."""
-    limit = parse_limit(plan.capacity, "--capacity")
     order = []
     for number in range(1, plan.rounds + 1):
         order += round_of(cases, (0,), number, plan.order_seed or 0)

@@ -94,7 +94,7 @@ class Tuner:
         self._first = prepared.cases[0]
         self.stack, self.layer, self._rounds = plan.tunes, plan.layers[0], plan.rounds
         self.workload = self._first.record.workload
-        self.limit = parse_limit(plan.capacity, "--capacity")
+        self.limit = parse_limit(plan.capacity)
         self._resolve = instrument.resolver(plan, self._first.served.database)
         self.skipped: dict[str, str] = {}
         self.settings_of: dict[str, Settings] = {}
@@ -172,6 +172,5 @@ def new_search(request: Request, instrument: Instrument) -> Prepared:
     (stack,), (layer,) = request.stacks, request.layers
     if any(change.partition("=")[0] in KNOBS for change in stack.partition("@")[2].split(",")):
         raise BenchError(f"tune {stack}: it finds processes and threads by itself; leave them out")
-    parse_limit(request.capacity, "--capacity")
     own = tunable(instrument.project, stack, layer, request.changes)
     return prepare.new_run(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), instrument)

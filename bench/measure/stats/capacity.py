@@ -52,17 +52,21 @@ class Limit:
         """`p95 within 200 ms`."""
         return f"{self.percentile} within {self.milliseconds:g} ms"
 
+    def __str__(self) -> str:
+        """As on a command line and in records."""
+        return f"{self.percentile}={self.milliseconds:g}ms"
 
-def parse_limit(text: str, where: str) -> Limit:
-    """The limit in `p95=200ms`. Raises BenchError, naming `where`, for a text that is none."""
+
+def parse_limit(text: str) -> Limit:
+    """The limit in `p95=200ms`. Raises BenchError for another text."""
     found = _LIMIT.fullmatch(text)
     if not found or found[1] not in PERCENTS:
         names = ", ".join(PERCENTS)
-        raise BenchError(f"{where} {text}: write it as p95=200ms or p99=1.5s; percentiles are {names}, units ms and s")
+        raise BenchError(f"{text}: write it as p95=200ms or p99=1.5s; percentiles are {names}, units ms and s")
     milliseconds = float(found[2]) * _UNITS[found[3]]
     if not 0 < milliseconds < MAX_LIMIT_MS:
         raise BenchError(
-            f"{where} {text}: use more than 0 and less than {MAX_LIMIT_MS / 1000:g} s, when a request counts as lost"
+            f"{text}: use more than 0 and less than {MAX_LIMIT_MS / 1000:g} s, when a request counts as lost"
         )
     return Limit(found[1], milliseconds)
 

@@ -7,7 +7,9 @@ import pytest
 from bench.errors import BenchError
 from bench.measure.records.records import warmup_s
 from bench.measure.run import plan
+from bench.measure.stats.capacity import Limit
 from bench.serve.catalog import catalog
+from bench.serve.deployment.database import Database
 from tests.bench.measure.run.fake_instrument import FakeInstrument
 from tests.cases import kit
 
@@ -16,6 +18,9 @@ def test_nothing_that_can_run_here_is_an_error(go, instrument):
     instrument.misfits["one", "none"] = "program not installed: server"
     with pytest.raises(BenchError, match="nothing to measure here: one with layer none: program not installed: server"):
         go("--stack", "one")
+
+
+SQLITE = Database("sqlite", made=True)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +72,12 @@ def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monke
 
 
 def test_historic_stacks_are_measured_only_where_they_are_named():
-    assert plan.make_plan(plan.Request(kit())).stacks == catalog.read().usual_stacks
-    assert plan.make_plan(plan.Request(kit(), stacks=("cherokee-flup",))).stacks == ("cherokee-flup",)
+    assert plan.make_plan(plan.Request(kit(), SQLITE)).stacks == catalog.read().usual_stacks
+    assert plan.make_plan(plan.Request(kit(), SQLITE, stacks=("cherokee-flup",))).stacks == ("cherokee-flup",)
 
 
 def test_the_defaults_are_those_of_the_contract():
-    made = plan.make_plan(plan.Request(kit()))
+    made = plan.make_plan(plan.Request(kit(), SQLITE))
     assert (made.mode, made.levels, made.rounds, made.duration_s) == ("closed", (16,), 5, 10)
-    assert plan.make_plan(plan.Request(kit(), capacity="p95=1s")).duration_s == 5
+    assert plan.make_plan(plan.Request(kit(), SQLITE, capacity=Limit("p95", 1000.0))).duration_s == 5
     assert (warmup_s(10), warmup_s(5)) == (2, 1)

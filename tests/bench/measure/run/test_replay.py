@@ -10,6 +10,7 @@ from bench.errors import BenchError
 from bench.measure.run import plan, replay
 from bench.measure.run.plan import Request
 from bench.measure.run.workload import Workload
+from bench.serve.deployment.database import Database
 from tests.cases import kit
 
 RECORDED = Workload("visit", "a visit", ("/", "/a/", "/b/"), times_s=(0.0, 1.0, 4.0))
@@ -41,10 +42,10 @@ def test_a_speed_is_told_from_a_rate():
 
 def test_what_has_no_times_cannot_be_replayed():
     with pytest.raises(BenchError) as error:
-        plan.make_plan(Request(kit(), workloads=("home",), rates=(1.0,)))
+        plan.make_plan(Request(kit(), Database("sqlite", made=True), workloads=("home",), rates=(1.0,)))
     why = "workload home has no times to replay; name one of a HAR file or a log"
     assert str(error.value) == f"--rate x1: {why}"
     with pytest.raises(
         BenchError, match="--rate x2 replays one workload at one speed: give it alone, with one --workload"
     ):
-        plan.make_plan(Request(kit(), workloads=("home", "session"), rates=(2.0,)))
+        plan.make_plan(Request(kit(), Database("sqlite", made=True), workloads=("home", "session"), rates=(2.0,)))

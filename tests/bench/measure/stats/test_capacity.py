@@ -33,25 +33,24 @@ def climbed(holds: Callable[[int], bool], first: int = FIRST_RATE, near: bool = 
     ],
 )
 def test_a_limit_is_a_percentile_and_a_time(text, limit, words):
-    assert parse_limit(text, "--capacity") == limit
+    assert parse_limit(text) == limit
     assert limit.words == words
+    assert parse_limit(str(limit)) == limit
 
 
 @pytest.mark.parametrize("text", ["", "p95", "p95=", "p95=200", "p75=200ms", "95=200ms", "p95=-1ms", "p95=200 ms"])
 def test_another_text_is_refused_in_one_line(text):
     with pytest.raises(BenchError) as refused:
-        parse_limit(text, "--capacity")
+        parse_limit(text)
     assert str(refused.value) == (
-        f"--capacity {text}: write it as p95=200ms or p99=1.5s; percentiles are p50, p90, p95, p99, units ms and s"
+        f"{text}: write it as p95=200ms or p99=1.5s; percentiles are p50, p90, p95, p99, units ms and s"
     )
 
 
 @pytest.mark.parametrize("text", ["p95=0ms", "p95=10s"])
 def test_a_limit_that_always_or_never_holds_is_refused(text):
-    with pytest.raises(
-        BenchError, match=f"^--capacity {text}: use more than 0 and less than 10 s, when a request counts"
-    ):
-        parse_limit(text, "--capacity")
+    with pytest.raises(BenchError, match=f"^{text}: use more than 0 and less than 10 s, when a request counts"):
+        parse_limit(text)
 
 
 def test_the_rates_are_six_percent_apart_where_whole_numbers_allow():
