@@ -116,8 +116,8 @@ def _print(tuner: Tuner, chosen: Candidate | None, path: Path) -> None:
     search = tuner.search
     print()
     rows = [HEADS, *(item.cells(search.verdict(item)) for item in search.done)]
-    rows += [(settings.words, *[""] * 5, f"not tried: {why}") for settings, why in search.too_large.items()]
-    rows += [(stack, *[""] * 5, f"not tried: {why}") for stack, why in tuner.skipped.items()]
+    rows += [(settings.words, *[""] * 5, f"skipped: {why}") for settings, why in search.too_large.items()]
+    rows += [(stack, *[""] * 5, f"skipped: {why}") for stack, why in tuner.skipped.items()]
     print("\n".join(columns(rows)))
     print()
     print("\n".join(paragraph(tuner.sentence, Printer().width)))

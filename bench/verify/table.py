@@ -53,7 +53,7 @@ def _cell(words: list[str]) -> dict[str, Any]:
 
 
 def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
-    """A line for each deployment, what failed with the request that shows it, and what was not tried, with reasons."""
+    """A line for each deployment, what failed with the request that shows it, and what was skipped, with reasons."""
     lines = []
     for stack, layer in dict.fromkeys((item.stack, item.layer) for item in outcomes):
         found = [item for item in outcomes if (item.stack, item.layer) == (stack, layer)]
@@ -66,9 +66,9 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
                 lines += [f"  serve     {item.serve}"] if item.serve else []
                 lines.append(f"  repeat    {item.request}")
     for title, reasons in (
-        ("DECLARED", _joined((it.layer, it.declared, it.stack, it.check) for it in outcomes if it.declared)),
-        ("NOT TRIED", _not_tried(outcomes)),
-        ("SKIPPED", by_reason(skips)),
+        ("KNOWN LIMITATIONS", _joined((it.layer, it.declared, it.stack, it.check) for it in outcomes if it.declared)),
+        ("SKIPPED", _not_tried(outcomes)),
+        ("CANNOT RUN HERE", by_reason(skips)),
     ):
         lines += ["", title, *(f"  {line}" for line in reasons)] if reasons else []
     return "\n".join(lines)
@@ -97,8 +97,8 @@ def count(found: Iterable[Outcome]) -> str:
     if failed:
         return f"{failed} of {len(words)} checks failed"
     text = f"{plural(len(words) - left - declared, 'check')} passed"
-    text += f", {declared} declared" if declared else ""
-    return text + (f", {left} not tried" if left else "")
+    text += f", {plural(declared, 'known limitation')}" if declared else ""
+    return text + (f", {left} skipped" if left else "")
 
 
 def by_reason(skips: Iterable[Skip]) -> list[str]:

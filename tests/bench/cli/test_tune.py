@@ -131,7 +131,7 @@ def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, i
     ]
     said = capsys.readouterr().out
     assert re.search(r"\n2 processes with 16 threads each \(asgi\) .*  no difference\n", said)
-    assert re.search(r"\ngunicorn-uvicorn +not tried: program not installed: uvicorn\n", said)
+    assert re.search(r"\ngunicorn-uvicorn +skipped: program not installed: uvicorn\n", said)
 
 
 def test_the_stack_of_the_best_worker_class_is_the_answer(go, instrument, tmp_path, capsys, monkeypatch):

@@ -175,9 +175,9 @@ def test_a_declaration_is_printed_with_its_reason():
         Outcome("s", "none", "browser", True, not_tried="no browser"),
     ]
     text = table.as_text(outcomes, [])
-    assert text.startswith("s with layer none: 1 check passed, 1 declared, 1 not tried\n")
-    assert text.endswith("NOT TRIED\n  browser: no browser")
-    assert "DECLARED\n  s with layer none, upload: its parser stops at 64 kB" in text
+    assert text.startswith("s with layer none: 1 check passed, 1 known limitation, 1 skipped\n")
+    assert text.endswith("SKIPPED\n  browser: no browser")
+    assert "KNOWN LIMITATIONS\n  s with layer none, upload: its parser stops at 64 kB" in text
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
@@ -228,7 +228,7 @@ def test_a_running_site_is_verified_as_the_target(capsys, mutant, site, monkeypa
 def test_a_reason_for_all_deployments_is_printed_once():
     both = [Outcome("s", layer, name, True, not_tried="x") for layer in ("a", "b") for name in ("tls", "login")]
     text = table.as_text([*both, Outcome("s", "a", "hit", True, not_tried="y"), Outcome("s", "b", "hit", True)], [])
-    assert text.endswith("NOT TRIED\n  tls, login: x\n  s with layer a, hit: y")
+    assert text.endswith("SKIPPED\n  tls, login: x\n  s with layer a, hit: y")
 
 
 def test_a_target_without_a_database_is_verified_as_far_as_possible(capsys, mutant):
@@ -240,7 +240,7 @@ def test_a_target_without_a_database_is_verified_as_far_as_possible(capsys, muta
     assert "FAIL target with layer none, redirects" in out
     assert "target with layer none: 1 of 5 checks failed" in out
     needs = "it needs the site's database: give --database as the URL that the running site uses"
-    assert f"NOT TRIED\n  status, login: {needs}\n" in out
+    assert f"SKIPPED\n  status, login: {needs}\n" in out
     assert "interpreter: its Python is not known" in out
 
 
@@ -275,7 +275,7 @@ def test_no_deployment_is_brought_up_for_no_check(capsys, deployments):
     status, out, _ = run(capsys, "gunicorn", "--layer", "none", "--layer", "view-cache", "--check", "other-files")
     assert status == 0
     assert [(stack, layer) for stack, layer, _ in deployments["asked"]] == [("gunicorn", "view-cache")]
-    assert "SKIPPED\n  gunicorn with layer none: these checks are made only where there is a layer" in out
+    assert "CANNOT RUN HERE\n  gunicorn with layer none: these checks are made only where there is a layer" in out
 
 
 def test_the_document_counts_layers_by_groups():
