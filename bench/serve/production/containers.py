@@ -20,14 +20,15 @@ from bench.serve.machine.supervise import Address
 from bench.serve.production import image, one_host, project_files, templates, units
 from bench.serve.production.split import only_on_one_host
 from bench.serve.production.units import Unit
-from bench.serve.project import background
+from bench.serve.project import background, opened
 
 # The files below deploy/production/containers, of the image and of each form, by the names that they get.
-IMAGE = {"Containerfile": "Containerfile", ".dockerignore": ".dockerignore", "benchapp-probe": "benchapp-probe"}
+IMAGE = {name: name for name in ("Containerfile", ".dockerignore", "benchapp-alive", "benchapp-probe")}
 FILES = {
     "compose": {"compose.yaml": "compose.yaml", "compose.md": "INSTALL.md"},
     "kubernetes": {
         **{name: name for name in ("jobs.yaml", "kustomization.yaml", "secrets.example.yaml", "site.yaml")},
+        "extras.example.yaml": "extras.example.yaml",
         "kubernetes.md": "INSTALL.md",
     },
 }
@@ -37,7 +38,8 @@ WORKERS = "workers.yaml"
 FORMS = {"compose": ("$", "$$"), "kubernetes": ("$(", "$$(")}
 # User and group of every container: a number, by which a cluster sees that it is not root.
 USER_ID = 10001
-PROBE = "/usr/local/bin/benchapp-probe"
+# The first asks a page, the second whether somebody listens: it starts no Python, and load does not fail it.
+PROBE, ALIVE = "/usr/local/bin/benchapp-probe", "/usr/local/bin/benchapp-alive"
 MAINTENANCE_FILE = "maintenance_file"
 # Seconds in which load balancers learn that a pod ends, before its front server stops accepting.
 DRAIN_S = 5
@@ -48,6 +50,9 @@ CERTIFICATE = {"tls.crt": "fullchain.pem", "tls.key": "privkey.pem"}
 JOINED_CERTIFICATE = "tls-combined.pem"
 # Mebibytes of memory that a volume may fill, at most an eighth of the size; and of a job of a cluster.
 VOLUME_MB, JOB_MB = 64, 512
+# Mebibytes of memory that a container is given at the least where no size says it: a process with the application, and
+# another server. It may take twice as much.
+PROCESS_MB, SERVER_MB = 128, 64
 Words = list[str]
 
 
@@ -60,9 +65,12 @@ class Container:
     certificate  whether it reads that
     after        the containers that must be well before it starts
     reload       what has it read a new certificate: words after `docker compose`
-    alive        exits with 0 while it is well; empty: nothing can be asked
+    started      exits with 0 when it has started; empty: nothing can be asked
+    alive        exits with 0 while it is there, busy or not
     ready        exits with 0 while the site answers through it and can use its database; of the front server alone
+    ready_path   the page that answers so by any name, over plain HTTP; empty: there is none
     health       the healthcheck of Compose: as `alive`, or that the site answers through it
+    memory_mb    how much memory it is given at the least
     """
 
     unit: Unit
@@ -70,9 +78,12 @@ class Container:
     certificate: bool = False
     after: tuple[str, ...] = ()
     reload: str = ""
+    started: Words | None = None
     alive: Words | None = None
     ready: Words | None = None
+    ready_path: str = ""
     health: Words | None = None
+    memory_mb: int = SERVER_MB
 
     @property
     def name(self) -> str:
@@ -209,8 +220,9 @@ def _containers(
     containers = []
     wait_s = case.settings["stop_timeout_s"]
     for service in case.services:
-        alive = _probe(Address(path=units.service_context(service, case, places)["socket"]))
-        containers.append(Container(found.pop(f"benchapp-{service.name}"), wait_s, alive=alive, health=alive))
+        alive = _alive(Address(path=units.service_context(service, case, places)["socket"]))
+        unit, memory_mb = found.pop(f"benchapp-{service.name}"), int(case.settings["cache_memory_mb"]) + SERVER_MB
+        containers.append(Container(unit, wait_s, started=alive, alive=alive, health=alive, memory_mb=memory_mb))
     before = tuple(container.name for container in containers)
     for server in case.servers:
         chain = [
@@ -229,20 +241,33 @@ def _of_server(server: Server, unit: Unit, case: Case, address: Address, ends_tl
     front = server is case.servers[-1]
     url = f"{'https' if front and ends_tls else 'http'}://{case.settings['server_name']}"
     application = server is case.servers[0] and server.speaks == "http"
+    # Health checks are answered whatever their host, on the port of plain HTTP.
+    plain = not ends_tls or case.settings["redirect"] == "on"
+    ready_path = case.project.ready if plain and case.project.ready in opened.health_paths(case.project) else ""
     return Container(
         unit,
         case.settings["stop_timeout_s"],
         certificate=front and ends_tls,
         reload=_reload(server, unit),
-        alive=_probe(address, url + case.project.health if application else ""),
+        started=_probe(address, url + case.project.health) if application else _alive(address),
+        alive=_alive(address),
+        ready_path=ready_path if front else "",
+        memory_mb=unit.loaded * PROCESS_MB if server is case.servers[0] else SERVER_MB,
         ready=_probe(address, url + case.project.ready) if front else None,
-        health=_probe(address, url + case.project.health if application or front else ""),
+        health=_probe(address, url + case.project.health) if application or front else _alive(address),
     )
 
 
-def _probe(address: Address, url: str = "") -> Words:
-    at = address.path or f"{LOOPBACK}:{address.port}"
-    return [PROBE, at, url] if url else [PROBE, at]
+def _probe(address: Address, url: str) -> Words:
+    return [PROBE, _place(address), url]
+
+
+def _alive(address: Address) -> Words:
+    return [ALIVE, _place(address)]
+
+
+def _place(address: Address) -> str:
+    return address.path or f"{LOOPBACK}:{address.port}"
 
 
 def _reload(server: Server, unit: Unit) -> str:

@@ -75,7 +75,8 @@ def one(folder: Path, kind: str, name: str = "site.yaml") -> dict:
 def of_compose(folder: Path) -> dict[str, dict]:
     """The services of compose.yaml that are containers of the chain, of its layer and of its services."""
     everything = read(folder / "compose.yaml")["services"]
-    return {name: of for name, of in everything.items() if name not in ("network", "manage", "postgresql")}
+    # Others run once, or where somebody asks for them.
+    return {name: of for name, of in everything.items() if name != "network" and "profiles" not in of}
 
 
 def pod(folder: Path) -> dict:
@@ -211,11 +212,22 @@ def test_containers_start_from_the_inside_out_and_wait_for_each_other(rendered):
     assert list(in_pod) == ["memcached", "gunicorn", "nginx"]
     assert [of.get("restartPolicy") for of in in_pod.values()] == ["Always", "Always", None]
     assert [of["name"] for of in pod(folder)["containers"]] == ["nginx"]
-    assert in_pod["nginx"]["readinessProbe"]["exec"]["command"][-1] == "https://example.org/readyz"
+    # The cluster asks itself, as a balancer does: by address, over plain HTTP.
+    asked = {"path": "/readyz", "port": "http", "scheme": "HTTP"}
+    assert in_pod["nginx"]["readinessProbe"]["httpGet"] == asked
     assert in_pod["nginx"]["lifecycle"]["preStop"]["exec"]["command"][-1] == "sleep 5; kill -QUIT 1; sleep 30"
     assert pod(folder)["terminationGracePeriodSeconds"] == 40
-    for of in in_pod.values():
-        assert of["startupProbe"]["exec"] == of["livenessProbe"]["exec"]
+    # No probe of a running container starts a Python, or waits for a busy application.
+    places = ["/run/benchapp/memcached.sock", "/run/benchapp/gunicorn.sock", "127.0.0.1:443"]
+    alive = [of["livenessProbe"]["exec"]["command"] for of in in_pod.values()]
+    assert alive == [["/usr/local/bin/benchapp-alive", place] for place in places]
+    assert in_pod["gunicorn"]["startupProbe"]["exec"]["command"][-1] == "http://example.org/healthz"
+
+
+def test_readiness_without_a_page_for_it_is_asked_by_name(rendered):
+    folder = rendered("nginx-gunicorn", "kubernetes", redirect="off")
+    front = of_pod(folder)["nginx"]
+    assert front["readinessProbe"]["exec"]["command"][-1] == "https://example.org/readyz"
 
 
 def test_a_cluster_has_two_pods_unless_each_would_cache_for_itself(rendered):
@@ -229,7 +241,14 @@ def test_a_size_limits_what_it_can(rendered):
         assert (of["mem_limit"], of["mem_reservation"], of["cpus"]) == ("512m", "384m", 1.0), name
     limits = pod(rendered("nginx-uwsgi", "kubernetes", size="silver"))["resources"]
     assert limits == {"requests": {"memory": "384Mi"}, "limits": {"memory": "512Mi", "cpu": "1.0"}}
-    assert "resources" not in pod(rendered("nginx-uwsgi", "kubernetes"))
+    # Without one each container has a start of its own, with room for what it stores in memory.
+    folder = rendered("nginx-uwsgi", "kubernetes", "staticgenerator")
+    assert "resources" not in pod(folder)
+    stores = sum(int(it["emptyDir"]["sizeLimit"][:-2]) for it in pod(folder)["volumes"] if "emptyDir" in it)
+    for of in of_pod(folder).values():
+        least, most = (int(of["resources"][kind]["memory"][:-2]) for kind in ("requests", "limits"))
+        assert least >= 64 and most == 2 * least + stores
+    assert of_compose(rendered("nginx-uwsgi", "compose"))["uwsgi"]["mem_limit"] == "1216m"
     notes = [rendered("nginx-uwsgi", "kubernetes", size=size) / "INSTALL.md" for size in ("unlimited", "silver")]
     assert [re.findall(r"in Kubernetes (\S+) or newer", note.read_text()) for note in notes] == [["1.33"], ["1.34"]]
 
@@ -374,7 +393,9 @@ def test_compose_accepts_its_file(stack, layer, rendered):
 def test_kubernetes_accepts_the_manifests(stack, layer, rendered):
     folder = rendered(stack, "kubernetes", layer, size="silver")
     listed = validate_manifests(folder)
-    assert sorted([*listed, "kustomization.yaml", "secrets.example.yaml"]) == sorted(
+    for manifest in yaml.safe_load_all((folder / "extras.example.yaml").read_text("utf-8")):
+        kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+    assert sorted([*listed, "extras.example.yaml", "kustomization.yaml", "secrets.example.yaml"]) == sorted(
         path.name for path in folder.glob("*.yaml")
     )
 

@@ -20,6 +20,7 @@ from bench.serve.project.opened import UnderTest, open_project
 from tests.bench.serve.production.test_containers import (
     of_compose,
     of_docker_compose,
+    of_one_user,
     of_pod,
     on_a_host,
     one,
@@ -69,7 +70,8 @@ def test_the_files_are_of_the_project_alone_and_tools_accept_them(shop, tmp_path
             name = path.relative_to(folder).as_posix()
             # What servers and the project's processes read is that of a host.
             if name.startswith("conf/") and not name.endswith("requirements-servers.txt"):
-                assert on_a_host(text) == (host / name.removeprefix("conf/")).read_text("utf-8"), name
+                of_host = (host / name.removeprefix("conf/")).read_text("utf-8")
+                assert on_a_host(text) == of_one_user(of_host), name
     validate_manifests(found["kubernetes"])
     application = of_compose(found["compose"])[catalog.read().stack(stack).servers[0].name]
     assert application["environment"]["PYTHONPATH"].split(":")[-1] == "/etc/benchapp/python"
@@ -100,6 +102,7 @@ def test_uploads_are_in_storage_that_outlives_a_container(new_project, tmp_path)
         "gunicorn": [f"media:{media}"],
         "nginx": [f"media:{media}:ro"],
         "manage": [f"media:{media}"],
+        "clearsessions": [f"media:{media}"],
     }
     # A new volume belongs to whom the folder of the image does.
     assert re.search(rf"install -d -o 10001 -g 10001 .*{media}\n", (found["compose"] / "Containerfile").read_text())

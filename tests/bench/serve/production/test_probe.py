@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import os
 import socket
@@ -11,6 +12,7 @@ import threading
 
 from bench.serve.production import containers
 from tests.cases import for_files
+from tests.skips import needs
 
 
 class Site(http.server.BaseHTTPRequestHandler):
@@ -47,3 +49,28 @@ def test_the_probe_tells_what_is_well(tmp_path):
         listener.bind(path)
         listener.listen()
         assert exits(str(tmp_path / "s")) == 0
+
+
+def test_a_busy_server_is_alive_and_an_absent_one_is_not(tmp_path):
+    needs("perl")
+    containers.write(for_files("gunicorn", values="production"), tmp_path / "out", "compose")
+
+    def exits(place: str) -> int:
+        return subprocess.run([tmp_path / "out" / "benchapp-alive", place], capture_output=True).returncode
+
+    with contextlib.ExitStack() as opened:
+        for family in (socket.AF_UNIX, socket.AF_INET):
+            listener = opened.enter_context(socket.socket(family))
+            listener.bind(os.path.relpath(tmp_path / "s") if family == socket.AF_UNIX else ("127.0.0.1", 0))
+            place = str(tmp_path / "s")
+            if family == socket.AF_INET:
+                place = f"127.0.0.1:{listener.getsockname()[1]}"
+            assert exits(place) == 1
+            listener.listen(0)
+            assert exits(place) == 0
+            # More than it takes: others wait in the kernel, and the next one is not even told so.
+            for _ in range(3):
+                waiting = opened.enter_context(socket.socket(family))
+                waiting.setblocking(False)
+                waiting.connect_ex(listener.getsockname())
+            assert exits(place) == 0
