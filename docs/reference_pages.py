@@ -104,7 +104,9 @@ def _command_line() -> str:
 def _command(name: str, summary: str, command: argparse.ArgumentParser) -> list[str]:
     parts = [f"## {name}", _sentence(command.description or summary)]
     for group in command._action_groups:
-        rows = [_option(item) for item in group._group_actions if item.dest != "help"]
+        rows = [
+            _option(item) for item in group._group_actions if item.dest != "help" and item.help != argparse.SUPPRESS
+        ]
         if rows:
             parts.append(_table(("option", "meaning"), rows))
     if command.epilog:

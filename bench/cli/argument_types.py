@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench.errors import BenchError
+from bench.errors import BenchError, hint
 from bench.measure.records.folder import RUN_FILE
 from bench.measure.stats.capacity import Limit, parse_limit
 
@@ -25,6 +25,17 @@ def name(text: str) -> str:
     if "," in text.partition("@")[0]:
         raise argparse.ArgumentTypeError(f"{text}: give each name by itself, without a comma")
     return text
+
+
+def choice(names: Sequence[str]) -> Callable[[str], str]:
+    """One of a few names."""
+
+    def read(text: str) -> str:
+        if text not in names:
+            raise argparse.ArgumentTypeError(f"{text!r}: {hint(text, names, 'use one of')}")
+        return text
+
+    return read
 
 
 def layer(text: str) -> str:

@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from bench import PROGRAM
 from bench.errors import hint
 
 TOP_OPTIONS = ("-h", "--help", "--version")
@@ -81,14 +82,16 @@ def unknown_argument(
         return _of_positional(word, parser)
     name = word.partition("=")[0]
     if name in ("-V", "--version"):
-        return f"{name}: write it without a command: benchapp --version"
+        return f"{name}: write it without a command: {PROGRAM} --version"
     if name in ("-v", "--verbose", "--debug"):
         return f"{name}: no such option; logs and configuration of each deployment are kept in files"
     if name in ("-q", "--quiet", "--silent"):
         return f"{name}: no such option; progress goes to standard error: add 2>/dev/null"
+    if name in ("--host", "--ip", "--address"):
+        return f"{name}: no such option; `up` serves on 127.0.0.1, and `render` writes files for a host"
     own = parser._option_string_actions
     meant = [option for option in OPTIONS_ELSEWHERE.get(name, ()) if option in own]
-    meant = meant or difflib.get_close_matches(name, own, 1, 0.7)
+    meant = meant or difflib.get_close_matches(name, own, 1, 0.75)
     if meant:
         return f"{name}: no such option; did you mean {' or '.join(meant)}?"
     having = [command for command, options in others().items() if name in options]
@@ -98,6 +101,7 @@ def unknown_argument(
 
 
 def _of_positional(word: str, parser: argparse.ArgumentParser) -> str:
-    if Path(word).is_dir() and "--project" in parser._option_string_actions:
+    options = parser._option_string_actions
+    if "--project" in options and ("--stack" not in options or Path(word).is_dir()):
         return f"{word}: name the folder of a project by --project {word}"
     return f"{word}: one argument too many"

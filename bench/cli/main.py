@@ -162,7 +162,7 @@ def parser(line: Collection[str] = ()) -> argparse.ArgumentParser:
 def _words(argv: Sequence[str]) -> list[str]:
     """The words of a command line, with `help COMMAND` as `COMMAND --help`."""
     words = list(argv)
-    if words[:1] == ["help"]:
+    while words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     return words or ["--help"]
 

@@ -32,8 +32,6 @@ from bench.verify.outcome import GROUPS as CHECK_GROUPS
 from bench.verify.suite import all_checks
 from bench.words import joined
 
-SYSTEMD = "systemd"
-
 Completer = Callable[[argparse.Namespace], Iterable[str]]
 
 
@@ -63,7 +61,6 @@ class Option:
     group: str = "options"
     metavar: str = ""
     read: Callable[[str], Any] = str
-    choices: Sequence[str] | None = None
     many: bool = False
     nargs: str = "*"
     required: bool = False
@@ -270,7 +267,8 @@ TOOL = Option(
     f"{', '.join(load.CHOICES)} (default: the best that is installed)",
     LOAD,
     "TOOL",
-    choices=load.CHOICES,
+    argument_types.choice(load.CHOICES),
+    complete=lambda _: load.CHOICES,
 )
 
 # --- When to stop --------------------------------------------------------------------------------
@@ -367,7 +365,8 @@ GROUP = Option(
     f"only this group (repeatable): {', '.join(CHECK_GROUPS)}",
     "checks",
     "GROUP",
-    choices=tuple(CHECK_GROUPS),
+    argument_types.choice(tuple(CHECK_GROUPS)),
+    complete=lambda _: CHECK_GROUPS,
     many=True,
     usual=(),
     target=True,
@@ -390,6 +389,7 @@ FAULT_ROUNDS = replace(ROUNDS, help="how often each fault is made (default: 1)")
 
 # --- Files and servers ---------------------------------------------------------------------------
 
+FORMATS = ("systemd", *containers.FORMS)
 VALUES = Option(
     ("--values",),
     f"a FILE.toml of your own (default: {PRODUCTION})",
@@ -402,10 +402,11 @@ VALUES = Option(
 LOCAL = Option(("--local",), "files as `up` uses them on this machine", "files")
 FORMAT = Option(
     ("--format",),
-    f"{', '.join((SYSTEMD, *containers.FORMS))} (default: {SYSTEMD})",
+    f"{', '.join(FORMATS)} (default: {FORMATS[0]})",
     "files",
     "FORMAT",
-    choices=(SYSTEMD, *containers.FORMS),
+    argument_types.choice(FORMATS),
+    complete=lambda _: FORMATS,
     hosts=True,
     excludes=("--local", "--inventory"),
 )
@@ -431,7 +432,7 @@ def add(parser: argparse.ArgumentParser, options: Iterable[Option]) -> None:
 
 def _add(group: argparse._ArgumentGroup, option: Option) -> None:
     settings: dict[str, Any] = {"help": option.help, "default": option.usual, "type": option.read}
-    settings |= {"metavar": option.metavar, "choices": option.choices}
+    settings |= {"metavar": option.metavar}
     if option.many:
         settings["action"] = Add
     if not option.metavar:

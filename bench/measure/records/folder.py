@@ -136,7 +136,7 @@ def is_faults(directory: Path) -> bool:
 
 def read_faults(directory: Path) -> Run:
     """The run of faults in `directory`. Raises ResultsError, in one line, when it is not one of `bench faults`."""
-    if not is_faults(directory):
+    if directory.is_dir() and not is_faults(directory):
         raise ResultsError(f"{directory}: it holds no faults; give a folder that `{PROGRAM} faults` made")
     return read_run(directory)
 

@@ -24,7 +24,7 @@ from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, argum
         (["--margin", "5"], "argument --margin: '5' is not a share such as 0.05"),
         (["--rounds", "10001"], "argument --rounds: '10001' is not a whole number from 1 to 10000"),
         (["--duration", "0.5"], "argument --duration: '0.5' is not a whole number from 1 to 86400"),
-        (["--tool", "k6"], "argument --tool: invalid choice: 'k6' (choose from 'wrk', 'ab', 'siege'"),
+        (["--tool", "k6"], "argument --tool: 'k6': use one of wrk, ab, siege"),
         (["--max-time", "3"], "argument --max-time: '3' is not a time such as 90s, 3m or 1h"),
         (["--max-time", "0m"], "argument --max-time: '0m' is not a time such as 90s, 3m or 1h"),
         (["--margin", "nan"], "argument --margin: 'nan' is not a share such as 0.05"),
