@@ -10,7 +10,6 @@ from typing import Any
 from bench import PROGRAM
 from bench.cli import options
 from bench.measure.records.folder import read_run
-from bench.measure.run.instrument import Instrument
 from bench.measure.run.plan import Request
 from bench.serve.deployment import database
 from bench.serve.project.opened import UnderTest, recorded_project
@@ -28,16 +27,16 @@ def request(args: argparse.Namespace, project: UnderTest, **more: Any) -> Reques
     )
 
 
-def instrument(args: argparse.Namespace, given: Instrument | None) -> Instrument:
-    """The instrument for the project of the command line; a run that is resumed names its own.
+def project(args: argparse.Namespace) -> UnderTest:
+    """The project of the command line; a run that is resumed names its own.
 
     Raises BenchError when it cannot be served, and when the command line names another one than the run.
     """
-    project = given.project if given else options.project_of(args)
-    if args.resume:
-        plan = read_run(args.resume).info.plan
-        project = recorded_project(project, plan.project, plan.describe)
-    return given or Instrument(project)
+    named = options.project_of(args)
+    if not args.resume:
+        return named
+    plan = read_run(args.resume).info.plan
+    return recorded_project(named, plan.project, plan.describe)
 
 
 def command_line() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run, require_new
 from bench.measure.report import write
 from bench.measure.run import guards, prepare, schedules
-from bench.measure.run.instrument import Instrument
+from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import Request
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.progress import RunProgress, case_words, count_of
@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, OPTIONS)
 
 
-def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
+def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> int:
     """Measure; returns 0, 1 when a case failed or nothing was measured, 130 or 143 when stopped by a signal."""
-    prepared = _prepare(args, instrument)
+    prepared = _prepare(args, local)
     plan = prepared.info.plan
 
     outlook = prepared.outlook()
@@ -73,18 +73,18 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     return stops.run_until_stopped(journal, go, busy="or now with --keep-going")
 
 
-def _prepare(args: argparse.Namespace, instrument: Instrument | None) -> Prepared:
+def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> Prepared:
     """What the command line asks for: a new run or a stopped one, on this machine or on hosts."""
     options.refuse(args, OPTIONS)
-    instrument = request_args.instrument(args, instrument)
+    project = request_args.project(args)
     if args.inventory:
-        site = _deployed(args, instrument.project)
+        site = _deployed(args, project)
         if args.resume:
             return on_hosts.stopped_run(args.resume, site)
-        return on_hosts.new_run(_request(args, instrument.project), site)
+        return on_hosts.new_run(_request(args, project), site)
     if args.resume:
-        return prepare.stopped_run(args.resume, args.database, instrument)
-    return prepare.new_run(_request(args, instrument.project), instrument)
+        return prepare.stopped_run(args.resume, args.database, project, bed=local)
+    return prepare.new_run(_request(args, project), local)
 
 
 def _request(args: argparse.Namespace, project: UnderTest) -> Request:

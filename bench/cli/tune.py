@@ -21,7 +21,7 @@ from bench.errors import BenchError
 from bench.interrupt import Interrupts
 from bench.measure.records.records import options_of
 from bench.measure.run import guards, prepare, tune
-from bench.measure.run.instrument import Instrument
+from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import CAPACITY_DURATION_S
 from bench.measure.run.prepare import Prepared
 from bench.measure.run.session import Session
@@ -47,13 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, OPTIONS)
 
 
-def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
+def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> int:
     """Print what was tried and the answer; returns 0, 1 when no settings hold the limit, 130 or 143 by a signal."""
     printer = Printer(sys.stderr if args.json else sys.stdout)
     options.refuse(args, OPTIONS)
     if not args.resume and not (args.stack and args.capacity):
         raise BenchError("name a STACK and a limit of its latency, such as --capacity p95=200ms; or --resume DIR")
-    prepared, tuner = _prepare(args, instrument)
+    prepared, tuner = _prepare(args, local)
     outlook = prepared.outlook()
     replay = prepared.replay(tuner.schedule(outlook))
     progress = TuneProgress(printer, prepared.info, outlook, tuner)
@@ -74,15 +74,15 @@ def main(args: argparse.Namespace, instrument: Instrument | None = None) -> int:
     return run_until_stopped(journal, go)
 
 
-def _prepare(args: argparse.Namespace, instrument: Instrument | None) -> tuple[Prepared, Tuner]:
+def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> tuple[Prepared, Tuner]:
     """The search that the command line asks for: a new one or a stopped one."""
-    instrument = request_args.instrument(args, instrument)
+    project = request_args.project(args)
     if args.resume:
-        prepared = prepare.stopped_run(args.resume, args.database, instrument, "tune")
+        prepared = prepare.stopped_run(args.resume, args.database, project, "tune", local)
     else:
         request = request_args.request(
             args,
-            instrument.project,
+            project,
             stacks=(options.one_stack(args),),
             layers=(args.layer,),
             sizes=(args.size,),
@@ -92,8 +92,8 @@ def _prepare(args: argparse.Namespace, instrument: Instrument | None) -> tuple[P
             rounds=ROUNDS,
             guards=guards.bounds(args.guard),
         )
-        prepared = tune.new_search(request, instrument)
-    return prepared, Tuner(prepared, instrument)
+        prepared = tune.new_search(request, local)
+    return prepared, Tuner(prepared, project, local)
 
 
 def _show(tuner: Tuner, limit: str, directory: Path, as_json: bool) -> int:

@@ -9,21 +9,20 @@ import pytest
 from bench.cli import tune
 from bench.measure.records.folder import read_run
 from bench.measure.run import guards, schedules, tuning
-from bench.measure.run.instrument import Instrument
+from bench.measure.run.local import LocalTestBed
 from bench.measure.stats import capacity
-from tests.cases import kit
 from tests.deploy.running import runnable
 
 RATES = (2, 5, 10)
 
 
-class Unverified(Instrument):
+class Unverified(LocalTestBed):
     """Other tests verify every stack, and count queries."""
 
-    def verify(self, running, progress=None):
+    def verify(self, running):
         return []
 
-    def queries_per_request(self, running, case, addresses):
+    def queries_per_request(self, item, addresses):
         return None
 
 
@@ -39,7 +38,7 @@ def test_a_real_stack_is_served_with_the_settings_that_are_tried(site_url, tmp_p
     tune.add_arguments(parser)
     off = [word for name in guards.BOUNDS for word in ("--guard", f"{name}=off")]
     words = ["nginx-gunicorn", "--capacity", "p50=9s", "--workload", "login", "--duration", "1", "--database", site_url]
-    assert tune.main(parser.parse_args([*words, "--output", str(tmp_path / "run"), *off]), Unverified(kit())) == 0
+    assert tune.main(parser.parse_args([*words, "--output", str(tmp_path / "run"), *off]), Unverified) == 0
     run = read_run(tmp_path / "run")
     # What the stack has is climbed from the first rate; fewer processes begin, and end, at the highest.
     tried = [(trial.status, trial.level) for trial in run.trials]

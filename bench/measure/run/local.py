@@ -9,7 +9,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -17,28 +17,34 @@ from typing import Any
 
 import psutil
 
-from bench.errors import BenchError, DeploymentError
+from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.interrupt import Interrupts
 from bench.measure.load import Job, LoadError
 from bench.measure.records.folder import CHECKS_FILE
+from bench.measure.records.records import Plan
 from bench.measure.records.trials import Condition, Costs, Evidence, Trial
 from bench.measure.run import facts, guards, load_process, workload
 from bench.measure.run.guards import Observed
-from bench.measure.run.instrument import Instrument
 from bench.measure.run.load_process import TrialError, newest_log
 from bench.measure.run.outlook import Outlook
-from bench.measure.run.plan import Deployment, Measurement
+from bench.measure.run.plan import Deployment, Measurement, Resolve
 from bench.measure.run.progress import RunProgress, show_check
+from bench.measure.run.queries import Queries
 from bench.measure.run.session import Journal, TestBed
 from bench.measure.run.trial import BodyChecker, LoadSettings, TrialLoad, identity_of, measure
-from bench.serve.deployment import connections
-from bench.serve.deployment.case import Case
+from bench.serve.catalog import catalog, values
+from bench.serve.deployment import connections, database, deployment, survey
+from bench.serve.deployment.case import Case, resolve
 from bench.serve.deployment.database import Database
 from bench.serve.deployment.deployment import Running
 from bench.serve.machine import cpu_affinity, http
-from bench.serve.machine.processes import Interference, Sampler, Usage
+from bench.serve.machine.processes import Interference, Sampler, Usage, machine_load
+from bench.serve.project import commands
 from bench.serve.project.opened import UnderTest
 from bench.verify import table
+from bench.verify.outcome import Outcome
+from bench.verify.suite import Selection
+from bench.verify.verifier import Verifier
 
 # Time for a load tool, after the load, to wait for the last answers and to add up.
 GRACE_S = 10
@@ -96,7 +102,7 @@ class TrialBed(TestBed[Measurement, Trial]):
 
 
 class LocalTestBed(TrialBed):
-    """This machine, and the site that is up on it.
+    """This machine, and the site that is up on it; tests replace some of its methods.
 
     `rows` is the database, which may hold a password and is not recorded.
     """
@@ -104,36 +110,76 @@ class LocalTestBed(TrialBed):
     _running: Running
     _made: list[Measurement]
 
+    # What other packages do for any project.
+    deployed = staticmethod(deployment.deployed)
+    machine_load = staticmethod(machine_load)
+    programs = staticmethod(survey.versions)
+
     def __init__(
         self,
         journal: Journal,
         outlook: Outlook,
         load: LoadSettings,
         progress: RunProgress,
-        instrument: Instrument,
+        project: UnderTest,
         rows: Database,
     ):
         super().__init__(journal, outlook, load)
-        self.progress, self.instrument, self._rows = progress, instrument, rows
+        self.progress, self.project, self._rows = progress, project, rows
         self.pinned = self.journal.environment.affinity
+        self._verifier = Verifier(project, Selection(thorough=False, unsafe=False))
+        self._queries = Queries()
+
+    @staticmethod
+    def resolver(project: UnderTest, plan: Plan, rows: Database) -> Resolve:
+        """Finds cases without limits, with the plan's values and environment; raises BenchError for unknown names."""
+        changes, env = values.parse_changes(list(plan.changes)), values.environment(list(plan.env))
+        return partial(resolve, project, database=rows, changes=changes, env=env)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Have the database for this run only, and warn when the machine is busy beyond the guard's bound."""
         self.check()
-        with self.instrument.database_alone(self._rows):
+        with self.database_alone():
             bound = self.load.bounds.get("interference")
             if bound is not None and self.outlook.left:
-                self.progress.warn_of_load(self.instrument.machine_load(), bound)
+                self.progress.warn_of_load(self.machine_load(), bound)
             yield
 
+    def database_alone(self) -> AbstractContextManager[None]:
+        """The database for this process only, as long as the context lasts."""
+        return database.in_use(self.project, self._rows, alone=True)
+
     def check(self) -> None:
-        """Raise GlobalFault when the database cannot be used."""
-        self.instrument.check_database(self._rows)
+        """Raise GlobalFault when a database that the user named cannot be used; others are checked later."""
+        check_database(self.project, self._rows)
 
     def busy(self) -> str:
         """What other processes take, and the busiest of them."""
-        return self.instrument.machine_load().words
+        return self.machine_load().words
+
+    def verify(self, running: Running) -> list[Outcome]:
+        """The outcomes of every check of the suite that takes no seconds."""
+        shown = show_check(self.progress.printer, f"{running.case.stack.name}, layer {running.case.layer_name}: ")
+        return self._verifier.verify(running, shown)
+
+    def queries_per_request(self, item: Measurement, addresses: tuple[str, ...]) -> float | None:
+        """Database queries of a request, on average; None when they cannot be counted."""
+        return self._queries.per_request(self._running, item.case, addresses)
+
+    def static_names(self) -> dict[str, str]:
+        """Collected names of the static files by their plain ones."""
+        return commands.static_names(self.project)
+
+    def rows(self, running: Running) -> tuple[int | None, int | None]:
+        """How many rows the project has, and from which seed they were made, None when that is not known."""
+        return commands.rows(self.project, running.env["DATABASE_URL"], self.project.worker())
+
+    def settle(self, running: Running) -> None:
+        """Move the processes to their cores: services to theirs, the others to the stack's."""
+        services = catalog.read().services
+        for name, pid in running.pids.items():
+            cpu_affinity.move(self.pinned, cpu_affinity.SERVICES if name in services else cpu_affinity.STACK, [pid])
 
     @contextmanager
     def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[LocalTestBed]:
@@ -145,13 +191,13 @@ class LocalTestBed(TrialBed):
         was_verified = self.outlook.verified.knows(*name)
         self._must_be_right(deployment)
         show = self.progress.printer.show
-        with self.instrument.deployed(deployment.case, run_dir=directory, progress=show) as running:
+        with self.deployed(deployment.case, run_dir=directory, progress=show) as running:
             self._running, self.is_whole, self._made = running, True, []
             with interrupts.held_at_end():
-                self.instrument.settle(self.pinned, running)
+                self.settle(running)
                 self.journal.note(running.notes)
                 self.journal.configs(deployment.name, directory)
-                self.journal.rows(lambda: self.instrument.rows(running))
+                self.journal.rows(lambda: self.rows(running))
                 if not was_verified:
                     self._verify(deployment, running)
                 yield self
@@ -162,7 +208,7 @@ class LocalTestBed(TrialBed):
     def _verify(self, deployment: Deployment, running: Running) -> None:
         """Verify a deployment that appears for the first time in the run."""
         began, stack, layer = time.monotonic(), deployment.stack, deployment.layer
-        outcomes = self.instrument.verify(running, show_check(self.progress.printer, f"{deployment.name}: "))
+        outcomes = self.verify(running)
         self.journal.folder.append(*outcomes)
         self.outlook.verified.add(stack, layer, outcomes)
         took = f"{time.monotonic() - began:.1f} s"
@@ -171,7 +217,7 @@ class LocalTestBed(TrialBed):
         # The checks have grown the workers and filled the layer: restart both before the first trial.
         self.progress.printer.show(f"restarting {deployment.name}")
         running.empty_layer()
-        self.instrument.settle(self.pinned, running)
+        self.settle(running)
 
     def _must_be_right(self, deployment: Deployment) -> None:
         wrong = self.outlook.verified.wrong(deployment.stack, deployment.layer)
@@ -183,11 +229,11 @@ class LocalTestBed(TrialBed):
         running, project = self._running, self._running.case.project
         self._made.append(item)
         try:
-            get, static = partial(http.get, running.url), self.instrument.static_names
+            get, static = partial(http.get, running.url), self.static_names
             addresses = self.addresses(project, item.case.workload, get, static)
         except BenchError as error:
             return self.failed(item, str(error), newest_log(running.logs))
-        queries = self.instrument.queries_per_request(running, item.case, addresses)
+        queries = self.queries_per_request(item, addresses)
         with cpu_affinity.pinned(self.pinned, cpu_affinity.LOAD):
             trial = self.measured(item, addresses, project, lambda _, directory: HereLoad(running, directory))
         if trial.status == "failed":
@@ -198,6 +244,19 @@ class LocalTestBed(TrialBed):
                 evidence = replace(trial.evidence, log=log)
                 trial = replace(trial, reason=f"{trial.reason}; {died.message}", evidence=evidence)
         return replace(trial, condition=replace(trial.condition, queries_per_request=queries))
+
+
+def check_database(project: UnderTest, rows: Database) -> None:
+    """Raise GlobalFault when a database that the user named cannot be used; others are checked later."""
+    if rows.made:
+        return
+    try:
+        path = database.sqlite_path(project, rows.url)
+        if path is not None:
+            database.check_sqlite(project, path, project.worker())
+        commands.check(project, rows.url, {}, project.worker(), again=True)
+    except BenchError as error:
+        raise GlobalFault(f"the database cannot be used: {error}") from None
 
 
 class Observer:

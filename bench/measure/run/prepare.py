@@ -16,7 +16,6 @@ from bench.measure.records.records import FORMAT, Ended, Environment, LoadTool, 
 from bench.measure.records.trials import Trial
 from bench.measure.run import facts, guards, session, workload
 from bench.measure.run import plan as planning
-from bench.measure.run.instrument import Instrument
 from bench.measure.run.local import LocalTestBed, TrialBed
 from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Measurement, PlannedCase, Request, make_plan
@@ -72,14 +71,14 @@ class Prepared:
         return counting_steps(self.made) if self.info.plan.capacity else counting(self.made)
 
 
-def new_run(request: Request, instrument: Instrument) -> Prepared:
+def new_run(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepared:
     """A new run on this machine. Raises BenchError for unknown names and invalid values."""
     project, plan = request.project, make_plan(request)
     rows = request.database
     health.require_page(project, rows.of_project)
     pinned = cpu_affinity.cores(cpu_affinity.affinity())
     load = _load(plan, project, request.tool, pinned)
-    cases, skips = planning.cases(plan, instrument.resolver(plan, rows))
+    cases, skips = planning.cases(plan, bed.resolver(project, plan, rows))
     every = workload.workloads(project)
     recorded = [note for name in plan.workloads for note in every[name].notes]
     notes = (*_notes(load, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
@@ -87,18 +86,20 @@ def new_run(request: Request, instrument: Instrument) -> Prepared:
         info=RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes),
         cases=cases,
         load=load,
-        environment=lambda: _environment(cases, plan, load, instrument, pinned),
-        bed=partial(LocalTestBed, instrument=instrument, rows=rows),
+        environment=lambda: _environment(cases, plan, load, bed, pinned),
+        bed=partial(bed, project=project, rows=rows),
     )
 
 
-def stopped_run(directory: Path, asked: str | None, instrument: Instrument, command: str = "run") -> Prepared:
+def stopped_run(
+    directory: Path, asked: str | None, project: UnderTest, command: str = "run", bed: type[LocalTestBed] = LocalTestBed
+) -> Prepared:
     """What is left of the run in a folder, which the `command` made; discarded trials are left, too.
 
     `asked` is its database, needed when it was named by URL. Raises BenchError when it cannot be resumed as it began.
     """
     run = read_run(directory)
-    plan, pinned, project = run.info.plan, run.environment.affinity, instrument.project
+    plan, pinned = run.info.plan, run.environment.affinity
     if plan.command != command:
         raise BenchError(f"--resume {directory}: resume it with: {resume_command(directory, run.info)}")
     if plan.inventory:
@@ -107,14 +108,14 @@ def stopped_run(directory: Path, asked: str | None, instrument: Instrument, comm
     if pinned and not set().union(*pinned.values()) <= set(cpu_affinity.affinity()):
         raise BenchError(f"--resume {directory}: it was pinned to processor cores that are not here; begin a new run")
     load = _load(plan, project, run.environment.load_tool.name, pinned)
-    cases = planning.recorded(run.info.cases, instrument.resolver(plan, rows))
-    here = _environment(cases, plan, load, instrument, pinned)
+    cases = planning.recorded(run.info.cases, bed.resolver(project, plan, rows))
+    here = _environment(cases, plan, load, bed, pinned)
     return Prepared(
         info=replace(run.info, notes=(*run.info.notes, *_differences(run.environment, here))),
         cases=cases,
         load=load,
         environment=lambda: run.environment,
-        bed=partial(LocalTestBed, instrument=instrument, rows=rows),
+        bed=partial(bed, project=project, rows=rows),
         before=run,
     )
 
@@ -136,13 +137,13 @@ def _environment(
     cases: Iterable[PlannedCase],
     plan: Plan,
     chosen: LoadSettings,
-    instrument: Instrument,
+    bed: type[LocalTestBed],
     pinned: cpu_affinity.Cores | None,
 ) -> Environment:
     tool = chosen.tool
     about_tool = LoadTool(tool.name, programs.version((chosen.program, *tool.version)), tool.fallback)
     used = {(case.record.stack, case.record.layer): case.served for case in cases}
-    here = facts.environment(instrument.programs(used.values(), plan.database), about_tool, pinned)
+    here = facts.environment(bed.programs(used.values(), plan.database), about_tool, pinned)
     others = dict.fromkeys(case.record.python for case in cases if case.record.python)
     return replace(here, pythons={version: pythons.described(version) for version in others} or None)
 

@@ -10,7 +10,7 @@ from bench.measure.records.capacity import Staircase
 from bench.measure.records.records import RunInfo
 from bench.measure.records.trials import Trial
 from bench.measure.run import facts, plan, prepare, schedules
-from bench.measure.run.instrument import Instrument
+from bench.measure.run.local import LocalTestBed
 from bench.measure.run.outlook import Outlook
 from bench.measure.run.plan import Deployment, Measurement, PlannedCase, Request
 from bench.measure.run.prepare import Prepared
@@ -89,25 +89,25 @@ class Tuner:
     ends         what was found of settings, in words, at the end of each staircase
     """
 
-    def __init__(self, prepared: Prepared, instrument: Instrument):
+    def __init__(self, prepared: Prepared, project: UnderTest, bed: type[LocalTestBed] = LocalTestBed):
         plan = prepared.info.plan
         self._first = prepared.cases[0]
         self.stack, self.layer, self._rounds = plan.tunes, plan.layers[0], plan.rounds
         self.workload = self._first.record.workload
         self.limit = parse_limit(plan.capacity)
-        self._resolve = instrument.resolver(plan, self._first.served.database)
+        self._resolve = bed.resolver(project, plan, self._first.served.database)
         self.skipped: dict[str, str] = {}
         self.settings_of: dict[str, Settings] = {}
         self.ends: list[str] = []
         self._cases: dict[Settings, PlannedCase] = {}
-        own = tunable(instrument.project, self.stack, self.layer, plan.changes)
+        own = tunable(project, self.stack, self.layer, plan.changes)
         others = []
         for name in of_other_classes(self.stack):
             case = self._resolve(name, self.layer)
             if isinstance(case, CannotRun):
                 self.skipped[name] = case.reason
             else:
-                others.append(tunable(instrument.project, name, self.layer, plan.changes))
+                others.append(tunable(project, name, self.layer, plan.changes))
         self.search = Search(own, plan.margin, self._memory_bytes(prepared), others)
 
     def _memory_bytes(self, prepared: Prepared) -> int | None:
@@ -167,10 +167,10 @@ class Tuner:
         )
 
 
-def new_search(request: Request, instrument: Instrument) -> Prepared:
+def new_search(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepared:
     """A new search for the settings of the request's stack. Raises BenchError."""
     (stack,), (layer,) = request.stacks, request.layers
     if any(change.partition("=")[0] in KNOBS for change in stack.partition("@")[2].split(",")):
         raise BenchError(f"tune {stack}: it finds processes and threads by itself; leave them out")
-    own = tunable(instrument.project, stack, layer, request.changes)
-    return prepare.new_run(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), instrument)
+    own = tunable(request.project, stack, layer, request.changes)
+    return prepare.new_run(replace(request, tunes=stack, stacks=(own.variant(own.usual),)), bed)

@@ -14,7 +14,7 @@ from bench.measure.records.records import LoadTool
 from bench.measure.report import comparison
 from tests.bench.measure.records.run_data import changed
 from tests.bench.measure.report import report_folder
-from tests.bench.measure.run.fake_instrument import arguments
+from tests.bench.measure.run.fake_sites import arguments
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 from bench.cli import report as report_command
 from bench.errors import BenchError
 from tests.bench.measure.report import report_folder
-from tests.bench.measure.run.fake_instrument import arguments
+from tests.bench.measure.run.fake_sites import arguments
 
 
 @pytest.fixture(scope="module")

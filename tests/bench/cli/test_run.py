@@ -8,7 +8,7 @@ import pytest
 
 from bench.cli import request_args, run
 from bench.errors import BenchError
-from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, arguments
+from tests.bench.measure.run.fake_sites import QUICK, FakeSites, arguments
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_bad_values_of_options_are_refused_in_one_line(words, message, capsys):
 )
 def test_what_cannot_be_planned_is_one_line(words, message):
     with pytest.raises(BenchError) as refused:
-        run.main(arguments([*words, "--dry-run"]), FakeInstrument())
+        run.main(arguments([*words, "--dry-run"]), FakeSites().bed)
     assert str(refused.value).startswith(message)
 
 
 def test_a_run_until_decided_has_rounds_and_a_budget_at_most(capsys):
     words = [*QUICK, "--rounds", "7", "--stack", "one", "--until-decided", "--max-time", "3m", "--dry-run"]
-    assert run.main(arguments(words), FakeInstrument()) == 0
+    assert run.main(arguments(words), FakeSites().bed) == 0
     lines = capsys.readouterr().out.splitlines()
     # One deployment of 4 s, one verification of 15 s, one trial of 1.2 s and what surrounds it.
     assert re.fullmatch(r"1 case, 1 trial in the next round to make by \w+, in about 22 s", lines[1])
@@ -87,23 +87,23 @@ def test_the_defaults_are_those_of_the_contract():
 
 
 def test_a_dry_run_prints_the_plan_and_neither_starts_nor_writes_anything(tmp_path, capsys):
-    instrument = FakeInstrument()
-    instrument.misfits["two", "none"] = "it has no file"
+    sites = FakeSites()
+    sites.misfits["two", "none"] = "it has no file"
     words = [*QUICK, "--rounds", "3", "--stack", "one", "--stack", "two", "--dry-run"]
     words += ["--output", str(tmp_path / "run")]
-    assert run.main(arguments(words), instrument) == 0
+    assert run.main(arguments(words), sites.bed) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "case: one, layer none, home"
     # Three deployments of 4 s, one verification of 15 s, three trials of 1.2 s and what surrounds them.
     assert re.fullmatch(r"1 case, 3 trials to make by \w+, in about 35 s", lines[1])
     assert "skipped: two with layer none: it has no file" in lines
-    assert (instrument.log, list(tmp_path.iterdir())) == ([], [])
+    assert (sites.log, list(tmp_path.iterdir())) == ([], [])
 
 
 def test_each_stack_is_a_case_of_each_python(capsys, monkeypatch):
     monkeypatch.setattr(run, "choose", tuple)
     monkeypatch.setattr(run.prepare.pythons, "described", lambda version: f"CPython {version}.9")
     words = [*QUICK, "--stack", "one", "--python", "3.12", "--python", "3.13", "--dry-run"]
-    assert run.main(arguments(words), FakeInstrument()) == 0
+    assert run.main(arguments(words), FakeSites().bed) == 0
     cases = [line for line in capsys.readouterr().out.splitlines() if line.startswith("case: ")]
     assert cases == [f"case: one@python={version}, layer none, home" for version in ("3.12", "3.13")]

@@ -14,15 +14,15 @@ from bench.measure.records.folder import read_run
 from bench.measure.run import local
 from bench.serve.catalog import catalog
 from tests.bench.measure.records.run_data import TRIAL, at_rate, changed
-from tests.bench.measure.run.fake_instrument import UNGUARDED, FakeInstrument, arguments, change
+from tests.bench.measure.run.fake_sites import UNGUARDED, FakeSites, arguments, change
 
 
 @pytest.fixture
-def instrument(monkeypatch):
+def sites(monkeypatch):
     """Deployments that hold 100 requests/s with each of up to two processes, whatever the threads."""
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setattr(local, "measure", holds(lambda stack: 100 * min(processes(stack), 2)))
-    return FakeInstrument()
+    return FakeSites()
 
 
 def processes(stack: str) -> int:
@@ -41,12 +41,12 @@ def holds(rate):
 
 
 @pytest.fixture
-def go(tmp_path, instrument, monkeypatch):
+def go(tmp_path, sites, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
 
     def went(*words: str) -> int:
         more = ["--capacity", "p95=200ms", "--workload", "home", "--output", str(tmp_path / "run"), *UNGUARDED]
-        return tune.main(arguments([*words, *more], tune), instrument)
+        return tune.main(arguments([*words, *more], tune), sites.bed)
 
     return went
 
@@ -75,7 +75,7 @@ def test_it_prints_a_table_and_what_to_change_and_writes_values_that_render_take
     assert catalog.read().value_set(str(path)).changes == {"processes": 2, "threads": 1}
 
 
-def test_a_search_that_was_stopped_goes_on_where_it_was(go, instrument, tmp_path, capsys):
+def test_a_search_that_was_stopped_goes_on_where_it_was(go, sites, tmp_path, capsys):
     assert go("nginx-gunicorn") == 0
     said, folder = capsys.readouterr().out, tmp_path / "run"
     whole = read_run(folder)
@@ -86,29 +86,29 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(go, instrument, tmp_path
     info |= {"finished_at": None, "cases": info["cases"][:2]}
     (folder / "run.json").write_text(json.dumps(info))
     assert read_run(folder).resume_command() == f"python -m bench tune --resume {folder}"
-    assert tune.main(arguments(["--resume", str(folder)], tune), instrument) == 0
+    assert tune.main(arguments(["--resume", str(folder)], tune), sites.bed) == 0
     assert [trial.trial_id for trial in read_run(folder).trials] == [trial.trial_id for trial in whole.trials]
     assert capsys.readouterr().out.splitlines()[-1] == said.splitlines()[-1]
 
 
-def test_a_search_goes_on_with_the_database_of_the_environment(go, instrument, tmp_path, monkeypatch):
+def test_a_search_goes_on_with_the_database_of_the_environment(go, sites, tmp_path, monkeypatch):
     monkeypatch.setenv("DATABASE_URL", url := "postgresql://me@db/site")
     assert go("nginx-gunicorn") == 0
     change(tmp_path / "run" / "run.json", finished_at=None)
-    real, asked = instrument.resolver, set()
-    monkeypatch.setattr(instrument, "resolver", lambda plan, rows: asked.add(rows.url) or real(plan, rows))
-    assert tune.main(arguments(["--resume", str(tmp_path / "run")], tune), instrument) == 0
+    real, asked = sites.resolver, set()
+    monkeypatch.setattr(sites, "resolver", lambda plan, rows: asked.add(rows.url) or real(plan, rows))
+    assert tune.main(arguments(["--resume", str(tmp_path / "run")], tune), sites.bed) == 0
     assert asked == {url}
 
 
 def test_json_is_all_that_stdout_gets_and_the_folder_is_a_run_whose_cases_were_each_verified_once(
-    go, instrument, tmp_path, capsys
+    go, sites, tmp_path, capsys
 ):
     assert go("nginx-gunicorn", "--json") == 0
     run = read_run(tmp_path / "run")
     names = [f"nginx-gunicorn@processes={p},threads={t}" for p, t in TRIED]
     assert [case.stack for case in run.info.cases] == names and run.info.finished_at
-    assert [line for line in instrument.log if line.startswith("verify")] == [f"verify {name} none" for name in names]
+    assert [line for line in sites.log if line.startswith("verify")] == [f"verify {name} none" for name in names]
     found = json.loads(capsys.readouterr().out)
     assert found["answer"]["settings"] == {"processes": 2, "threads": 1, "worker_class": "sync"}
     assert found["answer"]["no_difference"] == [
@@ -120,8 +120,8 @@ def test_json_is_all_that_stdout_gets_and_the_folder_is_a_run_whose_cases_were_e
     assert [item["verdict"] for item in found["tried"]].count("take these") == 1
 
 
-def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, instrument, tmp_path, capsys):
-    instrument.misfits["gunicorn-uvicorn", "none"] = "program not installed: uvicorn"
+def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, sites, tmp_path, capsys):
+    sites.misfits["gunicorn-uvicorn", "none"] = "program not installed: uvicorn"
     assert go("gunicorn") == 0
     tried = [case.stack for case in read_run(tmp_path / "run").info.cases]
     assert tried == [
@@ -134,7 +134,7 @@ def test_stacks_of_the_same_server_with_another_worker_class_are_tried_too(go, i
     assert re.search(r"\ngunicorn-uvicorn +skipped: program not installed: uvicorn\n", said)
 
 
-def test_the_stack_of_the_best_worker_class_is_the_answer(go, instrument, tmp_path, capsys, monkeypatch):
+def test_the_stack_of_the_best_worker_class_is_the_answer(go, sites, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(local, "measure", holds(lambda stack: 300 if stack.startswith("granian-asgi") else 100))
     assert go("granian") == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -142,8 +142,8 @@ def test_the_stack_of_the_best_worker_class_is_the_answer(go, instrument, tmp_pa
     assert f"next: python -m bench render granian-asgi --values {tmp_path / 'run' / 'values.toml'}" in said
 
 
-def test_a_stack_with_wrong_answers_has_no_settings(go, instrument, tmp_path, capsys):
-    instrument.wrong |= {f"nginx-gunicorn@processes={p},threads={t}" for p in (1, 2, 4) for t in (1, 2)}
+def test_a_stack_with_wrong_answers_has_no_settings(go, sites, tmp_path, capsys):
+    sites.wrong |= {f"nginx-gunicorn@processes={p},threads={t}" for p in (1, 2, 4) for t in (1, 2)}
     assert go("nginx-gunicorn") == 1
     said = capsys.readouterr().out
     assert "not measured, it gives wrong answers: 1 check failed: content" in said

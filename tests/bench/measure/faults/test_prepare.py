@@ -23,7 +23,7 @@ from bench.measure.run.session import Session
 from bench.printer import Printer
 from bench.serve.deployment.case import CannotRun, Case
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO
-from tests.bench.measure.run.fake_instrument import fake_case
+from tests.bench.measure.run.fake_sites import fake_case
 
 
 def nothing(scene):

@@ -1,4 +1,4 @@
-"""Runs on a fake instrument."""
+"""Runs on fake sites."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from bench.cli import run
 from bench.measure.records.folder import read_run
 from bench.measure.run import schedules
-from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, arguments, change
+from tests.bench.measure.run.fake_sites import QUICK, FakeSites, arguments, change
 
 
 @pytest.fixture(autouse=True)
@@ -24,17 +24,17 @@ def latency(monkeypatch):
 
 
 @pytest.fixture
-def instrument():
-    return FakeInstrument()
+def sites():
+    return FakeSites()
 
 
 @pytest.fixture
-def go(tmp_path, instrument):
-    """Run with these arguments on the fake instrument; gives the exit status and what was recorded."""
+def go(tmp_path, sites):
+    """Run with these arguments on the fake sites; gives the exit status and what was recorded."""
 
     def went(*words, to="run"):
         where = [] if "--resume" in words else ["--output", str(tmp_path / to)]
-        status = run.main(arguments([*QUICK, *where, *words] if where else list(words)), instrument)
+        status = run.main(arguments([*QUICK, *where, *words] if where else list(words)), sites.bed)
         return status, read_run(tmp_path / to)
 
     return went

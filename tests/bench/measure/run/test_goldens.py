@@ -16,7 +16,7 @@ from bench.cli import run, tune
 from bench.measure.records.folder import read_run
 from bench.measure.run import local, plan
 from tests.bench.measure.records.run_data import TRIAL, at_rate, changed, failed
-from tests.bench.measure.run.fake_instrument import UNGUARDED, FakeInstrument, arguments, change
+from tests.bench.measure.run.fake_sites import UNGUARDED, FakeSites, arguments, change
 
 GOLDEN = paths.KIT / "tests" / "golden" / "runs.json"
 # Write what is made into the golden, for a person to look at the difference.
@@ -80,18 +80,18 @@ def invented(item, addresses, project, loading, load, folder):
 
 
 @pytest.fixture
-def instrument(monkeypatch) -> FakeInstrument:
+def sites(monkeypatch) -> FakeSites:
     monkeypatch.setattr(local, "measure", invented)
     monkeypatch.setattr(plan.random, "SystemRandom", Randrange)
-    made = FakeInstrument()
+    made = FakeSites()
     made.wrong.add("bad")
     made.refuses.add("tired")
     return made
 
 
-def go(kind: str, words: list[str], instrument: FakeInstrument) -> int:
+def go(kind: str, words: list[str], sites: FakeSites) -> int:
     command = tune if kind == "tune" else run
-    return command.main(arguments(words, command), instrument)
+    return command.main(arguments(words, command), sites.bed)
 
 
 def found(kind: str, status: int, folder: Path, said: str) -> dict[str, object]:
@@ -114,13 +114,13 @@ def lines_of(said: str, folder: Path) -> list[str]:
     return [HERE.sub("", line) for line in lines if not line.startswith(("note: ", "Next: "))]
 
 
-def whole(kind: str, folder: Path, instrument: FakeInstrument, capsys) -> dict[str, object]:
+def whole(kind: str, folder: Path, sites: FakeSites, capsys) -> dict[str, object]:
     words = [*RUNS[kind], *SHORT, "--output", str(folder)]
     words += [] if "--workload" in words else ["--workload", "home"]
     if kind != "tune":
         words += ["--layer", "none", "--layer", "files", "--keep-going"]
     capsys.readouterr()
-    status = go(kind, words, instrument)
+    status = go(kind, words, sites)
     return found(kind, status, folder, capsys.readouterr().out)
 
 
@@ -131,9 +131,9 @@ def latest(golden: dict[str, object]) -> dict[str, str]:
 
 @pytest.mark.servers
 @pytest.mark.parametrize("kind", RUNS)
-def test_a_run_makes_the_same_trials_in_the_same_order(kind, tmp_path, instrument, capsys, monkeypatch):
+def test_a_run_makes_the_same_trials_in_the_same_order(kind, tmp_path, sites, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    made = whole(kind, tmp_path / "run", instrument, capsys)
+    made = whole(kind, tmp_path / "run", sites, capsys)
     if UPDATE:
         GOLDEN.write_text(json.dumps(json.loads(GOLDEN.read_text()) | {kind: made}, indent=1) + "\n")
     assert made == json.loads(GOLDEN.read_text())[kind]
@@ -141,9 +141,9 @@ def test_a_run_makes_the_same_trials_in_the_same_order(kind, tmp_path, instrumen
 
 @pytest.mark.servers
 @pytest.mark.parametrize("kind", ["decided", "capacity", "tune"])
-def test_a_run_that_was_stopped_ends_as_the_whole_one(kind, tmp_path, instrument, capsys):
+def test_a_run_that_was_stopped_ends_as_the_whole_one(kind, tmp_path, sites, capsys):
     golden = json.loads(GOLDEN.read_text())[kind]
-    made = whole(kind, tmp_path / "whole", instrument, capsys)
+    made = whole(kind, tmp_path / "whole", sites, capsys)
     lines = (tmp_path / "whole" / "trials.jsonl").read_text().splitlines(keepends=True)
     count = len(lines) // 2
     folder = tmp_path / "stopped"
@@ -154,7 +154,7 @@ def test_a_run_that_was_stopped_ends_as_the_whole_one(kind, tmp_path, instrument
     (folder / "trials.jsonl").write_text("".join(lines[:count]))
     change(folder / "run.json", finished_at=None, dropped=(), ended_by=None)
     resume = ["--resume", str(folder)] + (["--keep-going"] if kind != "tune" else [])
-    assert go(kind, resume, instrument) == made["status"]
+    assert go(kind, resume, sites) == made["status"]
     again = found(kind, 0, folder, "")
     trusted = {name: status for name, status in latest(again).items() if latest(golden)[name] != "discarded"}
     assert trusted == {name: status for name, status in latest(golden).items() if status != "discarded"}

@@ -9,7 +9,7 @@ import pytest
 
 from bench.measure.run import local
 from bench.serve.machine.processes import Usage
-from tests.bench.measure.run.fake_instrument import fake_case, fake_running
+from tests.bench.measure.run.fake_sites import fake_case, fake_running
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from bench.serve.catalog import sizes
 from bench.serve.deployment.case import CannotRun
 from bench.verify.outcome import Skip
 from tests.bench.measure.records.run_data import INFO
-from tests.bench.measure.run.fake_instrument import fake_case
+from tests.bench.measure.run.fake_sites import fake_case
 
 
 def case(stack, layer="none", workload="home"):

@@ -10,12 +10,12 @@ from bench.measure.run import plan
 from bench.measure.stats.capacity import Limit
 from bench.serve.catalog import catalog
 from bench.serve.deployment.database import Database
-from tests.bench.measure.run.fake_instrument import FakeInstrument
+from tests.bench.measure.run.fake_sites import FakeSites
 from tests.cases import kit
 
 
-def test_nothing_that_can_run_here_is_an_error(go, instrument):
-    instrument.misfits["one", "none"] = "program not installed: server"
+def test_nothing_that_can_run_here_is_an_error(go, sites):
+    sites.misfits["one", "none"] = "program not installed: server"
     with pytest.raises(BenchError, match="nothing to measure here: one with layer none: program not installed: server"):
         go("--stack", "one")
 
@@ -65,7 +65,7 @@ def test_what_fails_before_the_first_record_leaves_no_folder(go, tmp_path, monke
     def programs(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(FakeInstrument, "programs", programs)
+    monkeypatch.setattr(FakeSites, "programs", programs)
     with pytest.raises(KeyboardInterrupt):
         go("--stack", "one")
     assert not (tmp_path / "run").exists()

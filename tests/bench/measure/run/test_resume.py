@@ -16,17 +16,17 @@ from bench.errors import BenchError
 from bench.measure.records.folder import Folder, read_run
 from bench.measure.report import facts
 from bench.measure.run import schedules
-from tests.bench.measure.run.fake_instrument import QUICK, FakeInstrument, arguments, change
+from tests.bench.measure.run.fake_sites import QUICK, FakeSites, arguments, change
 from tests.waiting import until
 
 
 @pytest.mark.servers
-def test_a_run_goes_on_where_it_stopped_even_after_a_torn_line(go, instrument, unfinished):
+def test_a_run_goes_on_where_it_stopped_even_after_a_torn_line(go, sites, unfinished):
     folder = unfinished("--stack", "two")
     lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
     (folder / "trials.jsonl").write_text(lines[0] + lines[1][:40])
     change(folder / "environment.json", kernel="Linux 1.0")
-    instrument.log.clear()
+    sites.log.clear()
     with pytest.raises(BenchError, match="it measures another database, sqlite; leave out --database"):
         go("--resume", str(folder), "--database", "sqlite:////tmp/other.sqlite3")
 
@@ -35,9 +35,9 @@ def test_a_run_goes_on_where_it_stopped_even_after_a_torn_line(go, instrument, u
     assert len(recorded.trials) == len({trial.trial_id for trial in recorded.trials}) == 2
     assert (folder / "trials.jsonl").read_text().startswith(lines[0])
     assert recorded.info.finished_at
-    assert len([words for words in instrument.log if words.startswith("up")]) == 1
+    assert len([words for words in sites.log if words.startswith("up")]) == 1
     # What was verified before is not verified again.
-    assert not [words for words in instrument.log if words.startswith("verify")]
+    assert not [words for words in sites.log if words.startswith("verify")]
     assert recorded.info.notes[-1] == "resumed after a stop; since it began these have changed: kernel"
 
 
@@ -77,12 +77,12 @@ def test_after_its_rounds_a_run_shows_the_latency_at_a_rate_and_a_discarded_tria
 
 
 def start(tmp_path, *words):
-    """A run on the fake instrument as a process, and the file that tells what its instrument does."""
-    log = tmp_path / "instrument.log"
+    """A run on fake sites as a process, and the file that tells what was done to them."""
+    log = tmp_path / "sites.log"
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.measure.run.fake_instrument", *words],
+        [sys.executable, "-m", "tests.bench.measure.run.fake_sites", *words],
         cwd=paths.KIT,
-        env={**os.environ, "FAKE_INSTRUMENT_LOG": str(log)},
+        env={**os.environ, "FAKE_SITES_LOG": str(log)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -97,7 +97,7 @@ def lines_of(path):
 
 @pytest.mark.servers
 @pytest.mark.parametrize("number, status", [(signal.SIGTERM, 143), (signal.SIGKILL, -9)], ids=["term", "kill"])
-def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path, number, status, instrument):
+def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path, number, status, sites):
     folder = tmp_path / "run"
     words = ["--stack", "one", "--stack", "two", *QUICK, "--duration", "2", "--output", str(folder)]
     process, log = start(tmp_path, *words)
@@ -125,7 +125,7 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
         assert len([line for line in done if line.startswith("down")]) == 2
 
     # How the tiny site stands the load of the second trial is not the question here.
-    run.main(arguments(["--resume", str(folder)]), instrument)
+    run.main(arguments(["--resume", str(folder)]), sites.bed)
     whole = read_run(folder)
     assert whole.info.finished_at is not None
     assert whole.trials[0] == stopped.trials[0]
@@ -137,7 +137,7 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
 
 
 def resume(folder, *words):
-    return run.main(arguments(["--resume", str(folder), *words]), FakeInstrument())
+    return run.main(arguments(["--resume", str(folder), *words]), FakeSites().bed)
 
 
 @pytest.mark.servers
@@ -171,9 +171,9 @@ def test_resume_needs_the_url_that_is_not_recorded(unfinished):
 def test_a_run_does_not_go_on_with_other_rows(unfinished, monkeypatch):
     folder = unfinished("--rounds", "2", trials=1)
     for rows in ((5000, 7), (1234, 8)):
-        monkeypatch.setattr(FakeInstrument, "rows", lambda *_, rows=rows: rows)
+        monkeypatch.setattr(FakeSites, "rows", lambda *_, rows=rows: rows)
         with pytest.raises(BenchError, match="this is another database: "):
             resume(folder)
     # A killed check leaves a few behind.
-    monkeypatch.setattr(FakeInstrument, "rows", lambda *_: (1240, 7))
+    monkeypatch.setattr(FakeSites, "rows", lambda *_: (1240, 7))
     assert (resume(folder), len(read_run(folder).trials)) == (0, 2)

@@ -19,8 +19,8 @@ from tests.skips import needs
 
 
 @pytest.mark.servers
-def test_a_run_records_what_was_asked_and_what_was_measured(go, instrument, capsys):
-    instrument.misfits["two", "files"] = "no server of its chain serves files"
+def test_a_run_records_what_was_asked_and_what_was_measured(go, sites, capsys):
+    sites.misfits["two", "files"] = "no server of its chain serves files"
     words = ["--stack", "one", "--stack", "two", "--layer", "files", "--rounds", "2"]
     status, recorded = go(*words)
     assert status == 0
@@ -54,12 +54,12 @@ def test_a_run_records_what_was_asked_and_what_was_measured(go, instrument, caps
 
 
 @pytest.mark.servers
-def test_a_variant_is_verified_once_always_taken_down_and_brought_up_where_every_server_can_work(go, instrument):
+def test_a_variant_is_verified_once_always_taken_down_and_brought_up_where_every_server_can_work(go, sites):
     _, recorded = go("--stack", "one@processes=2,threads=3", "--rounds", "2")
     name = "one@processes=2,threads=3"
     assert [(trial.stack, trial.status) for trial in recorded.trials] == [(name, "ok")] * 2
     once = [f"{done} {name} none" for done in ("up", "verify", "empty", "down")]
-    assert instrument.log == [*once, once[0], once[-1]]
+    assert sites.log == [*once, once[0], once[-1]]
     assert (recorded.directory / "raw" / "one@processes=2+threads=3~none~r1" / "logs" / "server.log").exists()
 
 
@@ -73,8 +73,8 @@ def test_the_urls_of_the_session_are_looked_up_once_and_recorded(go):
 
 
 @pytest.mark.servers
-def test_a_workload_that_leads_nowhere_fails_alone(go, instrument):
-    instrument.bare.add("one")
+def test_a_workload_that_leads_nowhere_fails_alone(go, sites):
+    sites.bare.add("one")
     status, recorded = go("--stack", "one", "--workload", "session")
     assert status == 1
     assert {trial.workload: trial.reason for trial in recorded.trials} == {
@@ -84,10 +84,10 @@ def test_a_workload_that_leads_nowhere_fails_alone(go, instrument):
 
 
 @pytest.mark.servers
-def test_wrong_answers_are_never_measured_and_what_does_not_come_up_fails_alone(go, instrument, capsys):
-    instrument.wrong.add("two")
-    instrument.refuses.add("three")
-    instrument.unreadable["four"] = "layer.toml: unknown key"
+def test_wrong_answers_are_never_measured_and_what_does_not_come_up_fails_alone(go, sites, capsys):
+    sites.wrong.add("two")
+    sites.refuses.add("three")
+    sites.unreadable["four"] = "layer.toml: unknown key"
     stacks = ("one", "two", "three", "four")
     status, recorded = go(*(word for name in stacks for word in ("--stack", name)), "--rounds", "2")
     assert (status, recorded.info.finished_at is None) == (1, False)
@@ -107,16 +107,16 @@ def test_wrong_answers_are_never_measured_and_what_does_not_come_up_fails_alone(
     assert problems(recorded.directory) == [], "it keeps to the schema"
     assert (recorded.directory / "raw" / "three~none~r1" / "logs" / "server.log").read_text() == "it began\n"
     # In the second round it is known to be wrong, and is not even brought up.
-    assert instrument.log.count("up two none") == 1
+    assert sites.log.count("up two none") == 1
     said = capsys.readouterr().out
     assert f"FAILED: {tired} (see raw/three~none~r1/logs/server.log)" in said
     assert "6 of 8 trials failed" in said
 
 
 @pytest.mark.servers
-def test_a_server_that_dies_in_one_trial_does_not_spoil_the_next(go, instrument):
+def test_a_server_that_dies_in_one_trial_does_not_spoil_the_next(go, sites):
     # The addresses are looked up on `one`, which is well.
-    instrument.dies["two"] = 1
+    sites.dies["two"] = 1
     go("--stack", "one", to="first")
     status, recorded = go("--stack", "two", "--workload", "login")
     assert status == 1
@@ -125,7 +125,7 @@ def test_a_server_that_dies_in_one_trial_does_not_spoil_the_next(go, instrument)
     address = {"home": "/", "login": "/login/"}[recorded.trials[0].workload]
     why = f"before the load: GET {address}: status 503, not 200; server was killed by SIGKILL"
     assert recorded.trials[0].reason == why
-    assert instrument.log.count("up two none") == 2
+    assert sites.log.count("up two none") == 2
 
 
 # ------------------------------------------------------------------------------------- until decided
@@ -220,10 +220,10 @@ def test_a_trial_that_other_processes_disturb_is_made_again(go, capsys, monkeypa
 
 
 @pytest.mark.servers
-def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, monkeypatch, tmp_path):
+def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, sites, capsys, monkeypatch, tmp_path):
     found = iter([0.9, 0.8, 0.75, 0.1, 0.1])
     monkeypatch.setattr("bench.measure.run.local.Interference.share", lambda *_: next(found))
-    instrument.load = MachineLoad(0.7, "other processes take 70% of this machine (chromium, process 12: 60%)")
+    sites.load = MachineLoad(0.7, "other processes take 70% of this machine (chromium, process 12: 60%)")
     folder = tmp_path / "run"
     with pytest.raises(BenchError) as error:
         go("--stack", "one", "--guard", "interference=0.25", "--rounds", "2")
@@ -232,7 +232,7 @@ def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, mo
         "processes take 70% of this machine (chromium, process 12: 60%); stop those programs and "
         f"resume with: python -m bench run --resume {folder}, or now with --keep-going"
     )
-    assert f"warning: {instrument.load.words}; trials beyond 25% are discarded" in capsys.readouterr().out
+    assert f"warning: {sites.load.words}; trials beyond 25% are discarded" in capsys.readouterr().out
     assert read_run(folder).info.finished_at is None
     status, recorded = go("--resume", str(folder))
     assert status == 0
@@ -242,10 +242,10 @@ def test_a_run_on_a_busy_machine_stops_and_is_resumed(go, instrument, capsys, mo
 
 
 @pytest.mark.servers
-def test_a_page_that_changes_under_load_discards_its_trial(go, instrument):
+def test_a_page_that_changes_under_load_discards_its_trial(go, sites):
     # The engine of this project sees it itself, and the trial fails.
     needs("wrk")
-    instrument.changes.add("one")
+    sites.changes.add("one")
     _, recorded = go("--stack", "one", "--guard", "bodies=0.05", "--duration", "3")
     assert recorded.trials[0].status == "discarded"
     assert recorded.trials[0].reason.startswith("bodies: GET /: ")
@@ -254,20 +254,20 @@ def test_a_page_that_changes_under_load_discards_its_trial(go, instrument):
 
 @pytest.mark.servers
 @pytest.mark.parametrize("when", ["at the start", "in the middle"])
-def test_a_database_that_is_gone_stops_a_run_once_and_it_can_go_on(go, instrument, tmp_path, when):
+def test_a_database_that_is_gone_stops_a_run_once_and_it_can_go_on(go, sites, tmp_path, when):
     gone = "the database cannot be used: connection refused"
     if when == "at the start":
-        instrument.database_gone = gone
+        sites.database_gone = gone
     else:
-        instrument.refuses.add("one")
-        instrument.gone_after_failure = gone
+        sites.refuses.add("one")
+        sites.gone_after_failure = gone
     with pytest.raises(BenchError) as error:
         go("--stack", "one", "--stack", "two")
     folder = tmp_path / "run"
     assert str(error.value) == (f"stopped: {gone}; fix it and resume with: python -m bench run --resume {folder}")
     assert len([trial for trial in read_run(folder).trials if trial.status == "failed"]) == 0
-    instrument.database_gone, instrument.gone_after_failure = "", ""
-    instrument.refuses.clear()
+    sites.database_gone, sites.gone_after_failure = "", ""
+    sites.refuses.clear()
     status, recorded = go("--resume", str(folder))
     assert (status, len(recorded.trials)) == (0, 2)
 

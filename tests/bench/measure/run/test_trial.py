@@ -17,7 +17,7 @@ from bench.measure.run.plan import Deployment, Measurement
 from bench.measure.run.trial import LoadSettings, measure
 from tests.bench.measure.load.load_target import target
 from tests.bench.measure.records.run_data import ENVIRONMENT, INFO
-from tests.bench.measure.run.fake_instrument import fake_case, fake_running
+from tests.bench.measure.run.fake_sites import fake_case, fake_running
 from tests.cases import kit
 
 CASE = CaseRecord("one~none~home~unlimited~sqlite", "one", "none", "home", "unlimited", "sqlite")

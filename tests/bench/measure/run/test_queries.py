@@ -1,4 +1,4 @@
-"""What the instrument says of a database that the servers cannot use, and how many queries a request takes."""
+"""A database that the servers cannot use is named, and queries of a request are counted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from bench.errors import GlobalFault
 from bench.measure.records.records import CaseRecord
-from bench.measure.run import instrument
-from bench.measure.run.instrument import Instrument
+from bench.measure.run import local, queries
+from bench.measure.run.queries import Queries
 from bench.serve.deployment.database import Database
 from bench.serve.machine.identity import worker
 from tests.cases import kit
@@ -26,7 +26,7 @@ def test_a_file_that_the_servers_may_not_write_is_named(tmp_path, name):
     closed.touch()
     closed.chmod(0o444)
     with pytest.raises(GlobalFault) as error:
-        Instrument(kit()).check_database(Database("sqlite", f"sqlite:///{tmp_path / 'site.sqlite3'}"))
+        local.check_database(kit(), Database("sqlite", f"sqlite:///{tmp_path / 'site.sqlite3'}"))
     user = worker().user
     assert str(error.value) == (
         f"the database cannot be used: {closed}: not writable by user {user}, which the servers run as; "
@@ -43,22 +43,22 @@ def test_queries_are_weighed_by_the_workload_and_0_for_a_cache_hit(monkeypatch):
         return {"Content-Type": "text/html; charset=utf-8"} | ({} if page == "/file/" else {"X-Render-Id": rendered})
 
     counted = {page: {"cold": 10, "warm": 4} for page in ("/", "/cached/", "/file/")}
-    monkeypatch.setattr(instrument, "count_queries", lambda project, env, pages: counted)
-    monkeypatch.setattr(instrument.http, "headers", headers)
-    counting = Instrument(kit())
+    monkeypatch.setattr(queries, "count_queries", lambda project, env, pages: counted)
+    monkeypatch.setattr(queries.http, "headers", headers)
+    counting = Queries()
     addresses = ("/", "/", "/cached/", "/file/", "/static/a.css")
     running = SimpleNamespace(url="", env={}, case=SimpleNamespace(project=kit()))
-    assert counting.queries_per_request(running, CASE, addresses) == 8 / 5
+    assert counting.per_request(running, CASE, addresses) == 8 / 5
     times = len(asked)
-    assert counting.queries_per_request(running, CASE, addresses) == 8 / 5
+    assert counting.per_request(running, CASE, addresses) == 8 / 5
     assert len(asked) == times, "what is known is not asked again"
-    assert counting.queries_per_request(running, CASE, ("/static/a.css",)) == 0
+    assert counting.per_request(running, CASE, ("/static/a.css",)) == 0
 
 
 def test_unknown_queries_are_not_measured(monkeypatch):
     running = SimpleNamespace(
         url="http://127.0.0.1:9", env={"DATABASE_URL": "sqlite:////nowhere/at/all"}, case=SimpleNamespace(project=kit())
     )
-    counting = Instrument(kit())
-    monkeypatch.setattr(instrument, "count_queries", lambda project, env, pages: {"/": {"cold": 1, "warm": 1}})
-    assert counting.queries_per_request(running, CASE, ("/",)) is None, "nobody answers"
+    counting = Queries()
+    monkeypatch.setattr(queries, "count_queries", lambda project, env, pages: {"/": {"cold": 1, "warm": 1}})
+    assert counting.per_request(running, CASE, ("/",)) is None, "nobody answers"

@@ -1,6 +1,6 @@
-"""An instrument whose deployments are a tiny site in this process, for the tests of runs: quick, and wrong on request.
+"""Deployments that are a tiny site in this process, for the tests of runs: quick, and wrong on request.
 
-As a program it is `python -m bench run` on that instrument: `python -m tests.bench.measure.run.fake_instrument`.
+As a program it is `python -m bench run` on such deployments: `python -m tests.bench.measure.run.fake_sites`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from bench.cli import run
 from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.measure.records.records import Plan
 from bench.measure.run import guards
-from bench.measure.run.instrument import Instrument
-from bench.measure.run.plan import Resolve
+from bench.measure.run.local import LocalTestBed
+from bench.measure.run.plan import Measurement, Resolve
 from bench.serve.deployment.case import CannotRun, Case
 from bench.serve.deployment.database import Database
 from bench.serve.machine.processes import MachineLoad
+from bench.serve.project.opened import UnderTest
 from bench.verify.outcome import Outcome
 from tests.bench.measure.load.load_target import target
 from tests.cases import bare, kit
@@ -73,7 +74,7 @@ def fake_running(case: Case, **more: object) -> SimpleNamespace:
     return SimpleNamespace(case=case, **usual | more)
 
 
-class FakeInstrument(Instrument):
+class FakeSites:
     """Stacks `one`, `two`, ... on a tiny site. What shall go wrong is said before.
 
     log         what was done, in order: up, verify, empty, down with the names
@@ -89,7 +90,6 @@ class FakeInstrument(Instrument):
     """
 
     def __init__(self, log: Path | None = None) -> None:
-        self.project = kit()
         self.log: list[str] = []
         self.file = log
         self.misfits: dict[tuple[str, str], str] = {}
@@ -104,6 +104,43 @@ class FakeInstrument(Instrument):
         self.log_of_failures: list[str] = []
         self.load = MachineLoad(0.0, "other processes take 0% of this machine")
 
+    @property
+    def bed(self) -> type[LocalTestBed]:
+        """The test bed of these sites, which a command takes in place of this machine."""
+        sites = self
+
+        class FakeTestBed(LocalTestBed):
+            deployed = staticmethod(sites.deployed)
+            machine_load = staticmethod(lambda: sites.load)
+            programs = staticmethod(sites.programs)
+
+            @staticmethod
+            def resolver(project: UnderTest, plan: Plan, rows: Database) -> Resolve:
+                return sites.resolver(plan, rows)
+
+            def database_alone(self) -> nullcontext[None]:
+                return nullcontext()
+
+            def check(self) -> None:
+                sites.check_database()
+
+            def verify(self, running: SimpleNamespace) -> list[Outcome]:
+                return sites.verify(running)
+
+            def queries_per_request(self, item: Measurement, addresses: tuple[str, ...]) -> float | None:
+                return sites.queries_per_request()
+
+            def static_names(self) -> dict[str, str]:
+                return STATIC
+
+            def rows(self, running: SimpleNamespace) -> tuple[int, int]:
+                return sites.rows()
+
+            def settle(self, running: SimpleNamespace) -> None:
+                """The tiny site is in this process, which is to stay where it is."""
+
+        return FakeTestBed
+
     def note(self, words: str) -> None:
         self.log.append(words)
         if self.file:
@@ -117,12 +154,6 @@ class FakeInstrument(Instrument):
         if (stack, layer) in self.misfits:
             return CannotRun(self.misfits[stack, layer])
         return replace(fake_case(stack, layer), database=rows, notes=(f"{stack} is small",))
-
-    def machine_load(self) -> MachineLoad:
-        return self.load
-
-    def database_alone(self, rows: Database) -> nullcontext[None]:
-        return nullcontext()
 
     @contextmanager
     def deployed(self, case: Case, *, run_dir: Path, **how) -> Iterator[SimpleNamespace]:
@@ -157,11 +188,11 @@ class FakeInstrument(Instrument):
             finally:
                 self.note(f"down {stack} {layer}")
 
-    def verify(self, running: SimpleNamespace, progress=None) -> list[Outcome]:
+    def verify(self, running: SimpleNamespace) -> list[Outcome]:
         self.note(f"verify {running.stack} {running.layer}")
         if running.stack in self.changes:
             # As the real one has by now: to look at the project later takes longer than the page lasts.
-            assert self.project.facts
+            assert kit().facts
             threading.Timer(1.0, setattr, (running.site, "body", b"another page")).start()
         good = running.stack not in self.wrong
         return [
@@ -169,19 +200,13 @@ class FakeInstrument(Instrument):
             Outcome(running.stack, running.layer, "content", good, "a page", "a page" if good else "another page"),
         ]
 
-    def queries_per_request(self, running: SimpleNamespace, case, addresses: tuple[str, ...]) -> float | None:
+    def queries_per_request(self) -> float | None:
         return 2.5
 
-    def static_names(self) -> dict[str, str]:
-        return STATIC
-
-    def rows(self, running: SimpleNamespace) -> tuple[int, int]:
+    def rows(self) -> tuple[int, int]:
         return 1234, 7
 
-    def settle(self, pinned: dict | None, running: SimpleNamespace) -> None:
-        """The tiny site is in this process, which is to stay where it is."""
-
-    def check_database(self, rows: Database) -> None:
+    def check_database(self) -> None:
         if self.database_gone:
             raise GlobalFault(self.database_gone)
         if self.gone_after_failure and self.log_of_failures:
@@ -204,5 +229,5 @@ def arguments(words: Sequence[str], command: ModuleType = run) -> argparse.Names
 
 
 if __name__ == "__main__":
-    log = os.environ.get("FAKE_INSTRUMENT_LOG")
-    sys.exit(run.main(arguments(sys.argv[1:]), FakeInstrument(Path(log) if log else None)))
+    log = os.environ.get("FAKE_SITES_LOG")
+    sys.exit(run.main(arguments(sys.argv[1:]), FakeSites(Path(log) if log else None).bed))

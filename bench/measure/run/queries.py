@@ -1,0 +1,71 @@
+"""Database queries of a request, counted outside the requests that are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from bench.errors import BenchError
+from bench.measure.records.records import CaseRecord
+from bench.serve.deployment.deployment import Running
+from bench.serve.machine import http
+from bench.serve.project import commands
+from bench.serve.project.opened import UnderTest
+
+# What tells a page that was rendered from one that a cache had.
+HTML, RENDER_ID = "text/html", "X-Render-Id"
+
+
+class Queries:
+    """Counts queries once for a layer, or for a stack with it."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Any] = {}
+
+    def per_request(self, running: Running, case: CaseRecord, addresses: tuple[str, ...]) -> float | None:
+        """Database queries of a request to these addresses, on average; None when they cannot be counted."""
+        project, known = running.case.project, self._known
+        files = project.names["static_url"]
+        pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(files)))
+        of_layer, of_stack = (case.layer, pages), (case.stack, case.layer, pages)
+        if of_layer not in known:
+            known[of_layer] = count_queries(project, running.env, pages) if pages else {}
+        if of_stack not in known:
+            known[of_stack] = answered_by_a_cache(running.url, pages)
+        counts, cached = known[of_layer], known[of_stack]
+        if counts is None or cached is None:
+            return None
+        rendered = set(pages) - cached
+        total: int = sum(counts[page]["warm"] for page in addresses if page in rendered)
+        return round(total / len(addresses), 3)
+
+
+def count_queries(project: UnderTest, env: dict[str, str], pages: Iterable[str]) -> dict[str, dict[str, int]] | None:
+    """Page -> its queries with an empty cache (`cold`) and with a filled one (`warm`); None when the command fails.
+
+    The site's own command renders the pages in its own process, in this environment.
+    """
+    try:
+        printed = commands.manage(project, ["countqueries", *pages], env["DATABASE_URL"], project.worker(), env=env)
+        return msgspec.json.decode(printed, type=dict[str, dict[str, int]])
+    except (BenchError, msgspec.DecodeError, KeyError):
+        return None
+
+
+def answered_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
+    """The pages whose second response came from a cache; None when one of them had no response.
+
+    A response with the render id of the one before, or with none, came from a cache and cost no query.
+    """
+    found = set()
+    for page in pages:
+        try:
+            first, second = (http.headers(url, page) for _ in range(2))
+        except http.VisitError:
+            return None
+        is_page, rendered = HTML in (second.get("Content-Type") or ""), second.get(RENDER_ID)
+        if is_page and rendered in (None, first.get(RENDER_ID)):
+            found.add(page)
+    return found
