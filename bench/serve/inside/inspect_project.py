@@ -34,7 +34,7 @@ from settings_statements import lines_that_run, missing_variables, secret_in_cod
 
 # What is laid over settings where they are served.
 OVERLAY_FOLDER = inspect_kit.FOLDER / "benchapp_overlay"
-MAX_PATTERNS, MAX_REDIRECTS = 500, 3
+MAX_PATTERNS, MAX_REDIRECTS = 2000, 3
 # So many times the pages that are to be looked at are tried, where most redirect to the log-in.
 MAX_TRIES = 3
 # As an application finds it that is served; one that sets it itself is served by other settings.
@@ -502,9 +502,12 @@ def as_served(settings, remote, folder):
     # One that comes from a variable which is not set is None, or empty.
     settings.ALLOWED_HOSTS = [*filter(None, settings.ALLOWED_HOSTS), HERE]
     settings.DEBUG = False
+    noted = "noted_static.NotedStaticFilesStorage"
     if "staticfiles" in getattr(settings, "STORAGES", {}):
-        noted = {"BACKEND": "noted_static.NotedStaticFilesStorage"}
-        put(settings, "STORAGES", {**settings.STORAGES, "staticfiles": noted})
+        put(settings, "STORAGES", {**settings.STORAGES, "staticfiles": {"BACKEND": noted}})
+    # Before Django 5.1 its older name wins, if the project has it.
+    if settings.is_overridden("STATICFILES_STORAGE"):
+        put(settings, "STATICFILES_STORAGE", noted)
 
 
 def put(settings, name, value):

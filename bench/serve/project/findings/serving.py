@@ -218,8 +218,11 @@ def page_error(examination: Examination) -> Iterator[Occurrence]:
     description = examination.project.description
     judged = () if description.build else (description.health, *description.public)
     errors = [page for page in examination.pages if page.status >= 500 and page.path not in judged]
-    for words in dict.fromkeys(page.words for page in errors):
-        alike = [page for page in errors if page.words == words]
+    by_error: dict[str, list[InspectedPage]] = {}
+    for page in errors:
+        # One error at several lines is one problem.
+        by_error.setdefault(page.words.removesuffix(f" ({page.cause_of_error})"), []).append(page)
+    for words, alike in by_error.items():
         yield Occurrence(f"GET {listed(alike)} {words}", alike[0].cause_of_error)
 
 
@@ -231,10 +234,11 @@ def home_not_shown(examination: Examination) -> Iterator[Occurrence]:
         return
     for page in _pages_of_visitors(examination):
         if page.path == "/" and 200 != page.status < 500:
+            start = description.start if description.start != "/" else "/..."
             missing = page.status == 404 and not is_refused(examination.facts, page)
             yield Occurrence(
                 f"GET / {page.words}, and no page is named: only {description.start} is measured",
-                remedy=NAME_PAGES.format("/...") if missing else way_in(page.status, page.location),
+                remedy=NAME_PAGES.format(start) if missing else way_in(page.status, page.location),
             )
 
 

@@ -243,6 +243,17 @@ def test_an_error_that_needs_no_table_shows_without_migrations():
     assert names({**of(HOME, **broken, queries=1), **empty}) == ["database-empty"]
 
 
+def test_one_error_at_several_lines_is_one_finding():
+    places = ("a.html:1", "b.html:2")
+    broken = [
+        msgspec.structs.replace(HOME, path=f"/{number}/", status=500, error=f"KeyError: 'x' ({place})")
+        for number, place in enumerate(places)
+    ]
+    (finding,) = found({"pages": (HOME, HEALTH, *broken)})
+    assert (finding.id, finding.where) == ("page-error", "a.html:1")
+    assert "/0/, /1/" in finding.what
+
+
 def test_old_versions_of_django_are_not_told_of_an_option_that_they_lack():
     facts = {"sqlite_modes": {"default": ("DEFERRED", "WAL")}}
     remedies = {version: found({**facts, "django": version})[0].remedy for version in ("5.2.19", "5.0.2", "4.2.30")}
