@@ -442,12 +442,14 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
 
     if option.name.startswith("-"):
         actions = [group.add_argument(*option.names, **settings)]
-    else:
-        settings |= {"nargs": option.nargs} if option.many else {}
+    elif not option.many:
         actions = [group.add_argument(option.dest, **settings)]
+    else:
+        actions = [group.add_argument(option.dest, nargs=option.nargs, **settings)]
     if option.name == STACKS.name:
-        hidden = settings | {"help": argparse.SUPPRESS, "dest": option.dest}
-        actions.append(group.add_argument("--stack", **hidden))
+        # Several stacks may follow it, as they may follow the command.
+        hidden = settings | {"help": argparse.SUPPRESS, "nargs": "+" if option.nargs == "*" else None}
+        actions.append(group.add_argument("--stack", dest=option.dest, **hidden))
 
     if option.complete:
         for action in actions:

@@ -72,6 +72,13 @@ def test_a_stack_is_an_argument_anywhere_or_an_option(name, words):
     assert main.parser().parse_args([name, *words, *output]).stack == ("uwsgi",)
 
 
+def test_an_option_without_its_value_is_refused(bench):
+    for command in ("up", "run"):
+        done = bench(command, "--stack", "--layer", "none")
+        assert done.returncode == 2 and "argument --stack: expected " in done.stderr
+    assert main.parser().parse_args(["run", "--stack", "gunicorn", "uwsgi", "--all"]).stack == ("gunicorn", "uwsgi")
+
+
 def test_several_stacks_may_stand_apart_and_each_counts_once():
     words = ["run", "uwsgi", "--layer", "none", "gunicorn", "--stack", "waitress", "--connections", "4", "uwsgi"]
     args = main.parser().parse_args(words)
