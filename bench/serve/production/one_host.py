@@ -56,6 +56,7 @@ SCRIPTS = (
     *("benchapp-rollback", "benchapp-status"),
 )
 RESTORE = "benchapp-restore"
+FIREWALL = "nftables.conf"
 PAGES = "pages.py"
 ALERT = "benchapp-alert@.service"
 SETTINGS = ("site.env", "sysusers.conf", "tmpfiles.conf", "apt.conf")
@@ -195,7 +196,7 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
     context  by host_context
     """
-    names = [NOTE, INSTALL, *SCRIPTS, PAGES, *SETTINGS]
+    names = [NOTE, INSTALL, FIREWALL, *SCRIPTS, PAGES, *SETTINGS]
     names += ["benchapp-certificate"] if context["ends_tls"] else []
     names += [project_files.BACKUPS, RESTORE] if context["backed_up"] else []
     names += ["logrotate.conf"] if context["rotated"] else []

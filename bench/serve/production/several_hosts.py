@@ -120,7 +120,7 @@ class _Writing:
         # All hosts have the same users.
         every = units.units(self.case, self.places, seen)
         context = self._context(share, seen, found) | {"users": list(dict.fromkeys(unit.user for unit in every))}
-        left_out = [one_host.NOTE, one_host.INSTALL, *(() if share.application else OF_APPLICATION)]
+        left_out = [one_host.NOTE, one_host.INSTALL, one_host.FIREWALL, *(() if share.application else OF_APPLICATION)]
         files = [item for item in one_host.files(context) if item[1] not in left_out]
         files = [(f"one-host/{source}", name, of_file) for source, name, of_file in files]
         # What only one of several hosts has: its firewall, what sets up the database, what asks its servers.

@@ -20,6 +20,7 @@ from bench.serve.deployment import render
 from bench.serve.production import one_host, templates
 from tests.cases import for_files, production
 from tests.deploy.running import runnable
+from tests.skips import needs
 
 NOTE, LOGROTATE = "INSTALL.md", "logrotate.conf"
 ACCESS, ERRORS = "/var/log/benchapp/access.log", "/var/log/benchapp/apache-error.log"
@@ -346,8 +347,8 @@ def test_the_note_says_where_the_values_stand_that_operators_look_for(rendered):
 def test_a_render_has_few_files_besides_the_servers_own(rendered):
     files, case = rendered("nginx-gunicorn"), for_files("nginx-gunicorn", values="production")
     of_servers = {name for server in case.servers for name in render.server_files(server, case)}
-    assert len(files.keys() - of_servers) <= 29
-    assert len(files[NOTE].splitlines()) <= 165
+    assert len(files.keys() - of_servers) <= 30
+    assert len(files[NOTE].splitlines()) <= 190
 
 
 @pytest.mark.parametrize(
@@ -378,3 +379,46 @@ def test_figures_are_on_loopback_addresses_only(rendered):
             assert re.findall("^User=.*", unit, re.M) == re.findall("^User=.*", server, re.M)
             assert f"prometheus-{name}-exporter" in files["benchapp-install"]
             assert "EnvironmentFile" not in unit and "LoadCredential" not in unit
+
+
+@pytest.mark.parametrize(
+    ("stack", "changes", "let_in"),
+    [
+        ("nginx-gunicorn", {}, ["tcp dport 22", "tcp dport { 80, 443 }"]),
+        ("nginx-gunicorn", {"redirect": "off"}, ["tcp dport 22", "tcp dport { 443 }"]),
+        ("gunicorn", {}, ["tcp dport 22", "tcp dport { 80, 443 }"]),
+        (
+            "nginx-gunicorn",
+            {"listener": "behind", "trusted_proxies": "10.0.0.0/8 2001:db8::/32"},
+            ["tcp dport 22", "ip saddr 10.0.0.0/8 tcp dport 443", "ip6 saddr 2001:db8::/32 tcp dport 443"],
+        ),
+    ],
+)
+def test_the_firewall_lets_in_ssh_and_the_site(stack, changes, let_in, rendered, tmp_path):
+    needs("nft")
+    text = rendered(stack, **changes)["nftables.conf"]
+    assert re.findall(r"^ +(.*dport.*) accept$", text, re.M) == let_in
+    assert "policy drop;" in text
+    (tmp_path / "nftables.conf").write_text(text)
+    # In a network of its own, where nobody has rules.
+    words = ["unshare", "--net", "--map-root-user", "nft", "--check", "--file", tmp_path / "nftables.conf"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+def test_a_backup_leaves_the_host_by_a_program_of_the_operator(rendered, tmp_path):
+    """It gets the directory; without one nothing is done; its failure is the job's."""
+    (line,) = re.findall(r"^ExecStartPost=(.*)$", rendered("gunicorn")["timers/benchapp-backup.service"], re.M)
+    line = line.replace("/etc/benchapp", str(tmp_path))
+
+    def run() -> int:
+        return subprocess.run(["sh", "-c", line], capture_output=True).returncode
+
+    assert run() == 0
+    program = tmp_path / "backup-copy"
+    program.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/copied\n')
+    program.chmod(0o755)
+    assert run() == 0
+    assert (tmp_path / "copied").read_text() == "/var/lib/benchapp/backups\n"
+    program.write_text("#!/bin/sh\nexit 3\n")
+    assert run() != 0

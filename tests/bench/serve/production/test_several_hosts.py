@@ -30,7 +30,7 @@ OF_UNITS = ("benchapp.target", "benchapp-alert@.service", "benchapp-check", "ben
 # Each host asks its own servers.
 OF_SERVERS = ("benchapp-deploy", "benchapp-status")
 # The playbook does it on several.
-OF_ONE_HOST = {"INSTALL.md", "benchapp-install"}
+OF_ONE_HOST = {"INSTALL.md", "benchapp-install", "nftables.conf"}
 
 
 def hosts(groups: dict[str, tuple[str, ...]] = GROUPS) -> Inventory:
