@@ -93,7 +93,7 @@ def _safety(row: CaseRow) -> str:
     """What verify found."""
     if row.checks is None:
         return "It was not verified."
-    left = f"; {plural(row.checks.not_tried, 'thorough check')} not made" if row.checks.not_tried else ""
+    left = f"; {plural(row.checks.not_tried, 'slower check')} skipped" if row.checks.not_tried else ""
     return f"It passed {plural(row.checks.passed, 'check')}{left}."
 
 
@@ -104,8 +104,11 @@ def _without_caching(board: Ranking, best: CaseRow) -> str:
     first, *others = (name(board.cases[index]) for index in board.uncached)
     if board.uncached_verdict == LEADS:
         return f"Where no page may be cached, {first} leads."
-    words = "ties with" if board.uncached_verdict == TIES else "is first, inconclusive against"
-    return f"Where no page may be cached, {first} {words} {first_names(others)}." if others else ""
+    if not others:
+        return ""
+    if board.uncached_verdict == TIES:
+        return f"Where no page may be cached, {first} ties with {first_names(others)}."
+    return f"Where no page may be cached, {first} is ahead of {first_names(others)}, but not significantly."
 
 
 def _mib(row: CaseRow) -> str:

@@ -63,7 +63,7 @@ def temporary(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "words",
-    [UP, ("render", "gunicorn")],
+    [UP, ("render", "gunicorn", "--local")],
     ids=lambda words: words[0],
 )
 def test_a_folder_that_not_every_server_can_work_in(capsys, new_project, tmp_path, words):
