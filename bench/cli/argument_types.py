@@ -1,4 +1,4 @@
-"""How the text of an option becomes its value; a text that is wrong is refused where it stands."""
+"""Types of options: each reads a text, and refuses a wrong one in one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 def name(text: str) -> str:
     """A name of a stack, a check, a workload, ...; several in one word are refused.
 
-    A variant such as NAME@processes=1,threads=4 has commas of its own, after its @.
+    A variant such as NAME@processes=1,threads=4 has its own commas, after its @.
     """
     if "," in text.partition("@")[0]:
         raise argparse.ArgumentTypeError(f"{text}: give each name by itself, without a comma")

@@ -1,5 +1,5 @@
-"""Break or replace something while visitors ask, one fault at a time, and say what they noticed: requests failed, the
-longest gap, seconds to recovery, wrong and stale answers. Results are a folder; --resume continues one."""
+"""Inject faults under load, one at a time, and report what visitors notice: failed requests, the longest gap, seconds
+to recovery, wrong and stale responses. Results are a folder; --resume goes on with a stopped one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Make the faults; returns 1 when one was not as expected or one asked for by its name was made nowhere, 130 or 143
+    """Make the faults; returns 1 when one was not as expected or one that was named was made nowhere, 130 or 143
     when stopped by a signal."""
     if args.list_faults:
         faults = [{"fault": it.name, "group": it.group, "happens": it.title} for it in FAULTS.values()]
@@ -82,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _prepare(args: argparse.Namespace) -> PreparedFaults:
-    """The faults that the command line asks for: new ones or those that a stopped run has left."""
+    """The faults of the command line: new ones, or the rest of a stopped run."""
     project = options.project_of(args)
     if args.resume:
         return prepare.stopped_faults(args.resume, project, args.database)
@@ -100,7 +100,7 @@ def _prepare(args: argparse.Namespace) -> PreparedFaults:
 
 
 def _show(directory: Path, as_json: bool) -> int:
-    """Print the outcomes; returns 1 when one was not as expected, or one asked for by its name was made nowhere."""
+    """Print the outcomes; returns 1 when one was not as expected, or one that was named was made nowhere."""
     run = read_faults(directory)
     outcomes = list(run.latest_outcomes.values())
     if as_json:

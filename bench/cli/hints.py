@@ -58,7 +58,7 @@ OPTIONS_ELSEWHERE = {
 
 
 def no_command(words: Sequence[str], commands: Collection[str]) -> str:
-    """What is wrong with the first word of a command line, which names no command; else empty."""
+    """The problem of a command line whose first word names no command; else empty."""
     first = words[0]
     if first in commands or first in TOP_OPTIONS:
         return ""
@@ -73,7 +73,7 @@ def no_command(words: Sequence[str], commands: Collection[str]) -> str:
 def unknown_argument(
     words: Sequence[str], parser: argparse.ArgumentParser, others: Callable[[], Mapping[str, Collection[str]]]
 ) -> str:
-    """What is wrong with the first of the words that a command does not know.
+    """The problem of the first of the words that a command does not know.
 
     others  gives the options of each command; called for an option only
     """

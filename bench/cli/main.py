@@ -95,7 +95,7 @@ class TopParser(Parser):
 
 
 class CommandParser(Parser):
-    """The parser of one command, completed by the command's module when it is asked to parse."""
+    """The parser of one command, completed by the command's module when it parses."""
 
     module: str | None = None
     _in_pieces = False
@@ -170,7 +170,7 @@ def _words(argv: Sequence[str]) -> list[str]:
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns its exit status: 0 done, 1 something failed, 2 it could not be done, 130 interrupted."""
     if "_ARGCOMPLETE" in os.environ:
-        # A shell asks how to complete its line; nobody else waits for this import.
+        # A shell completes its line; nobody else waits for this import.
         with contextlib.suppress(ImportError):
             import argcomplete
 

@@ -1,4 +1,4 @@
-"""Reload what `python -m bench up` serves: files rendered anew from deploy/, and a new version of the site's code.
+"""Reload what `up` serves: files rendered again from deploy/, and a new version of the site's code.
 
 Each server reloads as its server.toml says; one that cannot is restarted. Nothing changes when the
 site fails its own check or a server refuses a file.

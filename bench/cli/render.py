@@ -36,8 +36,8 @@ def main(args: argparse.Namespace) -> int:
     """Write the files and print their paths."""
     options.refuse(args, OPTIONS)
     given = catalog.read().value_set(values.BENCH if args.local else args.values)
-    asked = values.parse_changes(args.set)
-    chosen = given.changed(asked)
+    changes = values.parse_changes(args.set)
+    chosen = given.changed(changes)
     if args.database:
         raise BenchError("--database is for a site that runs: write DATABASE_URL on the host, as INSTALL.md says")
     if args.env and not chosen.places:
@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
         raise BenchError(f"{case.stack.name} for production: {refusal}; --force renders it all the same")
     if chosen.places:
         _check_settings(case)
-    _check_changes(case, given, asked)
+    _check_changes(case, given, changes)
     for layer in case.layers:
         if layer.unsafe:
             print(f"note: {layer.name}: {layer.unsafe}", file=sys.stderr)
@@ -82,17 +82,17 @@ def _check_settings(case: Case) -> None:
         print(f"note: SECRET_KEY ({where}) {said}", file=sys.stderr)
 
 
-def _check_changes(case: Case, given: values.Values, asked: Collection[str]) -> None:
+def _check_changes(case: Case, given: values.Values, changes: Collection[str]) -> None:
     """Say which values of a file do nothing here; raises BenchError for one of --set."""
     for name in advice.idle_changes(case, catalog.read().values[given.name]):
         happens = f"it changes no file of {case.stack.name} with layer {case.layer_name}"
-        if name in asked:
+        if name in changes:
             raise BenchError(f"--set {name}: {happens}; leave it out, or choose a stack whose servers have it")
         print(f"note: {name}: {happens}", file=sys.stderr)
 
 
 def _write(case: Case, args: argparse.Namespace) -> list[Path]:
-    """The files, written in the form that was asked for; raises BenchError for an option that would do nothing."""
+    """The files, written in the form of --format; raises BenchError for an option that would do nothing."""
     if problem := advice.too_large_cache(case, memory_disk=args.format in containers.FORMS):
         raise BenchError(f"{problem}; --set cache_memory_mb={case.size.burstable_mb // 4}")
     if args.inventory:

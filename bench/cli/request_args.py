@@ -1,4 +1,4 @@
-"""What a command line asks to be measured, the same for every command that measures."""
+"""The request of a command line, the same for every command that measures."""
 
 from __future__ import annotations
 

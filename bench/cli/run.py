@@ -74,7 +74,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
 
 
 def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> Prepared:
-    """What the command line asks for: a new run or a stopped one, on this machine or on hosts."""
+    """The run of the command line: a new or a stopped one, on this machine or on hosts."""
     options.refuse(args, OPTIONS)
     project = request_args.project(args)
     if args.inventory:

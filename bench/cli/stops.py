@@ -1,4 +1,4 @@
-"""What stops a command that measures, in one line each: a signal, other programs, a fault, a full disk."""
+"""Ends of a command that measures, in one line each: a signal, other programs, a fault, a full disk."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from bench.measure.run.session import Journal
 
 
 def run_until_stopped(journal: Journal, go: Callable[[Interrupts], int], also: str = "", busy: str = "") -> int:
-    """The exit status of `go`, or 130 or 143 when a signal stopped it; the folder of its run is this process's alone
-    meanwhile. Raises BenchError for what else stops it, with the command that resumes it.
+    """Run `go` with the run's folder locked; returns its exit status, or 130 or 143 when a signal stopped it.
+
+    Raises BenchError for anything else that stops it, with the command that resumes it.
 
     also  more words of that command
     busy  what else to do when other programs kept the machine busy

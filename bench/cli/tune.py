@@ -75,7 +75,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
 
 
 def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> tuple[Prepared, Tuner]:
-    """The search that the command line asks for: a new one or a stopped one."""
+    """The search of the command line: a new or a stopped one."""
     project = request_args.project(args)
     if args.resume:
         prepared = prepare.stopped_run(args.resume, args.database, project, "tune", local)

@@ -39,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
     # Both are set: a shell starts background commands with SIGINT ignored.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
-    asked = threading.Event()
+    reload_due = threading.Event()
     ready = False
     try:
         project = options.project_of(args)
@@ -67,11 +67,11 @@ def main(args: argparse.Namespace) -> int:
             for note in running.notes:
                 printer.say(f"note: {note}")
             # Not SIGHUP, which a closed terminal sends.
-            signal.signal(signal.SIGUSR1, lambda *_: asked.set())
+            signal.signal(signal.SIGUSR1, lambda *_: reload_due.set())
             with reload.reachable(running) as served:
                 print(f"ready {running.url}/", flush=True)
                 ready = True
-                _watch(running, served, asked, args)
+                _watch(running, served, reload_due, args)
     except KeyboardInterrupt as interrupt:
         if ready:
             # Ctrl-C is how a person ends it, so that is no failure.
@@ -87,9 +87,9 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _watch(
-    running: deployment.Running, served: reload.Served, asked: threading.Event, args: argparse.Namespace
+    running: deployment.Running, served: reload.Served, reload_due: threading.Event, args: argparse.Namespace
 ) -> None:
-    """Wait for a signal, and reload when asked.
+    """Wait for a signal, and reload when SIGUSR1 came.
 
     A server or service that ends by itself raises DeploymentError or, with --restart, is started again. A process
     that the kernel kills at the memory limit of the size may be replaced at once, so it is named here.
@@ -97,8 +97,8 @@ def _watch(
     supervisor = Supervisor(running, _say) if args.restart else None
     killed = 0
     while True:
-        if asked.wait(POLL_S):
-            asked.clear()
+        if reload_due.wait(POLL_S):
+            reload_due.clear()
             _reload(running, served, args.restart)
         if (kills := running.oom_kills() or 0) > killed:
             some = f"{kills - killed} process{'es'[: 2 * (kills - killed > 1)]}"
@@ -115,7 +115,7 @@ def _say(what: str) -> None:
 
 
 def _reload(running: deployment.Running, served: reload.Served, restart: bool) -> None:
-    """Reload, and note the outcome for those who asked; a refusal leaves everything as it was."""
+    """Reload, and note the outcome for `reload`; a refusal leaves everything as it was."""
     served.problem, served.done = "", {}
     try:
         served.done = reload.reload(running)

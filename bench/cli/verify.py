@@ -1,4 +1,4 @@
-"""Bring each deployment up, run the checks through its front port, and print each wrong answer."""
+"""Bring each deployment up, run the checks through its front port, and print each wrong response."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Found = tuple[list[Outcome], list[Skip], list[str]]
 NEEDS_LAYER = "these checks are made only where there is a layer"
 # About how long a case takes to come up and be verified, with and without the checks that take seconds.
 THOROUGH_S, QUICK_S = 60, 15
-# How long many clients ask at once.
+# Seconds of requests by many clients at once.
 LOAD_S = 2.5
 
 
@@ -84,7 +84,7 @@ def main(args: argparse.Namespace) -> int:
 def _verify_hosts(args: argparse.Namespace, _: Selection) -> Found:
     """Prove on deployed hosts what a layer promises with several of them.
 
-    Raises BenchError for an option that would do nothing, and for hosts that cannot be asked.
+    Raises BenchError for an option that would do nothing, and for hosts that cannot be reached.
     """
     if len(args.stack) != 1 or len(args.layer) != 1:
         raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
