@@ -115,7 +115,7 @@ def _survives(claim: Claim, left: Place, right: Place, figures: Figures) -> Conc
     counts, failed, says = [], [], []
     for place, other in ((left, right), (right, left)):
         found = figures.find(place)
-        made = [it.requests if it.status == "ok" else it.errors.answers_before_failure for it in found.highest]
+        made = [it.requests if it.status == "ok" else it.errors.responses_before_failure for it in found.highest]
         got = [count for count in made if count is not None]
         if not got:
             return Conclusion(claim, NOT_MEASURED, f"{name_of(place)}: {found.why}")

@@ -50,7 +50,7 @@ def _error_share(trial: Trial) -> float | None:
         return None
     bad = trial.errors.total
     # A load that failed has no total, and not every tool counts statuses: the good and the bad answers are one, though.
-    counted = (trial.errors.answers_before_failure or 0) + (trial.errors.responses_not_2xx or 0)
+    counted = (trial.errors.responses_before_failure or 0) + (trial.errors.responses_not_2xx or 0)
     answers = trial.requests or sum((trial.errors.statuses or {}).values()) or counted
     broken = bad - (trial.errors.responses_not_2xx or 0)
     if trial.status == "failed" and not bad:

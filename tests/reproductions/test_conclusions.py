@@ -149,7 +149,9 @@ def test_errors_and_failed_loads_are_failures(fails):
 
 def test_how_far_a_load_gets_needs_loads_that_fail():
     def far(stack, *answers):
-        return [failed_trial(trial(stack, n, 1.0), answers_before_failure=count) for n, count in enumerate(answers, 1)]
+        return [
+            failed_trial(trial(stack, n, 1.0), responses_before_failure=count) for n, count in enumerate(answers, 1)
+        ]
 
     claim = sides("fast", "slow", survives=1.5)
     assert judged(claim, [run([*far("fast", 6000, 6500), *far("slow", 3000, 3300)])]).verdict == HOLDS

@@ -54,7 +54,7 @@ def test_what_has_no_fault_is_high_without_a_reason():
 
 def test_one_error_in_50000_answers_is_neither_all_of_them_nor_none():
     """Of a load that failed for it, by a tool that counts no statuses."""
-    rated = rate([trial(1), broken(responses_not_2xx=1, answers_before_failure=49_999)])
+    rated = rate([trial(1), broken(responses_not_2xx=1, responses_before_failure=49_999)])
     rating, text = rated["errors"]
     assert rating == MEDIUM and "2e-05" in text
 

@@ -20,14 +20,14 @@ HOUR_S = 3600
 
 
 def latency_ms(trial: Trial, limit: Limit) -> float | None:
-    """The limit's percentile of a trial in milliseconds, however few requests lie beyond it; None without answers."""
+    """The limit's percentile of a trial in milliseconds, however few requests lie beyond it; None without responses."""
     merged = histogram.merged([trial.histogram])
     return float(merged.get_value_at_percentile(limit.percent) / 1000) if merged and merged.total_count else None
 
 
 def made_load(trial: Trial) -> bool:
     """Whether the load tool said what it measured: a trial may fail before its load, or because the tool does."""
-    return trial.status != "failed" or trial.errors.answers_before_failure is not None
+    return trial.status != "failed" or trial.errors.responses_before_failure is not None
 
 
 def overloaded(trial: Trial) -> bool:
@@ -105,7 +105,7 @@ class Staircase:
 
     @property
     def achieved(self) -> float:
-        """Requests/s in that trial, which ends with its last answer; 0 when no rate held."""
+        """Requests/s in that trial, which ends with its last response; 0 when no rate held."""
         return (self.held.throughput or 0.0) if self.held else 0.0
 
 

@@ -14,7 +14,7 @@ from bench.means import means
 GROUPS = {
     "replaced": "a new configuration, version, certificate or worker takes the place of the old one",
     "killed": "a process dies by SIGKILL, and is started again as the units do",
-    "hung": "a process or the database accepts requests and answers none",
+    "hung": "a process or the database accepts requests and responds to none",
     "starved": "memory or room on a disk runs out",
     "abused": "clients that are slow or malformed ask beside ordinary ones",
 }
@@ -47,16 +47,17 @@ class FaultOutcome:
         str | None, means("What the operator had to do: nothing, reload, restart with N requests refused, ...")
     ] = None
     capacity_per_second: Annotated[
-        float | None, means("Requests a second that the deployment answered in a closed loop right before.")
+        float | None, means("Requests a second that the deployment responded to in a closed loop right before.")
     ] = None
     rate_per_second: Annotated[float | None, means("Requests a second that the visitors made.")] = None
     watched_s: Annotated[float | None, means("Seconds from the fault to the end of the visits.")] = None
     requests_new: Annotated[int | None, means("Requests since the fault that opened a connection.")] = None
     requests_kept: Annotated[int | None, means("Requests since the fault on a keep-alive connection.")] = None
     failed_new: Annotated[
-        int | None, means("Those without a right answer (refused, broken, no answer in time, not 200) on a new one.")
+        int | None,
+        means("Those without a right response (refused, broken, no response in time, not 200) on a new one."),
     ] = None
-    failed_kept: Annotated[int | None, means("Those without a right answer on a keep-alive connection.")] = None
+    failed_kept: Annotated[int | None, means("Those without a right response on a keep-alive connection.")] = None
     retried: Annotated[
         int | None,
         means("Requests whose keep-alive connection closed before the first byte: browsers send them once more."),
@@ -68,18 +69,18 @@ class FaultOutcome:
     longest_gap_s: Annotated[float | None, means("Longest time since the fault without a right page.")] = None
     recovery_s: Annotated[
         float | None,
-        means("From the end of the cause to the first right answer after the last failure; null: none came."),
+        means("From the end of the cause to the first right response after the last failure; null: none came."),
     ] = None
-    slowest_s: Annotated[float | None, means("Longest time that a visitor waited for a right answer.")] = None
+    slowest_s: Annotated[float | None, means("Longest time that a visitor waited for a right response.")] = None
     wrong: Annotated[
-        int | None, means("Answers with status 200 that were another account's, cut, or of two versions at once.")
+        int | None, means("Responses with status 200 that were another account's, cut, or of two versions at once.")
     ] = None
     stale: Annotated[
         int | None, means("Pages older than the time to live, or of the old version after the deploy was complete.")
     ] = None
     stale_s: Annotated[float | None, means("For how long after the deploy the old version came.")] = None
     mixed_s: Annotated[
-        float | None, means("From the first answer of the new version to the last of the old; null without a deploy.")
+        float | None, means("From the first response of the new version to the last of the old; null without a deploy.")
     ] = None
     missing_static: Annotated[
         int | None, means("Static files that pages name and that were not there, right after the page or at the end.")
@@ -87,10 +88,10 @@ class FaultOutcome:
     figures: Annotated[
         dict[str, float | None] | None, means("Figure of this fault alone -> its value; the unit is in the name.")
     ] = None
-    example: Annotated[str | None, means("The first wrong or stale answer, in words.")] = None
+    example: Annotated[str | None, means("The first wrong or stale response, in words.")] = None
     request: Annotated[
         str | None,
-        means("The first request without a right answer, as a curl command for `up --port 8000`; null without one."),
+        means("The first request without a right response, as a curl command for `up --port 8000`; null without one."),
     ] = None
     servers: Annotated[dict[str, str] | None, means("Server -> what was done to it, or what became of it.")] = None
     other_cpu_share: Annotated[float | None, means("Share of the machine's CPU time that other processes took.")] = None
@@ -108,7 +109,7 @@ class FaultOutcome:
 
     @property
     def failed(self) -> int | None:
-        """All requests without a right answer."""
+        """All requests without a right response."""
         return None if self.failed_new is None else self.failed_new + (self.failed_kept or 0)
 
     @property

@@ -112,7 +112,9 @@ class Plan:
     describe: Annotated[str, means("File with its description, where --config named one; else empty.")] = ""
     mode: Annotated[
         str,
-        means("closed: connections, as fast as answers come; open: requests leave on a schedule whatever comes back."),
+        means(
+            "closed: connections, as fast as responses come; open: requests leave on a schedule whatever comes back."
+        ),
     ] = "closed"
     replay: Annotated[
         float, means("How many times as fast as recorded the requests of an open loop left; 0 at a steady rate.")

@@ -40,7 +40,7 @@ class TrialIdentity:
     size: Annotated[str, means("Name of the resource limit.")]
     database: Annotated[str, means("Database behind the site.")]
     level_connections: Annotated[
-        int | None, means("Connections the load tool kept busy, each waiting for its answer; null in an open loop.")
+        int | None, means("Connections the load tool kept busy, each waiting for its response; null in an open loop.")
     ]
     rate_requested: Annotated[float | None, means("Requests a second due by the schedule; null in a closed loop.")] = (
         None
@@ -74,10 +74,12 @@ class TrialFigures:
     bytes_per_second: Annotated[float | None, means("Bytes received a second, as the load tool counts them.")] = None
     latency_p50_ms: Annotated[
         float | None,
-        means("Half of the answers came within this many milliseconds of their intended start; null in a closed loop."),
+        means(
+            "Half of the responses came within this many milliseconds of their intended start; null in a closed loop."
+        ),
     ] = None
     latency_p99_ms: Annotated[
-        float | None, means("99 in 100 answers came within this many milliseconds of it; null in a closed loop.")
+        float | None, means("99 in 100 responses came within this many milliseconds of it; null in a closed loop.")
     ] = None
     latency_max_ms: Annotated[float | None, means("The longest request, in milliseconds.")] = None
     histogram: Annotated[
@@ -86,7 +88,7 @@ class TrialFigures:
     ] = None
     thirds: Annotated[
         tuple[float, float, float] | None,
-        means("Answers in the first, second and last third of the timed load."),
+        means("Responses in the first, second and last third of the timed load."),
     ] = None
     requests_dropped: Annotated[
         int | None, means("Requests due by the schedule that the load tool did not send; null in a closed loop.")
@@ -101,12 +103,12 @@ class Errors:
     """Responses that went wrong in the timed load; also of a trial that failed for them."""
 
     errors_connect: Annotated[int | None, means("Connections that could not be made.")] = None
-    errors_read: Annotated[int | None, means("Connections that broke before the answer was whole.")] = None
-    errors_timeout: Annotated[int | None, means("Requests without an answer in the load tool's time limit.")] = None
-    responses_not_2xx: Annotated[int | None, means("Answers with a status outside 200 to 299.")] = None
-    statuses: Annotated[dict[str, int] | None, means("Status -> answers that had it.")] = None
-    answers_before_failure: Annotated[
-        int | None, means("Right answers of a load that failed: how far it got, which is no throughput.")
+    errors_read: Annotated[int | None, means("Connections that broke before the response was whole.")] = None
+    errors_timeout: Annotated[int | None, means("Requests without a response in the load tool's time limit.")] = None
+    responses_not_2xx: Annotated[int | None, means("Responses with a status outside 200 to 299.")] = None
+    statuses: Annotated[dict[str, int] | None, means("Status -> responses that had it.")] = None
+    responses_before_failure: Annotated[
+        int | None, means("Right responses of a load that failed: how far it got, which is no throughput.")
     ] = None
 
     @property
@@ -157,7 +159,7 @@ class Condition:
         means("Server or service -> PSS when the deployment had just become ready, in bytes."),
     ] = None
     queries_per_request: Annotated[
-        float | None, means("Database queries of a request of the workload, on average; 0 where a cache answers.")
+        float | None, means("Database queries of a request of the workload, on average; 0 where a cache responds.")
     ] = None
     restarts: Annotated[
         int | None, means("Worker processes of servers that ended and were replaced during the timed load.")
@@ -180,7 +182,7 @@ class Condition:
     hosts: Annotated[
         dict[str, HostCosts] | None, means("Host of the inventory -> what it used in the timed load; null on one host.")
     ] = None
-    came_back: Annotated[bool | None, means("True when the site answered again by itself after the trial.")] = None
+    came_back: Annotated[bool | None, means("True when the site responded again by itself after the trial.")] = None
     observer_share: Annotated[
         float | None, means("CPU time the instrument itself used in the load, as a share of the machine's.")
     ] = None

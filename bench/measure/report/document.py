@@ -34,12 +34,12 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Latency:
-    """How long answers took in an open loop, in which requests leave on a schedule."""
+    """How long responses took in an open loop, in which requests leave on a schedule."""
 
     rate_per_second: Annotated[float, means("Requests a second that left.")]
-    p50_ms: Annotated[float | None, means("Half of the answers came within this many milliseconds.")]
+    p50_ms: Annotated[float | None, means("Half of the responses came within this many milliseconds.")]
     p99_ms: Annotated[float | None, means("99 in 100 did; null with fewer than 1,000 requests.")]
-    requests: Annotated[int, means("Answers of all trials at this rate.")]
+    requests: Annotated[int, means("Responses of all trials at this rate.")]
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class CaseLoad:
     imbalance: Annotated[
         float | None, means("CPU time of the busiest worker divided by the mean of all; from 1.3 on it is noted.")
     ]
-    errors: Annotated[int, means("Requests without a right answer in the trials that count.")]
-    requests: Annotated[int, means("Answers in the trials that count.")]
+    errors: Annotated[int, means("Requests without a right response in the trials that count.")]
+    requests: Annotated[int, means("Responses in the trials that count.")]
     log: Annotated[str | None, means("Log that tells more about a failure, relative to the run's folder.")]
     trials: Annotated[tuple[str, ...], means("Folders under raw/ with what load tool and servers printed.")]
 
@@ -90,12 +90,12 @@ class FaultRow:
     group: Annotated[str, means("Group of the fault.")]
     outcome: Annotated[str, means("pass, FAIL, known limitation, DISCARDED or skipped: the worst of its rounds.")]
     reason: Annotated[str | None, means("Why it is not a pass.")]
-    requests_lost: Annotated[float | None, means("Requests without a right answer, rounds' median.")]
-    recovery_s: Annotated[float | None, means("Seconds from the end of the cause to right answers only.")]
+    requests_lost: Annotated[float | None, means("Requests without a right response, rounds' median.")]
+    recovery_s: Annotated[float | None, means("Seconds from the end of the cause to right responses only.")]
     longest_gap_s: Annotated[float | None, means("Longest time without a right page, in seconds.")]
     stale_s: Annotated[float | None, means("Seconds for which the old version came after a deploy.")]
     mixed_s: Annotated[float | None, means("Seconds for which both versions came after a deploy.")]
-    wrong: Annotated[float | None, means("Answers that were another account's, cut or of two versions.")]
+    wrong: Annotated[float | None, means("Responses that were another account's, cut or of two versions.")]
     figures: Annotated[
         dict[str, float | None], means("Figure of this fault alone -> rounds' median; the unit is in its name.")
     ]
@@ -109,7 +109,7 @@ class Checks:
     passed: Annotated[int, means("Checks that passed.")]
     declared: Annotated[int, means("Checks that stack or layer declare as not supported.")]
     not_tried: Annotated[int, means("Checks that were not made, which is not a pass.")]
-    failed: Annotated[tuple[str, ...], means("Names of the checks with a wrong answer.")]
+    failed: Annotated[tuple[str, ...], means("Names of the checks with a wrong response.")]
 
 
 @dataclass(frozen=True)

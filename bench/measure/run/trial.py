@@ -255,4 +255,4 @@ def identity_of(item: Measurement, load: LoadSettings, keep_alive: bool | None =
 def failed_errors(found: load_tools.Figures) -> Errors:
     """The errors of a load that failed for them, and how far it got."""
     got = found.requests_total - (found.responses_not_2xx or 0)
-    return replace(_part(Errors, found), answers_before_failure=got)
+    return replace(_part(Errors, found), responses_before_failure=got)

@@ -89,7 +89,7 @@ def changed(trial=TRIAL, **changes):
 
 def failed(trial=TRIAL, **changes):
     """A trial whose load failed for its answers."""
-    how = {"status": "failed", "reason": "503 answers", "answers_before_failure": 9, **changes}
+    how = {"status": "failed", "reason": "503 answers", "responses_before_failure": 9, **changes}
     return changed(replace(trial, figures=None, costs=None, status="failed", reason="503 answers"), **how)
 
 

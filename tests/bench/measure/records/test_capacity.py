@@ -40,7 +40,7 @@ def test_the_last_trial_of_a_rate_counts_and_each_is_a_try():
         (discarded(100, "drift: 90 requests in the first third; tool: 1 in 100 requests left 90 ms late"), False),
         (discarded(100, BUSY), False),
         (failed(at_rate(100)), True),
-        (failed(at_rate(100), reason="wrk exited with status 1", answers_before_failure=None), False),
+        (failed(at_rate(100), reason="wrk exited with status 1", responses_before_failure=None), False),
     ],
 )
 def test_only_what_an_overloaded_site_does_itself_shows_that_it_does_not_hold(trial, is_overload):
@@ -70,7 +70,7 @@ def test_a_trial_that_says_nothing_does_not_replace_one_that_did():
 
 
 def test_a_trial_without_a_load_ends_the_round():
-    climb = Staircase(LIMIT, [failed(at_rate(50), answers_before_failure=None)])
+    climb = Staircase(LIMIT, [failed(at_rate(50), responses_before_failure=None)])
     assert not made_load(climb.trials[50])
     assert (climb.next_rate(50, near=False), climb.low) == (None, None)
 

@@ -302,7 +302,7 @@ def test_a_capacity_has_the_rates_that_held_and_an_open_end_is_null(capacity_run
 
 def test_a_round_that_says_nothing_of_a_capacity_does_not_lower_it(capacity_run):
     def lost(trial):
-        return failed(trial, answers_before_failure=None) if trial.round == 2 else trial
+        return failed(trial, responses_before_failure=None) if trial.round == 2 else trial
 
     (board,) = read(capacity_run(lost)).boards
     load = row(board, "gunicorn", "page-cache").loads["home"]

@@ -117,7 +117,7 @@ def test_settings_whose_processes_are_killed_are_no_answer():
 
 
 def test_a_stack_that_fails_ends_the_search_with_the_reason():
-    broken = Staircase(LIMIT, [failed(at_rate(50), answers_before_failure=None)])
+    broken = Staircase(LIMIT, [failed(at_rate(50), responses_before_failure=None)])
     search = plan(usual=Settings(1, 1))
 
     def climbed(*_):
