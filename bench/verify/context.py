@@ -94,7 +94,7 @@ class Context:
     visitor   the visitor whom the `login` check logged in
     members   the logged-in visitors of the other accounts, by their number
     clones    the same deployment brought up once more with other values
-    changes   these values, of a clone; spent: whether no other check may ask it
+    changes   these values, of a clone
     exits     the cleanup at the end of the suite
     """
 
@@ -114,7 +114,6 @@ class Context:
     members: dict[int, Visitor] = field(default_factory=dict)
     clones: list[Context] = field(default_factory=list)
     changes: Mapping[str, Any] = field(default_factory=dict)
-    spent: bool = False
     exits: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __post_init__(self) -> None:
@@ -204,7 +203,7 @@ class Context:
 
         Checks that ask for the same changes share it. Raises NotTried where the instrument did not bring the site up.
         """
-        found = [clone for clone in self.clones if clone.changes == changes and not clone.spent]
+        found = [clone for clone in self.clones if clone.changes == changes]
         if not found:
             running = self.exits.enter_context(self.own.again(changes))
             found = [replace(self.beside(running), changes=changes)]

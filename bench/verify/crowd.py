@@ -49,7 +49,6 @@ class Clients:
         self.pause_s = pause_s
         self.wrong: list[Finding] = []
         self.answers = 0
-        self.slowest_s = 0.0
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._threads = [threading.Thread(target=self._read, args=(number,), daemon=True) for number in range(count)]
@@ -70,18 +69,18 @@ class Clients:
         # At least once: on a busy machine some begin late.
         asks = True
         while asks:
-            path, begun, reused = next(turns), time.monotonic(), connection is not None
+            path, reused = next(turns), connection is not None
             try:
                 connection = connection or Connection(self.context.target, CROWD_S)
                 answer = connection.exchange("GET", path)
                 excused = self.tolerant and answer.status >= 500
-                self._note(begun, [] if excused else self.context.judge(answer, *self.right))
+                self._note([] if excused else self.context.judge(answer, *self.right))
                 self._stop.wait(self.pause_s)
             except (BadAnswer, OSError) as error:
                 answer = None
                 # A server may close a keep-alive connection just as the next request arrives.
                 if not (self.tolerant or (reused and isinstance(error, (ConnectionClosed, ConnectionError)))):
-                    self._note(begun, [Mismatch(f"GET {path}: a complete answer", str(error))])
+                    self._note([Mismatch(f"GET {path}: a complete answer", str(error))])
                 self._stop.wait(RETRY_S)
             if connection and not (answer and answer.keeps_open):
                 connection.close()
@@ -90,11 +89,10 @@ class Clients:
         if connection:
             connection.close()
 
-    def _note(self, begun: float, wrong: Iterable[Finding]) -> None:
-        took_s, found = time.monotonic() - begun, list(wrong)
+    def _note(self, wrong: Iterable[Finding]) -> None:
+        found = list(wrong)
         with self._lock:
             self.answers += 1
-            self.slowest_s = max(self.slowest_s, took_s)
             self.wrong += found[: MAX_MISMATCHES - len(self.wrong)]
 
 

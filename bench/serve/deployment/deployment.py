@@ -123,21 +123,16 @@ class Running:
         part = self.services if name in {process.name for process in self.services.processes} else self.chain
         part.start_again(name)
 
-    def without_service(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Stop a service of the deployment, and start it again where it was when the block ends, however it ends."""
-        return self.services.stopped(name)
-
     def hung(self, name: str) -> contextlib.AbstractContextManager[None]:
         """Have a server or service hang until the block ends: connections to it open, and nothing answers on them."""
         return supervise.hung(next(process for process in self.processes if process.name == name))
 
     @contextmanager
-    def on_small_disk(self, folder: Path | None = None) -> Iterator[small_disk.SmallDisk]:
-        """Restart the servers with an empty store, or another directory of theirs, on a small disk of its own.
+    def on_small_disk(self, folder: Path) -> Iterator[small_disk.SmallDisk]:
+        """Restart the servers with an empty directory of theirs, such as the store, on a small disk of its own.
 
         It is so until the block ends. Raises small_disk.CannotMount where that is not possible.
         """
-        folder = folder or self.store
         self.chain.stop()
         try:
             with small_disk.mounted(folder) as disk:
