@@ -118,8 +118,11 @@ def upload(context: Context) -> Iterator[Finding]:
             except (BadAnswer, OSError) as error:
                 yield Mismatch(f"{what}: status 400 to 499", str(error) or type(error).__name__)
                 continue
+            if answer.status == 502:
+                yield answer.wrong("status 400 to 499", None, what, "unfinished")
+                return
             if answer.status not in REFUSED:
-                yield answer.wrong("status 400 to 499", None, what, "unfinished" if answer.status == 502 else "")
+                yield answer.wrong("status 400 to 499", what=what)
             elif answer.keeps_open and connection.send_anyway(following(context)):
                 yield from next_answer(context, what, connection)
 

@@ -81,7 +81,7 @@ def test_nothing_that_hands_one_visitor_s_page_to_another_can_be_declared(site):
     leaks = {item.name for item in all_checks() if not item.excusable}
     assert {"set-cookie", "authorization", "read-cookies", "vary", "nonce", "cache-control"} <= leaks
     assert {item.name for item in all_checks() if item.group in ("privacy", "advisories")} <= leaks
-    assert not {"stampede", "told-of-writes", "hit-ratio", "service-stops"} & leaks
+    assert not {"stampede", "told-of-writes", "hit-ratio", "whole-pages"} & leaks
     for name in sorted(leaks):
         with pytest.raises(BenchError) as raised:
             verified("http://127.0.0.1:1", site, KEPT, declared={name: "it cannot"})
