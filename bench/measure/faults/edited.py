@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
+from bench.errors import BenchError
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable
 from bench.verify import rows
-from bench.verify.finding import NEEDS_ROWS
+from bench.verify.finding import NEEDS_ROWS, NotTried
 from bench.verify.hits import caches_pages, without_invalidation
 from bench.verify.rows import ExpectedPage, Row, Writer
 from bench.verify.wire import BadAnswer
@@ -36,22 +37,22 @@ class EditedRow:
 
     def write(self) -> None:
         """Edit the row; an edit that fails is wrong."""
+        self.old = self.row
         try:
-            self.row, self.old = self.writer.write(self.row, "edit"), self.row
+            self.row = self.writer.write(self.row, "edit")
         except (BadAnswer, OSError) as error:
             self.scene.wrong.append(f"an edit: {error}")
 
     def shown(self, when: str) -> None:
         """Note every page that does not show the last edit soon; without invalidation none need."""
-        if not without_invalidation(self.scene.context):
+        if self.row != self.old and not without_invalidation(self.scene.context):
             own = ExpectedPage(self.row.probe_page, (self.row.title or "",), (self.old.title or "",))
             self.scene.note(rows.soon_right(self.scene.context, self.row, self.old, when, own))
 
     def edit(self, when: str) -> None:
         """Edit the row, and note every page that does not show it soon."""
         self.write()
-        if self.row != self.old:
-            self.shown(when)
+        self.shown(when)
 
     def _pages(self) -> list[ExpectedPage]:
         return [*rows.expected_pages(self.scene.context, self.row, None), ExpectedPage(self.row.probe_page)]
@@ -61,16 +62,22 @@ class EditedRow:
 def edited_rows(scene: FaultContext, count: int = 1) -> Iterator[list[EditedRow]]:
     """Rows of the fault's own, whose pages the layers have; removed at the end of the block.
 
-    None for a project whose rows no probe may write.
+    None for a project whose rows no probe may write. Raises BenchError where the site does not write them.
     """
     if not scene.site.has_rows:
         yield []
         return
-    with rows.new_rows(scene.context, count) as (writer, made):
-        found = [EditedRow(scene, writer, row, row) for row in made]
-        for row in found:
+    with ExitStack() as made:
+        try:
+            writer, found = made.enter_context(rows.new_rows(scene.context, count))
+        except NotTried as reason:
+            raise FaultNotApplicable(str(reason)) from None
+        except (BadAnswer, OSError) as error:
+            raise BenchError(str(error) or type(error).__name__) from None
+        edited = [EditedRow(scene, writer, row, row) for row in found]
+        for row in edited:
             row.warm()
-        yield found
+        yield edited
 
 
 def require_rows(scene: FaultContext) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import psutil
 
+from bench.errors import BenchError
 from bench.measure.faults.edited import EditedRow, edited_rows, require_rows
 from bench.measure.faults.fault import NO_CACHED_PAGES, Expected, fault
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, application, status_of
@@ -117,9 +118,12 @@ def killed_while_writing(scene: FaultContext) -> Generator[None]:
     is removed."""
     require_rows(scene)
     with edited_rows(scene, files.ROWS) as edited:
-        yield
         writer, made = edited[0].writer, [each.row for each in edited]
-        paths, size = files.large_pages(scene.context, made)
+        try:
+            paths, size = files.large_pages(scene.context, made)
+        except (BadAnswer, OSError, ValueError) as error:
+            raise BenchError(str(error)) from None
+        yield
         readers = Clients(scene.context, paths, READERS, files.complete, tolerant=True)
         with scene.cause(), readers:
             for _ in range(KILLS):

@@ -1,0 +1,60 @@
+"""Rows that faults edit: what a site that cannot write them, or fails an edit, makes of the fault."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from bench.errors import BenchError
+from bench.measure.faults import edited
+from bench.measure.faults.fault_context import FaultNotApplicable
+from bench.verify.finding import NotTried
+from bench.verify.wire import BadAnswer
+from tests.bench.measure.faults.scenes import scene
+
+
+def made(monkeypatch, *found):
+    """A scene whose deployment writes these rows, or raises an error in their place."""
+
+    @contextmanager
+    def new_rows(context, count):
+        if isinstance(found[0], Exception):
+            raise found[0]
+        yield SimpleNamespace(write=fails), list(found)
+
+    def fails(row, what):
+        raise BadAnswer("status 500")
+
+    monkeypatch.setattr(edited.rows, "new_rows", new_rows)
+    monkeypatch.setattr(edited.rows, "soon_right", lambda *_: pytest.fail("a failed edit need not show"))
+    monkeypatch.setattr(edited.EditedRow, "warm", lambda self: None)
+    found_scene = scene()
+    found_scene.context = SimpleNamespace(layers=())
+    return found_scene
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(BadAnswer("status 500"), BenchError), (OSError("refused"), BenchError), (NotTried("none"), FaultNotApplicable)],
+)
+def test_a_site_that_writes_no_row_is_said_in_a_line(monkeypatch, error, raised):
+    with pytest.raises(raised, match=str(error)), edited.edited_rows(made(monkeypatch, error)):
+        pass
+
+
+def test_an_edit_that_fails_is_wrong_and_need_not_show(monkeypatch):
+    found = made(monkeypatch, SimpleNamespace(probe_page="/", title="old"))
+    with edited.edited_rows(found) as (row,):
+        row.edit("after an edit")
+    assert found.wrong == ["an edit: status 500"]
+
+
+def test_a_project_without_rows_has_none_to_edit(monkeypatch):
+    found = made(monkeypatch, SimpleNamespace(probe_page="/", title="old"))
+    found.site = SimpleNamespace(has_rows=False)
+    with edited.edited_rows(found) as rows:
+        assert rows == []
+    with pytest.raises(FaultNotApplicable):
+        edited.require_rows(found)
