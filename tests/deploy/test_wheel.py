@@ -23,7 +23,6 @@ from tests.skips import needs
 
 pytestmark = [pytest.mark.servers, pytest.mark.long]
 
-PACKAGED = "lib/python{}.{}/site-packages/bench".format(*sys.version_info[:2])
 # Of one trial and few rounds: that a run works is asked here, not what is faster.
 SHORT = ["--connections", "2", "--rounds", "2", "--duration", "1"]
 UP_S, COMMAND_S = 120, 240
@@ -42,6 +41,10 @@ class Installed:
     @property
     def tool(self) -> Path:
         return self.folder / "tool"
+
+    @property
+    def package(self) -> Path:
+        return next(self.tool.glob("lib/python*/site-packages/bench"))
 
     @property
     def state(self) -> Path:
@@ -111,7 +114,7 @@ def wheel(tmp_path_factory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def installed(folder: Path, wheel: Path, prefix: tuple[str, ...]) -> Installed:
+def installed(folder: Path, wheel: Path, python: str, prefix: tuple[str, ...] = ()) -> Installed:
     """The tool, and a project as startproject makes it with an environment that has Django and nothing else."""
     found = Installed(folder, prefix)
     for name in ("bin", "home", "home/mysite"):
@@ -119,8 +122,8 @@ def installed(folder: Path, wheel: Path, prefix: tuple[str, ...]) -> Installed:
     (folder / "bin" / "uv").symlink_to(str(programs.find(["uv"])))
     subprocess.run([sys.executable, "-m", "django", "startproject", "mysite", found.project], check=True, cwd=folder)
     for venv, packages in ((found.tool, [str(wheel)]), (found.project / ".venv", ["Django>=5.2,<5.3"])):
-        uv("venv", "--python", sys.executable, str(venv))
-        uv("pip", "install", "--compile-bytecode", "--python", str(venv / "bin" / "python"), *packages)
+        uv("venv", "--python", python, str(venv))
+        uv("pip", "install", "--python", str(venv / "bin" / "python"), *packages)
     return found
 
 
@@ -129,19 +132,20 @@ def caller(wheel) -> Iterator[Installed]:
     """An ordinary user, for whom somebody else has installed the tool."""
     folder = Path(tempfile.mkdtemp(prefix="benchapp-wheel-"))
     folder.chmod(0o755)
-    user, prefix = pwd.getpwuid(os.geteuid()), ()
+    user, python, prefix = pwd.getpwuid(os.geteuid()), sys.executable, ()
     if os.geteuid() == 0:
-        user = pwd.getpwnam("nobody")
+        # Root's own Python may be in a closed home.
+        user, python = pwd.getpwnam("nobody"), "/usr/bin/python3"
         prefix = ("setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups", "--")
-    found = installed(folder, wheel, prefix)
+    found = installed(folder, wheel, python, prefix)
     for path in (folder / "home", *(folder / "home").rglob("*")):
         if os.geteuid() == 0:
             os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
-    package = found.tool / PACKAGED
-    for path in (package, *package.rglob("*")):
+    package = (found.package, *found.package.rglob("*"))
+    for path in package:
         path.chmod(path.stat().st_mode & ~0o222)
     yield found
-    for path in (package, *package.rglob("*")):
+    for path in package:
         path.chmod(path.stat().st_mode | 0o200)
     shutil.rmtree(folder)
 
@@ -151,8 +155,7 @@ def files_of(package: Path) -> dict[str, float]:
 
 
 def test_an_ordinary_user_goes_from_doctor_to_report(caller):
-    package = caller.tool / PACKAGED
-    before = files_of(package)
+    before = files_of(caller.package)
     # The core is enough to look at a project and to write files for it.
     assert "gunicorn (installed when needed)" in caller.run("list")
     assert "settings mysite.settings" in caller_doctor(caller)
@@ -167,7 +170,7 @@ def test_an_ordinary_user_goes_from_doctor_to_report(caller):
     caller.run("report", str(results))
     assert (results / "report.html").stat().st_size > 10_000
     assert {path.name for path in caller.project.iterdir()} == {".venv", "manage.py", "mysite", "rendered", "results"}
-    assert files_of(package) == before
+    assert files_of(caller.package) == before
 
 
 def caller_doctor(caller: Installed) -> str:
@@ -179,13 +182,12 @@ def caller_doctor(caller: Installed) -> str:
 
 def test_without_a_project_the_kits_own_site_is_served_and_measured(caller):
     folder = caller.folder / "home"
-    package = caller.tool / PACKAGED
-    before = files_of(package)
+    before = files_of(caller.package)
     assert "<title>" in caller.visit("gunicorn", cwd=folder)
     assert (caller.state / "data" / "benchapp.sqlite3").stat().st_size > 1_000_000
     caller.run("run", "--stack", "gunicorn", "--layer", "none", "--layer", "page-cache", *SHORT, cwd=folder)
     assert list((folder / "results").iterdir())
-    assert files_of(package) == before
+    assert files_of(caller.package) == before
 
 
 def test_root_in_a_home_that_servers_may_not_enter_has_them_run_as_an_ordinary_user(wheel):
@@ -194,7 +196,7 @@ def test_root_in_a_home_that_servers_may_not_enter_has_them_run_as_an_ordinary_u
     folder = Path(tempfile.mkdtemp(prefix="benchapp-wheel-"))
     try:
         assert folder.stat().st_mode & 0o777 == 0o700
-        found = installed(folder, wheel, ())
+        found = installed(folder, wheel, sys.executable)
         (found.project / "mysite" / "urls.py").write_text(
             "import getpass\nfrom django.http import HttpResponse\nfrom django.urls import path\n"
             "urlpatterns = [path('', lambda request: HttpResponse(getpass.getuser()))]\n"

@@ -164,7 +164,8 @@ def _install(venv: Path, found: Interpreter, python: Path, advice: str) -> None:
     uv = programs.find(["uv"], venvs=(paths.VENV,))
     if uv:
         make = [str(uv), "venv", "--quiet", "--python", str(python), str(venv)]
-        install = [str(uv), "pip", "install", "--python", str(venv / "bin" / "python")]
+        # Servers may not write beside their packages, and would compile them at each start.
+        install = [str(uv), "pip", "install", "--compile-bytecode", "--python", str(venv / "bin" / "python")]
     else:
         make = [str(python), "-m", "venv", str(venv)]
         install = [str(venv / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
