@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import re
@@ -157,7 +158,8 @@ def files_of(package: Path) -> dict[str, float]:
 def test_an_ordinary_user_goes_from_doctor_to_report(caller):
     before = files_of(caller.package)
     # The core is enough to look at a project and to write files for it.
-    assert "gunicorn (installed when needed)" in caller.run("list")
+    listed = caller.run("list", "--json")
+    assert json.loads(listed[listed.index("{") :])["fits"]["gunicorn"]["none"] is None
     assert "settings mysite.settings" in caller_doctor(caller)
     caller.run("render", "nginx-gunicorn", "--values", "production", "--output", "rendered")
     assert list((caller.project / "rendered").rglob("nginx.conf"))
