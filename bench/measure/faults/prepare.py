@@ -72,13 +72,13 @@ class PreparedFaults:
 
     @property
     def newly_skipped(self) -> list[FaultOutcome]:
-        """What cannot be made and is not recorded yet."""
+        """Outcomes of what cannot be made, as far as they are not recorded yet."""
         known = {outcome.key for outcome in self.made}
         return [replace(outcome, started_at=now()) for outcome in self.skipped if outcome.key not in known]
 
     @property
     def words(self) -> list[str]:
-        """What is left, as lines for people: what is made, about how long that takes, what is skipped and why."""
+        """Lines for people: how many faults are left, about how long they take, and which are skipped and why."""
         done = {outcome.key for outcome in counting(self.made)}
         left = [item for item in self.faults if item.key not in done]
         count, ups = len(left), len({item.deployment for item in left})
@@ -139,7 +139,7 @@ def new_faults(request: Request, names: tuple[str, ...]) -> PreparedFaults:
 
 
 def stopped_faults(directory: Path, project: UnderTest, asked: str | None) -> PreparedFaults:
-    """What is left of the faults in a folder; `project` is that of the command line. Raises BenchError when they cannot
+    """The rest of the faults in a folder; `project` is that of the command line. Raises BenchError when they cannot
     be resumed."""
     run = read_faults(directory)
     plan = run.info.plan

@@ -155,7 +155,7 @@ class LocalTestBed(TrialBed):
         check_database(self.project, self._rows)
 
     def busy(self) -> str:
-        """What other processes take, and the busiest of them."""
+        """The share of the machine that other processes take, and the busiest of them."""
         return self.machine_load().words
 
     def verify(self, running: Running) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""How a run stands: what is certain to be made, which cases are out, and about how long the rest takes."""
+"""The outlook of a run: trials that are certain, cases that are out, and about how long the rest takes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATER_TRIALS = 6
 
 
 class Outlook:
-    """What a schedule says of a run as it goes on, and how long deployments took so far.
+    """Findings of a schedule as it goes on, and how long deployments took so far.
 
     done         item -> its last record that counts
     certain      what is sure to be made: all rounds, or in a race those of one; of staircases one item each
@@ -70,12 +70,12 @@ class Outlook:
         self._beside_s[deployment.name] = max(0.0, seconds - load_s)
 
     def due(self, items: Iterable[Measurement]) -> list[Measurement]:
-        """Those that are still to be made, and staircases."""
+        """The items that are still to be made, and staircases."""
         return [item for item in items if item.key not in self.done]
 
     @property
     def left(self) -> list[Measurement]:
-        """What is certain to be made and is not yet."""
+        """The items that are certain to be made and are not yet."""
         return self.due(self.certain)
 
     def count(self, items: Iterable[Measurement]) -> int:

@@ -1,4 +1,4 @@
-"""What a run measures and in what order: from the request to its plan, cases, skips and shuffled rounds."""
+"""The plan of a run: from the request to cases, skips and shuffled rounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_SECONDS = 86_400
 
 @dataclass(frozen=True)
 class Request:
-    """What a run is asked to measure; None and empty mean the default.
+    """A request to measure; None and empty mean the default.
 
     levels    connections of a closed loop
     rates     requests a second of an open loop; a float replays a recording so many times as fast

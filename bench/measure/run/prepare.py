@@ -94,7 +94,7 @@ def new_run(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepare
 def stopped_run(
     directory: Path, asked: str | None, project: UnderTest, command: str = "run", bed: type[LocalTestBed] = LocalTestBed
 ) -> Prepared:
-    """What is left of the run in a folder, which the `command` made; discarded trials are left, too.
+    """The rest of the run in a folder, which the `command` made; discarded trials are made again.
 
     `asked` is its database, needed when it was named by URL. Raises BenchError when it cannot be resumed as it began.
     """

@@ -127,7 +127,7 @@ class RunProgress:
         return f"round {trial.round} of {rounds}, case {len(begun)} of {len(begun | due)}: {case_words(trial)}"
 
     def left(self, trial: Trial) -> str:
-        """What is left after a trial, in words that end a line: in a run until decided of its round."""
+        """The time left after a trial, in words that end a line: in a run until decided of its round."""
         until, left = self._info.plan.until, self.outlook.left
         if until:
             left = [item for item in left if item.round == trial.round]

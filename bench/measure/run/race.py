@@ -143,7 +143,7 @@ class Races:
 
     @property
     def are_decided(self) -> bool:
-        """Whether each of them is."""
+        """Whether every race is decided."""
         return all(race.is_decided for race in self._races)
 
     def _races_of(self, contest: Contest) -> list[Race]:

@@ -1,4 +1,4 @@
-"""What is made, and in what order: schedules. Pure: no file, no process, no clock.
+"""Schedules: the order in which trials and faults are made. Pure: no file, no process, no clock.
 
 A schedule is a generator. It yields what to make next and is sent what came of it; its end says why it ended. One
 driver (bench.measure.run.session) makes all of them. A run that is resumed sends its records through its schedule
@@ -37,7 +37,7 @@ Place = tuple[str, str, str]  # workload, size, database
 
 
 class Item(Protocol):
-    """What is made on a deployment that is up, such as a trial or a fault; its records have the same key."""
+    """A trial or a fault to be made on a deployment that is up; its records have the same key."""
 
     @property
     def key(self) -> str: ...

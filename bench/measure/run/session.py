@@ -159,12 +159,12 @@ class TestBed(ABC, Generic[ItemT, RecordT]):
         """Raise GlobalFault when nothing can be made there any more, such as without its database."""
 
     def busy(self) -> str:
-        """What keeps the machine busy now."""
+        """Words for the load of the machine now."""
         return "other programs keep it busy"
 
 
 class Progress(Protocol[TakenItem, TakenRecord]):
-    """What is printed of a session."""
+    """Lines that are printed of a session."""
 
     printer: Printer
 

@@ -45,7 +45,7 @@ class Settings:
 
     @property
     def simplicity(self) -> tuple[int, int]:
-        """What sorts the simplest first: fewest requests at a time, then fewest processes."""
+        """A key that sorts the simplest first: fewest requests at a time, then fewest processes."""
         return self.at_once, self.processes
 
     def with_(self, knob: str, value: int) -> Settings:
@@ -55,7 +55,7 @@ class Settings:
 
     @property
     def worker_class(self) -> str:
-        """What its server calls that kind of worker."""
+        """The name that its server has for that kind of worker."""
         return "" if not self.classes else self.classes[-1] if self.threads > 1 else self.classes[0]
 
     @property
@@ -174,7 +174,7 @@ class Climb(Protocol):
     def __call__(
         self, settings: Settings, number: int, before: Mapping[int, Staircase], near: int
     ) -> Schedule[Staircase]:
-        """Those of earlier rounds are `before`; `near` is a rate that they may hold, 0 when none is known."""
+        """Staircases of earlier rounds are `before`; `near` is a rate that they may hold, 0 when none is known."""
 
 
 @dataclass
@@ -251,7 +251,7 @@ class Search:
 
     @property
     def done(self) -> list[Candidate]:
-        """What was tried, in its order."""
+        """Candidates that were tried, in their order."""
         return list(self.found.values())
 
     def of(self, settings: Settings) -> TuningSpace:
@@ -273,7 +273,7 @@ class Search:
         return own.high is None or own.high >= other.low
 
     def _finalists(self) -> list[Settings]:
-        """Those that more rounds are for: near the best, the simplest first."""
+        """Settings near the best, which get more rounds, the simplest first."""
         highest = max(item.rate for item in self.done)
         near = [item for item in self.done if item.rate and item.rate * NEAR >= highest]
         ranked = sorted(near, key=lambda item: (item is not self.best(near), -item.rate))[:MAX_FINALISTS]
@@ -286,12 +286,12 @@ class Search:
 
     @property
     def tied(self) -> list[Candidate]:
-        """Those to which the ones to take make no difference."""
+        """Candidates that are as good as the chosen one."""
         done = self.done
         return [item for item in done if item is not self.chosen and self._as_good(item, done)]
 
     def sentence(self, layer: str, limit: str) -> str:
-        """What to take: requests/s held within the limit with the interval, memory and connections; what it changes."""
+        """A sentence on the settings to take, with their rate, memory and connections, and on what they change."""
         chosen, before = self.chosen, self.found[self.own.usual]
         assert chosen and chosen.capacity
         settings, found = chosen.settings, chosen.capacity
@@ -311,7 +311,7 @@ class Search:
         return f"{text} The stack has {before.settings.words}: the change holds {times}, in {memory}."
 
     def verdict(self, item: Candidate) -> str:
-        """What to say of some settings beside the others."""
+        """A verdict on some settings beside the others."""
         if not item.rate:
             return item.problem
         best = self.best(self.done)
