@@ -53,35 +53,37 @@ TEXTS = {
 NAMES = {
     "time": (
         *("ts", "time_iso8601", "time_local", "msec", "startutc", "start_time", "edgestarttimestamp"),
-        *("requesttime", "asctime", "@timestamp", "timestamp", "time", "__realtime_timestamp", "date"),
+        *("requesttime", "reqtimesec", "asctime", "@timestamp", "timestamp", "time", "realtime_timestamp", "date", "t"),
     ),
     "method": (
         *("method", "request_method", "requestmethod", "httpmethod", "http_method", "clientrequestmethod"),
-        *("csmethod", "cs-method"),
+        *("reqmethod", "csmethod", "cs-method"),
     ),
     "target": (
         *("originalrequesturiwithargs", "request_uri", "requesturi", "requesturl", "request_url", "clientrequesturi"),
         *("url.original", "uri", "requestpath", "request_path", "url.path", "path", "csuristem", "cs-uri-stem"),
-        *("full_path", "url", "request"),
+        *("http.target", "http_path", "full_path", "reqpath", "url", "request"),
     ),
     "query": (
         *("args", "query_string", "querystring", "request_querystring", "requestquery", "url.query", "query"),
-        *("csuriquery", "cs-uri-query"),
+        *("querystr", "csuriquery", "cs-uri-query"),
     ),
     "host": (
         *("x-host-header", "clientrequesthost", "requesthost", "originalhost", "http_host", "authority", "url.domain"),
-        *("cshost", "cs(host)", "cs-host", "host", "vhost", "server_name"),
+        *("reqhost", "cshost", "cs(host)", "cs-host", "host", "vhost", "server_name"),
     ),
     "status": (
         *("downstreamstatus", "edgeresponsestatus", "status", "status_code", "statuscode", "response_code"),
         *("responsecode", "httpstatus", "httpstatuscode", "http_status", "scstatus", "sc-status", "response.status"),
-        "code",
+        *("response_status", "code", "s"),
     ),
 }
+# A whole request line.
+LINES = ("request", "request_line", "requestline", "r")
 # Where what collects logs has the line that a program wrote.
-WRAPPED = ("log", "message", "msg")
+WRAPPED = ("log", "message", "short_message", "msg", "line", "textpayload", "logentry")
 # Where it says which program that was.
-PROGRAMS = ("_systemd_unit", "syslog_identifier", "container_name")
+PROGRAMS = ("systemd_unit", "syslog_identifier", "container_name")
 # The same in front of a line: Heroku, syslog and journalctl, Compose.
 PROGRAM = re.compile(
     r"\S+ (?P<heroku>\w+\[[a-z]+)[\w.]*\]: "
@@ -196,8 +198,8 @@ def _of_json_text(text: str) -> LoggedRequest | None:
 def _of_json(entry: Mapping[str, Any]) -> LoggedRequest | None:
     values = dict(_flat(entry))
     program = next((str(values[name]) for name in _of(values, PROGRAMS)), "")
-    for name in WRAPPED:
-        text = values.get(name)
+    for name in _of(values, WRAPPED):
+        text = values[name]
         # The journal has bytes that are no text as a list of numbers.
         text = bytes(text).decode("utf-8", "surrogateescape") if isinstance(text, list) else text
         inner = _of_line(text.strip(), []) if isinstance(text, str) else None
@@ -209,12 +211,13 @@ def _of_json(entry: Mapping[str, Any]) -> LoggedRequest | None:
 
 
 def _flat(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Names and values of an object, those of objects in it as `request.method`."""
+    """Names and values of an object, those of objects in it as `request.method`, without underscores before them."""
     for name, value in entry.items():
+        known = prefix + name.lower().lstrip("_")
         if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name.lower()}.")
+            yield from _flat(value, f"{known}.")
         else:
-            yield prefix + name.lower(), value
+            yield known, value
 
 
 def _of_pairs(line: str) -> LoggedRequest | None:
@@ -232,7 +235,7 @@ _TIME = re.compile(FIELDS["time"])
 def _of_values(values: Mapping[str, Any]) -> LoggedRequest | None:
     """The request of named values; None where they are not those of one."""
     status = _first(values, "status", _status)
-    asked = next((values[name] for name in _of(values, ("request",)) if _REQUEST.match(str(values[name]))), None)
+    asked = next((values[name] for name in _of(values, LINES) if _REQUEST.match(str(values[name]))), None)
     if status is None:
         return None
     if asked:
@@ -275,9 +278,10 @@ def _first(values: Mapping[str, Any], what: str, read: Callable[[Any], Any]) -> 
 
 
 def _status(value: object) -> int:
-    if not re.fullmatch(r"[1-5]\d\d", str(value)):
+    found = re.match(r"[1-5]\d\d(?![\d.])", str(value))
+    if not found:
         raise ValueError(value)
-    return int(str(value))
+    return int(found[0])
 
 
 def _target(value: object) -> str:

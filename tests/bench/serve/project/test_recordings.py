@@ -53,6 +53,9 @@ FORMATS = {
     "time behind": f'192.0.2.3 "{{}}" 200 512 {AT}',
     "in a pod": f'2026-11-22T12:00:01.123456789Z stdout F {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
     "of Compose": f'web-1  | {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
+    "of kubectl": f'[pod/web-1/app] {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
+    "of Compose with times": f'web-1  | 2026-11-22T12:00:01.1Z {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
+    "behind rsyslog": f'2026-11-22T12:00:01.1+00:00 web1 nginx: {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
     "RFC 5424": f'<190>1 2026-11-22T12:00:01Z web1 nginx 200 - - {CLIENT} {AT} "{{}}" 200 512 "-" "Mozilla/5.0"',
     "uvicorn's in the journal": 'Nov 22 12:00:01 web1 uvicorn[812]: INFO:     192.0.2.1:50824 - "{}" 200 OK',
     "uvicorn's with a time": '2026-11-22 12:00:01,123 INFO uvicorn.access 192.0.2.1:50824 - "{}" 200',
@@ -221,6 +224,16 @@ JSON_LINES = {
         "status": "info",
         "timestamp": 1795867201123,
         "http": {"method": "GET", "url": "https://a.example/blog/?page=2", "status_code": 200},
+    },
+    "GELF": {"host": "web1", "short_message": "x", "_method": "GET", "_path": "/blog/?page=2", "_status": "200 OK"},
+    "gunicorn's atoms": {"t": "[28/Nov/2026:12:00:01 +0000]", "r": "GET /blog/?page=2 HTTP/1.1", "s": "200"},
+    "OpenTelemetry": {
+        "attributes": {"http.method": "GET", "http.target": "/blog/?page=2", "http.status_code": 200},
+        "timestamp": 1795867201123456789,
+    },
+    "Google's text": {
+        "textPayload": FORMATS["combined"].format("GET /blog/?page=2 HTTP/1.1"),
+        "timestamp": "2026-11-28T12:00:01Z",
     },
     "the journal's": {
         "__REALTIME_TIMESTAMP": "1795867201123456",
