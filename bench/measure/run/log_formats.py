@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +16,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
-# What a line says of a request, by the names of `fields`; any other name, and none, stands for what does not matter.
+# What a line says of a request, by the names of `fields`. `{any}` stands for what does not matter; any other name, and
+# none, for that up to the character behind it.
 FIELDS = {
     "time": r"\d\d/\w{3}/\d{4}[: ]\d\d:\d\d:\d\d(?:\.\d+)?(?: [+-]\d{4})?"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
@@ -31,21 +31,23 @@ FIELDS = {
     "host": r"(?=[^\s:]*[A-Za-z])[\w.-]+(?::\d+)?",
     "status": r"[1-5]\d\d(?![\w.:/-])",
     # Those that tell formats apart.
-    "before": r".*",
+    "before": r"^.*",
     "site": r"(?<!\S)(?=[^\s:]*[A-Za-z])[\w.-]+(?::\d+)?",
-    "address": r"[\da-fA-F]*[.:][\da-fA-F.:]+",
+    "address": r"(?<!\S)[\da-fA-F]*[.:][\da-fA-F.:]+",
     "domain": r"(?=[^\s:]*[a-z])[a-z0-9-]+\.[a-z0-9.-]+(?::\d+)?",
     "uuid": r"[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}",
 }
+# What stands between fields: anything, or anything that is not quoted.
+FILLERS = {"any": ".*?", "plain": '[^"]*?'}
 # Formats of text; the first one that a line has counts. What stands before and behind does not matter.
 TEXTS = {
-    "nothing quoted": "{time}] {method} {target} => generated {}({} {status})",
-    "Envoy, Istio": '[{time}] "{request}" {status} {}"{}" "{}" "{uuid}" "{host}"',
-    "status before the request": '{before}{time}{} {status} {}"{request}"',
-    "site first": '{site} {address} {}{time}{}"{request}" {status}',
-    "site second": '{address} {domain} {}{time}{}"{request}" {status}',
-    "common, combined": '{before}{time}{}"{request}" {status}',
-    "time behind": '"{request}" {status} {}{time}',
+    "nothing quoted": "{time}] {method} {target} => generated {any}({} {status})",
+    "Envoy, Istio": '[{time}] "{request}" {status} {any}"{}" "{}" "{uuid}" "{host}"',
+    "status before the request": '{before}{time}{plain} {status} {plain}"{request}"',
+    "site first": '{site} {address} {any}{time}{any}"{request}" {status}',
+    "site second": '{address} {domain} {any}{time}{any}"{request}" {status}',
+    "common, combined": '{before}{time}{any}"{request}" {status}',
+    "time behind": '"{request}" {status} {any}{time}',
     "no time": '"{request}" {status}',
 }
 # What lines of JSON, of pairs and of rows call a value, in small letters, by the servers, services and loggers that do;
@@ -92,7 +94,7 @@ PROGRAM = re.compile(
 )
 # What Kubernetes puts in front: https://github.com/kubernetes/design-proposals-archive, logs of the CRI.
 OF_CONTAINER = re.compile(r"(?P<time>\S+T\S+) std(?:out|err) [FP] ")
-PAIR = re.compile(r'([\w.@-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))')
+PAIR = re.compile(r'(?<![\w.@-])([\w.@-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))')
 # The version of HTTP at the end of a request line.
 VERSION = re.compile(r" (?:HTTP/)?\d(?:\.\d)?$")
 # Numbers of this many digits before the point are seconds, milliseconds, microseconds and nanoseconds of the epoch.
@@ -103,6 +105,8 @@ ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.))")
 # What stays as it is in the path and the query of an address; a percent sign begins an escape.
 SAFE = "!$%&'()*+,/:;=?@[]~"
 HEAD = "#Fields:"
+# Of a line of text so much is looked at; servers take no longer request.
+MAX_TEXT = 8192
 
 
 @dataclass(frozen=True)
@@ -144,9 +148,19 @@ def pattern_of(fields: str) -> re.Pattern[str]:
         raise ValueError("name {request} or {target}, and {status}")
     if twice := [name for name in FIELDS if names.count(name) > 1]:
         raise ValueError(f"{{{twice[0]}}} is named twice")
-    texts = [re.escape(part) for part in parts[::2]]
-    fillers = [f"(?P<{name}>{FIELDS[name]})" if name in FIELDS else ".*?" for name in names]
-    return re.compile("".join(itertools.chain(*itertools.zip_longest(texts, fillers, fillvalue=""))))
+    found = [re.escape(parts[0])]
+    for name, text in zip(names, parts[2::2], strict=True):
+        # Else up to what follows: a pattern that looks further takes minutes for a long log.
+        other = f"[^{re.escape(text[0])}]*" if text else ".*?"
+        found += [_group(name, other), re.escape(text)]
+    return re.compile("".join(found))
+
+
+def _group(name: str, other: str) -> str:
+    """The regular expression of a field, which can be asked for by its name; `other` where that is not known."""
+    if name in FILLERS:
+        return FILLERS[name]
+    return f"(?P<{name}>{FIELDS[name]})" if name in FIELDS else other
 
 
 _TEXTS = [pattern_of(text) for text in TEXTS.values()]
@@ -183,7 +197,7 @@ def _of_line(line: str, named: list[re.Pattern[str]]) -> LoggedRequest | None:
     if request is None and not named:
         request = _read(_of_pairs, line)
     if request is None:
-        request = _of_text(line, named or _TEXTS)
+        request = _of_text(line[:MAX_TEXT], named or _TEXTS)
 
     if request is None:
         return None

@@ -8,6 +8,7 @@ import json
 import lzma
 import shutil
 import subprocess
+import time
 import zipfile
 
 import pytest
@@ -253,6 +254,16 @@ def test_logs_of_json(tmp_path, entry):
     path.write_text(json.dumps(entry) + "\n{}\n")
     found = recordings.access_log(path)
     assert (found.paths, found.notes) == (("/blog/?page=2",), ("left out of access.log: lines of another format (1)",))
+
+
+@pytest.mark.parametrize("text", ["a", '"', '"GET ', "a=", "{", f"{AT} "])
+def test_a_long_line_of_nothing_is_read_soon(tmp_path, text):
+    path = tmp_path / "access.log"
+    good = FORMATS["combined"].format("GET / HTTP/1.1")
+    path.write_text(f"{text * (60_000 // len(text))}\n{good}\n")
+    begun = time.process_time()
+    assert recordings.access_log(path).paths == ("/",)
+    assert time.process_time() - begun < 20
 
 
 ROWS = {
