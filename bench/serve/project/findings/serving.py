@@ -23,7 +23,7 @@ from bench.serve.project.findings.finding import (
     finding,
 )
 from bench.serve.project.findings.wording import listed
-from bench.serve.project.health import CORRECT, LET_IN, NAME_PAGES, is_refused, remedy, way_in
+from bench.serve.project.health import CORRECT, LET_IN, NAME_PAGES, is_refused, login, remedy, way_in
 from bench.serve.project.inspection import InspectedPage
 from bench.serve.project.opened import UNFIT
 from bench.words import first_names, plural
@@ -203,13 +203,13 @@ def static_file_error(examination: Examination) -> Iterator[Occurrence]:
     if not facts.static_strict or examination.project.description.build:
         return
     causes: dict[str, str] = {}
-    pages: dict[str, list[str]] = {}
-    for page in facts.pages:
+    pages = [page for page in facts.pages if page.missing_static and not page.location]
+    for page in pages:
         for name, cause in page.missing_static.items():
             causes.setdefault(name, facts.missing_static.get(name, cause))
-            pages.setdefault(name, []).append(page.path)
-    for name, those in pages.items():
-        yield Occurrence(f"{first_names(those)} will be a 500: no static file is called {name}", causes[name])
+    if pages:
+        paths = first_names([page.path for page in pages])
+        yield Occurrence(f"{paths}: a 500, because nobody has {first_names(list(causes))}", next(iter(causes.values())))
 
 
 @finding("page-error", WARNING, CORRECT, link=MIDDLEWARE_DOCS, found_in=RENDER)
@@ -234,11 +234,13 @@ def home_not_shown(examination: Examination) -> Iterator[Occurrence]:
         return
     for page in _pages_of_visitors(examination):
         if page.path == "/" and 200 != page.status < 500:
-            start = description.start if description.start != "/" else "/..."
-            missing = page.status == 404 and not is_refused(examination.facts, page)
+            start = description.start if description.start != "/" else ""
+            is_missing = page.status == 404 and not is_refused(examination.facts, page)
+            leads_to_it = start and page.location and not login(page.location)
+            name_it = NAME_PAGES.format(start or "/...")
             yield Occurrence(
                 f"GET / {page.words}, and no page is named: only {description.start} is measured",
-                remedy=NAME_PAGES.format(start) if missing else way_in(page.status, page.location),
+                remedy=name_it if is_missing or leads_to_it else way_in(page.status, page.location),
             )
 
 
