@@ -236,11 +236,13 @@ def home_not_shown(examination: Examination) -> Iterator[Occurrence]:
         if page.path == "/" and 200 != page.status < 500:
             start = description.start if description.start != "/" else ""
             is_missing = page.status == 404 and not is_refused(examination.facts, page)
-            leads_to_it = start and page.location and not login(page.location)
+            # Where it leads in the end: over another page, that may be the form to log in.
+            end = start if page.location and login(start) else page.location
+            leads_to_it = start and page.location and not login(end)
             name_it = NAME_PAGES.format(start or "/...")
             yield Occurrence(
                 f"GET / {page.words}, and no page is named: only {description.start} is measured",
-                remedy=name_it if is_missing or leads_to_it else way_in(page.status, page.location),
+                remedy=name_it if is_missing or leads_to_it else way_in(page.status, end),
             )
 
 

@@ -412,6 +412,12 @@ def test_a_site_behind_a_login_is_told_how_to_describe_it():
     assert 'health = "/en/shop/"' in advice.remedy
 
 
+@pytest.mark.parametrize(("start", "remedy"), [("/shop/", 'public = ["/shop/"]'), ("/login/", 'url = "/login/"')])
+def test_a_home_page_that_leads_on_is_told_of_the_page_at_the_end(start, remedy):
+    (advice,) = found(of(HOME, status=302, location="/en/"), start=start)
+    assert advice.id == "home-not-shown" and remedy in advice.remedy
+
+
 def test_a_page_that_another_host_would_have_is_told_how_to_be_shown():
     (advice,) = found(of(HOME, status=404), health="/")
     assert LET_IN in advice.remedy
