@@ -33,7 +33,8 @@ class Verifier:
         self.selection = selection
         self.write = write
         self.options = tuple(options)
-        self._sites: dict[Path, Site] = {}
+        # By the interpreter and the folder of what is served.
+        self._sites: dict[tuple[Path, Path], Site] = {}
 
     @property
     def notes(self) -> list[str]:
@@ -62,19 +63,21 @@ class Verifier:
             # The described write stays: pages of the next deployment are others.
             self._sites.clear()
         else:
-            self._sites[project.python] = replace(self._sites[project.python], pages=context.site.pages)
+            known = (project.python, project.folder)
+            self._sites[known] = replace(self._sites[known], pages=context.site.pages)
         return found
 
     def _context(self, running: Running) -> Context:
         case = running.case
         project = case.project
         url = running.env["DATABASE_URL"]
-        if project.python not in self._sites:
+        known = (project.python, project.folder)
+        if known not in self._sites:
             commands.warm_up(project)
-            self._sites[project.python] = prepare(discover_site(project, case.database, url, self.write))
+            self._sites[known] = prepare(discover_site(project, case.database, url, self.write))
         # The same database is at the socket of each deployment in turn.
         site = replace(
-            self._sites[project.python],
+            self._sites[known],
             env=command_env(project, url),
             sends_uploads="media_url" in names_used(case),
         )

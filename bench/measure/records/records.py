@@ -120,6 +120,13 @@ class Plan:
         float, means("How many times as fast as recorded the requests of an open loop left; 0 at a steady rate.")
     ] = 0
     margin: Annotated[float, means("Share by which a figure must differ to be called faster or slower.")] = 0.05
+    refs: Annotated[
+        dict[str, str] | None,
+        means("Label of a commit of the project, which its stacks' names have -> its hash; empty: the tree as it is."),
+    ] = None
+    same_responses: Annotated[bool, means("True: a case fails whose pages differ from those of the first commit.")] = (
+        False
+    )
     guards: Annotated[
         dict[str, float] | None, means("Guard's setting -> the bound beyond which it discards a trial.")
     ] = None

@@ -86,19 +86,26 @@ class TrialBed(TestBed[Measurement, Trial]):
         return measure(item, addresses, project, loading(load, directory), load, folder)
 
     def addresses(
-        self, project: UnderTest, name: str, get: Callable[[str], bytes], static_names: Callable[[], dict[str, str]]
+        self,
+        project: UnderTest,
+        name: str,
+        get: Callable[[str], bytes],
+        static_names: Callable[[], dict[str, str]],
+        ref: str = "",
     ) -> tuple[str, ...]:
         """The addresses of a workload, looked up once in a run.
 
         get           fetches the page at a path, for the links in it
         static_names  served names of the static files by their plain ones
+        ref           the label of the commit that is served, whose static files may be others
         """
-        if name not in self.journal.addresses:
+        key = f"{name}@ref={ref}" if ref else name
+        if key not in self.journal.addresses:
             known = workload.workload(project, name)
             static = static_names() if any(step.startswith("static:") for step in known.steps) else {}
             found = workload.resolve(known, lambda path: get(path).decode(), static, project.names["static_url"])
-            self.journal.workload(name, found)
-        return self.journal.addresses[name]
+            self.journal.workload(key, found)
+        return self.journal.addresses[key]
 
 
 class LocalTestBed(TrialBed):
@@ -169,7 +176,7 @@ class LocalTestBed(TrialBed):
 
     def static_names(self) -> dict[str, str]:
         """Collected names of the static files by their plain ones."""
-        return commands.static_names(self.project)
+        return commands.static_names(self._running.case.project)
 
     def rows(self, running: Running) -> tuple[int | None, int | None]:
         """How many rows the project has, and from which seed they were made, None when that is not known."""
@@ -230,7 +237,7 @@ class LocalTestBed(TrialBed):
         self._made.append(item)
         try:
             get, static = partial(http.get, running.url), self.static_names
-            addresses = self.addresses(project, item.case.workload, get, static)
+            addresses = self.addresses(project, item.case.workload, get, static, running.case.stack.ref)
         except BenchError as error:
             return self.failed(item, str(error), newest_log(running.logs))
         queries = self.queries_per_request(item, addresses)

@@ -17,7 +17,7 @@ from bench.serve.catalog import catalog, sizes
 from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.deployment.case import CannotRun, Case
 from bench.serve.deployment.database import Database
-from bench.serve.project import pythons
+from bench.serve.project import pythons, refs
 from bench.serve.project.opened import UnderTest
 from bench.verify.outcome import Skip
 
@@ -41,6 +41,8 @@ class Request:
     rates     requests a second of an open loop; a float replays a recording so many times as fast
     changes   of values, as NAME=VALUE
     env       of the project, as NAME=VALUE
+    refs      commits of the project: each stack serves each of them
+    same_responses  whether a case fails whose pages differ from those of the first commit
     pythons   versions of other Pythons: each stack is served by each of them
     guards    guard -> its bound; None: the usual ones
     capacity  the limit of the latency within which the highest rate is sought
@@ -65,6 +67,8 @@ class Request:
     env: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
+    refs: tuple[str, ...] = ()
+    same_responses: bool = False
     margin: float | None = None
     guards: Mapping[str, float] | None = None
     capacity: Limit | None = None
@@ -136,11 +140,17 @@ Resolve = Callable[[str, str], Case | CannotRun]
 def make_plan(request: Request) -> Plan:
     """The plan of a run with its defaults. Raises BenchError for what does not go together."""
     known, project = catalog.read(), request.project
+    commits = refs.choose(project.folder, request.refs)
+    project.use_refs(commits)
+    if request.same_responses and len(commits) < 2:
+        raise BenchError("--same-responses compares the pages of two commits or more: name them with --ref")
     chosen = request.workloads or (next(iter(workload.workloads(project))),)
     factor, request = _replayed(request, chosen)
     mode, levels = _mode(request)
     return Plan(
-        stacks=pythons.variants(request.stacks or known.usual_stacks, request.pythons),
+        stacks=refs.variants(pythons.variants(request.stacks or known.usual_stacks, request.pythons), commits),
+        refs={ref.label: ref.commit for ref in commits} or None,
+        same_responses=request.same_responses,
         layers=request.layers or tuple(known.layers),
         workloads=chosen,
         levels=levels,

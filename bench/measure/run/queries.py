@@ -29,7 +29,7 @@ class Queries:
         project, known = running.case.project, self._known
         files = project.names["static_url"]
         pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(files)))
-        of_layer, of_stack = (case.layer, pages), (case.stack, case.layer, pages)
+        of_layer, of_stack = (project.folder, case.layer, pages), (case.stack, case.layer, pages)
         if of_layer not in known:
             known[of_layer] = count_queries(project, running.env, pages) if pages else {}
         if of_stack not in known:

@@ -63,9 +63,12 @@ class Catalog:
         python = str(changed.pop("python", ""))
         if python and not re.fullmatch(r"[0-9]+\.[0-9]+", python):
             raise BenchError(f"stack {name}: python={python}: write a version such as python=3.13")
+        ref = str(changed.pop("ref", ""))
         self.values[values.BENCH].changed(changed, f"stack {name}:")
         reason = "; ".join(filter(None, (found.reason, f"asked for with {changes}")))
-        return structs.replace(found, name=name, values={**found.values, **changed}, python=python, reason=reason)
+        return structs.replace(
+            found, name=name, values={**found.values, **changed}, python=python, ref=ref, reason=reason
+        )
 
     def joined_layers(self, names: str) -> tuple[Layer, ...]:
         """The layers of a `+` joined name, in the order written; raises BenchError for an unknown or a repeated one."""

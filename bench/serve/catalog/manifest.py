@@ -37,6 +37,7 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     reason   why they must, or what else cannot be as in the other stacks; every report prints it
     production  `no, because ...` for a stack that nobody should deploy: `render` refuses it
     python   the version of another Python than the instrument's that serves it, such as 3.13; only of a variant
+    ref      the commit of the project that it serves, as its label; only of a variant
     era      `historic` for one that only published benchmarks had: commands take it where it is named, not by default
     declares checks of `verify` that it cannot pass by its nature
     breaks   faults of `bench faults` of which visitors notice more than is expected (docs/faults.md)
@@ -53,6 +54,7 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     reason: str = ""
     production: str = ""
     python: str = ""
+    ref: str = ""
     era: Literal["", "historic"] = ""
     declares: tuple[Declaration, ...] = ()
     breaks: tuple[Break, ...] = ()

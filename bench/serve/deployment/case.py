@@ -19,7 +19,7 @@ from bench.serve.catalog.server import Declaration, Server
 from bench.serve.catalog.sizes import UNLIMITED, Size
 from bench.serve.catalog.values import AUTO, BENCH, Values
 from bench.serve.deployment import workers
-from bench.serve.deployment.database import NO_DATABASE, Database, parse
+from bench.serve.deployment.database import NO_DATABASE, Database, parse, rows_at
 from bench.serve.project.opened import UnderTest, refusal
 
 # The value `pool` that is part of Django, with this driver.
@@ -157,8 +157,8 @@ def resolve(
     if reason := compatibility.stack_problem(found, layers) or refusal(project, found, layers):
         return CannotRun(reason)
     rows = database or parse(project, None)
-    served = project.served_by(found.python)
-    return _resolved(Case(served, found, layers, limits, rows, chosen, env or {}, manifests=layers))
+    served = project.served_by(found.python).at(found.ref)
+    return _resolved(Case(served, found, layers, limits, rows_at(served, rows), chosen, env or {}, manifests=layers))
 
 
 def must_resolve(project: UnderTest, stack: str, layer: str = NO_LAYER, **how: Any) -> Case:

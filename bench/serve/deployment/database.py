@@ -23,6 +23,8 @@ from bench.serve.project.opened import UnderTest
 from bench.serve.project.sqlite_snapshot import snapshot
 
 SQLITE = "sqlite"
+# What brings the rows of a project to one of its commits.
+MIGRATE = ["migrate", "--noinput"]
 # What SQLite has beside a file while programs use it.
 BESIDE = ("-wal", "-shm", "-journal")
 # Databases that one of another kind can stand in for; and the words of each kind, in a URL and in engines.
@@ -106,6 +108,18 @@ def parse(project: UnderTest, asked: str | None) -> Database:
             f"--database {asked}: use {', '.join([SQLITE, *persistent])} or a URL such as postgresql://HOST/NAME"
         )
     return Database(asked, service=asked, made=True)
+
+
+def rows_at(project: UnderTest, chosen: Database) -> Database:
+    """The database of a project at a commit of its own: a copy of the same rows, which `prepare` migrates.
+
+    Raises BenchError for a database that all commits would share.
+    """
+    if project.base is None or chosen is NO_DATABASE or chosen.service:
+        return chosen
+    if not chosen.made:
+        raise BenchError("--ref: each commit migrates rows of its own: use SQLite, or --database postgresql")
+    return replace(chosen, url=f"sqlite:///{project.copy_of('default')}")
 
 
 def _must_fit(project: UnderTest, asked: str) -> None:
@@ -263,7 +277,9 @@ def _fill_once(
         path.parent.mkdir(parents=True, exist_ok=True)
         identity.give_tree(path.parent)
     if path is not None and database.source is not None and database.source.is_file():
-        copied(database.source, path, identity)
+        if copied(database.source, path, identity) and project.base:
+            progress("")
+            commands.manage(project, MIGRATE, url, identity, show=True)
         return
     if is_filled(project, database) and (path is None or path.exists()):
         return
@@ -314,19 +330,23 @@ def _digest(project: UnderTest) -> str:
     return digest.hexdigest()
 
 
-def copied(source: Path, target: Path, identity: Identity) -> None:
-    """Copy an SQLite database as it is now, for `identity` to write to, when it has changed since the last copy."""
+def copied(source: Path, target: Path, identity: Identity) -> bool:
+    """Copy an SQLite database as it is now, for `identity` to write to, when it has changed since the last copy.
+
+    Returns whether it was copied.
+    """
     files = [path for path in (source, source.with_name(f"{source.name}-wal")) if path.is_file()]
     state = " ".join(f"{path.stat().st_mtime_ns} {path.stat().st_size}" for path in files)
     # The copy's own times say nothing: the site that was served from it has written to it.
     mark = target.with_name(f"{target.name}.source")
     if target.is_file() and mark.is_file() and mark.read_text("ascii") == state:
-        return
+        return False
     target.parent.mkdir(parents=True, exist_ok=True)
     with _whole(target) as partial:
         snapshot(source, partial)
     mark.write_text(state, "ascii")
     identity.give_tree(target.parent)
+    return True
 
 
 @contextmanager

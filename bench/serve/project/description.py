@@ -436,6 +436,14 @@ def _unreadable(path: Path, error: OSError) -> BenchError:
     return BenchError(f"{path}: cannot be read: {error.strerror}; correct its rights")
 
 
+def describes(path: Path) -> bool:
+    """Whether a file has `[tool.benchapp]`."""
+    try:
+        return "benchapp" in msgspec.toml.decode(path.read_bytes()).get("tool", {})
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, AttributeError):
+        return False
+
+
 def _description(path: Path, must_say: bool) -> Description:
     """What a file says; nothing where it has no description, unless it must."""
     try:

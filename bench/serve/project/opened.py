@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,12 +19,15 @@ from bench.errors import BenchError
 from bench.serve.catalog import catalog
 from bench.serve.catalog.manifest import Layer, Stack
 from bench.serve.machine.identity import Identity, worker
-from bench.serve.project import description, inspection, pythons, venv_overlay
+from bench.serve.project import description, inspection, pythons, refs, venv_overlay
 from bench.serve.project.description import FILE, HOME, START, Description, Project
 from bench.serve.project.inspection import CSRF_COOKIE, SESSION_COOKIE, Facts
+from bench.serve.project.refs import Ref
 from bench.serve.project.venv_overlay import KIT_PACKAGES, Interpreter, VenvOverlay
 
 Found = TypeVar("Found")
+# What the memo of a project has of its commits.
+REFS = "refs"
 # Laid over the settings of a project that does not read the kit's variables itself. The instrument's have the probes.
 OVERLAY = "benchapp_overlay.settings"
 PROBED = "bench.serve.inside.serving.settings"
@@ -63,6 +66,7 @@ class UnderTest:
     var       where the kit keeps what it makes for the project: static files, databases, logs
     recorded  its folder as results have it, where it is no site of the kit: its databases are somebody's; else empty
     version   of the Python that serves it, where that is not the instrument's nor the project's own
+    base      the project of whose repository it is a commit: its rows are served; None for others
     installs  whether its servers are installed where they are missing; without that it is only looked at
     memo      what has been found out about it already, by question; shared by all its Pythons
     """
@@ -71,6 +75,7 @@ class UnderTest:
     var: Path
     recorded: str = ""
     version: str = ""
+    base: UnderTest | None = None
     installs: bool = True
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -162,6 +167,26 @@ class UnderTest:
             )
         return replace(self, version=version)
 
+    def at(self, label: str) -> UnderTest:
+        """The project at a commit that `use_refs` has made known; as it is without a label.
+
+        Raises BenchError for a label that is not known, and for a commit that cannot be served.
+        """
+        if not label:
+            return self
+        known: dict[str, Ref] = self.memo.get(REFS, {})
+        if label not in known:
+            raise BenchError(f"ref={label}: no such commit was named; name it with --ref")
+        if not known[label].commit:
+            return self
+        return self.once((REFS, label), lambda: _at(self, known[label]))
+
+    def use_refs(self, found: Sequence[Ref]) -> None:
+        """Make commits of its repository known by their labels."""
+        if found and not self.recorded:
+            raise BenchError("--ref compares commits of a project of yours: stand in its folder, or give --project")
+        self.memo[REFS] = {ref.label: ref for ref in found}
+
     @property
     def by_the_instrument(self) -> UnderTest:
         """The project run by the instrument's own Python, unless it has an environment: one fills all databases."""
@@ -242,7 +267,10 @@ class UnderTest:
     @property
     def copied(self) -> dict[str, str]:
         """Its SQLite files by alias, of which copies are served; none where `setup` makes the rows."""
-        return {} if self.description.generated else self.facts.database_files
+        if self.description.generated:
+            return {}
+        # A checkout has no rows of its own.
+        return self.base.facts.database_files if self.base else self.facts.database_files
 
     def copy_of(self, alias: str) -> Path:
         """Where the copy of an SQLite database is, or the one whose rows `setup` makes."""
@@ -406,6 +434,18 @@ def read_project(folder: Path | None, describe: Path | None = None) -> Project:
     return description.read(folder, describe=describe)
 
 
+def _at(base: UnderTest, ref: Ref) -> UnderTest:
+    """A project at a commit, with the description and, while it needs the same packages, the environment of now."""
+    below = base.var / "refs"
+    folder = refs.checkout(base.folder, ref, below)
+    python = base.project.python
+    if (digest := refs.packages_digest(folder)) != refs.packages_digest(base.folder):
+        python = venv_overlay.of_listing(folder, python, below / f"venv-{digest[:12]}")
+    described = base.project.described
+    found = description.read(folder, python, described if description.describes(described) else None)
+    return replace(_opened(found), base=base)
+
+
 def open_project(folder: Path | None = None, describe: Path | None = None) -> UnderTest:
     """The project in a folder, the kit's own without one; raises BenchError when it cannot be served.
 
@@ -416,6 +456,11 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
     project = read_project(folder, describe)
     if is_kits(folder):
         return UnderTest(project, paths.STATE)
+    return _opened(project)
+
+
+def _opened(project: Project) -> UnderTest:
+    """A project that is no site of the kit; raises BenchError when it cannot be served."""
     for name in KIT_PACKAGES:
         if (project.folder / name / "__init__.py").is_file():
             raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")

@@ -15,6 +15,8 @@ import shutil
 import subprocess
 import sys
 import threading
+import tomllib
+from collections.abc import Iterable
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -158,6 +160,18 @@ def _install(venv: Path, found: Interpreter, python: Path, advice: str) -> None:
     done, wanted = venv / "installed", programs.requirements()[programs.SERVERS]
     if done.is_file() and done.read_text("utf-8") == "\n".join(wanted):
         return
+    print(f"installing the servers for Python {found.version} (once)", file=sys.stderr, flush=True)
+    _new(venv, python, wanted, f"the servers cannot be installed for Python {found.version}", advice)
+    site = next(venv.glob("lib/python*/site-packages"))
+    (site / "kit.pth").write_text(f"{venv / 'kit'}\n", "utf-8")
+    done.write_text("\n".join(wanted), "utf-8")
+
+
+def _new(venv: Path, python: Path, packages: Iterable[str], problem: str, advice: str) -> None:
+    """A new environment of that interpreter with these packages, by uv where it is; or none.
+
+    Raises BenchError that begins with the `problem`.
+    """
     # The environment's own goes with it: the one that it was made of makes it again.
     python = python.resolve() if venv in python.parents else python
     shutil.rmtree(venv, ignore_errors=True)
@@ -169,16 +183,38 @@ def _install(venv: Path, found: Interpreter, python: Path, advice: str) -> None:
     else:
         make = [str(python), "-m", "venv", str(venv)]
         install = [str(venv / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
-    print(f"installing the servers for Python {found.version} (once)", file=sys.stderr, flush=True)
     try:
         _run(make, f"{python} cannot make a virtual environment", advice)
-        _run_shown([*install, *wanted], f"the servers cannot be installed for Python {found.version}", advice)
-        site = next(venv.glob("lib/python*/site-packages"))
-        (site / "kit.pth").write_text(f"{venv / 'kit'}\n", "utf-8")
-        done.write_text("\n".join(wanted), "utf-8")
+        _run_shown([*install, *packages], problem, advice)
     except BaseException:
         shutil.rmtree(venv, ignore_errors=True)
         raise
+
+
+def of_listing(folder: Path, python: Path, venv: Path) -> Path:
+    """The interpreter of an environment with the packages that a project lists, made once: as `venv`.
+
+    They are those of requirements.txt, else the dependencies of pyproject.toml. Raises BenchError for a project that
+    lists none, and when they cannot be installed.
+    """
+    done = venv / "installed"
+    listing, described = folder / "requirements.txt", folder / "pyproject.toml"
+    if done.is_file():
+        return venv / "bin" / "python"
+    packages = ["-r", str(listing)]
+    if not listing.is_file():
+        table = tomllib.loads(described.read_text("utf-8")) if described.is_file() else {}
+        packages = table.get("project", {}).get("dependencies", [])
+    if not packages:
+        raise BenchError(
+            f"{folder}: its packages are others, and neither requirements.txt nor pyproject.toml lists them"
+        )
+    print(f"installing the packages of {folder} (once)", file=sys.stderr, flush=True)
+    venv.parent.mkdir(parents=True, exist_ok=True)
+    with exclusive(venv.with_name(f"{venv.name}.lock"), f"the environment {venv}"):
+        _new(venv, python, packages, f"the packages of {folder} cannot be installed", "correct its list")
+        done.touch()
+    return venv / "bin" / "python"
 
 
 def _link_kit(venv: Path) -> Path:

@@ -1,0 +1,95 @@
+"""The pages of a project at several commits: which differ, and in what.
+
+Each commit renders them in process, without a server, on rows of its own that were migrated from the same ones. What
+differs from one rendering to the next by itself, such as a time of day, is not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from bench.errors import BenchError
+from bench.measure.run import workload
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.deployment import database_alone
+from bench.serve.project import commands
+from bench.serve.project.opened import UnderTest
+from bench.verify.in_process import Expected, expected_page
+
+# Pages that are rendered of each workload.
+MOST = 20
+
+
+@dataclass(frozen=True)
+class PageDifference:
+    """A page that two commits render differently.
+
+    labels  of the first commit and of the other one
+    first   what the first commit has where they begin to differ; other: what the other one has
+    """
+
+    path: str
+    labels: tuple[str, str]
+    first: str
+    other: str
+
+    @property
+    def words(self) -> str:
+        """For people, in one line."""
+        one, two = self.labels
+        return f"{self.path} differs: {one} has {self.first!r}, {two} has {self.other!r}"
+
+
+def differences(cases: Sequence[Case], workloads: Sequence[str], show: Callable[[str], None]) -> list[PageDifference]:
+    """The pages of these workloads that differ from those of the first commit; each case is of another commit.
+
+    Raises BenchError when a commit cannot render them.
+    """
+    rendered = {}
+    for case in cases:
+        show(f"rendering the pages of {case.stack.ref}")
+        rendered[case.stack.ref] = _rendered(case, _paths(case.project, workloads))
+    first, *others = rendered
+    found = []
+    for other in others:
+        for path, page in rendered[first].items():
+            if difference := _difference(page, rendered[other].get(path)):
+                found.append(PageDifference(path, (first, other), *difference))
+    return found
+
+
+def _paths(project: UnderTest, workloads: Sequence[str]) -> list[str]:
+    """The pages that visitors of a workload request by their paths."""
+    known = workload.workloads(project)
+    steps = [step for name in workloads for step in known[name].steps if step.startswith("/")]
+    return list(dict.fromkeys(steps or project.description.first_pages))[:MOST]
+
+
+def _rendered(case: Case, paths: Sequence[str]) -> Mapping[str, Expected]:
+    project, identity = case.project, case.project.worker()
+    commands.make_files(project, identity)
+    # Names of static files are in pages.
+    commands.collect_static(project, identity)
+    with database_alone(case) as url:
+        printed = commands.manage(project, ["renderpages", *paths], url, identity)
+    try:
+        # What the project prints itself stands before.
+        pages = msgspec.json.decode(printed.strip().rpartition("\n")[2])
+    except msgspec.DecodeError:
+        raise BenchError(f"ref={case.stack.ref}: manage.py renderpages printed no JSON") from None
+    return {path: expected_page(path, pages) for path in paths}
+
+
+def _difference(page: Expected, other: Expected | None) -> tuple[str, str] | None:
+    """What two renderings have where they begin to differ; None where they are the same."""
+    if other is None:
+        return f"status {page.status}", "no page"
+    if page.status != other.status:
+        return f"status {page.status}", f"status {other.status}"
+    for body in (other.body, *other.again):
+        if difference := page.difference(body):
+            return difference
+    return None
