@@ -16,7 +16,7 @@ from bench.measure.report.build import read_measured
 from bench.measure.report.comparison import compare, render
 from bench.printer import Printer
 
-OPTIONS = (options.BEFORE, options.AFTER, options.FORCE_COMPARE, options.JSON)
+OPTIONS = (options.BEFORE, options.AFTER, options.FORCE_COMPARE, options.FAIL_IF_B, options.JSON)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def main(args: argparse.Namespace) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     if args.json:
         print(json.dumps(comparison.record(), indent=2))
-        return 0
-    printer = Printer()
-    printer.say("\n".join(render(comparison, args.dir_a, args.dir_b, printer.width)))
-    return 0
+    else:
+        printer = Printer()
+        printer.say("\n".join(render(comparison, args.dir_a, args.dir_b, printer.width)))
+    return 1 if any(item.of_b in args.fail_if for item in comparison.cases) else 0

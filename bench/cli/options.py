@@ -19,6 +19,7 @@ from bench.measure import load, stats
 from bench.measure.faults import judge
 from bench.measure.faults.kinds import FAULTS
 from bench.measure.records.faults import GROUPS as FAULT_GROUPS
+from bench.measure.report import ci
 from bench.measure.run import guards, plan, replay, workload
 from bench.measure.stats.columns import columns
 from bench.printer import Printer
@@ -193,6 +194,12 @@ WORKLOAD = Option(
     hosts=True,
 )
 WORKLOADS = replace(WORKLOAD, help=WORKLOAD.help.replace("(", "(repeatable; "), many=True, usual=())
+REFS = Option(
+    ("--ref",), "a commit of the project; . is the tree as it is (repeatable)", SERVED, "REF", many=True, usual=()
+)
+SAME_RESPONSES = Option(
+    ("--same-responses",), "fail a case whose pages differ from the first --ref's", SERVED, needs="--ref"
+)
 ALL = Option(("--all",), "every stack and every layer that is not named", SERVED)
 TARGET = Option(
     ("--target",),
@@ -303,6 +310,19 @@ MARGIN = Option(
 KEEP_GOING = Option(("--keep-going",), "do not stop when a busy machine spoils trials", STOP, resumes=True)
 
 
+FAIL_IF = Option(
+    ("--fail-if",),
+    "exit with 1 if another --ref than the first is slower, or inconclusive",
+    STOP,
+    "VERDICT",
+    choices=("slower", "inconclusive"),
+    many=True,
+    usual=(),
+    resumes=True,
+    needs="--ref",
+)
+
+
 def _guard(bounds: Mapping[str, float]) -> Option:
     usual = ", ".join(f"{name}={bound:g}" for name, bound in bounds.items())
     text = f"bound of a guard, or off (repeatable): {usual}"
@@ -340,6 +360,15 @@ DRY_RUN = Option(
     ("--dry-run",), "print the plan and how long it takes; start nothing", RESULTS, hosts=True, excludes=("--json",)
 )
 JSON = Option(("--json",), "as JSON, for programs", RESULTS, resumes=True, hosts=True, target=True)
+CI_FORMAT = Option(
+    ("--format",),
+    f"print it for continuous integration: {', '.join(ci.FORMATS)}",
+    RESULTS,
+    "FORMAT",
+    choices=ci.FORMATS,
+    excludes=("--json", "--schema"),
+)
+FAIL_IF_B = replace(FAIL_IF, help="exit with 1 if B is slower, or inconclusive (repeatable)", group=RESULTS, needs="")
 SCHEMA = Option(("--schema",), "print the JSON Schema of the files of results", RESULTS, excludes=("--json",))
 FOLDERS = Option(
     ("DIR",), "folder of a run or of faults", RESULTS, "DIR", argument_types.results_folder, many=True, usual=()

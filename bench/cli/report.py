@@ -11,11 +11,12 @@ import argparse
 from bench.cli import options
 from bench.errors import BenchError
 from bench.measure.records import schema
-from bench.measure.report import write
+from bench.measure.records.folder import read_run
+from bench.measure.report import ci, write
 from bench.measure.report.document import Document
 from bench.printer import say, working
 
-OPTIONS = (options.FOLDERS, options.OUTPUT_PAGE, options.JSON, options.SCHEMA)
+OPTIONS = (options.FOLDERS, options.OUTPUT_PAGE, options.JSON, options.CI_FORMAT, options.SCHEMA)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +34,10 @@ def main(args: argparse.Namespace) -> int:
         raise BenchError("give a folder of results, such as results/DIR, or --schema")
     if args.json:
         print(write.document(args.dir, args.output or args.dir[0] / write.NAME)[1], end="")
+        return 0
+    if args.format:
+        found, _ = write.document(args.dir, args.output or args.dir[0] / write.NAME)
+        print(ci.written(args.format, [read_run(path) for path in args.dir], found), end="")
         return 0
     with working("writing the report"):
         path, found = write.write(args.dir, args.output)

@@ -12,6 +12,7 @@ from bench.measure.hosts import prepare as on_hosts
 from bench.measure.hosts.deployed_hosts import DeployedHosts
 from bench.measure.records.folder import read_run, require_new
 from bench.measure.report import write
+from bench.measure.report.ref_comparison import compare_refs, render
 from bench.measure.run import guards, prepare, schedules
 from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import Request
@@ -26,9 +27,10 @@ from bench.verify.hosts import host_record
 
 OPTIONS = (
     *(options.STACKS, options.LAYERS, options.ALL, options.WORKLOADS, options.SIZES, *options.PROJECT_SERVED),
+    *(options.REFS, options.SAME_RESPONSES),
     *(options.INVENTORY, options.CONNECTIONS, options.RATE, options.CAPACITY, options.DURATION, options.TOOL),
-    *(options.ROUNDS, options.UNTIL_DECIDED, options.MAX_TIME, options.MARGIN, options.GUARD, options.KEEP_GOING),
-    *(options.OUTPUT, options.RESUME, options.DRY_RUN),
+    *(options.ROUNDS, options.UNTIL_DECIDED, options.MAX_TIME, options.MARGIN, options.FAIL_IF, options.GUARD),
+    *(options.KEEP_GOING, options.OUTPUT, options.RESUME, options.DRY_RUN),
 )
 
 
@@ -68,7 +70,11 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
             document, _ = write.document([directory], directory / write.NAME)
             for line in document.answer:
                 say(line)
-        return 1 if count_of(run, "failed") or not run.is_measured else 0
+        compared = compare_refs(run)
+        for line in render(compared, run.info.plan.margin):
+            say(line)
+        unwanted = any(item.verdict in args.fail_if for item in compared)
+        return 1 if count_of(run, "failed") or unwanted or not run.is_measured else 0
 
     return stops.run_until_stopped(journal, go, busy="or now with --keep-going")
 
@@ -76,6 +82,8 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
 def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> Prepared:
     """The run of the command line: a new or a stopped one, on this machine or on hosts."""
     options.refuse(args, OPTIONS)
+    if args.fail_if and len(args.ref) == 1:
+        raise BenchError("--fail-if compares commits of the project: name two or more with --ref")
     project = request_args.project(args)
     if args.inventory:
         site = _deployed(args, project)
@@ -94,6 +102,8 @@ def _request(args: argparse.Namespace, project: UnderTest) -> Request:
         stacks=args.stack,
         layers=args.layer,
         pythons=choose(args.python),
+        refs=args.ref,
+        same_responses=args.same_responses,
         sizes=args.size,
         workloads=args.workload,
         levels=args.connections,

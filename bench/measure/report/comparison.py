@@ -54,6 +54,13 @@ class CaseComparison:
     verdict: str
     best: str | None
 
+    @property
+    def of_b(self) -> str:
+        """What that says of B: slower, faster, same or inconclusive."""
+        if self.verdict == LEADS:
+            return "slower" if self.best == "A" else "faster"
+        return "same" if self.verdict == TIES else "inconclusive"
+
 
 @dataclass(frozen=True)
 class RunComparison:
@@ -82,7 +89,7 @@ def compare(before: Run, after: Run) -> RunComparison:
     # A run has one. The same cases on another are still worth comparing, with a warning.
     databases = {before.info.plan.database, after.info.plan.database}
     database = databases.pop() if len(databases) == 1 else "any"
-    first, second = _tables(before, database), _tables(after, database)
+    first, second = tables(before, database), tables(after, database)
     shared = [key for key in first if key in second]
     if not shared:
         raise BenchError(
@@ -107,7 +114,7 @@ def _compared(key: Key, runs: Runs, margin: float) -> CaseComparison:
     return CaseComparison(key, runs.rate("A"), runs.rate("B"), ratio, *ends, found.verdict, best)
 
 
-def _tables(run: Run, database: str) -> dict[Key, Table[Key]]:
+def tables(run: Run, database: str) -> dict[Key, Table[Key]]:
     """Case -> the rates of all cases with its workload, size and level, itself included.
 
     Without wrong answers, and in the order of the plan. `database` is what theirs is called.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields, replace
 from functools import partial
@@ -23,7 +23,7 @@ from bench.measure.load import Job, LoadError
 from bench.measure.records.folder import CHECKS_FILE
 from bench.measure.records.records import Plan
 from bench.measure.records.trials import Condition, Costs, Evidence, Trial
-from bench.measure.run import facts, guards, load_process, workload
+from bench.measure.run import facts, guards, load_process, ref_pages, workload
 from bench.measure.run.guards import Observed
 from bench.measure.run.load_process import TrialError, newest_log
 from bench.measure.run.outlook import Outlook
@@ -111,7 +111,8 @@ class TrialBed(TestBed[Measurement, Trial]):
 class LocalTestBed(TrialBed):
     """This machine, and the site that is up on it; tests replace some of its methods.
 
-    `rows` is the database, which may hold a password and is not recorded.
+    rows  the database, which may hold a password and is not recorded
+    refs  a case of each commit of the project
     """
 
     _running: Running
@@ -121,6 +122,7 @@ class LocalTestBed(TrialBed):
     deployed = staticmethod(deployment.deployed)
     machine_load = staticmethod(machine_load)
     programs = staticmethod(survey.versions)
+    page_differences = staticmethod(ref_pages.differences)
 
     def __init__(
         self,
@@ -130,9 +132,11 @@ class LocalTestBed(TrialBed):
         progress: RunProgress,
         project: UnderTest,
         rows: Database,
+        refs: Sequence[Case] = (),
     ):
         super().__init__(journal, outlook, load)
-        self.progress, self.project, self._rows = progress, project, rows
+        self.progress, self.project, self._rows, self._refs = progress, project, rows, refs
+        self._differing: dict[str, str] = {}
         self.pinned = self.journal.environment.affinity
         self._verifier = Verifier(project, Selection(thorough=False, unsafe=False))
         self._queries = Queries()
@@ -151,7 +155,19 @@ class LocalTestBed(TrialBed):
             bound = self.load.bounds.get("interference")
             if bound is not None and self.outlook.left:
                 self.progress.warn_of_load(self.machine_load(), bound)
+            self._compare_refs()
             yield
+
+    def _compare_refs(self) -> None:
+        """Say which pages differ between commits of the project."""
+        if len(self._refs) < 2:
+            return
+        printer = self.progress.printer
+        found = self.page_differences(self._refs, self.journal.info.plan.workloads, printer.show)
+        for difference in found:
+            self._differing.setdefault(difference.labels[1], difference.words)
+        for note in self.journal.note(difference.words for difference in found):
+            printer.say(f"note: {note}")
 
     def database_alone(self) -> AbstractContextManager[None]:
         """The database for this process only, as long as the context lasts."""
@@ -197,6 +213,8 @@ class LocalTestBed(TrialBed):
         began, name = time.monotonic(), (deployment.stack, deployment.layer)
         was_verified = self.outlook.verified.knows(*name)
         self._must_be_right(deployment)
+        if self.journal.info.plan.same_responses and (differs := self._differing.get(deployment.case.stack.ref)):
+            raise BenchError(differs)
         show = self.progress.printer.show
         with self.deployed(deployment.case, run_dir=directory, progress=show) as running:
             self._running, self.is_whole, self._made = running, True, []

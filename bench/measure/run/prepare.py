@@ -25,10 +25,12 @@ from bench.measure.run.session import Journal, now
 from bench.measure.run.trial import LoadSettings
 from bench.measure.run.verified import Verified
 from bench.serve.deployment import database
+from bench.serve.deployment.case import Case
 from bench.serve.deployment.database import Database
 from bench.serve.machine import cpu_affinity
-from bench.serve.project import health, pythons
+from bench.serve.project import health, pythons, refs
 from bench.serve.project.opened import UnderTest
+from bench.serve.project.refs import Ref
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +83,14 @@ def new_run(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepare
     cases, skips = planning.cases(plan, bed.resolver(project, plan, rows))
     every = workload.workloads(project)
     recorded = [note for name in plan.workloads for note in every[name].notes]
-    notes = (*_notes(load, pinned, bool(plan.capacity)), *dict.fromkeys(recorded))
+    commits = refs.notes(project.folder, [Ref(label, commit) for label, commit in (plan.refs or {}).items()])
+    notes = (*_notes(load, pinned, bool(plan.capacity)), *dict.fromkeys(recorded), *commits)
     return Prepared(
         info=RunInfo(FORMAT, request.command, now(), None, plan, tuple(case.record for case in cases), skips, notes),
         cases=cases,
         load=load,
         environment=lambda: _environment(cases, plan, load, bed, pinned),
-        bed=partial(bed, project=project, rows=rows),
+        bed=partial(bed, project=project, rows=rows, refs=_of_refs(cases)),
     )
 
 
@@ -100,6 +103,7 @@ def stopped_run(
     """
     run = read_run(directory)
     plan, pinned = run.info.plan, run.environment.affinity
+    project.use_refs([Ref(label, commit) for label, commit in (plan.refs or {}).items()])
     if plan.command != command:
         raise BenchError(f"--resume {directory}: resume it with: {resume_command(directory, run.info)}")
     if plan.inventory:
@@ -115,9 +119,15 @@ def stopped_run(
         cases=cases,
         load=load,
         environment=lambda: run.environment,
-        bed=partial(bed, project=project, rows=rows),
+        bed=partial(bed, project=project, rows=rows, refs=_of_refs(cases)),
         before=run,
     )
+
+
+def _of_refs(cases: Iterable[PlannedCase]) -> tuple[Case, ...]:
+    """A case of each commit of the project, in the order in which they were named."""
+    found = {planned.served.stack.ref: planned.served for planned in reversed(tuple(cases)) if planned.served.stack.ref}
+    return tuple(reversed(found.values()))
 
 
 def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: cpu_affinity.Cores | None) -> LoadSettings:

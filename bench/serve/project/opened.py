@@ -230,7 +230,13 @@ class UnderTest:
     def _inspected(self) -> Facts:
         if not self.recorded:
             venv_overlay.kits()
-        return inspection.inspect(self.project)
+        return inspection.inspect(self.project, database=self._rows_of_base)
+
+    @property
+    def _rows_of_base(self) -> str:
+        """The URL of the SQLite file whose rows a commit is served with; empty for what has rows of its own."""
+        file = self.base.copied.get("default") if self.base else None
+        return f"sqlite:///{file}" if file and Path(file).is_file() else ""
 
     def begin_at(self, start: str | None) -> None:
         """Have visitors begin at this page, where there is one."""
@@ -443,7 +449,9 @@ def _at(base: UnderTest, ref: Ref) -> UnderTest:
         python = venv_overlay.of_listing(folder, python, below / f"venv-{digest[:12]}")
     described = base.project.described
     found = description.read(folder, python, described if description.describes(described) else None)
-    return replace(_opened(found), base=base)
+    opened = _opened(found, base)
+    opened.begin_at(base.memo.get(START))
+    return opened
 
 
 def open_project(folder: Path | None = None, describe: Path | None = None) -> UnderTest:
@@ -459,14 +467,14 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
     return _opened(project)
 
 
-def _opened(project: Project) -> UnderTest:
-    """A project that is no site of the kit; raises BenchError when it cannot be served."""
+def _opened(project: Project, base: UnderTest | None = None) -> UnderTest:
+    """A project that is no site of the kit, or a commit of `base`; raises BenchError when it cannot be served."""
     for name in KIT_PACKAGES:
         if (project.folder / name / "__init__.py").is_file():
             raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")
     digest = hashlib.sha256(str(project.folder).encode()).hexdigest()[:8]
     var = paths.STATE / "projects" / f"{project.folder.name}-{digest}"
-    found = UnderTest(project, var, str(project.folder))
+    found = UnderTest(project, var, str(project.folder), base=base)
     if not found.facts.application:
         why = f"no application can be imported: {found.facts.application_problem}; correct it, or"
         why = why if found.facts.application_problem else "no application;"

@@ -75,6 +75,21 @@ def left_out(folder: Path) -> int:
     return len(git(folder, "status", "--porcelain", "--untracked-files=normal").splitlines())
 
 
+def notes(folder: Path, refs: Sequence[Ref]) -> list[str]:
+    """What each label stands for, and whether something is in no commit, in words."""
+    found = [
+        f"{ref.label} is commit {git(folder, 'log', '-1', '--format=%h %s', ref.commit).strip()}"
+        if ref.commit
+        else f"{ref.label} is the tree as it is"
+        for ref in refs
+    ]
+    if refs and (number := left_out(folder)):
+        files = "1 file is" if number == 1 else f"{number} files are"
+        which = f"only {LABEL_OF_TREE} has them" if any(not ref.commit for ref in refs) else "--ref . has them"
+        found.append(f"{files} changed or new and in no commit: {which}")
+    return found
+
+
 def checkout(folder: Path, ref: Ref, below: Path) -> Path:
     """The folder of the project at a commit, in a clone below `below` that shares the repository's objects.
 

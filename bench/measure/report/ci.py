@@ -1,0 +1,68 @@
+"""A run for continuous integration: Markdown for a job's summary, and JSON for trackers of benchmarks. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from bench.measure.records.folder import Run
+from bench.measure.report.comparison import tables
+from bench.measure.report.document import Document
+from bench.measure.report.ref_comparison import RefComparison, compare_refs, interval
+from bench.words import number
+
+GITHUB, ACTION, BENCHER = "github", "github-action-benchmark", "bencher"
+FORMATS = (GITHUB, ACTION, BENCHER)
+
+
+def written(form: str, runs: Sequence[Run], document: Document) -> str:
+    """The text of a format for these runs, which the document is of."""
+    if form == GITHUB:
+        return markdown(runs, document)
+    return json.dumps(action(runs) if form == ACTION else bencher(runs), indent=2) + "\n"
+
+
+def markdown(runs: Sequence[Run], document: Document) -> str:
+    """The answer, and a table of each run's commits, else of its cases."""
+    lines = ["## benchapp", "", *document.answer, ""]
+    for run in runs:
+        compared = compare_refs(run)
+        lines += _table_of_refs(compared) if compared else _table_of_cases(run)
+        lines += [f"- {note}" for note in run.info.notes]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table_of_refs(found: Sequence[RefComparison]) -> list[str]:
+    lines = ["| case | commits | requests/s | ratio (95 %) | queries | verdict |", "|---|---|---|---|---|---|"]
+    for item in found:
+        queries = " → ".join("?" if value is None else f"{value:g}" for value in item.queries)
+        rates = f"{number(item.first_rate)} → {number(item.other_rate)}"
+        ratio = f"{number(item.ratio)} ({interval(item)})"
+        bold = f"**{item.verdict}**" if item.verdict == "slower" or item.more_queries else item.verdict
+        lines.append(f"| {item.case} | `{item.first}` → `{item.other}` | {rates} | {ratio} | {queries} | {bold} |")
+    return [*lines, ""]
+
+
+def _table_of_cases(run: Run) -> list[str]:
+    lines = ["| case | requests/s |", "|---|---|"]
+    lines += [f"| {name} | {number(rate)} |" for name, rate in _rates(run)]
+    return [*lines, ""]
+
+
+def action(runs: Sequence[Run]) -> list[dict[str, object]]:
+    """Figures for github-action-benchmark's tool `customBiggerIsBetter`.
+
+    https://github.com/benchmark-action/github-action-benchmark#examples
+    """
+    return [{"name": name, "unit": "requests/s", "value": rate} for run in runs for name, rate in _rates(run)]
+
+
+def bencher(runs: Sequence[Run]) -> dict[str, object]:
+    """Figures in Bencher Metric Format. https://bencher.dev/docs/reference/bencher-metric-format/"""
+    return {name: {"throughput": {"value": rate}} for run in runs for name, rate in _rates(run)}
+
+
+def _rates(run: Run) -> list[tuple[str, float]]:
+    """Each case of a run by its name, with its requests/s."""
+    found = tables(run, run.info.plan.database)
+    return [(" ".join(map(str, key[:5])), round(table.rate(key), 2)) for key, table in found.items()]

@@ -1,0 +1,169 @@
+"""Commits of a project in one run: whether the others are slower than the first. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from bench.measure.records.folder import Run
+from bench.measure.records.trials import Trial
+from bench.measure.report.comparison import Key, tables
+from bench.measure.stats import Table
+from bench.measure.stats.columns import columns
+from bench.words import number
+
+Verdict = Literal["slower", "faster", "same", "inconclusive"]
+SLOWER, FASTER, SAME, INCONCLUSIVE = "slower", "faster", "same", "inconclusive"
+# Queries a request that differ by less are the same: they are averages.
+SAME_QUERIES = 0.01
+
+
+@dataclass(frozen=True)
+class RefComparison:
+    """A commit beside the first one, under the same stack, layer, workload, size and level.
+
+    case             all that both have in common, in words
+    first, other     labels of the commits
+    ratio            how many times the requests/s of the first those of the other are; low, high: its 95 % interval,
+                     where high is None without an end
+    verdict          slower or faster: by more than the margin, proven; same: within it; inconclusive: nobody knows
+    queries          database queries a request of both; None where they were not counted
+    page_bytes       bytes a response of both
+    """
+
+    case: str
+    first: str
+    other: str
+    first_rate: float
+    other_rate: float
+    ratio: float
+    low: float
+    high: float | None
+    verdict: Verdict
+    queries: tuple[float | None, float | None]
+    page_bytes: tuple[float | None, float | None]
+
+    @property
+    def more_queries(self) -> bool:
+        """Whether the other commit makes another number of queries, which needs no statistics."""
+        one, two = self.queries
+        return one is not None and two is not None and abs(two - one) >= SAME_QUERIES
+
+
+def compare_refs(run: Run) -> tuple[RefComparison, ...]:
+    """Each commit beside the first one, in each case that both have; none for a run without commits."""
+    labels = list(run.info.plan.refs or {})
+    if len(labels) < 2:
+        return ()
+    found = tables(run, run.info.plan.database)
+    comparisons = []
+    for key, table in found.items():
+        if label_of(key.stack) != labels[0]:
+            continue
+        for label in labels[1:]:
+            other = key._replace(stack=with_label(key.stack, label))
+            if other in found:
+                comparisons.append(_compared(run, table, key, other, label))
+    return tuple(comparisons)
+
+
+def label_of(stack: str) -> str:
+    """The label of the commit that a stack's name has; empty without one."""
+    values = stack.partition("@")[2].split(",")
+    return next((value.removeprefix("ref=") for value in values if value.startswith("ref=")), "")
+
+
+def with_label(stack: str, label: str) -> str:
+    """The name of the same stack with another commit; without any for an empty label."""
+    plain, _, values = stack.partition("@")
+    kept = [value for value in values.split(",") if value and not value.startswith("ref=")]
+    kept += [f"ref={label}"] if label else []
+    return f"{plain}@{','.join(kept)}" if kept else plain
+
+
+def _compared(run: Run, table: Table[Key], key: Key, other: Key, label: str) -> RefComparison:
+    ratio, low, high = table.ratio(other, key)
+    parts = [with_label(key.stack, ""), *key[1:3], *([] if key.size == "unlimited" else [key.size]), str(key.level)]
+    return RefComparison(
+        case=" ".join(parts),
+        first=label_of(key.stack),
+        other=label,
+        first_rate=table.rate(key),
+        other_rate=table.rate(other),
+        ratio=ratio,
+        low=low,
+        high=None if math.isinf(high) else high,
+        verdict=verdict(low, high, run.info.plan.margin),
+        queries=(_median(run, key, _queries), _median(run, other, _queries)),
+        page_bytes=(_median(run, key, _bytes), _median(run, other, _bytes)),
+    )
+
+
+def verdict(low: float, high: float, margin: float) -> Verdict:
+    """What an interval of the ratio of two rates says with that margin."""
+    if high < 1 / (1 + margin):
+        return "slower"
+    if low > 1 + margin:
+        return "faster"
+    if low >= 1 / (1 + margin) and high <= 1 + margin:
+        return "same"
+    return "inconclusive"
+
+
+def _queries(trial: Trial) -> float | None:
+    return trial.condition.queries_per_request if trial.condition else None
+
+
+def _bytes(trial: Trial) -> float | None:
+    figures = trial.figures
+    if figures is None or not figures.bytes_per_second or not figures.requests_per_second:
+        return None
+    return figures.bytes_per_second / figures.requests_per_second
+
+
+def _median(run: Run, key: Key, of: Callable[[Trial], float | None]) -> float | None:
+    same = [
+        trial
+        for trial in run.latest.values()
+        if (trial.stack, trial.layer, trial.workload, trial.size, trial.level) == key[:5]
+    ]
+    values = [value for trial in same if (value := of(trial)) is not None]
+    return median(values) if values else None
+
+
+def render(found: Sequence[RefComparison], margin: float) -> list[str]:
+    """The comparisons as lines of text."""
+    if not found:
+        return []
+    rows = [("case", "commits", "requests/s", "ratio", "95 % confidence", "queries", "bytes", "verdict")]
+    rows += [_row(item) for item in found]
+    lines = ["", *columns(rows), ""]
+    for item in found:
+        if item.more_queries:
+            one, two = item.queries
+            lines.append(f"{item.case}: {item.other} makes {two:g} queries a request, {item.first} {one:g}")
+    lines.append(f"slower and faster: by more than {margin:.0%}, with 95 % confidence in each row")
+    return lines
+
+
+def _row(item: RefComparison) -> tuple[str, str, str, str, str, str, str, str]:
+    return (
+        item.case,
+        f"{item.first} -> {item.other}",
+        f"{number(item.first_rate)} -> {number(item.other_rate)}",
+        number(item.ratio),
+        interval(item),
+        " -> ".join("?" if value is None else f"{value:g}" for value in item.queries),
+        " -> ".join("?" if value is None else f"{value:,.0f}" for value in item.page_bytes),
+        item.verdict,
+    )
+
+
+def interval(item: RefComparison) -> str:
+    """The 95 % interval in words."""
+    if not item.low:
+        return "not known"
+    return f"{number(item.low)} {'or more' if item.high is None else f'to {number(item.high)}'}"

@@ -1,0 +1,103 @@
+"""Commits of a project in one run: verdicts, queries, and the formats of continuous integration."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from bench.measure.records.folder import Folder, read_run
+from bench.measure.report import ci, ref_comparison, write
+from bench.measure.report.ref_comparison import compare_refs, label_of, verdict, with_label
+from tests.bench.measure.records.run_data import changed
+from tests.bench.measure.report import report_folder
+
+FIRST, OTHER = "gunicorn@ref=main", "gunicorn@ref=tree"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.80, 0.95, "slower"),
+        (1.06, 1.30, "faster"),
+        (0.96, 1.04, "same"),
+        (0.90, 1.02, "inconclusive"),
+        (0.0, float("inf"), "inconclusive"),
+    ],
+)
+def test_a_verdict_needs_the_whole_interval(low, high, expected):
+    assert verdict(low, high, 0.05) == expected
+
+
+@pytest.mark.parametrize(
+    ("stack", "label", "with_new"),
+    [
+        ("gunicorn@ref=main", "main", "gunicorn@ref=new"),
+        ("gunicorn@processes=2,ref=main", "main", "gunicorn@processes=2,ref=new"),
+        ("gunicorn", "", "gunicorn@ref=new"),
+    ],
+)
+def test_a_stack_s_name_has_the_label(stack, label, with_new):
+    assert label_of(stack) == label
+    assert with_label(stack, "new") == with_new
+
+
+def test_a_run_without_commits_has_none(tmp_path):
+    assert compare_refs(read_run(report_folder.make(tmp_path / "run"))) == ()
+
+
+def compared(folder, factor, queries):
+    """The comparisons of a run in which the other commit has these requests/s and queries."""
+
+    def as_commits(trial):
+        label = {"gunicorn": FIRST, "uwsgi": OTHER}.get(trial.stack)
+        if label is None or trial.layer != "none" or trial.status != "ok":
+            return None
+        number = queries[0 if label == FIRST else 1]
+        rate = 1000.0 * (factor if label == OTHER else 1.0) * (1 + trial.round / 1000)
+        found = changed(trial, requests_per_second=rate, queries_per_request=number)
+        return replace(found, stack=label)
+
+    directory = report_folder.make(folder, workloads=("home",), change=as_commits)
+    (directory / "verify.jsonl").unlink()
+    run = read_run(directory)
+    plan = replace(run.info.plan, refs={"main": "0" * 40, "tree": ""})
+    cases = [case for case in run.info.cases if case.stack in ("gunicorn", "uwsgi") and case.layer == "none"]
+    cases = [replace(case, stack={"gunicorn": FIRST, "uwsgi": OTHER}[case.stack]) for case in cases]
+    Folder(directory).write(replace(run.info, plan=plan, cases=tuple(cases), notes=("tree is the tree as it is",)))
+    return directory, compare_refs(read_run(directory))
+
+
+def test_a_commit_that_is_slower_is_named_and_one_more_query_too(tmp_path):
+    directory, (found,) = compared(tmp_path / "run", 0.8, (3.0, 4.0))
+    assert (found.first, found.other, found.verdict) == ("main", "tree", "slower")
+    assert found.case == "gunicorn none home 50"
+    assert found.ratio == pytest.approx(0.8, rel=0.01)
+    assert found.queries == (3.0, 4.0) and found.more_queries
+    text = "\n".join(ref_comparison.render([found], 0.05))
+    assert "gunicorn none home 50: tree makes 4 queries a request, main 3" in text
+
+
+def test_a_query_more_is_named_where_time_cannot_tell(tmp_path):
+    _, (found,) = compared(tmp_path / "run", 1.0, (3.0, 3.5))
+    assert (found.verdict, found.more_queries) == ("same", True)
+    _, (found,) = compared(tmp_path / "other", 1.0, (3.0, 3.0))
+    assert (found.verdict, found.more_queries) == ("same", False)
+
+
+def test_the_formats_of_continuous_integration(tmp_path):
+    directory, _ = compared(tmp_path / "run", 0.8, (3.0, 4.0))
+    document, _ = write.document([directory], directory / write.NAME)
+    runs = [read_run(directory)]
+    text = ci.written(ci.GITHUB, runs, document)
+    row = next(line for line in text.splitlines() if line.startswith("| gunicorn"))
+    assert "`main` → `tree`" in row and "3 → 4" in row and row.endswith("**slower** |")
+    action = json.loads(ci.written(ci.ACTION, runs, document))
+    assert [(item["name"], item["unit"]) for item in action] == [
+        (f"{FIRST} none home unlimited 50", "requests/s"),
+        (f"{OTHER} none home unlimited 50", "requests/s"),
+    ]
+    assert action[1]["value"] == pytest.approx(800, rel=0.01)
+    bencher = json.loads(ci.written(ci.BENCHER, runs, document))
+    assert bencher[f"{OTHER} none home unlimited 50"]["throughput"]["value"] == action[1]["value"]
