@@ -194,9 +194,7 @@ WORKLOAD = Option(
     hosts=True,
 )
 WORKLOADS = replace(WORKLOAD, help=WORKLOAD.help.replace("(", "(repeatable; "), many=True, usual=())
-REFS = Option(
-    ("--ref",), "a commit of the project; . is the tree as it is (repeatable)", SERVED, "REF", many=True, usual=()
-)
+REFS = Option(("--ref",), "serve a commit (repeatable); . is the tree as it is", SERVED, "REF", many=True, usual=())
 SAME_RESPONSES = Option(
     ("--same-responses",), "fail a case whose pages differ from the first --ref's", SERVED, needs="--ref"
 )
@@ -284,7 +282,7 @@ STOP = "when to stop"
 
 ROUNDS = Option(
     ("--rounds",),
-    f"trials of each case (default: {plan.ROUNDS}; {plan.ROUNDS_UNTIL_DECIDED} with --until-decided)",
+    f"trials of each case (default: {plan.ROUNDS}; {plan.ROUNDS_UNTIL_DECIDED} until decided)",
     STOP,
     "N",
     argument_types.count(plan.MAX_ROUNDS),
@@ -312,7 +310,7 @@ KEEP_GOING = Option(("--keep-going",), "do not stop when a busy machine spoils t
 
 FAIL_IF = Option(
     ("--fail-if",),
-    "exit with 1 if another --ref than the first is slower, or inconclusive",
+    "exit with 1 if a later --ref is slower, or inconclusive",
     STOP,
     "VERDICT",
     choices=("slower", "inconclusive"),

@@ -24,7 +24,7 @@ from bench.serve.project.sqlite_snapshot import snapshot
 
 SQLITE = "sqlite"
 # What brings the rows of a project to one of its commits.
-MIGRATE = ["migrate", "--noinput"]
+MIGRATE = "migrate --noinput"
 # What SQLite has beside a file while programs use it.
 BESIDE = ("-wal", "-shm", "-journal")
 # Databases that one of another kind can stand in for; and the words of each kind, in a URL and in engines.
@@ -279,7 +279,7 @@ def _fill_once(
     if path is not None and database.source is not None and database.source.is_file():
         if copied(database.source, path, identity) and project.base:
             progress("")
-            commands.manage(project, MIGRATE, url, identity, show=True)
+            commands.manage(project, shlex.split(MIGRATE), url, identity, show=True)
         return
     if is_filled(project, database) and (path is None or path.exists()):
         return

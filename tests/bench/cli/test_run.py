@@ -82,7 +82,8 @@ def test_the_defaults_are_those_of_the_contract():
     args = arguments([])
     names = "stack layer workload connections rate rounds duration size tool output env set python margin guard"
     others = "capacity until_decided max_time database project config resume inventory keep_going dry_run all"
-    assert vars(args).keys() == {*names.split(), *others.split()}
+    of_commits = "ref same_responses fail_if"
+    assert vars(args).keys() == {*names.split(), *others.split(), *of_commits.split()}
     assert [name for name, value in vars(args).items() if value not in (None, (), False)] == []
 
 

@@ -70,7 +70,7 @@ def compared(folder, factor, queries):
 
 
 def test_a_commit_that_is_slower_is_named_and_one_more_query_too(tmp_path):
-    directory, (found,) = compared(tmp_path / "run", 0.8, (3.0, 4.0))
+    _, (found,) = compared(tmp_path / "run", 0.8, (3.0, 4.0))
     assert (found.first, found.other, found.verdict) == ("main", "tree", "slower")
     assert found.case == "gunicorn none home 50"
     assert found.ratio == pytest.approx(0.8, rel=0.01)

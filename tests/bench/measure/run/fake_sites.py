@@ -61,7 +61,7 @@ def fake_case(stack: str, layer: str) -> Case:
     """A stack of one server without TLS, with a layer that caches pages, of which only the names exist."""
     server = SimpleNamespace(name=f"server of {stack}", tls=False)
     of_stack = SimpleNamespace(
-        name=stack, python=stack.partition("@python=")[2], servers=(server,), folders=(), values={}
+        name=stack, python=stack.partition("@python=")[2], ref="", servers=(server,), folders=(), values={}
     )
     of_layer = SimpleNamespace(name=layer, servers=(), caches="pages", files=lambda server: {})
     return bare(of_stack, of_layer, database=Database("sqlite", made=True))
