@@ -308,12 +308,15 @@ MARGIN = Option(
 KEEP_GOING = Option(("--keep-going",), "do not stop when a busy machine spoils trials", STOP, resumes=True)
 
 
+# Those that may fail a run.
+VERDICTS = ("slower", "inconclusive")
 FAIL_IF = Option(
     ("--fail-if",),
     "exit with 1 if a later --ref is slower, or inconclusive",
     STOP,
     "VERDICT",
-    choices=("slower", "inconclusive"),
+    argument_types.choice(VERDICTS),
+    complete=lambda _: VERDICTS,
     many=True,
     usual=(),
     resumes=True,
@@ -363,7 +366,8 @@ CI_FORMAT = Option(
     f"print it for continuous integration: {', '.join(ci.FORMATS)}",
     RESULTS,
     "FORMAT",
-    choices=ci.FORMATS,
+    argument_types.choice(ci.FORMATS),
+    complete=lambda _: ci.FORMATS,
     excludes=("--json", "--schema"),
 )
 FAIL_IF_B = replace(FAIL_IF, help="exit with 1 if B is slower, or inconclusive (repeatable)", group=RESULTS, needs="")
