@@ -77,6 +77,8 @@ SILENCED_SYSTEM_CHECKS = [
     *_env.json("BENCHAPP_ALLOW", []),
 ]
 BENCHAPP_BEHIND_PROXY = _env.flag("BENCHAPP_BEHIND_PROXY")
+# No web server in front adds the ids of requests to responses.
+BENCHAPP_ACCESS_LOG = _env.flag("BENCHAPP_ACCESS_LOG")
 BENCHAPP_FRONT = _env.flag("BENCHAPP_FRONT")
 BENCHAPP_TRUSTED_PROXIES = _env.networks("BENCHAPP_TRUSTED_PROXIES")
 # A client could forge a header that no reverse proxy overwrites; then the application server says which scheme it is.
@@ -207,6 +209,7 @@ _adds_cache = CACHING_SITE_MIDDLEWARE and _update not in _middleware
 _serves_static = _env.flag("BENCHAPP_WHITENOISE", default=True) and _static not in _middleware
 MIDDLEWARE = [
     "benchapp.serving.loaded.noted",
+    *(["benchapp.serving.request_id.identified"] if _env.flag("BENCHAPP_REQUEST_IDS") else []),
     "benchapp.serving.header_lines.sound",
     "benchapp.serving.streaming.at_once",
     *(["benchapp.serving.health.own_checks"] if BENCHAPP_OWN_CHECKS else []),

@@ -76,6 +76,11 @@ BENCHAPP_CONN_MAX_AGE = env.whole_number(
 BENCHAPP_DATABASE_TIMEOUT = env.whole_number("BENCHAPP_DATABASE_TIMEOUT", 2, minimum=1, maximum=3600)
 # A line a request to standard error, where no web server writes an access log.
 BENCHAPP_ACCESS_LOG = env.flag("BENCHAPP_ACCESS_LOG")
+# Its form, combined or json; and whether of a client's address only the network is logged (masked).
+BENCHAPP_LOG_FORMAT = env.choice("BENCHAPP_LOG_FORMAT", "combined", "json")
+BENCHAPP_LOG_ADDRESSES = env.choice("BENCHAPP_LOG_ADDRESSES", "full", "masked")
+# Requests have ids, which logs and responses show.
+BENCHAPP_REQUEST_IDS = env.flag("BENCHAPP_REQUEST_IDS")
 # Pages are compressed by the site, where no web server does it.
 BENCHAPP_COMPRESS_PAGES = env.flag("BENCHAPP_COMPRESS_PAGES")
 # Static files from the application server; off where a web server serves /static/.
@@ -118,6 +123,8 @@ proxied = BENCHAPP_BEHIND_PROXY or BENCHAPP_TRUSTED_PROXIES
 
 # From the outside to the inside.
 MIDDLEWARE = ["benchapp.serving.loaded.noted"]
+if BENCHAPP_REQUEST_IDS:
+    MIDDLEWARE += ["benchapp.serving.request_id.identified"]
 if BENCHAPP_SERVER == "asgi":
     MIDDLEWARE += ["benchapp.middleware.limit_requests"]
 MIDDLEWARE += ["benchapp.serving.header_lines.sound"]
@@ -287,14 +294,15 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "bare": {"format": "{message}", "style": "{"},
-        "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        "line": {"format": "{asctime} {levelname} {name} {request_id}: {message}", "style": "{"},
     },
     "filters": {
+        "request_id": {"()": "benchapp.serving.request_id.InLog"},
         "one_line": {"()": "config.log_filters.OneLine"},
         "one_line_without_database": {"()": "config.log_filters.OneLineWithoutDatabase"},
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line"},
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]},
         "access": {"class": "logging.StreamHandler", "formatter": "bare"},
     },
     "root": {"handlers": ["stderr"], "level": "WARNING"},

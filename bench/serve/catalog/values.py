@@ -61,6 +61,8 @@ CHOICES = {
     "compress_pages": ("off", "on"),
     "strict_sni": ("off", "on"),
     "metrics": ("off", "on"),
+    "log_format": ("combined", "json"),
+    "log_addresses": ("full", "masked"),
     "canonical_host": ("off", "on"),
     "cache": ("memcached", "redis"),
     "preload": ("off", "on", "freeze"),

@@ -137,6 +137,7 @@ def context_of(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
     if case.project.overlaid:
         context["page_headers"] = opened.page_headers(case.project)
     # Only layers can have put a server in front of it.
+    context["is_front"] = index + 1 == len(chain)
     context["outermost"] = server.name == case.stack.servers[-1].name
     if index + 1 < len(chain):
         # The server in front ends TLS, redirects to it, and has found out who the client is.
