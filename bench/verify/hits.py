@@ -36,7 +36,7 @@ _TAIL_BYTES = 300
 PAGES, PARTS = "pages", "parts"
 # Headers that may differ between two right answers for the same page; and those that say nothing of the page.
 VOLATILE = {"date", "x-render-id", "content-length", "transfer-encoding", "connection", "keep-alive", "age", "via"}
-VOLATILE |= {"accept-ranges", "x-cache"}
+VOLATILE |= {"accept-ranges", "x-cache", "x-request-id"}
 OF_ANSWERS = VOLATILE | {"server", "content-type", "vary"}
 # A layer says of a page in X-Cache that it stores it, or that the headers of the page are not those of all pages.
 STORED, OWN_HEADERS = ("hit", "miss"), "page-headers"
