@@ -438,7 +438,8 @@ def test_a_backup_leaves_the_host_by_a_program_of_the_operator(rendered, tmp_pat
 def test_the_server_that_clients_speak_to_adds_the_id_of_a_request(stack, layer, adds, rendered):
     """None behind it does: a cache would keep the id of another request."""
     files = rendered(stack, layer)
-    adding = re.compile(r"^\s*(add_header|Header always set|http-after-response set-header|header( @\w+)?) X-Request-Id", re.M)
+    words = r"add_header|Header always set|http-after-response set-header|header( @\w+)?"
+    adding = re.compile(rf"^\s*({words}) X-Request-Id", re.M)
     assert [name for name, text in files.items() if adding.search(text)] == [adds]
     assert "BENCHAPP_REQUEST_IDS=1\n" in files["site.env"]
     assert "X-Request-Id" not in "".join(rendered(stack, layer, access_log="off").values())
