@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import sqlite3
 import ssl
@@ -222,6 +223,22 @@ def test_the_cache_value_chooses_the_service_and_cache_url_wins(site_url, tmp_pa
 
 
 @pytest.mark.servers
+def test_behind_apache_s_cache_a_page_of_the_same_second_is_sent_and_a_file_is_not(site_url):
+    """A page without Last-Modified may have been edited within the second of its Date."""
+    runnable("apache-modwsgi", "apache-cache")
+    with (
+        deployment.deployed(resolved("apache-modwsgi", "apache-cache", database_url=site_url, changes=ONE)) as running,
+        client_of(running.url) as client,
+    ):
+        pages = [client.get("/authors/") for _ in range(2)]
+        assert pages[0].headers["X-Render-Id"] == pages[1].headers["X-Render-Id"]
+        again = client.get("/authors/", headers={"If-Modified-Since": pages[1].headers["Date"]})
+        assert (again.status_code, again.content) == (200, pages[1].content)
+        style = re.search(r'"(/static/[^"]*\.css)"', pages[0].text)[1]
+        since = client.get(style).headers["Last-Modified"]
+        assert client.get(style, headers={"If-Modified-Since": since}).status_code == 304
+
+
 @pytest.mark.parametrize(
     ("stack", "listener"),
     [
