@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.servers, pytest.mark.long]
 
 # Of one trial and few rounds: that a run works is asked here, not what is faster.
 SHORT = ["--connections", "2", "--rounds", "2", "--duration", "1"]
+for guard in ("interference", "drift", "tool"):
+    SHORT += ["--guard", f"{guard}=off"]
 UP_S, COMMAND_S = 120, 240
 
 
