@@ -168,7 +168,7 @@ class TuningSpace:
         return f"{self.stack}{joined}" + ",".join(f"{knob}={getattr(settings, knob)}" for knob in self.knobs)
 
 
-class Climb(Protocol):
+class StaircaseMaker(Protocol):
     """Makes the staircase of settings in a round."""
 
     def __call__(
@@ -195,7 +195,7 @@ class Search:
     found: dict[Settings, Candidate] = field(default_factory=dict)
     too_large: dict[Settings, str] = field(default_factory=dict)
 
-    def schedule(self, rounds: int, climb: Climb) -> Schedule[None]:
+    def schedule(self, rounds: int, climb: StaircaseMaker) -> Schedule[None]:
         """Try settings until the end of the search, then the finalists in more rounds."""
         yield from self._first_round(climb)
         for number in range(2, rounds + 1):
@@ -204,7 +204,7 @@ class Search:
             for settings in finalists if number % 2 else reversed(finalists):
                 yield from self._try(settings, number, climb)
 
-    def _first_round(self, climb: Climb) -> Schedule[None]:
+    def _first_round(self, climb: StaircaseMaker) -> Schedule[None]:
         at = self.own.usual
         for knob in self.own.knobs:
             at = yield from self._ladder(at, knob, climb)
@@ -213,7 +213,7 @@ class Search:
             if self._fits(start):
                 yield from self._ladder(start, THREADS, climb)
 
-    def _ladder(self, start: Settings, knob: str, climb: Climb) -> Schedule[Settings]:
+    def _ladder(self, start: Settings, knob: str, climb: StaircaseMaker) -> Schedule[Settings]:
         """Twice the number while that gains, and half of the first while that loses nothing; returns the best.
 
         Where the first holds nothing, as without enough memory, fewer may.
@@ -235,7 +235,7 @@ class Search:
             yield from self._try(low, 1, climb)
         return self.best([self.found[settings] for settings in made]).settings
 
-    def _try(self, settings: Settings, number: int, climb: Climb) -> Schedule[None]:
+    def _try(self, settings: Settings, number: int, climb: StaircaseMaker) -> Schedule[None]:
         """Climb with these settings in a round; a first round begins near the highest rate so far."""
         near = round(self._highest(self.found)) if number == 1 else 0
         before = self.found[settings].rounds if settings in self.found else {}

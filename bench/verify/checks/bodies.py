@@ -76,7 +76,7 @@ def chunked_smuggling(context: Context) -> Iterator[Finding]:
         ("a chunked body with a length too", TWO_LENGTHS),
     ):
         with Connection(context.target) as connection:
-            connection.send_anyway(form(context, body, headers) + following(context))
+            connection.send_anyway(form(context, body, headers) + next_request(context))
             first = connection.read("POST")
             yield from _lost(context, what, first)
             if first.keeps_open:
@@ -123,7 +123,7 @@ def upload(context: Context) -> Iterator[Finding]:
                 return
             if answer.status not in REFUSED:
                 yield answer.wrong("status 400 to 499", what=what)
-            elif answer.keeps_open and connection.send_anyway(following(context)):
+            elif answer.keeps_open and connection.send_anyway(next_request(context)):
                 yield from next_answer(context, what, connection)
 
 
@@ -140,14 +140,14 @@ def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool =
     """Send the request and another on the same connection: first after the answer, then both at once."""
     for together in (False, True):
         with Connection(context.target) as connection:
-            connection.send_anyway(request + (following(context) if together else b""))
+            connection.send_anyway(request + (next_request(context) if together else b""))
             answer = connection.read("POST")
             yield from _lost(context, what, answer, refusable)
-            if answer.keeps_open and (together or connection.send_anyway(following(context))):
+            if answer.keeps_open and (together or connection.send_anyway(next_request(context))):
                 yield from next_answer(context, what, connection)
 
 
-def following(context: Context) -> bytes:
+def next_request(context: Context) -> bytes:
     """The next request on a connection."""
     return wire.build(context.target, "GET", context.site.url("static_small", "health"))
 

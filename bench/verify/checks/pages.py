@@ -10,7 +10,7 @@ from bench.serve.project.health import UNKNOWN_PATH
 from bench.verify import page_parser
 from bench.verify.check import FIRST, check
 from bench.verify.checks import caching
-from bench.verify.checks.bodies import following, next_answer
+from bench.verify.checks.bodies import next_answer, next_request
 from bench.verify.context import OWN_STATIC, Context, judge_static
 from bench.verify.expect import Expectation, given, header, lacks, no_header, same_header, status, varies_if_coded
 from bench.verify.finding import Finding, Mismatch, NotTried
@@ -225,7 +225,7 @@ def head(context: Context) -> Iterator[Finding]:
                 if extra := connection.rest():
                     yield answer.wrong("no body", f"{len(extra)} bytes: {extra[:40]!r}")
                 continue
-            if connection.send_anyway(following(context)):
+            if connection.send_anyway(next_request(context)):
                 yield from next_answer(context, f"HEAD {path}", connection)
 
 

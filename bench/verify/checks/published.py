@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.verify import hits, wire
 from bench.verify.check import AFTER, LAYER, check
-from bench.verify.checks.bodies import BOUNDARY, CHUNKED, MARK, UNREAD, URLENCODED, following, next_answer
+from bench.verify.checks.bodies import BOUNDARY, CHUNKED, MARK, UNREAD, URLENCODED, next_answer, next_request
 from bench.verify.checks.client import FOREIGN
 from bench.verify.checks.connections import HANDSHAKE
 from bench.verify.context import Context
@@ -247,7 +247,7 @@ def odd_lines(context: Context) -> Iterator[Finding]:
         with Connection(context.target) as connection:
             answer = connection.exchange("GET", path)
             yield from context.judge(answer, status(200, 500), _sound())
-            if answer.keeps_open and connection.send_anyway(following(context)):
+            if answer.keeps_open and connection.send_anyway(next_request(context)):
                 yield from next_answer(context, f"{path}, whose header is odd,", connection)
 
 
@@ -276,7 +276,7 @@ def framed(context: Context, headers: Iterable[tuple[str, str]]) -> Iterator[Fin
         what = f"a body with {': '.join(header)!r}"
         request = wire.build(context.target, "POST", hits.new_path("form"), [*URLENCODED.items(), header], HIDDEN)
         with Connection(context.target) as connection, contextlib.suppress(wire.ConnectionClosed, ConnectionError):
-            connection.send_anyway(request + following(context))
+            connection.send_anyway(request + next_request(context))
             answer = connection.read("POST")
             yield from context.judge(answer, read_or_refused, when=what)
             if answer.keeps_open:
