@@ -10,6 +10,7 @@ import sys
 import inspect_kit
 from error_words import in_words, line_of
 from inspect_links import linked_parameters
+from time_limit import NoResponse, time_limit
 
 # As the kit asks for pages.
 HERE = "127.0.0.1"
@@ -42,19 +43,19 @@ def usable_databases():
     return found
 
 
-def page(path, settings, aliases, harmless):
+def page(path, settings, aliases, harmless, timeout_s):
     """What an anonymous visitor gets at a path of the site's own host, and what the page did to the session, all of it
     rolled back in these databases; `here` is the status where 127.0.0.1 is asked for it."""
     host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name not in LOCAL), HERE)
-    found = _asked(path, host, settings, aliases, harmless)
+    found = _asked(path, host, settings, aliases, harmless, timeout_s)
     return (
         found
         if host == HERE or found["status"] != 200
-        else {**found, "here": _asked(path, HERE, settings, aliases, harmless)["status"]}
+        else {**found, "here": _asked(path, HERE, settings, aliases, harmless, timeout_s)["status"]}
     )
 
 
-def _asked(path, host, settings, aliases, harmless):
+def _asked(path, host, settings, aliases, harmless, timeout_s):
     from django.db import connections, transaction
     from django.test import Client
     from django.test.utils import CaptureQueriesContext
@@ -67,7 +68,7 @@ def _asked(path, host, settings, aliases, harmless):
         queries = stack.enter_context(CaptureQueriesContext(connections["default"])) if aliases else ()
         found = stack.enter_context(causes())
         readers = stack.enter_context(readers_of(settings, harmless, found))
-        answer = _answer(client, path, bool(settings.SECURE_SSL_REDIRECT))
+        answer = _answer(client, path, bool(settings.SECURE_SSL_REDIRECT), timeout_s)
         if getattr(answer, "streaming", False):
             # It may never end.
             answer.close()
@@ -100,13 +101,14 @@ def _linked_parameters(path, host, answer):
     return linked_parameters(path, host, answer.content.decode("utf-8", "replace"))
 
 
-def _answer(client, path, secure):
-    """The answer to GET; where the project's own page for errors fails, too, one that has the error."""
+def _answer(client, path, secure, timeout_s):
+    """The response to GET; if the page hangs, or the project's own page for errors fails, too, one with the error."""
     from django.http import HttpResponseServerError
 
     try:
-        return client.get(path, secure=secure)
-    except Exception as error:
+        with time_limit(timeout_s):
+            return client.get(path, secure=secure)
+    except (Exception, NoResponse) as error:
         answer = HttpResponseServerError()
         answer.exc_info = (type(error), error, None)
         return answer

@@ -31,6 +31,7 @@ from inspect_services import plain, services
 from inspect_start import ANCHORS, PLAIN, Search, start_page
 from inspect_static import static_files
 from settings_statements import lines_that_run, missing_variables, secret_in_code, statements
+from time_limit import leave_threads
 
 # What is laid over settings where they are served.
 OVERLAY_FOLDER = inspect_kit.FOLDER / "benchapp_overlay"
@@ -142,7 +143,7 @@ def look_at_pages(facts, question, settings, patterns):
 
     @functools.lru_cache
     def ask(path):
-        return page(path, settings, aliases, question["harmless"])
+        return page(path, settings, aliases, question["harmless"], question["page_timeout_s"])
 
     filled_later = question["generated"] and not question["database"]
     facts["rows_as_served"] = bool(looked_at) and not facts["migrations_left"] and not filled_later
@@ -528,6 +529,7 @@ def main():
         except Problem as problem:
             facts = {"problem": problem.record}
     Path(output).write_text(json.dumps(facts), "utf-8")
+    leave_threads()
 
 
 if __name__ == "__main__":

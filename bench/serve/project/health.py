@@ -122,7 +122,7 @@ def require(project: UnderTest, url: str, env: dict[str, str], identity: Identit
 
 def _notes_on_pages(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
     def render(*paths: str) -> dict[str, Any]:
-        asked = ["renderpages", *dict.fromkeys(paths)]
+        asked = ["renderpages", *dict.fromkeys(paths), f"--timeout={inspection.PAGE_TIMEOUT_S:g}"]
         environment = {**commands.site_environment(project, url, project.var), **env}
         answer = commands.manage(project, asked, url, identity, env=environment, timeout_s=IMPORT_TIMEOUT_S)
         # What the project prints itself stands before.

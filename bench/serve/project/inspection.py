@@ -37,6 +37,8 @@ OR_ELSE = {
 HEALTH = re.compile(
     r"/(health|live|ready)(z|y|iness|ness|[-_]?check)?/?$|/(up|ping|status|heartbeat|__(lb)?heartbeat__)/?$", re.I
 )
+# Longer than any page takes on a busy machine; servers end what takes 30 s.
+PAGE_TIMEOUT_S = 10.0
 # What Django calls them where a project sets no other names.
 SESSION_COOKIE, CSRF_COOKIE = "sessionid", "csrftoken"
 # The name of a cookie: https://www.rfc-editor.org/rfc/rfc9110#name-tokens
@@ -260,6 +262,7 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
         "generated": said.generated,
         "health_checks": HEALTH.pattern,
         "closely": closely,
+        "page_timeout_s": PAGE_TIMEOUT_S,
         "database": _settings_of(database) if database else None,
     }
     try:

@@ -14,6 +14,7 @@ from django.test.utils import override_settings
 
 from bench.serve.inside.error_words import in_words
 from bench.serve.inside.reading import NoteNames, names_read
+from bench.serve.inside.time_limit import NoResponse, leave_threads, time_limit
 
 HOST = "127.0.0.1"
 # A port at which some pages are rendered, as a deployment has any; no page names it by itself.
@@ -40,9 +41,9 @@ NOTES = f"{NoteNames.__module__}.{NoteNames.__qualname__}"
 class Command(BaseCommand):
     """Prints the pages as one JSON object.
 
-    For each path: status, content type, body, location of a redirect, error, whether it `streams`, and the names of
-    headers and cookies that it `reads`. If renderings differ: `again`, the other bodies, and `varying`, the names of
-    headers. Bytes that are no UTF-8 are lone surrogates.
+    For each path: status, content type, body, location of a redirect, error, whether it `hung` or `streams`, and the
+    names of headers and cookies that it `reads`. If renderings differ: `again`, the other bodies, and `varying`, the
+    names of headers. Bytes that are no UTF-8 are lone surrogates.
     """
 
     help = "Render pages as an anonymous visitor gets them, caching layers off; prints one JSON object."
@@ -51,13 +52,17 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("paths", metavar="PATH", nargs="+", help="path of a URL, with or without a query")
         parser.add_argument("--often", action="store_true", help="render them more often, and also a second later")
+        limit = "give up a page after so many seconds, as an error; 0 is never"
+        parser.add_argument("--timeout", type=float, default=0, metavar="SECONDS", help=limit)
 
-    def handle(self, *, paths: list[str], often: bool = False, **options: Any) -> None:
+    def handle(self, *, paths: list[str], often: bool = False, timeout: float = 0, **options: Any) -> None:
         for path in paths:
             if not path.startswith("/"):
                 raise CommandError(f"{path!r} is not a path: begin it with a slash")
         with override_settings(ALLOWED_HOSTS=[HOST], SECURE_SSL_REDIRECT=False, **self.settings()):
-            self.stdout.write(json.dumps(self.found(paths, often)))
+            self.stdout.write(json.dumps(self.found(paths, often, timeout)))
+        if timeout:
+            leave_threads()
 
     def settings(self) -> dict[str, Any]:
         """Settings without caching layers, redirects to HTTPS and developer tools, with notes of what pages read."""
@@ -67,12 +72,13 @@ class Command(BaseCommand):
             "MIDDLEWARE": [NOTES, *(name for name in settings.MIDDLEWARE if not name.startswith(LEFT_OUT))],
         }
 
-    def found(self, paths: list[str], often: bool) -> dict[str, Any]:
+    def found(self, paths: list[str], often: bool, timeout_s: float) -> dict[str, Any]:
         """What is printed, by path; all are rendered before the first one is rendered again."""
         begun = time.monotonic()
         # Middleware is made once: that of static files looks at each file.
         handler = Client().handler
-        renderings = {path: [_render(handler, path)] for path in paths}
+        renderings = {path: [_render(handler, path, timeout_s=timeout_s)] for path in paths}
+        paths = [path for path in paths if not renderings[path][0].get("hung")]
         # The project's own cache is empty, and then it has what the first rendering stored.
         with override_settings(CACHES=caches_of(IN_MEMORY)):
             handler = Client().handler
@@ -107,15 +113,18 @@ def _pieces(response: Any) -> list[bytes | None]:
     return found
 
 
-def _render(handler: Any, path: str, port: str = "") -> dict[str, Any]:
+def _render(handler: Any, path: str, port: str = "", timeout_s: float = 0) -> dict[str, Any]:
     """A page by the handler of a Client, and its headers, in both of which the host has no port."""
     client = visitor()
     client.handler = handler
+    host = {"HTTP_HOST": f"{HOST}:{port}", "SERVER_PORT": port} if port else {}
     try:
-        response = client.get(path, **({"HTTP_HOST": f"{HOST}:{port}", "SERVER_PORT": port} if port else {}))
-    except Exception as error:
-        # That of the site's page for errors itself.
-        return {"status": 500, "content_type": "", "body": "", "error": in_words(error), "headers": {}}
+        with time_limit(timeout_s):
+            response = client.get(path, **host)
+    except (Exception, NoResponse) as error:
+        # That of the site's page for errors itself, or the page hangs.
+        page = {"status": 500, "content_type": "", "body": "", "error": in_words(error), "headers": {}}
+        return page | {"hung": True} if isinstance(error, NoResponse) else page
     pieces = _pieces(response) if response.streaming else [response.content]
     body = b"".join(filter(None, pieces)).decode("utf-8", errors="surrogateescape")
     headers = {name.lower(): _without_port(value) for name, value in response.headers.items()}

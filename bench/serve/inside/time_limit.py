@@ -1,0 +1,35 @@
+"""A limit on the time that a page takes, for a page may hang. It runs in any project's interpreter."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+
+
+class NoResponse(BaseException):
+    """A page that did not come in time; no `except Exception` of the project catches it."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds):
+    """Raise NoResponse in a block that takes longer than so many seconds; 0 is no limit. For the main thread."""
+
+    def give_up(*_):
+        raise NoResponse(f"not within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def leave_threads():
+    """End this process if other threads go on: an asynchronous page that was given up has one that Python waits for."""
+    if threading.active_count() > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
