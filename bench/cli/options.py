@@ -85,7 +85,7 @@ class Option:
         return self.name.strip("-").replace("-", "_").lower()
 
     def is_given(self, args: argparse.Namespace) -> bool:
-        """Whether a command line has it, with another value than the usual one."""
+        """True if a command line has it, with another value than the usual one."""
         value = getattr(args, self.dest)
         return value is not False and value not in (self.usual, None, ())
 
@@ -531,7 +531,7 @@ def unnamed(args: argparse.Namespace, *others: str) -> str:
 
 
 def project_of(args: argparse.Namespace) -> UnderTest:
-    """The project that the command line names. Raises BenchError when it cannot be served."""
+    """The project that the command line names. Raises BenchError if it cannot be served."""
     return open_project(project_folder(args), args.config)
 
 

@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _check_settings(case: Case) -> None:
-    """Raise BenchError where nobody has said which settings serve in production; say that their key is public."""
+    """Raise BenchError if nobody has said which settings serve in production; say that their key is public."""
     project = case.project.project
     if other := production_settings(project):
         raise BenchError(

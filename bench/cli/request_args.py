@@ -30,7 +30,7 @@ def request(args: argparse.Namespace, project: UnderTest, **more: Any) -> Reques
 def project(args: argparse.Namespace) -> UnderTest:
     """The project of the command line; a run that is resumed names its own.
 
-    Raises BenchError when it cannot be served, and when the command line names another one than the run.
+    Raises BenchError if it cannot be served, and when the command line names another one than the run.
     """
     named = options.project_of(args)
     if not args.resume:

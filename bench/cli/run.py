@@ -129,7 +129,7 @@ def _deployed(args: argparse.Namespace, project: UnderTest) -> DeployedHosts:
 
 
 def _trusted(front: inventory.Host) -> str:
-    """The certificates in the file that the inventory names for the front; raises BenchError when there are none."""
+    """The certificates in the file that the inventory names for the front; raises BenchError if there are none."""
     if front.trust is None:
         return ""
     try:

@@ -1,6 +1,6 @@
-"""VERIFY: whether a site that runs gives the right responses.
+"""VERIFY: check that a running site gives the right responses.
 
-The suite makes the checks of `checks`, each a function, through the port that visitors use. The expected pages are
-rendered in process. `wire` is the HTTP client, `site` knows which pages there are, `rows` writes rows to see that pages
-follow, and `hosts` reaches deployments on other machines.
+The suite runs the functions in `checks` through the port that visitors use. The expected pages are rendered in process.
+`wire` is the HTTP client, `site` knows the pages, `rows` writes rows to see pages follow, and `hosts` reaches
+deployments on other machines.
 """

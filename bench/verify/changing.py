@@ -1,4 +1,4 @@
-"""Pages that are others than when they were rendered first: by themselves, or because their rows were changed."""
+"""Pages that changed since their first rendering: by themselves, or because their rows were changed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bench.verify.site import Site, rows_now
 
 @dataclass(frozen=True)
 class Changed:
-    """The pages that are others now than when the expected pages were rendered.
+    """Pages that changed since the expected pages were rendered.
 
-    by_itself  what they are now, by path: their rows stay, and their text does not
-    by_rows    the paths of those whose rows another program may have changed
+    by_itself  the new expected pages, by path: the rows are the same, the text is not
+    by_rows    the paths of pages whose rows another program may have changed
     """
 
     by_itself: Mapping[str, Expected] = field(default_factory=dict)
@@ -22,23 +22,23 @@ class Changed:
 
 
 def changed(site: Site) -> Changed:
-    """The pages of the site that are others now, and why. It renders them often, which takes a second or more."""
+    """Find the pages that changed, and why. Renders them often, in a second or more."""
     if not site.has_database or not site.pages:
         return Changed()
     now = site.rendered_now(*site.pages, often=True)
     others = {path: page for path, page in now.items() if not site.pages[path].same(page)}
     if others and site.rows is not None and rows_now(site) == site.rows:
         return Changed(others)
-    # Where rows may have changed, too, the renderings of now must differ as the first one does.
+    # If rows may have changed too, the new renderings must differ from each other as the first ones did.
     by_itself = {path: page for path, page in others.items() if page.varies and page.same(site.pages[path])}
     return Changed(by_itself, tuple(path for path in others if path not in by_itself))
 
 
 def knowing(site: Site, by_itself: Mapping[str, Expected]) -> Site:
-    """The same site with what is known now of pages that change by themselves.
+    """Add the new knowledge of pages that change by themselves to the site.
 
-    A page is compared with what all its renderings have, if that holds for one that it was not learned from; one whose
-    next rendering nothing tells is compared no more.
+    A page is compared with the text common to all its renderings, if another rendering confirms this text; otherwise
+    the page is no longer compared.
     """
     pages = dict(site.pages)
     for path, now in by_itself.items():
@@ -49,7 +49,7 @@ def knowing(site: Site, by_itself: Mapping[str, Expected]) -> Site:
 
 
 def notes(site: Site) -> list[str]:
-    """What a reader of the outcomes must know of the pages of the site."""
+    """Notes on the site's pages for the reader of the outcomes."""
     if not site.has_database:
         return []
     varying = {path: page for path, page in site.pages.items() if page.varies}

@@ -1,9 +1,9 @@
 """The definition of a check, its groups and its stages.
 
 A check is one small function: it takes a Context and yields a Mismatch for each wrong response, a Figure for each
-measurement, and NotTried when this target cannot be asked. It is written for a strict site; what other projects may do
-by themselves is declared on it, as its excuses. To add one, write the function in a module of `bench.verify.checks`
-under `@check("its-name")`.
+measurement, and NotTried if this target cannot be tested. A check is written for a strict site; `excuse` declares
+differences that other projects may have. To add one, write the function in a module of `bench.verify.checks` under
+`@check("its-name")`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ BEHAVIOUR = "behaviour"
 # Groups of which every failure hands one visitor's page to another, or is a published hole.
 LEAKS = ("privacy", "advisories")
 
-# Stages in their order. FIRST: nobody has asked for a page, which a layer may store without its headers. READING: the
-# database is as it was when the expected answers were rendered. ACCOUNT: an account reads and writes. AFTER: pages may
-# differ from the expected ones. LAYER: only the check itself invalidates pages.
+# Stages in their order. FIRST: nobody has requested a page, which a layer may store without its headers. READING: the
+# database has not changed since the expected responses were rendered. ACCOUNT: an account reads and writes. AFTER:
+# pages may differ from the expected ones. LAYER: only the check itself invalidates pages.
 FIRST, READING, ACCOUNT, AFTER, LAYER = STAGES = ("first", "reading", "account", "after", "layer")
-# Stages whose checks may be made at the same time: they ask for pages, each as if there were no other visitor.
+# Stages whose checks may run at the same time: they only request pages, and other visitors do not disturb them.
 SIDE_BY_SIDE = (READING, LAYER)
 
 CheckFunction = Callable[[Context], Iterable[Finding]]
-# Raises NotTried where a check cannot be made.
+# Raises NotTried if a check cannot be made.
 Need = Callable[[Context], None]
 
 
@@ -34,17 +34,17 @@ Need = Callable[[Context], None]
 class Check:
     """The definition of one check.
 
-    run        yields what is wrong
-    title      what the check proves, in a sentence
-    group      one of bench.verify.outcome.GROUPS; all but `behaviour` are made only of deployments with a layer
+    run        yields findings
+    title      promise of the check, in a sentence
+    group      one of bench.verify.outcome.GROUPS; all but `behaviour` run only on deployments with a layer
     stage      one of STAGES
-    alone      no other check is made meanwhile: it writes, counts what requests leave, or needs all of the site
-    thorough   it takes seconds, and is alone: `run` and `verify --quick` leave it out
+    alone      no other check runs meanwhile, because this one writes, counts requests' traces, or needs the whole site
+    thorough   takes seconds and runs alone: `run` and `verify --quick` leave it out
     leak       a failure hands one visitor's page to another, as each of the groups in LEAKS does
-    proved_by  names of checks whose findings are its own, which are made in its place
-    excuses    what another project than a `strict` one may do by itself: by the name that its Mismatch has, why it is
-               no failure; empty: nothing is said
-    unmade     why the check is not made at all of such a project, or empty
+    proved_by  names of checks with the same findings, which run in its place
+    excuses    differences allowed to a project that is not `strict`: name in the Mismatch -> the reason; an empty
+               reason: say nothing
+    unmade     why the check is skipped for such a project, or empty
     """
 
     name: str
@@ -61,12 +61,12 @@ class Check:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether it may be made at the same time as others."""
+        """True if the check may run at the same time as others."""
         return self.stage in SIDE_BY_SIDE and not (self.alone or self.thorough)
 
     @property
     def excusable(self) -> bool:
-        """Whether a stack or layer may declare that it cannot pass."""
+        """True if a stack or layer may declare this check as a known limitation."""
         return not self.leak and self.group not in LEAKS
 
 
@@ -80,9 +80,9 @@ def check(
     leak: bool = False,
     excuse: Mapping[str, str] | str = "",
 ) -> Callable[[CheckFunction], Check]:
-    """Make a Check of a function, whose docstring is its title, for deployments that have what it needs; see Check.
+    """Make a Check of a function, whose docstring is its title, for deployments that meet its needs; see Check.
 
-    excuse  the excuses of the check, or why it is not made of a project that is not strict
+    excuse  the excuses of the check, or why a project that is not strict skips the check
     """
     excuses, unmade = ({}, excuse) if isinstance(excuse, str) else (excuse, "")
     stage = stage or (READING if group == BEHAVIOUR else LAYER)
@@ -103,7 +103,7 @@ def check(
 
 
 def _excused(found: Iterable[Finding], excuses: Mapping[str, str]) -> Iterator[Finding]:
-    """The findings, where an excuse stands in place of what it excuses."""
+    """The findings; an excuse replaces each excused one."""
     for finding in found:
         name = finding.excuse if isinstance(finding, Mismatch) else ""
         if not name:

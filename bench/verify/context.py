@@ -1,4 +1,4 @@
-"""The Context that checks work with: what is verified, and what earlier checks left for later ones."""
+"""The Context of the checks: the deployment under test, and results of earlier checks for later ones."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from bench.verify.wire import Answer, BadAnswer, Target
 
 # Seconds of load by many clients at once: enough to show a fault, short enough to verify before each measurement.
 LOAD_S = 0.3
-# How many accounts the checks of the layer log in with.
+# Number of accounts for the checks of the layer.
 MEMBERS = 2
-# How many pages are fetched at a time before the first check.
+# Number of pages fetched at a time before the first check.
 PREFETCHES = 4
-# The listener that a balancer asks.
+# The listener for requests of a load balancer.
 BEHIND = "behind"
 # The excuse for what the project's own code sends below the static files.
 OWN_STATIC = "own static"
 
 
-# Addresses of this machine that a client may ask from.
+# Client addresses on this machine.
 LOOPBACK = ("127.0.0.1", "127.0.0.9")
 
 
 def target_of(running: Running) -> Target:
-    """Where a deployment is asked: by a client who is no proxy that it trusts, if this machine has such an address."""
+    """The target of a deployment, requested from an address that is not a trusted proxy if this machine has one."""
     target, settings = Target.parse(running.url), running.case.settings
     if settings.get("listener") != BEHIND:
         return target
@@ -48,17 +48,17 @@ def target_of(running: Running) -> Target:
 
 
 def is_trusted(address: str, settings: Mapping[str, Any]) -> bool:
-    """Whether the address is one of the proxies whose word about their client is believed."""
+    """True if the address is a trusted proxy."""
     return any(ipaddress.ip_address(address) in network for network in settings["proxies"])
 
 
 @dataclass
 class Accounts:
-    """The accounts of the checks; one command makes them all when the first is needed, one removes them."""
+    """The accounts of the checks: one command makes all of them at first use, one removes them."""
 
     site: Site
     env: Mapping[str, str]
-    # Of several checks that need accounts at the same time one makes them, or logs a member in.
+    # Checks that run at the same time may need accounts: only one of them makes them, or logs a member in.
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     @cached_property
@@ -67,34 +67,34 @@ class Accounts:
 
     @property
     def made(self) -> list[Account]:
-        """That of the `login` check and those after it, and two members for the checks of the layer."""
+        """The account of the `login` check and later checks, then two members for the checks of the layer."""
         with self.lock:
             return self._all
 
     def remove(self) -> None:
-        """Remove them, if they were made."""
+        """Remove the accounts, if any were made."""
         if "_all" in vars(self):
             self.site.remove_accounts(self._all, self.env)
 
 
 @dataclass
 class Context:
-    """What a check works with.
+    """Context of a check.
 
     layers    the layers of the deployment, empty for `none`
     accounts  the accounts of the checks
     env       environment of the deployment's site, for the site's commands
-    stack     the name of its stack
+    stack     name of the stack
     declared  checks that the stack or layer does not support -> the reason
-    options   the options of `up` that serve the same again, beside the stack and its layers
-    pages     first anonymous answers by path, shared by the checks that only look at them
+    options   the options of `up` that serve the same again, in addition to the stack and its layers
+    pages     first anonymous responses by path, shared by checks that only read
     seen      render ids seen before the database was written to
     load_s    seconds of load by many clients at once
-    running   the deployment, such as to stop a service of it; None for a --target
+    running   the deployment, such as to stop one of its services; None for a --target
     visitor   the visitor whom the `login` check logged in
     members   the logged-in visitors of the other accounts, by their number
     clones    the same deployment brought up once more with other values
-    changes   these values, of a clone
+    changes   the changed values, in a clone
     exits     the cleanup at the end of the suite
     """
 
@@ -120,7 +120,7 @@ class Context:
         self.layers = tuple(layer for layer in self.layers if not layer.is_none)
 
     def get(self, path: str | bytes, headers: wire.Headers = (), **how: Any) -> Answer:
-        """The answer to one anonymous request on its own connection; `how` is method, body, host: see wire.build."""
+        """The response to one anonymous request on its own connection; `how` is method, body, host: see wire.build."""
         answer = wire.fetch(self.target, path, headers, **how)
         if answer.render_id:
             self.seen.add(answer.render_id)
@@ -129,7 +129,7 @@ class Context:
     def ask(
         self, path: str | bytes, *right: Expectation, headers: wire.Headers = (), when: str = "", **how: Any
     ) -> Generator[Finding, None, Answer]:
-        """A row: one anonymous request and what its answer must be; yields what is wrong, and returns the answer.
+        """Send one anonymous request and compare the response; yields findings and returns the response.
 
         when  words behind the request, such as "after an edit"
         """
@@ -138,16 +138,16 @@ class Context:
         return answer
 
     def judge(self, answer: Answer, *right: Expectation, when: str = "", excuse: str = "") -> Generator[Finding]:
-        """What is wrong with a response, and the excuse for it.
+        """Compare a response; yields a Mismatch with the excuse.
 
-        when  the whole request in words if it was not built by `wire`
+        when  the whole request in words if `wire` did not build the request
         """
         if wrong := wrong_of(answer, right):
             what = f"{answer.sent or ''} {when}".strip() if when else ""
             yield answer.wrong(*wrong, what=what, excuse=excuse)
 
     def as_rendered(self, path: str) -> Expectation:
-        """The type and the text of a page as they are rendered in process."""
+        """Expect type and text of the page as rendered in process."""
         expected = self.site.pages[path]
 
         def wrong(answer: Answer) -> str | None:
@@ -159,7 +159,7 @@ class Context:
         return Expectation("the page as it is rendered in process", wrong)
 
     def first(self, path: str) -> Answer:
-        """The first anonymous answer for `path`, fetched once."""
+        """The first anonymous response for `path`, fetched once."""
         return self.pages.get(path) or self.pages.setdefault(path, self.get(path))
 
     def prefetch(self, paths: Iterable[str]) -> None:
@@ -173,22 +173,22 @@ class Context:
 
     @property
     def layer(self) -> str:
-        """The name of its layers."""
+        """Names of the layers, joined by "+"."""
         return "+".join(layer.name for layer in self.layers) or NO_LAYER
 
     @property
     def strict(self) -> bool:
-        """Whether nothing of what the site does itself is excused."""
+        """True if no deviation of the project is excused."""
         return self.site.description.strict
 
     @property
     def bypass(self) -> dict[str, str]:
-        """A session cookie of nobody: every layer passes such a request to the application."""
+        """The session cookie of nobody, which makes every layer pass a request to the application."""
         return {"Cookie": f"{self.site.session_cookie}=nobody"}
 
     @property
     def time_to_live_s(self) -> float:
-        """How long layers store a page; 0 where that is not known, of a --target."""
+        """Seconds for which layers store a page; 0 if unknown, as with --target."""
         return float(self.running.case.settings["cache_seconds"]) if self.running else 0
 
     @property
@@ -199,9 +199,9 @@ class Context:
         return self.running
 
     def clone(self, changes: dict[str, Any]) -> Context:
-        """A context of the same deployment brought up once more with some values changed, until the suite ends.
+        """Start the same deployment again with some values changed, until the suite ends; returns its context.
 
-        Checks that ask for the same changes share it. Raises NotTried where the instrument did not bring the site up.
+        Checks with the same changes share one clone. Raises NotTried if the instrument did not bring the site up.
         """
         found = [clone for clone in self.clones if clone.changes == changes]
         if not found:
@@ -216,7 +216,7 @@ class Context:
         return replace(self, target=target, running=running, env=running.env, pages={}, seen=set(), members={})
 
     def signed_in(self) -> Visitor:
-        """The visitor whom the `login` check logged in; raises BadAnswer when that failed."""
+        """The visitor whom the `login` check logged in; raises BadAnswer if that failed."""
         if self.visitor is None:
             self.accounts.made[0]  # raises NotTried where none can be made
             raise BadAnswer("not tried: nobody is logged in, see login")
@@ -231,7 +231,7 @@ class Context:
 
 
 def judge_static(context: Context, path: str, *right: Expectation) -> Iterator[Finding]:
-    """What is wrong with the response at a path below the static files; OWN_STATIC if the project says so."""
+    """Compare the response at a path below the static files; OWN_STATIC if the project serves them itself."""
     answer = context.get(path)
     if wrong := wrong_of(answer, right):
         is_own = context.site.has_database and context.site.rendered_now(path)[path].status == answer.status

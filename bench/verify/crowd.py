@@ -31,8 +31,8 @@ NO_RACE = f"in {RACES} attempts no write went through while a rendering was on i
 class Clients:
     """Clients that request `paths` in turn, each on a keep-alive connection.
 
-    right     what each answer must be
-    tolerant  a server is being killed: no answer, a part of one and a 5xx are not wrong
+    right     what each response must be
+    tolerant  accept a missing or partial response and a 5xx, because a server is being killed
     pause_s   how long each client waits between two requests
     """
 
@@ -97,7 +97,7 @@ class Clients:
 
 
 def at_once(context: Context, path: str, clients: int) -> list[Answer]:
-    """The answers to clients that are all connected before the first of them sends its request."""
+    """Connect all clients before the first request is sent; returns their responses."""
     barrier = threading.Barrier(clients, timeout=CONNECT_S)
 
     def ask(_: int) -> Answer:
@@ -116,9 +116,9 @@ def at_once(context: Context, path: str, clients: int) -> list[Answer]:
 
 
 class Slow:
-    """A rendering that has read a row's title when the block begins, and answers when it ends.
+    """A rendering that has read a row's title when the block begins, and responds when the block ends.
 
-    view     `gated` waits before it answers, `halting` in the middle of its body
+    view     `gated` waits before the response, `halting` in the middle of its body
     """
 
     def __init__(self, context: Context, writer: Writer, row: Row, view: str = "gated", headers: wire.Headers = ()):
@@ -133,7 +133,7 @@ class Slow:
         self.writer.gate(self.row, "close")
         self._ask()
         deadline = time.monotonic() + GATE_S
-        # An answer that has come already never waits at the gate.
+        # A response that has come already never waits at the gate.
         while not self.reached and not self.asked[0].done() and time.monotonic() < deadline:
             time.sleep(PAUSE_S)
             self.reached = bool(self.writer.gate(self.row, "look"))
@@ -141,7 +141,7 @@ class Slow:
 
     @property
     def under_way(self) -> bool:
-        """Whether the rendering has read the row and is still going on."""
+        """True if the rendering has read the row and is still going on."""
         return self.reached and not self.asked[0].done()
 
     def _ask(self) -> None:
@@ -150,12 +150,12 @@ class Slow:
     def ask_again(self) -> Future[Answer]:
         """Another client requests the page during the first rendering."""
         self._ask()
-        # Time for it to arrive; if it arrives later, it must get the new page all the same.
+        # Time for the request to arrive; a later one must get the new page too.
         time.sleep(PAUSE_S)
         return self.asked[-1]
 
     def __exit__(self, *exc_info: object) -> None:
-        # With its workers killed the site may not answer; then nobody waits at the gate either.
+        # A site with killed workers may not respond; then nothing waits at the gate.
         with contextlib.suppress(BadAnswer, OSError):
             self.writer.gate(self.row, "open")
         self._pool.shutdown()
@@ -164,10 +164,10 @@ class Slow:
 def race(
     context: Context, writer: Writer, row: Row, what: str, others: int = 0
 ) -> tuple[ExpectedPage, list[Answer]] | None:
-    """Write during a rendering that has read the row already; None when no write was in time.
+    """Write while a rendering has read the row already; None if no write was in time.
 
-    Returns what the page must say now, and the answers to `others` clients who asked after the write and before the
-    end of the rendering. The write may reach the worker that is rendering, so it takes some attempts.
+    Returns the page expected now, and the responses to `others` clients who sent requests between the write and the end
+    of the rendering. The write may reach the worker that is rendering, so several attempts are made.
     """
     for _ in range(RACES):
         with Slow(context, writer, row) as slow:

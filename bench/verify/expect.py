@@ -1,4 +1,4 @@
-"""Expectations: what an answer must be. With a request they are the rows of the checks' tables (`Context.ask`)."""
+"""Expectations of a response; with a request they form the rows of the checks' tables (`Context.ask`)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ REFUSED = range(400, 500)
 
 @dataclass(frozen=True)
 class Expectation:
-    """What an answer must be, in words, and what says what it is instead; None when it is right."""
+    """One expectation in words; `wrong` returns the difference in words, or None."""
 
     words: str
     wrong: Callable[[Answer], str | None]
 
 
 def status(*right: int) -> Expectation:
-    """One of these statuses."""
+    """Expect one of these statuses."""
     return status_in(right, f"status {' or '.join(map(str, right))}")
 
 
 def status_in(right: Container[int], words: str) -> Expectation:
-    """A status among these, in words."""
+    """Expect a status among these, described by `words`."""
     return Expectation(words, lambda answer: None if answer.status in right else f"status {answer.status}")
 
 
@@ -34,7 +34,7 @@ redirect = status_in(range(300, 400), "a redirect")
 
 
 def has(*words: str, what: str = "") -> Expectation:
-    """Each of these texts in the page; `what` says what they are."""
+    """Expect each of these texts in the page, described by `what`."""
 
     def wrong(answer: Answer) -> str | None:
         missing = [word for word in words if word not in answer.text]
@@ -44,7 +44,7 @@ def has(*words: str, what: str = "") -> Expectation:
 
 
 def lacks(*words: str, what: str) -> Expectation:
-    """None of these texts in the page; `what` says what is right."""
+    """Expect none of these texts in the page; `what` describes a right page."""
 
     def wrong(answer: Answer) -> str | None:
         return ", ".join(word for word in words if word in answer.text) or None
@@ -53,7 +53,7 @@ def lacks(*words: str, what: str) -> Expectation:
 
 
 def lacks_bytes(words: Iterable[bytes], what: str) -> Expectation:
-    """None of these bytes in the body; `what` says what is right."""
+    """Expect none of these bytes in the body; `what` describes a right body."""
 
     def wrong(answer: Answer) -> str | None:
         found = [word for word in words if word in answer.body]
@@ -63,7 +63,7 @@ def lacks_bytes(words: Iterable[bytes], what: str) -> Expectation:
 
 
 def header(name: str, right: Callable[[str], bool], words: str) -> Expectation:
-    """A header whose value, empty without it, is right; `words` say which."""
+    """Expect a right value of the header, empty if absent; `words` describe a right one."""
     return Expectation(words, lambda answer: None if right(answer.header(name) or "") else given(answer, name))
 
 
@@ -72,17 +72,17 @@ def no_header(name: str, words: str = "") -> Expectation:
 
 
 def same_header(other: Answer, name: str) -> Expectation:
-    """The header as another answer has it."""
+    """Expect the same header as in another response."""
     return header(name, (other.header(name) or "").__eq__, given(other, name))
 
 
 def given(answer: Answer, name: str) -> str:
-    """A header of the answer in words."""
+    """A header of the response in words."""
     return f"{name}: {answer.header(name) or 'none'}"
 
 
 def names(header_name: str, name: str) -> Expectation:
-    """A header such as Vary that lists this name."""
+    """Expect a list header such as Vary to contain this name."""
     right = f"{header_name}: {name}"
     return Expectation(
         right, lambda answer: None if name.lower() in answer.names(header_name) else given(answer, header_name)
@@ -90,7 +90,7 @@ def names(header_name: str, name: str) -> Expectation:
 
 
 def varies_if_coded() -> Expectation:
-    """A compressed answer says so to caches."""
+    """Expect `Vary: Accept-Encoding` with a compressed response."""
     varies = names("Vary", "Accept-Encoding")
     return Expectation(varies.words, lambda answer: None if answer.coding == "identity" else varies.wrong(answer))
 
@@ -105,7 +105,7 @@ def body(right: bytes, words: str) -> Expectation:
 
 
 def wrong_of(answer: Answer, expectations: Iterable[Expectation]) -> tuple[str, str] | None:
-    """The first expectation that an answer does not meet, in words, and what it is instead; None when it meets all."""
+    """The first unmet expectation and the difference, in words; None if all are met."""
     for item in expectations:
         if (got := item.wrong(answer)) is not None:
             return item.words, got

@@ -1,4 +1,4 @@
-"""What a check yields: wrong answers with the request that shows them, figures, and reasons why it was not tried."""
+"""Findings of a check: wrong responses with their requests, figures, and reasons for skipping."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 import shlex
 from dataclasses import dataclass
 
-# Why a check is not tried on a --target without --database, and on one without the probe views.
+# Reasons to skip a check on a --target: without --database, or without the probe views.
 NEEDS_DATABASE = "it needs the site's database: give --database as the URL that the running site uses"
 NEEDS_PROBES = "it needs the probe views: start the site with the app `bench.serve.inside`, see docs/cache-safety.md"
 NEEDS_OWN = "it needs a deployment of its own: verify a STACK instead of a --target"
 NEEDS_ROWS = "the project has no rows that a probe may write"
-# Where `up --port 8000` serves: what was verified is gone when its results are read.
+# Port of the command that serves a deployment again: the verified one is gone when its results are read.
 UP_PORT = 8000
 # Cookies of accounts and tokens are long and random; they mean nothing once the accounts are removed.
 LONGEST_COOKIE = 24
 LONGEST_PATH = 100
 LONGEST_BODY = 200
-# What each form is sent with.
+# Headers sent with each form.
 USUAL = ("Content-Type", "Origin", "Referer")
 SECRET = ("authorization", "x-csrftoken")
 SECRET_FIELDS = ("token", "password")
@@ -25,9 +25,9 @@ SECRET_FIELDS = ("token", "password")
 
 @dataclass(frozen=True)
 class Sent:
-    """One request as it was built; `origin` is where the target is asked, such as http://127.0.0.1:8000.
+    """One request as built; `origin` is the target, such as http://127.0.0.1:8000.
 
-    Its curl command lets a reader repeat what failed.
+    A curl command lets a reader repeat the failure.
     """
 
     origin: str
@@ -51,7 +51,7 @@ class Sent:
 
     @property
     def command(self) -> str:
-        """The curl command, for a shell such as bash; it sends each byte of the path as it was sent."""
+        """The curl command for bash, with the bytes of the path unchanged."""
         path = self.path.decode("utf-8", "surrogateescape") if isinstance(self.path, bytes) else self.path
         headers = [(name, _shown(name, value)) for name, value in self.headers]
         if self.host != "":
@@ -69,7 +69,7 @@ class Sent:
         return " ".join([*map(_quoted, words), *self._data(), *map(_quoted, address)])
 
     def _data(self) -> list[str]:
-        """The words for the body: itself where it is short and has nothing secret, else one of its length."""
+        """Arguments for the body: a short body without secrets, otherwise one of the same length."""
         if self.body is None:
             return []
         text = self.body.decode("utf-8", "surrogateescape")
@@ -81,7 +81,7 @@ class Sent:
 
 
 def _quoted(word: str) -> str:
-    """A word for bash; bytes that cannot be printed are escaped."""
+    """Quote a word for bash, with unprintable bytes escaped."""
     if word.isascii() and word.isprintable():
         return shlex.quote(word)
     raw = word.encode("utf-8", "surrogateescape")
@@ -97,9 +97,9 @@ def _shown(name: str, value: str) -> str:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One wrong response: what was expected, what came, and the request, if one is to blame.
+    """One wrong response: expected, got, and the request, if a request is to blame.
 
-    excuse  the excuse of its check, by name, that a project may have for it; empty: none has one
+    excuse  the name of an excuse declared by the check; empty: no project is excused
     """
 
     expected: str
@@ -117,7 +117,7 @@ class Figure:
 
 
 class NotTried(Exception):
-    """The check cannot be made here, and why. A check yields it to say more, or raises it to end."""
+    """The check cannot run here, and why. A check yields NotTried to go on, or raises NotTried to end."""
 
 
 Finding = Mismatch | Figure | NotTried

@@ -1,7 +1,7 @@
-"""Tell cache hits from renderings, with probe pages that nobody has requested before; and why a page is no hit.
+"""Tell cache hits from renderings, with probe pages that nobody has requested before, and explain misses.
 
-A probe page shows its render id in its text too, because a layer that stores only a page's bytes loses its headers.
-Two answers with the same render id are one rendering, so the second one came from a cache.
+A probe page shows the render id in the text too, because a layer that stores only bodies loses the headers. Two
+responses with the same render id come from one rendering, so the second was cached.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
 from bench.verify.site import INSIDE
 from bench.verify.wire import Answer, BadAnswer
 
-# With up to 32 processes that each have a cache of their own, the 33rd request must be a hit (pigeonhole principle).
+# With up to 32 processes, each with a cache, the 33rd request must be a hit (pigeonhole principle).
 MAX_TRIES = 33
-# How often a page that must not be cached is requested: enough for a layer that stores one at the second request.
+# Requests for a page that must not be cached: enough for a layer that stores at the second request.
 TIMES = 3
-# In the last bytes of a probe page stands that it is whole.
+# The last bytes of a probe page mark the page as complete.
 _TAIL_BYTES = 300
-# What a layer caches, as its manifest says it.
+# Values of `caches` in a layer's manifest.
 PAGES, PARTS = "pages", "parts"
-# Headers that may differ between two right answers for the same page; and those that say nothing of the page.
+# Headers that may differ between two right responses for the same page, or do not describe the page.
 VOLATILE = {"date", "x-render-id", "content-length", "transfer-encoding", "connection", "keep-alive", "age", "via"}
 VOLATILE |= {"accept-ranges", "x-cache", "x-request-id"}
 OF_ANSWERS = VOLATILE | {"server", "content-type", "vary"}
-# A layer says of a page in X-Cache that it stores it, or that the headers of the page are not those of all pages.
+# Values of X-Cache: the layer stores the page, or the page has headers that not every page has.
 STORED, OWN_HEADERS = ("hit", "miss"), "page-headers"
 # Middleware or a server further out may add these to a page; benchapp/caching/cacheability.py.
 SET_FURTHER_OUT = {"x-content-type-options", "referrer-policy", "cross-origin-opener-policy"}
 SET_FURTHER_OUT |= {"strict-transport-security", "x-frame-options"}
-# Each in Cache-Control alone keeps a page out of a shared cache.
+# Each of these in Cache-Control is enough to keep a page out of a shared cache.
 _UNSHARED = re.compile(r"\b(private|no-store|no-cache|max-age=0|s-maxage=0|must-revalidate|proxy-revalidate)\b", re.I)
 _LIFETIMES = (re.compile(r"\bs-maxage=(\d+)", re.I), re.compile(r"\bmax-age=(\d+)", re.I))
 HTML = "text/html;charset=utf-8"
@@ -51,18 +51,18 @@ POLICIES = ("Content-Security-Policy", "Content-Security-Policy-Report-Only")
 
 
 def new_path(view: str = "page") -> str:
-    """The path of a probe page that nobody has requested."""
+    """A new path of a probe page."""
     return f"/__probe__/{view}/{secrets.token_hex(8)}/"
 
 
 def path_with_response(**said: Any) -> str:
-    """The path of a probe page, not requested before, whose answer is as said: see bench/serve/inside/answers.py."""
+    """A new path of a probe page with the described response: see bench/serve/inside/answers.py."""
     spelt = base64.urlsafe_b64encode(json.dumps(said, separators=(",", ":")).encode()).decode().rstrip("=")
     return new_path(f"answer/{spelt}")
 
 
 def with_headers(**headers: str) -> str:
-    """The path of such a page with these headers, their names spelt with underscores."""
+    """A new path of a probe page with these headers, their names spelt with underscores."""
     return path_with_response(headers=[[name.replace("_", "-"), value] for name, value in headers.items()])
 
 
@@ -73,28 +73,28 @@ def require_probes(context: Context) -> None:
 
 
 def require_tokens(context: Context) -> None:
-    """Raise NotTried for a project that gives its visitors no CSRF tokens."""
+    """Raise NotTried if visitors of the project get no CSRF tokens."""
     require_probes(context)
     if not context.site.token_cookie:
         raise NotTried("the project has no CsrfViewMiddleware, so that visitors get no token")
 
 
 def require_cacheable(context: Context) -> None:
-    """Raise NotTried, by the name of what stops it, where a project's middleware keeps each page out of caches."""
+    """Raise NotTried, with the obstacle, if the project's middleware keeps every page out of caches."""
     require_probes(context)
     if not context.strict and (why := obstacle_here(context, context.get(new_path()))):
         raise NotTried(f"no page of the project is cached: {why}")
 
 
 def paragraph(answer: Answer, name: str) -> str:
-    """The text of a probe page's paragraph; raises ValueError when the page has none of that name."""
+    """The text of a probe page's paragraph; raises ValueError if the page has no such paragraph."""
     if name not in answer.paragraphs:
         raise ValueError(f"{answer.sent}: status {answer.status}, a page without its paragraph {name}")
     return answer.paragraphs[name]
 
 
 def has_paragraph(name: str, right: str) -> Expectation:
-    """A probe page whose paragraph has this text."""
+    """Expect a probe page whose paragraph has this text."""
 
     def wrong(answer: Answer) -> str | None:
         got = answer.paragraphs.get(name)
@@ -104,7 +104,7 @@ def has_paragraph(name: str, right: str) -> Expectation:
 
 
 def is_whole(answer: Answer) -> bool:
-    """Whether a probe page has its first and its last paragraph, from one rendering."""
+    """True if a probe page has the first and the last paragraph of one rendering."""
     tail = page_parser.ParsedPage(answer.content[-_TAIL_BYTES:].decode("utf-8", "replace")).paragraphs
     return answer.status == 200 and "whole" in tail and tail["whole"] == answer.paragraphs.get("render-id")
 
@@ -120,12 +120,12 @@ def complete_page(least: int = 0) -> Expectation:
 
 
 def render_id(answer: Answer) -> str | None:
-    """The id of the rendering, from the text or else from the header; None when neither has it."""
+    """The id of the rendering, from the text or else from the header; None if neither has it."""
     return answer.paragraphs.get("render-id") or answer.render_id
 
 
 def is_hit(answer: Answer, earlier: Iterable[Answer]) -> bool:
-    """Whether an answer repeats an earlier rendering. A 200 without an id is a hit: each rendering has one."""
+    """True if a response repeats an earlier rendering. A 200 without an id is a hit: each rendering has one."""
     found = render_id(answer)
     if found is None:
         return answer.status == 200
@@ -133,7 +133,7 @@ def is_hit(answer: Answer, earlier: Iterable[Answer]) -> bool:
 
 
 def until_hit(context: Context, path: str, headers: wire.Headers = (), tries: int = MAX_TRIES) -> Answer | None:
-    """Request `path` until an answer is a hit, and return that; None when every answer was rendered."""
+    """Request `path` until a response is a hit, and return the hit; None if every response was rendered."""
     answers: list[Answer] = []
     for _ in range(tries):
         answer = context.get(path, headers)
@@ -144,12 +144,12 @@ def until_hit(context: Context, path: str, headers: wire.Headers = (), tries: in
 
 
 def repeat(context: Context, path: str, times: int = TIMES, headers: wire.Headers = (), **how: Any) -> list[Answer]:
-    """The answers to the same request sent `times` times, one after another."""
+    """The responses to the same request sent `times` times, one after another."""
     return [context.get(path, headers, **how) for _ in range(times)]
 
 
 def rendered_each_time(context: Context, path: str, status: int = 200) -> Iterator[Finding]:
-    """What is wrong unless each request gets its own rendering, with this status."""
+    """Request the page several times and expect a new rendering with this status each time."""
     answers = repeat(context, path)
     if wrong := [answer for answer in answers if answer.status != status]:
         yield wrong[0].wrong(f"status {status}")
@@ -157,7 +157,7 @@ def rendered_each_time(context: Context, path: str, status: int = 200) -> Iterat
 
 
 def distinct(answers: list[Answer], what: str, found: Iterable[str | None] | None = None) -> Iterator[Finding]:
-    """What is wrong unless the answers are all different renderings, or the cookies `found` in them all differ."""
+    """Expect all responses to be different renderings, or all cookies `found` in them to differ."""
     found = [render_id(answer) for answer in answers] if found is None else list(found)
     if len(set(found)) < len(found) or None in found:
         got = f"{len(set(found) - {None})}: it was cached"
@@ -165,27 +165,27 @@ def distinct(answers: list[Answer], what: str, found: Iterable[str | None] | Non
 
 
 def in_its_code(context: Context) -> list[Layer]:
-    """The layers of which the project's own code says what they cache, for how long, and until which write.
+    """The layers whose content, time to live and invalidation the project's code decides.
 
-    With the kit's variables it reads the kit's time to live, and invalidates like the kit's layers.
+    A project that reads the kit's variables uses the kit's time to live, and invalidates like the kit's layers.
     """
     return [] if context.site.description.reads_environment else [it for it in context.layers if it.in_site]
 
 
 def without_invalidation(context: Context) -> list[Layer]:
-    """The layers that no write invalidates: only the time to live ends their stale pages."""
+    """The layers without invalidation by writes: a stale page lives until its time to live ends."""
     return [layer for layer in context.layers if not layer.invalidation or layer in in_its_code(context)]
 
 
 def caches_pages(context: Context) -> bool:
-    """Whether a layer caches whole pages."""
+    """True if a layer caches whole pages."""
     return any(layer.caches == PAGES for layer in context.layers)
 
 
 def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
-    """The status, cookie or header that stops caches from storing the answer so long; None when nothing does.
+    """The status, cookie or header keeping the response out of caches for so long; None if cacheable.
 
-    It follows from the answer alone: the layers have a rule of their own, which this one proves.
+    Derived from the response only, independently of the rule in the layers, to prove their rule.
     """
     control = answer.header("Cache-Control") or ""
     if answer.status != 200:
@@ -194,13 +194,13 @@ def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
         return f"its Content-Type is {answer.header('Content-Type')}"
     if cookies := answer.all("Set-Cookie"):
         return f"it sets the cookie {', '.join(line.partition('=')[0] for line in cookies)}"
-    # First, for what varies by a language often reads a cookie for it, too, which makes it private.
+    # Vary first: a page that varies by language often reads a language cookie too, and is private for the cookie.
     varies = answer.names("Vary") - VARY_ALLOWED
     # A layer may store one page for each language.
     if varies and (varies != {"accept-language"} or answer.header("X-Cache") not in STORED):
         return f"it has Vary: {', '.join(sorted(varies))}"
     if _UNSHARED.search(control):
-        # With CACHING_X_CACHE the page names the cookie or header that it reads.
+        # With CACHING_X_CACHE the page names the cookie or header read by the view.
         reason = answer.header("X-Cache")
         return f"its Cache-Control is {control}" + (f", its X-Cache {reason}" if reason else "")
     if _lifetime_s(answer) < time_to_live_s:
@@ -213,7 +213,7 @@ def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
 
 
 def _lifetime_s(answer: Answer) -> float:
-    """For how long the answer says that it is fresh."""
+    """Seconds for which the response declares itself fresh."""
     for pattern in _LIFETIMES:
         if found := pattern.search(answer.header("Cache-Control") or ""):
             return int(found[1])
@@ -226,8 +226,8 @@ def _lifetime_s(answer: Answer) -> float:
 
 
 def obstacle_here(context: Context, *answers: Answer) -> str | None:
-    """What stops caches from storing a page by these answers, the last one rendered, or the layers here: a store of
-    bodies has no place for its headers."""
+    """The obstacle to caching in these responses, the last one rendered, or in the layers here: a store of bodies loses
+    headers."""
     found = [obstacle(answer, context.time_to_live_s) for answer in answers]
     answer = answers[-1]
     why = next(filter(None, [*found, _rendered_as(context, answer)]), None)
@@ -238,7 +238,7 @@ def obstacle_here(context: Context, *answers: Answer) -> str | None:
 
 
 def _rendered_as(context: Context, answer: Answer) -> str | None:
-    """What stops caches from storing a page by the way it is rendered in process, which a server in front may hide."""
+    """The obstacle to caching in the page as rendered in process, possibly hidden by a server in front."""
     path = str(answer.sent.path) if answer.sent else ""
     if path in context.site.description.health_checks:
         return "it is named as the page of health checks, and not as public"
@@ -251,7 +251,7 @@ def _rendered_as(context: Context, answer: Answer) -> str | None:
 
 
 def _own_headers(context: Context, answer: Answer) -> list[str]:
-    """The headers of a page that not all pages have, which a server that stores bodies cannot send."""
+    """Headers that only some pages have, so a server that stores bodies cannot send them."""
     usual = context.get(new_path())
     of_all = page_headers(context.running.case.project) if context.running else {}
     everywhere = {name.lower(): value for name, value in of_all.items()}
@@ -270,7 +270,7 @@ def require_stored_pages(context: Context) -> None:
 
 
 def require_visible_hits(context: Context) -> None:
-    """Raise NotTried where only the project's own code caches its pages: a hit of `cache_page` has a new id."""
+    """Raise NotTried if only the project's code caches its pages: a hit of `cache_page` has a new id."""
     inside = in_its_code(context)
     if inside and not any(layer.caches == PAGES and layer not in inside for layer in context.layers):
         raise NotTried("which pages are cached is up to the project's own code, and no answer shows it")

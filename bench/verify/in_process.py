@@ -1,4 +1,4 @@
-"""A page as it was rendered in process, and what differs by its nature between two renderings of it."""
+"""A page rendered in process, and the parts of the page that differ between renderings."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from bench.verify.wire import Target
 # The host that pages are rendered for; bench/serve/inside/management/commands/renderpages.py.
 ORIGIN = "http://127.0.0.1"
 SHOWN_BEFORE, SHOWN = 20, 60
-# In place of the words that each rendering has of its own.
+# Placeholder for the words that differ in each rendering.
 GAP = "\0"
-# The rest of a word, such as of a time of day, changes later than its end.
+# The rest of a word changes less often than its end, as in a time of day.
 _AROUND_GAP = re.compile(r"[\w.:,+-]*\0[\w.:,+-]*")
 _TAGS = re.compile(r"(?<=[>\n])")
 _WORDS = re.compile(r"\w+|\W")
@@ -26,15 +26,15 @@ _WORDS = re.compile(r"\w+|\W")
 
 @dataclass(frozen=True)
 class Expected:
-    """An answer rendered in process.
+    """A response rendered in process.
 
     content_type  as in Answer.content_type
     again         the other bodies of further renderings
-    location      where a redirect leads
-    varying       the names of headers, in lower case, that differ from one rendering to the next
-    streams       whether it is sent while it is made
-    compared      whether its text is compared: it is not where no rendering tells how the next one differs
-    reads         the names of the `headers` and `cookies` that the rendering looked for
+    location      target of a redirect
+    varying       the names of headers, in lower case, that differ between renderings
+    streams       whether the response is streamed
+    compared      whether the text is compared: not if the next difference cannot be predicted
+    reads         the names of the `headers` and `cookies` read by the rendering
     """
 
     status: int
@@ -57,7 +57,7 @@ class Expected:
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """What every rendering has, in this order; between two parts each rendering has its own text."""
+        """The parts common to all renderings, in order; each rendering has its own text between two parts."""
         parts: tuple[str, ...] = tuple(normalised(self.body).split(GAP))
         for other in map(normalised, self.again):
             if _difference(parts, other):
@@ -67,31 +67,31 @@ class Expected:
 
     @property
     def varies(self) -> bool:
-        """Whether it differs from one rendering to the next, by more than its CSRF tokens."""
+        """True if renderings differ by more than their CSRF tokens."""
         return not self.compared or len(self.parts) > 1
 
     @property
     def said(self) -> str:
-        """What is compared of a page that varies, in words."""
+        """The compared part of a page that varies, in words."""
         return "only what stays is compared" if self.compared else "its text is not compared"
 
     @property
     def lasts(self) -> bool:
-        """Whether every rendering has the very same bytes: it holds no CSRF token either."""
+        """True if every rendering has the very same bytes, without a CSRF token."""
         return self.compared and self.parts == (self.body,)
 
     def same(self, other: Expected) -> bool:
-        """Whether other renderings have the same status, type and parts."""
+        """True if other renderings have the same status, type and parts."""
         alike = (self.status, self.content_type) == (other.status, other.content_type)
         return alike and all(self.difference(body) is None for body in (other.body, *other.again))
 
     def difference(self, text: str) -> tuple[str, str] | None:
-        """The first difference of a rendering, as the right and the wrong words; None when there is none."""
+        """The first difference, as the right and the wrong words; None if equal."""
         return _difference(self.parts, normalised(text)) if self.compared else None
 
 
 def expected_page(path: str, rendered: Mapping[str, Any]) -> Expected:
-    """The page at this path among those that `manage.py renderpages` printed; raises BenchError without one."""
+    """The page at this path in the output of `manage.py renderpages`; raises BenchError if missing."""
     try:
         answer = rendered[path]
         kind, location = "".join(answer["content_type"].lower().split()), answer.get("location")
@@ -109,17 +109,17 @@ def expected_page(path: str, rendered: Mapping[str, Any]) -> Expected:
 
 
 def _text(body: str, content_type: str) -> str:
-    """The text of a body as a visitor's program reads it; `renderpages` prints it as if it were UTF-8."""
+    """The text of a body as visitors read it; `renderpages` prints bodies as if they were UTF-8."""
     return decoded(body.encode("utf-8", "surrogateescape"), content_type)
 
 
 def as_in_process(text: str, target: Target) -> str:
-    """A page as it would be under the origin that pages in process are asked under."""
+    """Replace the target's origin by the origin used in process."""
     return text.replace(target.origin, ORIGIN).replace(target.netloc, ORIGIN.partition("//")[2])
 
 
 def _difference(parts: tuple[str, ...], text: str) -> tuple[str, str] | None:
-    """The first part that a text has not in its place, as the right and the wrong words; None when it has all."""
+    """The first part missing in a text, as the right and the wrong words; None if no part is missing."""
     at, last = 0, len(parts) - 1
     for number, part in enumerate(parts):
         if number == 0 or number == last:
@@ -157,7 +157,7 @@ def _common(one: str, other: str) -> Iterator[str]:
 
 
 def _blocks(one: str, other: str) -> Iterator[tuple[bool, str]]:
-    """What is the same and what is not, tag by tag and within tags that differ word by word."""
+    """Equal and different blocks, tag by tag, and word by word within different tags."""
     tags, others = _TAGS.split(one), _TAGS.split(other)
     for kind, begin, end, other_begin, other_end in SequenceMatcher(None, tags, others, autojunk=False).get_opcodes():
         text = "".join(tags[begin:end])

@@ -1,4 +1,4 @@
-"""Clients that differ from the usual one in one thing that a response may depend on."""
+"""Clients that differ from the usual one in a single property that may affect the response."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOPBACK = ("127.0.0.1", "localhost")
 TOKEN_VALUE = "VerifyVerifyVerifyVerifyVerifyVe"
 PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
 
-# Names by which projects choose a page, with a value that they may look for.
+# Headers by which projects choose a page, with a likely value.
 HEADERS = {
     "User-Agent": PHONE,
     "Accept": "application/json",
@@ -48,12 +48,12 @@ COOKIES = {
     "django_language": "de",
 }
 ADDRESSES = ("X-Forwarded-For", "X-Real-IP", "CF-Connecting-IP", "True-Client-IP")
-# What a project may look for under a name that is not in these tables.
+# Likely values of other names.
 VALUES = ("verify", "1", "DE", "dark")
-# With these a request goes past every cache, or is none for a page: each has a check of its own.
+# With these, a request bypasses every cache or does not request a page; other checks test each of them.
 BYPASSING = {"authorization", "hx-request", "origin", "x-requested-with", "accept-encoding", "cookie", "range"}
 BYPASSING |= {"if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "content-length", "host"}
-# What Django and WSGI have in META beside headers.
+# Keys of META in Django and WSGI that are not headers.
 BYPASSING |= {"server-name", "server-port", "server-protocol", "request-method", "path-info", "query-string"}
 BYPASSING |= {"script-name", "remote-addr", "csrf-cookie", "csrf-cookie-needs-update"}
 BYPASSING |= {"connection", "transfer-encoding", "expect", "upgrade", "te", "trailer", "x-http-method-override"}
@@ -63,14 +63,14 @@ BYPASSING |= {"connection", "transfer-encoding", "expect", "upgrade", "te", "tra
 class OddClient:
     """One client.
 
-    name     what is odd, in words
-    headers  that only this client sends
-    cookies  the same
+    name     the difference, in words
+    headers  sent only by this client
+    cookies  sent only by this client
     host     the Host header; empty for the usual one
-    source   the address that it connects from; empty for the usual one
+    source   the client's address; empty for the usual one
     version  of HTTP
-    like     clients of the same kind, that are tried only on a page that is another one for this client
-    alias    whether its host is another spelling of the site's own, so that it may get the page of the usual client
+    like     clients of the same kind, tried only on pages that differ for this client
+    alias    whether the host is another spelling of the site's name, so the usual page is right too
     """
 
     name: str
@@ -92,13 +92,13 @@ class OddClient:
         return wire.fetch(target, path, headers, host=self.host, version=self.version)
 
     def singles(self) -> list[OddClient]:
-        """Clients that each have one of its headers or cookies, and those like it; itself where it has only one."""
+        """Clients with one of the headers or cookies each, and similar clients; this client if it has only one."""
         found = [OddClient(f"{name}: {value}", headers=((name, value),)) for name, value in self.headers]
         found += [OddClient(f"the cookie {name}={value}", cookies=((name, value),)) for name, value in self.cookies]
         return [*(found if len(found) > 1 else [self]), *self.like]
 
     def showing(self, show: str) -> OddClient:
-        """The client with only the header or cookie that a probe page shows: with another one it may pass a cache."""
+        """This client with only the header or cookie shown by a probe page: others may bypass a cache."""
         name = show.removeprefix("meta ").removeprefix("cookie ").replace("_", "-").lower()
         for single in self.singles():
             if name in [key.replace("_", "-").lower() for key, _ in (*single.headers, *single.cookies)]:
@@ -110,14 +110,14 @@ USUAL = OddClient("nothing")
 
 
 def by_address(context: Context) -> Iterator[OddClient]:
-    """Clients of another address, by their connection and by what a balancer says."""
+    """Clients with other addresses, by connection or by a load balancer's headers."""
     if context.target.host in LOOPBACK and context.target.via is None:
         yield OddClient(f"the address {SOURCE}", source=SOURCE)
     yield OddClient("the address in headers", headers=tuple((name, ELSEWHERE) for name in ADDRESSES))
 
 
 def by_host(context: Context) -> Iterator[OddClient]:
-    """Clients of the site's other names, and those that write its host in another way."""
+    """Clients that use the site's other names, or another spelling of its host."""
     target = context.target
     for name in server_names(context):
         if name != target.host:
@@ -134,20 +134,20 @@ def _of_host(host: str, *like: str, alias: bool) -> OddClient:
 
 
 def server_names(context: Context) -> list[str]:
-    """The names that the deployment serves, one below each wildcard; none where a --target does not say them."""
+    """The names that the deployment serves, one for each wildcard; empty if a --target does not tell."""
     settings = context.running.case.settings if context.running else {}
     names = str(settings.get("server_names", "")).split()
     return [name.replace("*", "verify") for name in names if not name.startswith("~")]
 
 
 def by_token(context: Context) -> Iterator[OddClient]:
-    """A client with the CSRF cookie of its own."""
+    """A client with its own CSRF cookie."""
     if name := context.site.token_cookie:
         yield OddClient("the CSRF cookie", cookies=((name, TOKEN_VALUE),))
 
 
 def by_cookies(context: Context) -> Iterator[OddClient]:
-    """Clients with cookies: those that projects often have, and those that this one looks for."""
+    """Clients with common cookies, and with the cookies read by this project."""
     own = {context.site.session_cookie, context.site.token_cookie, "messages", "sessionid"}
     yield OddClient("cookies", cookies=tuple(COOKIES.items()))
     for value in VALUES:
@@ -155,7 +155,7 @@ def by_cookies(context: Context) -> Iterator[OddClient]:
 
 
 def by_headers(context: Context) -> Iterator[OddClient]:
-    """Clients with headers: those that projects often look for, and those that this one looks for."""
+    """Clients with common headers, and with the headers read by this project."""
     known = {name.lower() for name in (*HEADERS, *ADDRESSES)} | BYPASSING
     old = OddClient("HTTP/1.0", version="1.0")
     yield OddClient("headers", headers=tuple(HEADERS.items()), version="1.0", like=(old,))
@@ -164,7 +164,7 @@ def by_headers(context: Context) -> Iterator[OddClient]:
 
 
 def _names(context: Context, kind: str) -> set[str]:
-    """The names that renderings of the project's pages look for, as far as it has pages that can be rendered."""
+    """The names read by renderings of the project's pages, for pages that can be rendered."""
     if not context.site.has_database:
         return set()
     names: set[str] = set()
@@ -174,7 +174,7 @@ def _names(context: Context, kind: str) -> set[str]:
 
 
 def _with(value: str, headers: Iterable[str] = (), cookies: Iterable[str] = ()) -> Iterator[OddClient]:
-    """A client that sends this value under each of these names, if there are any."""
+    """A client that sends this value under each of these names, if any."""
     client = OddClient(
         f"the value {value}",
         tuple((name, value) for name in sorted(headers)),

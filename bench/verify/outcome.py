@@ -1,4 +1,4 @@
-"""Outcomes of checks: what each found on one deployment, and what could not be tried."""
+"""Outcomes of checks on one deployment, and skipped cases."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 from bench.means import means
 
-# Group of checks -> what passing it proves, in the order they are made and shown. `behaviour` holds for any site; the
-# others are about layers.
+# Group of checks -> the proof that a pass gives, in the order of running and printing. `behaviour` holds for any site;
+# the others are about layers.
 GROUPS = {
     "behaviour": "the site gives its right answers",
     "caching": "the layer caches cacheable pages and nothing else",
@@ -25,7 +25,7 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one check of verify found on one deployment."""
+    """Outcome of one check on one deployment."""
 
     stack: Annotated[str, means("Name of the stack.")]
     layer: Annotated[str, means("Name of the layer.")]
@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Skip:
-    """What was asked for and cannot run here."""
+    """A requested case that cannot run here."""
 
     stack: Annotated[str, means("Name of the stack.")]
     layer: Annotated[str, means("Name of the layer.")]

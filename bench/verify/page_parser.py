@@ -1,4 +1,4 @@
-"""Read a page in its charset, and parse it with lxml: its links, its forms, and what differs between renderings."""
+"""Read a page in its charset, and parse links, forms, and parts that differ between renderings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from functools import cached_property
 from lxml import etree, html
 
 TOKEN = "csrfmiddlewaretoken"
-# The kinds of fields that may take an account's name, and those that take words.
+# Kinds of fields for an account's name, and kinds of fields for text.
 NAMES, TEXTS = ("text", "email", "tel"), ("text", "search", "textarea")
 _TOKEN_TAG = re.compile(rf"""<[^<>]*\bname=["']?{TOKEN}["']?[^<>]*>""")
 _VALUE = re.compile(r"""\bvalue=(["']?)([^"'\s>]*)\1""")
 
 
-# Which charset a page has (https://html.spec.whatwg.org/#determining-the-character-encoding): its first bytes, a
-# parameter of Content-Type, or a tag in its first bytes.
+# Charset of a page (https://html.spec.whatwg.org/#determining-the-character-encoding): from the first bytes, a
+# parameter of Content-Type, or a tag near the beginning.
 _MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _PARAMETER = re.compile(r"""\bcharset\s*=\s*["']?([^\s"';,]+)""", re.I)
 _META = re.compile(rb"""<meta\b[^<>]*\bcharset\s*=\s*["']?([\w.:-]+)""", re.I)
@@ -25,7 +25,8 @@ _META_BYTES = 1024
 
 
 def decoded(content: bytes, content_type: str) -> str:
-    """The text of a body in its own charset, UTF-8 where it names none that Python knows; other bytes are escaped."""
+    """The text of a body in its own charset, or in UTF-8 if the charset is missing or unknown; other bytes are
+    escaped."""
     try:
         return content.decode(_charset(content, content_type), "backslashreplace")
     except (LookupError, ValueError):
@@ -44,21 +45,21 @@ def _charset(content: bytes, content_type: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """The page without the values of its CSRF tokens, which are new in each rendering."""
+    """The page without its CSRF tokens, which are new in each rendering."""
     return _TOKEN_TAG.sub(lambda tag: _VALUE.sub('value="*"', tag[0]), text)
 
 
 def tokens(text: str) -> set[str]:
-    """The CSRF tokens of the page: found without parsing it, which takes ten times as long."""
+    """The CSRF tokens of the page, found without parsing, which takes ten times as long."""
     values = (_VALUE.search(tag) for tag in _TOKEN_TAG.findall(text))
     return {value[2] for value in values if value and value[2]}
 
 
 @dataclass(frozen=True)
 class Form:
-    """A form of a page with the values that a browser sends unless its user changes them.
+    """A form of a page with the values sent by a browser if the user changes nothing.
 
-    kinds  of its fields, by their names: the type of an input, `textarea` or `select`
+    kinds  of the fields, by name: the type of an input, `textarea` or `select`
     """
 
     action: str
@@ -67,17 +68,17 @@ class Form:
     kinds: dict[str, str]
 
     def names(self, *kinds: str) -> list[str]:
-        """The names of the fields of these kinds."""
+        """Names of the fields of these kinds."""
         return [name for name, kind in self.kinds.items() if kind in kinds]
 
 
 class ParsedPage:
-    """A page at the path `base`: the addresses it refers to and its forms, in document order."""
+    """A page at the path `base`: its links and forms, in document order."""
 
     def __init__(self, text: str, base: str = "/"):
         self.base = base
         try:
-            # As bytes: lxml refuses a text that declares its encoding.
+            # As bytes: lxml refuses a str with an encoding declaration.
             self.root = html.document_fromstring(
                 text.encode("utf-8", "replace"), parser=html.HTMLParser(encoding="utf-8")
             )
@@ -108,12 +109,12 @@ class ParsedPage:
 
     @cached_property
     def nonces(self) -> list[str]:
-        """The nonces of a Content-Security-Policy that scripts and styles have, and what a <meta> says of one."""
+        """Nonces of scripts and styles, and of a Content-Security-Policy in a <meta> tag."""
         return self._all("//@nonce | //meta[@name='csp-nonce' or contains(@content, \"'nonce-\")]/@content")
 
     @cached_property
     def paragraphs(self) -> dict[str, str]:
-        """The text of each paragraph with an id, by that: a probe page says so what it was rendered for."""
+        """The text of each paragraph by its id: in a probe page they describe the request."""
         return {item.get("id"): item.text_content() for item in self.root.xpath("//p[@id]")}
 
     @cached_property
@@ -129,7 +130,7 @@ class ParsedPage:
         return next((form for form in self.forms if form.names(*NAMES) and form.names("password")), None)
 
     def form_with(self, field_name: str) -> Form | None:
-        """The first form with a field of that name, or None."""
+        """The first form with such a field, or None."""
         return next((form for form in self.forms if field_name in form.values), None)
 
 

@@ -1,4 +1,4 @@
-"""Rows that checks write through the site's probes, and what every page about a row must show after each write."""
+"""Rows written through the site's probes, and the expected pages about a row after each write."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from bench.verify.wire import Answer, BadAnswer
 
 ROWS = "/__probe__/rows/"
 FILL = "/__probe__/fill/"
-# So long after a write its invalidation must have worked: a web server may check the files it keeps open only once a
-# second, and count whole seconds.
+# Time limit of an invalidation: a web server may check open files only once a second, and count whole seconds.
 INVALIDATED_S = 2.5
 # Caches count in whole seconds, and the machine may be busy.
 SLACK_S = 2.0
@@ -28,13 +27,13 @@ PAUSE_S = 0.02
 
 @dataclass(frozen=True)
 class Row:
-    """The texts that the site's pages must show about a probe's author, from the database.
+    """Texts in the database about a probe's author, expected on the site's pages.
 
-    name             the author's name; None when the author is gone
-    title, comment   of the author's post and its newest comment; None when the post is gone
-    posts, comments  how many posts and comments, as the pages say it
-    totals           the sentence on the home page that counts everything
-    never            texts that were written and rolled back: no page may ever show them
+    name             the author's name; None if the author is gone
+    title, comment   of the author's post and its newest comment; None if the post is gone
+    posts, comments  numbers of posts and comments, as written on the pages
+    totals           the sentence with all counts on the home page
+    never            texts that were rolled back: no page may ever show one
     """
 
     author: int
@@ -51,7 +50,7 @@ class Row:
 
 
 def require_rows(context: Context) -> None:
-    """Raise NotTried where no probe knows how to write the project's rows."""
+    """Raise NotTried if no probe knows how to write the project's rows."""
     if not context.site.has_rows:
         raise NotTried(NEEDS_ROWS)
 
@@ -64,33 +63,34 @@ class Writer:
         self.visitor = Visitor(context.target)
         self.token = self.visitor.token(context.site.url("login")) or ""
         self.removed: set[int] = set()
-        # Whether a row may have been made of which the writer does not know.
+        # True if a row may exist that the writer does not know.
         self.lost = False
 
     def make(self) -> Row:
-        """A new author with one post and one comment; raises NotTried where the site has no probes."""
+        """A new author with one post and one comment; raises NotTried if the site has no probes."""
         answer = self._post(ROWS)
         if answer.status == 404:
             raise NotTried(NEEDS_PROBES)
         return _row(answer)
 
     def write(self, row: Row, what: str) -> Row:
-        """Do `what` to the row, see bench/serve/inside/site/rows.py; returns the row as it is then."""
+        """Do `what` to the row, see bench/serve/inside/site/rows.py; returns the new state of the row."""
         written = _row(self._post(f"{ROWS}{row.author}/{what}/"))
         if written.name is None:
             self.removed.add(row.author)
         return written
 
     def gate(self, row: Row, what: str) -> int:
-        """`close`, `open` or `look` at the gate of the row's gated page; how many renderings wait at it."""
+        """`close`, `open` or `look` at the gate of the row's gated page; returns the number of renderings waiting
+        there."""
         return int(_json(self._post(f"/__probe__/gate/{row.author}/{what}/"))["waiting"])
 
     def fill(self) -> None:
-        """Fill the site's caches with entries of other names; raises BadAnswer when that fails."""
+        """Fill the site's caches with other entries; raises BadAnswer if that fails."""
         _json(self._post(FILL))
 
     def remove(self, rows: list[Row]) -> None:
-        """Delete via the site so that its layers are invalidated; fall back to manage.py proberows."""
+        """Delete via the site, so that layers are invalidated; fall back to manage.py proberows."""
         left = self.lost
         for row in rows:
             if row.author not in self.removed:
@@ -117,7 +117,7 @@ def new_rows(context: Context, count: int = 1) -> Iterator[tuple[Writer, list[Ro
             rows.append(writer.make())
         yield writer, rows
     except (BadAnswer, OSError):
-        # Its answer may be lost, and the row there all the same.
+        # The response may be lost although the row was made.
         writer.lost = writer.lost or len(rows) < count
         raise
     finally:
@@ -143,7 +143,7 @@ def _json(answer: Answer) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ExpectedPage:
-    """What an anonymous visitor must see at `path`."""
+    """Expectations of an anonymous visitor at `path`."""
 
     path: str
     wanted: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class ExpectedPage:
 
 
 def expected_pages(context: Context, row: Row, old: Row | None) -> list[ExpectedPage]:
-    """What every page about a row must say now; `old` is the row before the write."""
+    """The expected pages about a row; `old` is the row before the write."""
     site = context.site
     gone = _gone(row, old)
     renamed = row.name if old and old.name != row.name else None
@@ -182,7 +182,7 @@ def expected_pages(context: Context, row: Row, old: Row | None) -> list[Expected
 
 
 def _gone(row: Row, old: Row | None) -> tuple[str, ...]:
-    """What no page may show any more, and what no page may ever show."""
+    """Texts that no page may show any more, or at all."""
     if old is None:
         return tuple(row.never)
     names = words(*(was for was, now in ((old.title, row.title), (old.name, row.name)) if was != now))
@@ -190,15 +190,15 @@ def _gone(row: Row, old: Row | None) -> tuple[str, ...]:
 
 
 def words(*found: str | None) -> tuple[str, ...]:
-    """Those that are there."""
+    """The given texts without None."""
     return tuple(word for word in found if word)
 
 
 @dataclass
 class PendingPage:
-    """A page that must become right after a write, and how long it may be stale.
+    """A page that must become right after a write, with a limit for staleness.
 
-    done_s  how many seconds after the write it was right; None before
+    done_s  seconds from the write to the first right page; None before
     """
 
     right: ExpectedPage
@@ -209,40 +209,39 @@ class PendingPage:
     stale: Answer | None = field(default=None, repr=False)
 
     def ask(self, context: Context) -> None:
-        """Request the page and note whether it is right."""
+        """Request the page and note if it is right."""
         begun = time.monotonic()
         answer = context.get(self.right.path)
         if self.right.met(answer):
-            # Without a wrong answer before, it may have been right all along.
+            # Without a wrong response before, it may have been right all along.
             self.done_s = 0.0 if self.stale is None else begun - self.written
         else:
             self.stale = answer
 
     @property
     def over(self) -> bool:
-        """Whether it is right, or was still wrong at the end of its time: on a busy machine its only request may
-        come after that."""
+        """True if the page is right, or was requested and wrong at the end of its time: a busy machine may delay the
+        only request."""
         late = time.monotonic() - self.written > self.bound_s + PAUSE_S
         return self.done_s is not None or (late and self.stale is not None)
 
 
 def warm(context: Context, rights: Iterable[ExpectedPage]) -> None:
-    """Request the pages, so that the layer caches them as they are."""
+    """Request the pages to get them cached."""
     for right in rights:
         context.get(right.path)
 
 
 def waiting(context: Context, row: Row, old: Row | None, bound_s: float, what: str) -> list[PendingPage]:
-    """The pages that a write changes, from now on."""
+    """The pages changed by a write, from now on."""
     now = time.monotonic()
     return [PendingPage(right, now, bound_s, what) for right in expected_pages(context, row, old)]
 
 
 def settle(context: Context, waited: list[PendingPage], *, stale_until_expired: bool = False) -> list[PendingPage]:
-    """Request the pages until each is right or its time is over, and once more, so that the layer caches them.
+    """Request the pages until each is right or its time is over, and once more to get them cached.
 
-    stale_until_expired  a process with a cache of its own may serve a stale page after another served the new one,
-                         until the page expires
+    stale_until_expired  processes with separate caches may serve a stale page after a new one, until the page expires
     """
     while True:
         while pending := [item for item in waited if not item.over]:
@@ -259,14 +258,14 @@ def settle(context: Context, waited: list[PendingPage], *, stale_until_expired: 
 
 
 def wrong_pages(waited: Iterable[PendingPage]) -> Iterator[Finding]:
-    """The pages that did not become right, or did not stay right."""
+    """Findings for pages that did not become right, or did not stay right."""
     for item in waited:
         if item.done_s is None and item.stale is not None:
             yield item.right.wrong(item.stale, f"{item.bound_s:g} s after {item.what}")
 
 
 def soon_right(context: Context, row: Row, old: Row, what: str, *more: ExpectedPage) -> Iterator[Finding]:
-    """What is wrong unless every page shows a write soon, and `more` pages too."""
+    """Expect every page, and `more` pages, to show a write soon."""
     waited = waiting(context, row, old, INVALIDATED_S, what)
     waited += [PendingPage(right, time.monotonic(), INVALIDATED_S, what) for right in more]
     yield from wrong_pages(settle(context, waited))

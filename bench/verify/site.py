@@ -1,8 +1,8 @@
-"""The expected answers of the project, which its own interpreter gives once for each database.
+"""The expected responses of the project, rendered by its own interpreter once for each database.
 
-The instrument never imports the project. Its description names public pages, `manage.py siteurls` what the probes know
-besides, and `manage.py renderpages` renders them in process, without a server and without a layer. Every deployment of
-the same database must answer the same.
+The instrument never imports the project. Its description names public pages, `manage.py siteurls` the pages of the
+probes, and `manage.py renderpages` renders them in process, without a server and without a layer. Every deployment of
+the same database must give the same responses.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from bench.verify.finding import NEEDS_DATABASE, NotTried
 from bench.verify.in_process import Expected, expected_page
 
 TIMEOUT_S = 180
-# How many of the public pages are asked by several visitors.
+# Number of public pages requested by several visitors.
 MAX_PAGES = 12
 
-# What a worker says of itself, and a page of the kit's in the project's middleware.
+# Probe page about a worker, and a page of the kit inside the project's middleware.
 INSIDE = "/__probe__/inside"
 PROBE_PAGE = "/__probe__/page/rendered-in-process/"
 INTERPRETER = ("python", "django", "prefix", "base_prefix", "django_path")
 REPORTED = ("session_cookie", "token_cookie", "has_sessions", "admin_login")
-# How a project's own probes end the names of kinds: pages beyond the last one, those that lead to another, and the
-# second page of a list, whose path ends with its number.
+# Suffixes of kinds of pages in a project's own probes: beyond the last page, a redirect, and the second page of a list,
+# whose path ends with the page number.
 BEYOND, REDIRECT, LIST_PAGE = "_beyond", "_redirect", "_page"
 SLASH_REDIRECT = f"slash{REDIRECT}"
 # Kinds that stand for a page of another kind.
@@ -50,12 +50,12 @@ ROLES = ("list", "login")
 NOT_PLAIN = (LIST_PAGE, "_middle", "_last", BEYOND, REDIRECT)
 # Static files, one of each: a small text of some lines, and the largest that is no video.
 SMALL_TYPES, SMALL_BYTES, LARGE_BYTES = (".css", ".js", ".txt", ".svg"), 50, 5_000_000
-# What collectstatic adds to the files of a project.
+# Files added by collectstatic.
 COLLECTED = re.compile(r"\.[0-9a-f]{8,}\.[^./]+$|\.(gz|br)$|(^|/)staticfiles\.json$")
 
 
 class DatabaseChanged(GlobalFault):
-    """Somebody else changed the rows while a deployment was verified, so differences prove nothing about it."""
+    """Another program changed the rows during verification, so differences prove nothing about the deployment."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +68,22 @@ class Account:
 
 @dataclass(frozen=True)
 class Site:
-    """The site's expected answers, and its commands.
+    """The site's expected responses, and its commands.
 
     urls         one real path of every kind, by the kind's name
-    pages        the expected answer by path
-    static       the directory of its static files, and static_url where they are served
+    pages        the expected response by path
+    static       the directory of its static files, and static_url the URL below which they are served
     runner       runs its commands, as the servers' user; env is their environment
-    description  what the project says of itself
-    may_write    whether checks may write to its database; is_copy: whether that is the kit's, a copy or a private one
-    interpreter  its Python and Django, as its commands run them: a part of what the probe `inside` says
-    session_cookie  the name of the cookie that visitors who are logged in have; has_sessions: whether there are any
-    token_cookie    the name of the cookie with a visitor's CSRF token, or the session that has it; empty without one
-    media_url    where its uploads are served; admin_login: the path of the admin's login page; each may be empty
-    sends_uploads  whether a server of the stack sends them; Django itself sends none
-    has_database   whether its commands can reach its database: without it no page is expected, and nothing is written
-    varying        the names of headers that the project gives every page and that differ between renderings
-    rows           a text that is another one once something was written to its database; None where nothing tells
+    description  the project's description
+    may_write    whether checks may write to the database; is_copy: whether the database is the kit's, a copy or private
+    interpreter  Python and Django of the commands, as the probe `inside` shows
+    session_cookie  the name of the session cookie; has_sessions: whether the project has sessions
+    token_cookie    the name of the cookie with a visitor's CSRF token, or of the session with the token; or empty
+    media_url    the URL of uploads; admin_login: the path of the admin's login page; each may be empty
+    sends_uploads  whether a server of the stack sends uploads; Django never does
+    has_database   whether commands can reach the database: otherwise no page is expected, and nothing is written
+    varying        the names of headers on every page that differ between renderings
+    rows           a text that changes with each write to the database; None if unknown
     """
 
     urls: Mapping[str, str]
@@ -108,11 +108,11 @@ class Site:
 
     @property
     def has_rows(self) -> bool:
-        """Whether it has probes of its own, which name kinds of pages and write rows; on a --target they say it."""
+        """True if the site has probes that name kinds of pages and write rows; assumed for a --target."""
         return "section" in self.urls or not self.has_database
 
     def url(self, *kinds: str) -> str:
-        """The path of the first of these kinds that the site has; raises NotTried when it has none."""
+        """The path of the first of these kinds; raises NotTried if the site has none."""
         for kind in kinds:
             if kind in self.urls:
                 return self.urls[kind]
@@ -127,7 +127,7 @@ class Site:
 
     @property
     def html_paths(self) -> list[str]:
-        """Paths that answer 200 with a page of HTML, in the site's order."""
+        """Paths of HTML pages with status 200, in the site's order."""
         return [path for path, page in self.pages.items() if page.status == 200 and page.is_html]
 
     @property
@@ -138,7 +138,7 @@ class Site:
         return [path for path in paths if path in self.html_paths]
 
     def expected(self, path: str) -> Expected:
-        """The page as it is rendered in process; of another path only the headers that vary are known."""
+        """The page as rendered in process; for an unknown path only the headers that vary."""
         known = self.has_database and path in self.pages
         return self.pages[path] if known else Expected(0, "", "", varying=self.varying)
 
@@ -147,13 +147,13 @@ class Site:
         return [path for path in self.description.public if path in self.html_paths]
 
     def proof(self, account: Account) -> str:
-        """The text that only pages for this account show."""
+        """The text shown only on pages for this account."""
         login = self.description.login
         return login.proof.replace("{name}", account.username) if login else account.username
 
     @property
     def proof_paths(self) -> list[str]:
-        """The pages that show the proof of the account."""
+        """The pages with the proof of the account."""
         return list(dict.fromkeys([*filter(self.description.shows_account, self.plain_paths), self.url("account")]))
 
     @property
@@ -163,12 +163,12 @@ class Site:
 
     @property
     def has_404(self) -> bool:
-        """Whether an unknown path gets a 404: a project may have a page for any path."""
+        """True if an unknown path gets a 404: a project may have a page for any path."""
         return not self.has_database or self.pages[UNKNOWN_PATH].status == 404
 
     def create_accounts(self, count: int, env: Mapping[str, str] | None = None) -> list[Account]:
-        """Make accounts, and remove those of killed instruments, or take those that the description names; raises
-        BenchError when that fails, NotTried where the project has no login."""
+        """Create accounts and remove leftovers of killed instruments, or use the accounts named in the description.
+        Raises BenchError on failure, NotTried if the project has no login."""
         self.url("login")
         self.require_writes()
         if named := _named_accounts(self):
@@ -180,7 +180,7 @@ class Site:
         return [Account(item["username"], item["password"]) for item in made["accounts"]]
 
     def remove_accounts(self, accounts: list[Account], env: Mapping[str, str] | None = None) -> None:
-        """Remove the accounts with what they wrote; raises BenchError when the command fails."""
+        """Remove the accounts and their contents; raises BenchError if the command fails."""
         if not _named_accounts(self):
             self._command(["verifyaccount", "delete", *(item.username for item in accounts)], env, reads=False)
 
@@ -198,20 +198,20 @@ class Site:
             raise NotTried(NEEDS_DATABASE)
 
     def remove_probes(self, env: Mapping[str, str] | None = None) -> None:
-        """Remove the rows that probes made and did not remove; raises BenchError when the command fails."""
+        """Remove leftover rows of probes; raises BenchError if the command fails."""
         self._command(["proberows", "remove"], env)
 
     def write_row(self, author: int, what: str, env: Mapping[str, str]) -> Any:
-        """Change a probe's row by a command, outside of the servers; raises BenchError when it fails."""
+        """Change a probe's row by a command, outside of the servers; raises BenchError on failure."""
         return self._command(["proberows", "write", str(author), what], env)
 
     def run_write(self, words: list[str], env: Mapping[str, str]) -> None:
-        """Run the described command that changes a page; raises BenchError when it fails."""
+        """Run the described command to change a page; raises BenchError on failure."""
         self.require_writes()
         self._command(words, env, reads=False)
 
     def rendered_now(self, *paths: str, often: bool = False) -> dict[str, Expected]:
-        """These pages as they are now; rendered `often`, they show how they differ by themselves."""
+        """Render these pages now; `often`: show the differences between renderings."""
         rendered = self._command(["renderpages", *(["--often"] if often else []), *paths], None)
         return {path: expected_page(path, rendered) for path in paths}
 
@@ -221,7 +221,7 @@ class Site:
 
 
 def rows_now(site: Site) -> str | None:
-    """A text that is another one once something was written to the database; None where nothing tells."""
+    """A text that changes with each write to the database; None if unknown."""
     return cast(str | None, site._command(["writtenrows"], None)["written"])
 
 
@@ -230,7 +230,7 @@ def _named_accounts(site: Site) -> tuple[str, ...]:
 
 
 def _rights(site: Site) -> list[str]:
-    """The arguments for the rights that accounts need; raises NotTried where none may have them."""
+    """Arguments for the permissions of accounts; raises NotTried if accounts may have none."""
     if site.description.login is None or not site.description.login.superuser:
         return []
     if not site.is_copy:
@@ -239,9 +239,9 @@ def _rights(site: Site) -> list[str]:
 
 
 def described_accounts(variables: Iterable[str], env: Mapping[str, str], count: int) -> list[Account]:
-    """The accounts that variables of the environment name; each may stand for another, for none is removed.
+    """The accounts named by environment variables; one account may stand for several, as none is removed.
 
-    Raises BenchError for a variable that names none.
+    Raises BenchError for an unusable variable.
     """
     found = []
     for variable in variables:
@@ -260,10 +260,10 @@ def discover_site(
     """The project's site with its URLs, without expected pages.
 
     chosen  the database, whose address is `url`
-    write   the user's leave to write to a database that is not the kit's
-    env     more of the environment of its commands
+    write   the user allows writes to a database that is not the kit's
+    env     more variables for the commands
 
-    Raises BenchError when a command fails or its answers cannot be used.
+    Raises BenchError if a command fails or its output cannot be used.
     """
     ours = database.is_ours(project, chosen)
     site = Site(
@@ -287,15 +287,15 @@ def command_env(project: UnderTest, url: str, more: Mapping[str, str] | None = N
 
 
 def with_urls(site: Site) -> Site:
-    """The same with its URLs: those that the description names, those that the probes know, and static files."""
+    """Add the site's URLs: from the description, from the probes, and of static files."""
     urls = described_urls(site.description) | site._command(["siteurls"], None)
     return replace(site, urls=urls | static_urls(site.static, site.static_url))
 
 
 def prepare(site: Site) -> Site:
-    """The site with its expected pages, which it is asked for once for each database.
+    """Render the expected pages, once for each database.
 
-    Raises BenchError when a command fails or its answers cannot be used.
+    Raises BenchError if a command fails or its output cannot be used.
     """
     paths = [
         path for path in dict.fromkeys([*site.urls.values(), UNKNOWN_PATH]) if not path.startswith(site.static_url)
@@ -308,7 +308,7 @@ def prepare(site: Site) -> Site:
     if (unknown := rendered[UNKNOWN_PATH])["status"] >= 500:
         why = f"status {unknown['status']}: {unknown.get('error', 'no reason')}"
         raise BenchError(f"manage.py renderpages {UNKNOWN_PATH}: {why}; correct its page for errors, then try again")
-    # Where there is no probe, another answer comes.
+    # Without the probe, another response comes.
     said = rendered.get(INSIDE, {})
     if said.get("status") in (302, 401, 403):
         raise BenchError(
@@ -323,7 +323,7 @@ def prepare(site: Site) -> Site:
 
 
 def described_urls(description: Description) -> dict[str, str]:
-    """The paths that a project names, by kind; without public pages it is the one at which visitors begin."""
+    """The paths named by a project, by kind; without public pages, the entry page."""
     public = description.first_pages
     urls = {"home": public[0]} | {f"public_{number}": path for number, path in enumerate(public, 1)}
     urls["health"] = description.health
@@ -335,7 +335,7 @@ def described_urls(description: Description) -> dict[str, str]:
 
 
 def static_urls(folder: Path, static_url: str) -> dict[str, str]:
-    """The small and the large static file of a folder, by kind, as far as it has such files."""
+    """A small and a large static file of a folder, by kind, if present."""
     files = [(path, path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.is_file()]
     sized = sorted((path.stat().st_size, name) for path, name in files if not COLLECTED.search(name))
     small = [name for size, name in sized if size >= SMALL_BYTES and name.endswith(SMALL_TYPES)]
@@ -345,14 +345,14 @@ def static_urls(folder: Path, static_url: str) -> dict[str, str]:
 
 
 def _require_pages(site: Site) -> None:
-    """Raise BenchError when the home page is no page."""
+    """Raise BenchError if the home page is no page."""
     home = site.urls["home"]
     page = site.pages[home]
     if page.status == 200:
         return
     found = f"it redirects to {page.location}" if page.location else f"status {page.status}, not 200"
     remedy = way_in(page.status, page.location)
-    # One that is not there, or an error, may lack rows alone.
+    # A missing page or an error may only lack rows.
     if not page.location and (page.status == 404 or page.status >= 500):
         remedy = f"correct public in [tool.benchapp] of {FILE}"
         if site.description.setup:
@@ -361,9 +361,9 @@ def _require_pages(site: Site) -> None:
 
 
 def _with_main_pages(site: Site) -> Site:
-    """The same with a list and a detail page, for which a project's second and third public page stand.
+    """Add a list and a detail page: the project's second and third public page.
 
-    A health check is none of them: no layer caches it.
+    A health check is excluded, because no layer caches health checks.
     """
     pages = [path for path in site.plain_paths if path not in site.description.health_checks]
     html = dict.fromkeys([*site.public_paths, *pages])
@@ -371,7 +371,7 @@ def _with_main_pages(site: Site) -> Site:
 
 
 def _manage(runner: Interpreter, env: Mapping[str, str], words: list[str], reads: bool) -> Any:
-    """Run one command of the site and read the JSON object it prints."""
+    """Run one command of the site and parse its JSON."""
     name = f"manage.py {words[0]}"
     try:
         done = run_command.run(runner, words, {**env, **COMMANDS_ENV}, TIMEOUT_S)

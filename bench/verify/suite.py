@@ -24,35 +24,34 @@ from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import DatabaseChanged
 from bench.verify.wire import BadAnswer
 
-# A server that lets every check wait ends the suite when those that failed have taken so many seconds, not after the
-# limit of each check: a slow site that answers rightly is asked to the end. The checks of the layer have a limit of
-# their own.
+# A server that lets every check wait ends the suite when failed checks have taken so many seconds, not after the limit
+# of each check: a slow site with right responses is tested to the end. The checks of the layer have a separate limit.
 SUITE_LIMIT_S = 60.0
 LAYER_LIMIT_S = 180.0
-# How many mismatches of a check are shown, and how many characters of each.
+# Number of mismatches shown for a check, and the length of each.
 MAX_MISMATCHES = 3
 MAX_CHARACTERS = 400
-# How often the checks that only read are made, while pages turn out to differ from one rendering to the next.
+# Attempts of the read-only checks, while more pages turn out to differ between renderings.
 ROUNDS = 4
 LEFT_OUT = f"a thorough check, left out here; `{PROGRAM} verify` makes it"
-# How many checks are made at the same time: more would wait for each other on two cores.
+# Number of checks at the same time: more would wait for each other on two cores.
 THREADS = 4
 
-# Groups whose pages say by themselves what a layer must not do with them; no project need have such a page.
+# Groups about pages that declare their own cacheability; no project needs such a page.
 OF_LAYERS = ("caching", "advisories")
 
-# Called before each check: how many checks began before it, how many there are, and the check.
+# Called before each check: the number of checks begun, the total, and the check.
 Progress = Callable[[int, int, Check], None]
 
 
 def all_checks() -> list[Check]:
-    """Every check in the order it is run in."""
+    """Every check, in order of running."""
     groups = list(GROUPS)
     return sorted(CHECKS, key=lambda item: (STAGES.index(item.stage), groups.index(item.group)))
 
 
 def require_checks(names: Iterable[str]) -> None:
-    """Raise BenchError for a name that is not a check's."""
+    """Raise BenchError for an unknown check."""
     known = [item.name for item in all_checks()]
     for name in names:
         if name not in known:
@@ -61,7 +60,7 @@ def require_checks(names: Iterable[str]) -> None:
 
 
 def require_excusable(declared: Iterable[str]) -> None:
-    """Raise BenchError for a declared check that is not there, or that nobody can be excused from."""
+    """Raise BenchError for a declared check that is unknown or cannot be excused."""
     require_checks(declared)
     leaks = [item.name for item in all_checks() if item.name in declared and not item.excusable]
     if leaks:
@@ -73,14 +72,14 @@ def require_excusable(declared: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which checks are made; raises BenchError for a name that is not a check's.
+    """Selected checks; raises BenchError for an unknown name.
 
-    checks    names of checks, all when empty
-    groups    names of groups, all when empty
+    checks    names of checks, empty: all
+    groups    names of groups, empty: all
     load_s    seconds of load by many clients at once
-    thorough  also the checks that take seconds; without it they are NotTried, unless `checks` names them
-    unsafe    also the checks by which a layer that says it is unsafe gives pages to others; a run measures it all the
-              same, and leaves them NotTried
+    thorough  run slow checks too; otherwise slow checks are NotTried, unless `checks` names them
+    unsafe    run checks that a declared unsafe layer fails; a run measures such a layer anyway, and leaves these checks
+              NotTried
     """
 
     checks: tuple[str, ...] = ()
@@ -93,7 +92,7 @@ class Selection:
         require_checks(self.checks)
 
     def of(self, layers: tuple[Layer, ...]) -> list[Check]:
-        """The checks that are made of a deployment with these layers, in their order."""
+        """The checks for a deployment with these layers, in order."""
         caching = any(not layer.is_none for layer in layers)
         return [
             item
@@ -104,25 +103,25 @@ class Selection:
         ]
 
     def tries(self, item: Check, declared: Collection[str]) -> bool:
-        """Whether the check is made: one that is declared, to see it fail, only where `checks` names it."""
+        """True if the check runs; a declared check, to see it fail, only if `checks` names it."""
         return not self.leaves_out(item) and (item.name not in declared or item.name in self.checks)
 
     def known_unsafe(self, item: Check, layers: tuple[Layer, ...]) -> str:
-        """Why the check is left out because a layer says that it is unsafe, or an empty string."""
+        """The reason to skip the check because a layer declares itself unsafe, or an empty string."""
         if self.unsafe or item.excusable or item.group not in OF_LAYERS:
             return ""
         return "; ".join(f"{layer.name}: {layer.unsafe}" for layer in layers if layer.unsafe)
 
     def leaves_out(self, item: Check) -> bool:
-        """Whether the check takes too long for this selection."""
+        """True if the check takes too long for this selection."""
         return item.thorough and not self.thorough and not self.checks
 
 
 def run_suite(context: Context, selection: Selection, progress: Progress | None = None) -> list[Outcome]:
     """Run the checks against the site: one Outcome a check, in their order.
 
-    The accounts made for it are removed again, whatever happens. Raises BenchError when the site's commands fail, and
-    DatabaseChanged when another program changed the rows that pages were compared with.
+    The accounts are always removed again. Raises BenchError if the site's commands fail, and DatabaseChanged if another
+    program changed rows of compared pages.
     """
     require_excusable(context.declared)
     context.load_s = selection.load_s
@@ -141,7 +140,7 @@ def run_suite(context: Context, selection: Selection, progress: Progress | None 
     for item in checks:
         if why := selection.known_unsafe(item, context.layers):
             found[item.name] = [NotTried(why)]
-    # One that proves another check was made all the same.
+    # A check that proves another one ran all the same.
     for name in context.declared.keys() - set(selection.checks):
         found.pop(name, None)
     return [outcome(context, item, found.get(item.name)) for item in checks]
@@ -167,9 +166,10 @@ class _Suite:
         return found | self._stage(LAYER, LAYER_LIMIT_S)
 
     def _reading(self) -> dict[str, list[Finding]]:
-        """What the checks before the suite's first write find, made again while pages turn out to change by themselves.
+        """Findings of the checks before the suite's first write; checks run again while pages turn out to change by
+        themselves.
 
-        Raises DatabaseChanged when differences come from other rows.
+        Raises DatabaseChanged if the rows differ.
         """
         for _ in range(ROUNDS):
             found = self._stage(FIRST, SUITE_LIMIT_S) | self._stage(READING, SUITE_LIMIT_S)
@@ -190,7 +190,7 @@ class _Suite:
         return found
 
     def _stage(self, stage: str, limit_s: float) -> dict[str, list[Finding]]:
-        """Some checks at the same time, then the others, which may write, one after another."""
+        """Run some checks at the same time, then the others, which may write, one after another."""
         due = [item for item in self.checks if item.stage == stage]
         pool = ThreadPoolExecutor(THREADS)
         try:
@@ -215,7 +215,7 @@ class _Suite:
 
 
 def concerns_pages(found: Mapping[str, list[Finding]], context: Context) -> bool:
-    """Whether a wrong response may be one to a request for a page that was rendered in process."""
+    """True if a wrong response may belong to a page rendered in process."""
     for finding in itertools.chain.from_iterable(found.values()):
         if isinstance(finding, Mismatch) and context.site.has_database:
             path = finding.sent.path if finding.sent else None
@@ -225,7 +225,7 @@ def concerns_pages(found: Mapping[str, list[Finding]], context: Context) -> bool
 
 
 def findings(item: Check, context: Context) -> list[Finding]:
-    """What the check found; a broken connection or an unreadable answer is a finding too."""
+    """Findings of the check; a broken connection or an unreadable response is a finding too."""
     found: list[Finding] = []
     try:
         found.extend(item.run(context))
@@ -242,7 +242,7 @@ def findings(item: Check, context: Context) -> list[Finding]:
 
 
 def outcome(context: Context, item: Check, made: list[Finding] | None) -> Outcome:
-    """The record of what a check found; None where it was not made, for it is declared."""
+    """The record of a check's findings; None if the check was skipped because of a declaration."""
     declared, found = context.declared.get(item.name), made or []
     if declared and made is not None and not any(isinstance(finding, Mismatch | NotTried) for finding in found):
         found = [*found, Mismatch(f"a failure, for it is declared: {declared}", "it passes: remove the declaration")]
@@ -267,10 +267,10 @@ def outcome(context: Context, item: Check, made: list[Finding] | None) -> Outcom
 
 
 def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | None]:
-    """The first wrong answer's request as a curl command, and the command that serves what it asks.
+    """The first wrong response's request as a curl command, and the command to serve that request again.
 
-    A target runs already. A deployment of ours is gone when its results are read, so `up --port 8000` serves it again,
-    with the values of the clone that was asked.
+    A target is already running. A deployment of ours is gone when its results are read, so `up --port 8000` serves the
+    deployment again, with the values of the clone used.
     """
     sent = next((finding.sent for finding in wrong if finding.sent), None)
     request = sent.command if sent else None

@@ -1,4 +1,4 @@
-"""The outcomes of the suite: as text for people, what failed and what was not tried; as a document for programs."""
+"""The outcomes of the suite: text for people, a document for programs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from bench.verify.outcome import Outcome, Skip
 from bench.words import plural
 
-# What the stack of a --target is called.
+# Stack name of a --target.
 TARGET = "target"
 # The words for the outcomes of a group, the gravest first.
 WORDS = ("FAIL", "not tried", "declared", "pass")
-# Group -> what visitors or the site's owner suffer when a check of it fails.
+# Group -> the harm to visitors or the site's owner if a check of the group fails.
 HARM = {
     "behaviour": "visitors get a wrong answer",
     "caching": "a cache gives visitors what is not for them, or nothing",
@@ -32,8 +32,8 @@ def as_document(outcomes: list[Outcome], skips: list[Skip], notes: Sequence[str]
     """The document for `--json`.
 
     ok      true when something was verified and nothing failed
-    layers  layer -> group -> the outcomes of its checks on all stacks, counted
-    notes   such as whose rows were served, and where versions of packages clash
+    layers  layer -> group -> counts of outcomes on all stacks
+    notes   such as the source of the rows, and clashing versions of packages
     """
     layers: dict[str, dict[str, list[str]]] = {}
     for item in outcomes:
@@ -53,7 +53,7 @@ def _cell(words: list[str]) -> dict[str, Any]:
 
 
 def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
-    """A line for each deployment, what failed with the request that shows it, and what was skipped, with reasons."""
+    """One line for each deployment, failures with their requests, and skipped checks with reasons."""
     lines = []
     for stack, layer in dict.fromkeys((item.stack, item.layer) for item in outcomes):
         found = [item for item in outcomes if (item.stack, item.layer) == (stack, layer)]
@@ -75,7 +75,7 @@ def as_text(outcomes: list[Outcome], skips: list[Skip]) -> str:
 
 
 def _not_tried(outcomes: Sequence[Outcome]) -> list[str]:
-    """Each reason once with its checks, and with stacks and layers where it does not hold for all of them."""
+    """Each reason once with its checks, and with stacks and layers unless all have the reason."""
     every = {(item.stack, item.layer) for item in outcomes}
     by_reason: dict[str, list[Outcome]] = {}
     for item in outcomes:
@@ -102,12 +102,12 @@ def count(found: Iterable[Outcome]) -> str:
 
 
 def by_reason(skips: Iterable[Skip]) -> list[str]:
-    """Each reason once, after the stacks and the layer for which it holds."""
+    """Each reason once, after its stacks and layer."""
     return _joined((skip.layer, skip.reason, skip.stack, "") for skip in skips)
 
 
 def _joined(found: Iterable[tuple[str, str, str, str]]) -> list[str]:
-    """Each layer and reason once, after the stacks and before the checks for which it holds."""
+    """Each layer and reason once, after the stacks and before the checks."""
     where: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for layer, reason, stack, check in found:
         where.setdefault((layer, reason), []).append((stack, check))

@@ -1,4 +1,4 @@
-"""A site that runs already, known by its address and its description (`verify --target` without --database)."""
+"""A running site, known by its address and its description (`verify --target` without --database)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bench.verify.wire import BadAnswer, Target
 
 # No command is run.
 NO_COMMANDS = Interpreter((), Path(), Path())
-# What a page further down looks like, below the public page that links to it.
+# Patterns of pages below the public page that links to them.
 LISTED, DETAIL = re.compile(r"[^/?#]+/2/"), re.compile(r"[1-9][0-9]*/")
 
 
 class NoExpectedPages(Mapping[str, Expected]):
-    """Stands in for expected pages that cannot be rendered in process: each look-up raises NotTried."""
+    """Stand-in for expected pages that cannot be rendered in process: each look-up raises NotTried."""
 
     def __getitem__(self, path: str) -> Expected:
         raise NotTried(NEEDS_DATABASE)
@@ -36,7 +36,7 @@ class NoExpectedPages(Mapping[str, Expected]):
 
 
 def require_answer(target: Target, health: str) -> None:
-    """Raise BenchError unless a site of this project answers there; `health` is the path of its health page."""
+    """Raise BenchError unless a site of this project responds; `health` is the path of its health page."""
     try:
         answer = wire.fetch(target, health)
     except (OSError, BadAnswer) as error:
@@ -54,7 +54,7 @@ def require_answer(target: Target, health: str) -> None:
 def target_site(target: Target, project: UnderTest) -> Site:
     """Learn the site's URLs from its description and the links on its public pages.
 
-    Raises BenchError when they cannot be read.
+    Raises BenchError if a page cannot be read.
     """
     description, static, static_url = project.description, project.folder / "static", project.names["static_url"]
     urls = described_urls(description) | static_urls(static, static_url)

@@ -23,10 +23,10 @@ class Verifier:
     """Verifies one deployment after another of the same database; each Python renders the expected pages once."""
 
     def __init__(self, project: UnderTest, selection: Selection, write: bool = False, options: Sequence[str] = ()):
-        """`write` lets checks write to a project's own database; a copy and a private one they may always. `options`
-        are those that serve the same again.
+        """`write` lets checks write to a project's own database; a copy or a private database may always be written to.
+        `options` serve the same site again.
 
-        Raises BenchError when the project names accounts that are not there.
+        Raises BenchError if the project names accounts that do not exist.
         """
         if (login := project.description.login) and login.users_env:
             described_accounts(login.users_env, {**os.environ, **project.project.env}, count=len(login.users_env))
@@ -38,11 +38,11 @@ class Verifier:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the outcomes must know of the project's pages."""
+        """Notes on the project's pages for the reader of the outcomes."""
         return list(dict.fromkeys(note for site in self._sites.values() for note in notes(site)))
 
     def verify(self, running: Running, progress: Progress | None = None) -> list[Outcome]:
-        """One Outcome a check; raises BenchError when the site's own commands fail.
+        """One Outcome a check; raises BenchError if the site's own commands fail.
 
         When another program changed the rows meanwhile, the deployment is verified once more with new expected pages;
         the second time DatabaseChanged is raised.
@@ -56,7 +56,7 @@ class Verifier:
         return self._verified(running, progress)
 
     def _verified(self, running: Running, progress: Progress | None) -> list[Outcome]:
-        """What one run of the suite finds; what it learns of pages that change by themselves stays known."""
+        """Outcomes of one run of the suite; knowledge of pages that change by themselves is kept."""
         context, project = self._context(running), running.case.project
         found = run_suite(context, self.selection, progress)
         if project.description.write:

@@ -10,7 +10,7 @@ from bench.verify.page_parser import NAMES, TEXTS, TOKEN, Form
 from bench.verify.site import Account, Site
 from bench.verify.wire import Answer, BadAnswer, Target
 
-# What follows the name in the address of an account that is made for a check (bench.serve.inside: verifyaccount).
+# Domain of the addresses of accounts made for checks (bench.serve.inside: verifyaccount).
 MAIL = "@verify.invalid"
 # A token or a session has at least so many.
 SECRET_CHARACTERS = 12
@@ -22,7 +22,7 @@ class Visitor:
     cookies      the cookies the site has set so far
     set_cookies  every Set-Cookie line received
     tokens       every CSRF token on the pages read
-    name, proof  of the account that is logged in: its name, and the text that only pages for it show
+    name, proof  name of the logged-in account, and the text shown only on its pages
     """
 
     def __init__(self, target: Target, cookies: dict[str, str] | None = None):
@@ -38,19 +38,19 @@ class Visitor:
 
     @property
     def secrets(self) -> set[str]:
-        """The tokens and cookies that nobody else may get; a short one, such as of a language, anybody may."""
+        """Tokens and cookies that nobody else may get; short ones, such as a language, are no secrets."""
         given = {line.split(";")[0] for line in self.set_cookies}
         return self.tokens | {pair for pair in given if len(pair.partition("=")[2]) >= SECRET_CHARACTERS}
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> Answer:
-        """The answer to GET; redirects are not followed."""
+        """The response to GET; redirects are not followed."""
         answer = self._exchange("GET", path, headers or {}, None)
         self.tokens |= page_parser.tokens(answer.text)
         return answer
 
     def post(self, path: str, values: dict[str, str], headers: dict[str, str] | None = None) -> Answer:
-        """The answer to a form sent with `values`; redirects are not followed."""
-        # Browsers send Origin with every POST, which finds a server that loses the port or the scheme.
+        """The response to a form sent with `values`; redirects are not followed."""
+        # Browsers send Origin with every POST, so a server that loses the port or the scheme fails.
         given = {
             "Content-Type": "application/x-www-form-urlencoded",
             "Origin": self.target.origin,
@@ -60,29 +60,29 @@ class Visitor:
         return self._exchange("POST", path, given, urlencode(values).encode())
 
     def write_into(self, form: Form, words: str, **others: str) -> Answer:
-        """The answer to a form with `words` in all fields for text, and `others` by name."""
+        """The response to a form with `words` in all fields for text, and `others` by name."""
         return self.post(form.action, {**form.values, **dict.fromkeys(form.names(*TEXTS), words), **others})
 
     def follow(self, answer: Answer) -> Answer:
-        """The answer to a redirect's Location, requested from this same target."""
+        """The response to a redirect's Location, requested from this same target."""
         parts = urlsplit(answer.header("Location") or "/")
         return self.get(parts.path + (f"?{parts.query}" if parts.query else ""))
 
     def token(self, path: str) -> str | None:
-        """The CSRF token of the first form on the page that has one, or None; its cookie is stored."""
+        """The CSRF token of the first form with one, or None; the cookie is stored."""
         form = page_parser.ParsedPage(self.get(path).text, path).form_with(TOKEN)
         return form.values[TOKEN] if form else None
 
     def comment_form(self, path: str) -> Form:
-        """The form for a comment as this visitor gets it; raises BadAnswer when the page has none."""
+        """The comment form for this visitor; raises BadAnswer if the page has none."""
         if form := page_parser.ParsedPage(self.get(path).text, path).comment_form():
             return form
         raise BadAnswer(f"GET {path} by {self.who}: no form for a comment")
 
     def log_in(self, path: str, account: Account) -> Answer:
-        """The answer to the login form at `path`, sent with all that the page has put into it.
+        """Fill in and send the login form at `path`; returns the response.
 
-        Raises BadAnswer when the page has no such form.
+        Raises BadAnswer if the page has no such form.
         """
         form = page_parser.ParsedPage(self.get(path).text, path).login_form()
         if form is None:
@@ -94,7 +94,7 @@ class Visitor:
         return self.post(urljoin(path, form.action), values)
 
     def cookie_header(self) -> dict[str, str]:
-        """The Cookie header that this visitor sends; empty without cookies."""
+        """The visitor's Cookie header; empty without cookies."""
         # A list, for checks that are made at the same time share a member.
         pairs = list(self.cookies.items())
         return {"Cookie": "; ".join(f"{name}={value}" for name, value in pairs)} if pairs else {}
@@ -112,7 +112,7 @@ class Visitor:
 
 
 def require_password(site: Site, answer: Answer) -> None:
-    """Raise BenchError when the login form has come again for an account that the project names."""
+    """Raise BenchError if an account named by the project gets the login form again."""
     login = site.description.login
     if login and login.users_env and answer.status == 200 and page_parser.ParsedPage(answer.text).login_form():
         raise BenchError(
@@ -122,7 +122,7 @@ def require_password(site: Site, answer: Answer) -> None:
 
 
 def log_in(target: Target, site: Site, account: Account) -> Visitor:
-    """Log a new visitor in by the site's form; raises BadAnswer when that fails, NotTried where there is none."""
+    """Log in a new visitor by the site's form; raises BadAnswer on failure, NotTried without a form."""
     path = site.url("login")
     visitor = Visitor(target)
     answer = visitor.log_in(path, account)

@@ -1,7 +1,7 @@
-"""HTTP/1.x over a socket, with control over every byte of the request; h11 checks every byte of the answer.
+"""HTTP/1.x over a socket, with control over every byte of the request; h11 checks every byte of the response.
 
-An ordinary client collapses dot segments, refuses odd bytes, and hides a connection that was closed too early. The
-checks need exactly these.
+An ordinary client collapses dot segments, refuses odd bytes, and hides early closes of a connection: exactly the cases
+of the checks.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from bench.verify import page_parser
 from bench.verify.finding import Mismatch, Sent
 
 TIMEOUT_S = 10.0
-# The longest block of headers of an answer.
+# The longest block of headers of a response.
 MAX_HEAD_BYTES = 1 << 20
 PIECE_BYTES = 200_000
-# Bytes shown of an answer that came too early.
+# Bytes shown of a response that came too early.
 EARLY_BYTES = 80
-# Who says what a probe page shows stands in its first bytes.
+# The paragraphs about the rendering are in the first bytes of a probe page.
 PAGE_HEAD_BYTES = 8000
 USUAL = (("User-Agent", "verify"), ("Accept", "*/*"), ("Accept-Encoding", "identity"))
 
@@ -38,10 +38,10 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Route:
-    """Where connections to a target really go, such as into a tunnel.
+    """Real destination of connections to a target, such as a tunnel.
 
-    tls      whether it is spoken there
-    headers  sent with each request, as a balancer before the target would send them
+    tls      whether the destination speaks TLS
+    headers  sent with each request, like the headers of a load balancer
     """
 
     host: str
@@ -52,9 +52,9 @@ class Route:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the site is served: the front port of a deployment, or a site that is already running.
+    """Address of the site: the front port of a deployment, or a site that is already running.
 
-    source  the address of this machine that connections come from; empty for any
+    source  the local address of connections; empty for any
     """
 
     scheme: str
@@ -65,7 +65,7 @@ class Target:
 
     @classmethod
     def parse(cls, url: str) -> Target:
-        """The target at `http://host:port/`; raises BenchError when the text is no such address."""
+        """Parse `http://host:port/`; raises BenchError for another text."""
         try:
             parts = urlsplit(url)
             port = parts.port
@@ -88,28 +88,28 @@ class Target:
 
     @property
     def tls(self) -> bool:
-        """Whether connections speak it."""
+        """True if connections speak TLS."""
         return self.via.tls if self.via else self.scheme == "https"
 
 
 class BadAnswer(Exception):
-    """Bytes that are not one complete HTTP answer; the text says why."""
+    """Bytes that are not one complete HTTP response; the text says why."""
 
 
 class TooLate(BadAnswer):
-    """The connection stayed open, and the rest of the answer did not come."""
+    """The connection stayed open, and the rest of the response did not come."""
 
 
 class ConnectionClosed(BadAnswer):
-    """The connection ended before the first byte of an answer."""
+    """The connection ended before the first byte of a response."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One complete answer. `body` is without its transfer coding and with its content coding.
+    """One complete response. `body` is without its transfer coding and with its content coding.
 
-    delimited  whether the body had an end of its own, other than that of the connection
-    sent       the request, if it was built here
+    delimited  whether the end of the body was marked, other than by the end of the connection
+    sent       the request, if built here
     """
 
     status: int
@@ -129,12 +129,12 @@ class Answer:
         return [value for key, value in self.headers if key.lower() == name]
 
     def names(self, header: str) -> set[str]:
-        """The names that a header such as Vary or Connection lists, of all its lines, in lower case."""
+        """The names in a list header such as Vary or Connection, of all its lines, in lower case."""
         return {name.strip().lower() for name in ",".join(self.all(header)).split(",")} - {""}
 
     @property
     def content_type(self) -> str:
-        """Media type and charset without spaces, in lower case; empty when there is none."""
+        """Media type and charset without spaces, in lower case; empty if absent."""
         return "".join((self.header("Content-Type") or "").lower().split())
 
     @property
@@ -148,7 +148,7 @@ class Answer:
 
     @cached_property
     def content(self) -> bytes:
-        """The body with its content coding removed; raises BadAnswer when it does not match its header."""
+        """The body with its content coding removed; raises BadAnswer if the coding is wrong."""
         try:
             if self.coding == "gzip":
                 return gzip.decompress(self.body)
@@ -176,14 +176,14 @@ class Answer:
 
     @property
     def keeps_open(self) -> bool:
-        """Whether the answer's headers allow another request on the connection."""
+        """True if the response's headers allow another request on the connection."""
         words = self.names("Connection")
         if not self.delimited or "close" in words:
             return False
         return self.version == "HTTP/1.1" or "keep-alive" in words
 
     def wrong(self, expected: str, got: str | None = None, what: str = "", excuse: str = "") -> Mismatch:
-        """The mismatch of this response; `got` is its status when None, `what` the request in words."""
+        """The mismatch of this response; `got` defaults to its status, `what` describes the request."""
         found = f"status {self.status}" if got is None else got
         return Mismatch(f"{what or self.sent}: {expected}", found, self.sent, excuse)
 
@@ -204,7 +204,7 @@ def build(
 ) -> bytes:
     """The bytes of one request.
 
-    headers  a character from "\\udc80" to "\\udcff" stands for one byte that is no UTF-8
+    headers  a character from "\\udc80" to "\\udcff" stands for one byte that is not UTF-8
     host     the Host header: empty for the target's own, None for no such header
     """
     raw = path if isinstance(path, bytes) else path.encode("utf-8")
@@ -235,7 +235,7 @@ class Connection:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if target.tls:
             self.socket = tls_context().wrap_socket(self.socket, server_hostname=target.host)
-        # What has come and was not read yet.
+        # Bytes received and not yet read.
         self._left = b""
 
     def __enter__(self) -> Connection:
@@ -252,7 +252,7 @@ class Connection:
         self.socket.sendall(data)
 
     def send_anyway(self, data: bytes) -> bool:
-        """Send all of `data`, even after an early answer, as most clients do; False if the server stopped reading."""
+        """Send all of `data`, even after an early response, as most clients do; False if the server stopped reading."""
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
@@ -260,7 +260,7 @@ class Connection:
         return True
 
     def quiet_for(self, seconds: float) -> bool:
-        """Wait; returns whether the server neither sent nor closed anything, but for TLS's session ticket."""
+        """Wait; returns whether the server neither sent nor closed anything, except TLS's session ticket."""
         timeout = self.socket.gettimeout()
         self.socket.settimeout(seconds)
         try:
@@ -274,13 +274,13 @@ class Connection:
         return False
 
     def early_bytes(self) -> bytes:
-        """The first bytes of what comes, empty when the server closes the connection."""
+        """The first bytes received, or empty if the server closes the connection."""
         with contextlib.suppress(ConnectionResetError):
             self._left = self._left or self.socket.recv(PIECE_BYTES)
         return self._left[:EARLY_BYTES]
 
     def exchange(self, method: str, path: str | bytes, headers: Headers = (), **how: Any) -> Answer:
-        """Send one request and read its answer; what it raises has the request as `sent`.
+        """Send one request and read its response; exceptions carry the request as `sent`.
 
         how  body, host and version: see build
         """
@@ -294,10 +294,10 @@ class Connection:
             raise
 
     def read(self, method: str = "GET", pause: Callable[[], None] | None = None, sent: Sent | None = None) -> Answer:
-        """Read the answer to a request made with `method`, with a `pause` before each piece of its body.
+        """Read the response to a request made with `method`, with a `pause` before each piece of its body.
 
-        Raises ConnectionClosed when the connection ends first, BadAnswer when the bytes are not one complete answer or
-        come too late, OSError when the connection breaks.
+        Raises ConnectionClosed if the connection ends first, BadAnswer if the response is incomplete or late, OSError
+        if the connection breaks.
         """
         try:
             return self._read(method, pause, sent)
@@ -328,7 +328,7 @@ class Connection:
         return _answer(method, head, bytes(body), sent)
 
     def _received(self, empty: bool) -> bytes:
-        """What comes next; raises ConnectionClosed when that is the end and there was nothing before."""
+        """Receive more bytes; raises ConnectionClosed if the connection ends with nothing received."""
         try:
             data = self.socket.recv(PIECE_BYTES)
         except ConnectionResetError:
@@ -340,7 +340,7 @@ class Connection:
         return data
 
     def rest(self) -> bytes:
-        """All bytes until the server closes; raises BadAnswer when it stays open and silent."""
+        """All bytes until the server closes; raises BadAnswer if the connection stays open and silent."""
         try:
             while data := self.socket.recv(PIECE_BYTES):
                 self._left += data
@@ -350,13 +350,13 @@ class Connection:
 
 
 def fetch(target: Target, path: str | bytes, headers: Headers = (), method: str = "GET", **how: Any) -> Answer:
-    """The answer to one request on a connection of its own; `how` is body, host and version: see build."""
+    """Send one request on a new connection; `how` is body, host and version: see build."""
     with Connection(target) as connection:
         return connection.exchange(method, path, headers, **how)
 
 
 def _answer(method: str, head: h11.Response, body: bytes, sent: Sent | None) -> Answer:
-    """The answer; raises BadAnswer when its body has two lengths."""
+    """Build the response; raises BadAnswer if the body has two lengths."""
     headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in head.headers.raw_items())
     names = {name.lower() for name, _ in headers}
     if {"content-length", "transfer-encoding"} <= names:
@@ -367,14 +367,14 @@ def _answer(method: str, head: h11.Response, body: bytes, sent: Sent | None) -> 
 
 
 def connected(target: Target, timeout_s: float, receive_buffer: int | None = None) -> socket.socket:
-    """A socket that is connected to where the target really is."""
+    """Connect a socket to the real destination of the target."""
     error: OSError | None = None
     host, port = (target.via.host, target.via.port) if target.via else (target.host, target.port)
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         opened = socket.socket(family, kind, protocol)
         opened.settimeout(timeout_s)
         if receive_buffer:
-            # It has an effect only before the connection is made.
+            # Effective only before connecting.
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         try:
             if target.source and family == socket.AF_INET:
@@ -389,7 +389,7 @@ def connected(target: Target, timeout_s: float, receive_buffer: int | None = Non
 
 
 def tls_context() -> ssl.SSLContext:
-    """How TLS is spoken: deployments have self-signed certificates."""
+    """A TLS context without verification: deployments have self-signed certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -24,7 +24,7 @@ from bench.verify.wire import BadAnswer, Connection, Target, build
 STEPS = (4, 5, 20, 200)
 # Between some and the next, so that the servers have them; and until all have reached the workers.
 BETWEEN_S, SETTLED_S = 0.1, 0.3
-# Others ask for this long, and each answer may take as long as this. On a busy machine one may be late: two in a row
+# Others request this long, and each response may take as long as this. On a busy machine one may be late: two in a row
 # are not. Between two requests they pause: they are visitors, not a load.
 OTHERS_S, LIMIT_S, PAUSE_S = 1.0, 1.0, 0.05
 # A page as the visitors' own; it costs little, so that it waits for threads and not for the processor.
@@ -59,7 +59,7 @@ class Slowness:
     """One way to be slow.
 
     sends    all that comes of a request, with the host for braces
-    at_once  how many come at a time: what slow clients ask for must not be load, and readers ask for much
+    at_once  how many come at a time: what slow clients request must not be load, and readers request much
     buffer   receive buffer of who reads nothing: with the smallest that there is, the rest waits in the servers
     """
 
@@ -114,7 +114,7 @@ def _held_up(scene: FaultContext, how: Slowness, clients: ExitStack, more: int) 
 
 
 def others_wait(target: Target, paths: tuple[str, ...]) -> str:
-    """The first of these paths, asked by turns, that is late twice in a row, and why; empty when none is."""
+    """The first of these paths, asked by turns, that is late twice in a row, and why; empty if none is."""
     late = dict.fromkeys(paths, "")
     deadline = time.monotonic() + OTHERS_S
     while time.monotonic() < deadline or any(late.values()):
@@ -199,7 +199,7 @@ def _upload(target: Target, over: threading.Event, finishes: bool) -> str:
 
 @fault("malformed", "abused")
 def malformed(scene: FaultContext) -> Generator[None]:
-    """10,000 malformed requests from a seed, over all rounds: others get right answers, no worker ends, no 5xx."""
+    """10,000 malformed requests from a seed, over all rounds: others get right responses, no worker ends, no 5xx."""
     rate = max(MIN_PER_SECOND, scene.rate)
     yield
     before, workers = scene.running.log_bytes(), Workers(scene.running)

@@ -33,7 +33,7 @@ RECYCLED, RECYCLED_S, POLL_S = 2, 30.0, 0.2
 
 @fault("configuration", "replaced")
 def configuration(scene: FaultContext) -> Generator[None]:
-    """Every server takes over its configuration files anew."""
+    """Every server takes over its configuration files again."""
     case = scene.running.case
     yield
     with scene.cause():

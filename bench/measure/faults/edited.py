@@ -87,7 +87,7 @@ def require_rows(scene: FaultContext) -> None:
 
 
 def require_invalidation(scene: FaultContext) -> None:
-    """Raise FaultNotApplicable where no write invalidates a layer's pages."""
+    """Raise FaultNotApplicable if no write invalidates a layer's pages."""
     if stale := without_invalidation(scene.context):
         raise FaultNotApplicable(f"no write invalidates {stale[0].name}")
 
@@ -104,7 +104,7 @@ def seconds_until_hits(scene: FaultContext) -> float | None:
 
 
 def _are_hits(scene: FaultContext, name: str) -> bool:
-    """Whether requests for a page that nobody has requested before are hits, once it was requested."""
+    """True if requests for a page that nobody has requested before are hits, once it was requested."""
     path = f"/__probe__/slow/0/{secrets.token_hex(8)}/"
     try:
         scene.context.get(path)

@@ -20,10 +20,10 @@ Misfit = Callable[[Case], str]
 
 @dataclass(frozen=True)
 class Expected:
-    """What visitors may notice at most; None: anything. No answer may be wrong, and no static file missing.
+    """What visitors may notice at most; None: anything. No response may be wrong, and no static file missing.
 
-    lost        requests without a right answer
-    recovery_s  seconds from the end of the cause to right answers only
+    lost        requests without a right response
+    recovery_s  seconds from the end of the cause to right responses only
     stale       stale pages
     slowest_s   seconds that a request may take
     """

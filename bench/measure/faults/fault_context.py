@@ -57,7 +57,7 @@ def front(case: Case) -> str:
 
 
 def status_of(target: Target, path: str, limit_s: float, headers: Mapping[str, str] = NONE) -> str:
-    """What GET gets: `200`, `503 with Retry-After` or why no answer comes within so many seconds."""
+    """What GET gets: `200`, `503 with Retry-After` or why no response comes within so many seconds."""
     try:
         with Connection(target, timeout_s=limit_s) as connection:
             answer = connection.exchange("GET", path, headers)
@@ -82,8 +82,7 @@ class Versions:
     def new(self, broken: bool = False) -> Path:
         """A new release, its static files collected, beside the one that is served; a `broken` one cannot be imported.
 
-        Raises BenchError when it cannot be made, FaultNotApplicable if no page would tell it
-        from the one that is served.
+        Raises BenchError if it cannot be made, FaultNotApplicable if no page would tell it from the one that is served.
         """
         if self.word == OUTSIDE:
             project = self._releases.project.project
@@ -169,7 +168,7 @@ class FaultContext:
     def note(self, found: Iterable[Finding]) -> None:
         """Take over figures, and sentences about what is wrong, that functions of `verify` find.
 
-        Raises FaultNotApplicable when they say that it cannot be tried.
+        Raises FaultNotApplicable if they say that it cannot be tried.
         """
         try:
             for finding in found:
@@ -198,7 +197,7 @@ class FaultContext:
         return self.supervisor.wait(until, seconds)
 
     def expect(self, path: str, wanted: str, limit_s: float, figure: str, headers: Mapping[str, str] = NONE) -> None:
-        """Ask for a page, note how long it took under the name of a figure, and what is wrong with its answer.
+        """Ask for a page, note how long it took under the name of a figure, and what is wrong with its response.
 
         wanted  as `got` says it, within so many seconds
         """
@@ -214,7 +213,7 @@ class FaultContext:
         os.kill(self.running.pids[name], signal.SIGKILL)
 
     def wait_started(self, name: str) -> None:
-        """Wait until the supervisor has started again what died in this fault. Raises BenchError when it does not."""
+        """Wait until the supervisor has started again what died in this fault. Raises BenchError if it does not."""
 
         def started() -> bool:
             since = (death for death in self.supervisor.deaths if death.at_s >= self.moments.struck)
@@ -227,7 +226,7 @@ class FaultContext:
     def reload(self, changed: Collection[str], only: str = "") -> None:
         """Have the servers, or `only` one, take over changed files and code.
 
-        Raises DeploymentError when the site does not come back.
+        Raises DeploymentError if the site does not come back.
         """
         self.servers |= self.running.chain.reload(changed, only)
         self.operator = "reload"

@@ -36,9 +36,9 @@ from bench.verify.visitor import log_in
 from bench.verify.wire import BadAnswer, Target
 
 ACCOUNTS = 2
-# So many pages of another project do visitors ask for at most.
+# So many pages of another project do visitors request at most.
 MAX_OWN = 3
-# The visitors ask for so long before the fault, and after the site has come back from it.
+# The visitors request so long before the fault, and after the site has come back from it.
 QUIET_S, AFTER_S = 1.5, 1.5
 # How long the site may take to come back.
 BACK_S = 20.0
@@ -65,7 +65,7 @@ class FaultSession:
     """The deployment while its faults are made.
 
     cookies   the Cookie header of each account, by its name
-    own       pages of the project that visitors ask for, too
+    own       pages of the project that visitors request, too
     notes     what a reader of its outcomes must know
     bounds    of the guards of an outcome (bench.measure.faults.judge)
     rounds    how often each fault is made in all
@@ -86,7 +86,7 @@ class FaultSession:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything runs and the site answers, so that another fault can be made."""
+        """True if everything runs and the site answers, so that another fault can be made."""
         return self.running.died() is None and self.running.answers()
 
     def make(self, item: PlannedFault, attempt: int) -> FaultOutcome:
@@ -190,8 +190,8 @@ def open_session(
 ) -> Iterator[FaultSession]:
     """Bring the deployment up, and take it down at the end.
 
-    `write` lets accounts be made in a database that a project uses itself.
-    Raises BenchError when it does not come up or gives no right answers.
+    `write` lets accounts be made in a database that a project uses itself. Raises BenchError if it does not come up or
+    gives no right responses.
     """
     with deployment.deployed(case, run_dir=directory, progress=progress, releases=True) as running:
         try:

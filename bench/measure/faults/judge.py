@@ -1,4 +1,4 @@
-"""Whether what visitors noticed is as expected, and whether it can be trusted. Pure."""
+"""True if what visitors noticed is as expected, and whether it can be trusted. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def unexpected(seen: FaultOutcome, expected: Expected) -> Iterator[str]:
 def discarded(seen: FaultOutcome, failed_before: int, bounds: Mapping[str, float]) -> str:
     """Why the outcome cannot be trusted, by the guard where `bounds` has it; or empty.
 
-    failed_before  requests without a right answer before the fault
+    failed_before  requests without a right response before the fault
     """
     if GUARD not in bounds:
         return ""

@@ -1,7 +1,7 @@
 """Malformed requests, the same ones for the same seed, and what sends them.
 
 A form is the bytes of a request with words in angle brackets, such as `<odd>`: each stands for one of its CHOICES,
-drawn anew wherever it is met.
+drawn again wherever it is met.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.verify.wire import BadAnswer, Connection, Target
 THREADS, POLL_S = 16, 0.1
 # A refusal takes milliseconds; on a busy machine it may wait its turn.
 PATIENCE_S = 2.0
-# What a request got that has no status: closed without an answer, none in time, a connection that cannot be opened.
+# What a request got that has no status: closed without a response, none in time, a connection that cannot be opened.
 CLOSED, SILENT, UNOPENED = "closed", "silent", "unopened"
 
 FORM = "/__probe__/form/malformed/"

@@ -23,7 +23,7 @@ class FaultTimeline:
     over      its cause was over: what was killed had died, what hung was woken
     deployed  a deploy was complete; None without one
     wall_s    what to add to get the time of the day
-    ttl_s     the time to live of pages without an account; 0 where nothing caches them
+    ttl_s     the time to live of pages without an account; 0 if nothing caches them
     old, new  the versions before and after a deploy; the same without one
     """
 
@@ -41,9 +41,9 @@ class Observations:
     """What visitors noticed.
 
     figures        fields of bench.measure.records.faults.FaultOutcome
-    failed_before  requests without a right answer before the fault
+    failed_before  requests without a right response before the fault
     named          static files that pages named
-    asked          the page of the first request without a right answer; None when there was none
+    asked          the page of the first request without a right response; None if there was none
     """
 
     figures: dict[str, Any]
@@ -90,7 +90,7 @@ def _longest_gap(good: Sequence[Visit], since: Sequence[Visit], struck: float) -
 
 
 def _recovery(good: Sequence[Visit], bad: Sequence[Visit], over: float) -> float | None:
-    """From the end of the cause to the first right answer after the last failure; a request fails when it is due."""
+    """From the end of the cause to the first right response after the last failure; a request fails when it is due."""
     if not bad:
         return 0.0
     last = max(visit.due for visit in bad)
@@ -105,7 +105,7 @@ def _late(visits: Sequence[Visit]) -> float:
 
 
 def _wrong(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: FaultTimeline) -> dict[Visit, str]:
-    """The wrong answers since the fault, each with what was wrong first, in the order in which they came."""
+    """The wrong responses since the fault, each with what was wrong first, in the order in which they came."""
     found: dict[Visit, str] = {}
     sizes: dict[str, int] = {}
     for visit in sorted((visit for visit in visits if visit.is_good), key=lambda visit: visit.end):

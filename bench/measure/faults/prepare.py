@@ -65,7 +65,7 @@ class PreparedFaults:
         return Replay(schedule(self.faults), counting(self.made))
 
     def journal(self, folder: Path | None, replay: Replay[PlannedFault, FaultOutcome]) -> Journal:
-        """The journal, its folder made or repaired. Raises BenchError when it cannot be, or when nothing is left."""
+        """The journal, its folder made or repaired. Raises BenchError if it cannot be, or when nothing is left."""
         if self.before:
             return session.resume(self.before.directory, self.info, self.environment, replay)
         return session.begin(folder, "faults-", self.info, self.environment)
@@ -139,8 +139,8 @@ def new_faults(request: Request, names: tuple[str, ...]) -> PreparedFaults:
 
 
 def stopped_faults(directory: Path, project: UnderTest, asked: str | None) -> PreparedFaults:
-    """The rest of the faults in a folder; `project` is that of the command line. Raises BenchError when they cannot
-    be resumed."""
+    """The rest of the faults in a folder; `project` is that of the command line. Raises BenchError if they cannot be
+    resumed."""
     run = read_faults(directory)
     plan = run.info.plan
     project = recorded_project(project, plan.project, plan.describe)

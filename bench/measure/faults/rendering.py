@@ -141,7 +141,7 @@ def killed_while_writing(scene: FaultContext) -> Generator[None]:
 
 
 def must_kill_workers(scene: FaultContext) -> None:
-    """Kill the workers of the application server. Raises FaultNotApplicable where it has none."""
+    """Kill the workers of the application server. Raises FaultNotApplicable if it has none."""
     instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
     workers = []
     for name, pid in scene.running.pids.items():

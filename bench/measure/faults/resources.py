@@ -87,7 +87,7 @@ def full_disk(scene: FaultContext) -> Generator[None]:
     """The disk of stored pages is full for 3 s, then has room for no other file: edits show, pages are whole; with room
     again pages are stored again."""
     with _small_disk(scene, scene.running.store) as disk:
-        # The second time it comes from the store, where there is one.
+        # The second time it comes from the store, if there is one.
         for _ in range(2):
             http.status(scene.running.url, scene.site.url("home"))
         if not any(path.is_file() for path in scene.running.store.rglob("*")):
@@ -141,7 +141,7 @@ def full_logs(scene: FaultContext) -> Generator[None]:
 
 @contextmanager
 def _small_disk(scene: FaultContext, folder: Path) -> Iterator[SmallDisk]:
-    """A directory of the servers on a small disk of its own. Raises FaultNotApplicable where none can be mounted."""
+    """A directory of the servers on a small disk of its own. Raises FaultNotApplicable if none can be mounted."""
     try:
         with scene.running.on_small_disk(folder) as disk:
             yield disk

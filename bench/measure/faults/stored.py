@@ -69,7 +69,7 @@ def application_away(scene: FaultContext) -> Generator[None]:
 
 @fault("made-up-pages", "abused", misfit=NO_CACHED_PAGES, cache_memory_mb=ROOM_MB)
 def made_up_pages(scene: FaultContext) -> Generator[None]:
-    """3,000 made-up pages in 40 s, where there is room for 8 MB: the files and folders of the store never take more."""
+    """3,000 made-up pages in 40 s, if there is room for 8 MB: the files and folders of the store never take more."""
     _require_files(scene)
     yield
     numbers, most_mb = count(), 0.0

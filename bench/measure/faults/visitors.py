@@ -24,14 +24,14 @@ MARK = r"<!-- visit code=(\S+) template=(\S+) account=(\S+) rendered=(\S+) stati
 NOBODY = "nobody"
 PAGE = "/__probe__/visit/{}/"
 CLOSE = "Connection: close\r\n"
-# Different pages that are asked for without an account, so that a layer has several.
+# Different pages that are requested without an account, so that a layer has several.
 ANONYMOUS = 3
 CAPACITY_S = 2
 CAPACITY_CONNECTIONS = 8
 # The visitors ask at a third of what the deployment can do, but no faster than the load tool does beside it.
 SHARE = 1 / 3
 MIN_RATE, MAX_RATE = 5, 200
-# A visitor waits no longer for an answer.
+# A visitor waits no longer for a response.
 PATIENCE_S = 10
 # While a site hangs, every visitor has a connection until patience ends; some idle ones are left beside those.
 MAX_CONNECTIONS = MAX_RATE * PATIENCE_S + 500
@@ -42,7 +42,7 @@ INTERVAL_S = 0.2
 
 @dataclass(frozen=True)
 class RequestedPage:
-    """What a visitor asks for.
+    """What a visitor requests.
 
     account  whose page it must be: NOBODY without an account; None for a static file
     cookie   the Cookie header, or empty
@@ -58,7 +58,7 @@ class RequestedPage:
 def pages(
     token: str, accounts: Sequence[tuple[str, str]], static: str, own: Sequence[RequestedPage] = ()
 ) -> list[RequestedPage]:
-    """What visitors ask for in turn: pages of new names, of no account and of those (name and cookie), a file, and
+    """What visitors request in turn: pages of new names, of no account and of those (name and cookie), a file, and
     pages of the project's own."""
     anonymous = [RequestedPage(PAGE.format(f"{token}-{number}")) for number in range(ANONYMOUS)]
     signed_in = [RequestedPage(anonymous[0].path, name, cookie) for name, cookie in accounts]
@@ -76,7 +76,7 @@ def pages(
 
 
 def parse_page_marker(body: str) -> tuple[str, ...] | None:
-    """Code, template, account, time of rendering and static file that a page says; None where it says nothing."""
+    """Code, template, account, time of rendering and static file that a page says; None if it says nothing."""
     found = re.search(MARK, body)
     return found.groups() if found else None
 
@@ -101,7 +101,7 @@ def job(url: str, asked: Sequence[RequestedPage], seconds: int, rate: int | None
 
 
 def capacity(url: str, asked: Sequence[RequestedPage], directory: Path) -> float:
-    """Requests a second that are answered in a closed loop. Raises TrialError when none is."""
+    """Requests a second that are answered in a closed loop. Raises TrialError if none is."""
     tool = ClosedLoopTool()
     command = tool.command(sys.executable, job(url, asked, CAPACITY_S, None))
     directory.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def rate_of(capacity_per_second: float) -> int:
 def background_load(url: str, asked: Sequence[RequestedPage], rate: int, directory: Path) -> Iterator[list[Visit]]:
     """Visitors who ask until the block ends; then the list has what they saw.
 
-    Visit.page is an index of the pages asked for, taken twice. Raises what kept them from asking.
+    Visit.page is an index of the pages requested, taken twice. Raises what kept them from asking.
     """
     tool, enough, seen = OpenLoopTool(), threading.Event(), list[Visit]()
     shutil.rmtree(directory, ignore_errors=True)
@@ -140,7 +140,7 @@ def background_load(url: str, asked: Sequence[RequestedPage], rate: int, directo
 
 @contextmanager
 def watch_static_links(url: str, path: str, interval_s: float = INTERVAL_S) -> Iterator[list[bool]]:
-    """A visitor who asks for a page and at once for the static file that it names, as a browser does, in the block.
+    """A visitor who requests a page and at once for the static file that it names, as a browser does, in the block.
 
     The list grows by each page: whether its file was missing (4xx). What else fails is counted by the other visitors.
     """

@@ -30,7 +30,7 @@ from bench.words import plural
 
 # From the moment at which all are ready to the start: for the last to hear of it and to start its processes.
 LEAD_S = 0.5
-# For the last answers to be added up and sent here.
+# For the last responses to be added up and sent here.
 GRACE_S = 30.0
 REMOTE = Path(__file__).with_name("loaders_remote.py")
 ENGINE = paths.PACKAGE / "measure" / "load" / "openloop"
@@ -88,13 +88,13 @@ def figures(tool: Engine, shares: Sequence[LoadShare]) -> Figures:
 
 
 def cores_used(job: Job, cores: int, hosts: int) -> int:
-    """How many processes each host starts; raises BenchError when there are fewer connections than hosts."""
+    """How many processes each host starts; raises BenchError if there are fewer connections than hosts."""
     require_connections(job.connections, hosts)
     return min(cores, job.connections // hosts)
 
 
 def require_connections(connections: int, hosts: int) -> None:
-    """Raise BenchError when there are fewer connections than load hosts."""
+    """Raise BenchError if there are fewer connections than load hosts."""
     if connections < hosts:
         few = f"{plural(connections, 'connection')} for {hosts} load hosts"
         raise BenchError(f"{few}; use at least one for each, or fewer load hosts")

@@ -20,7 +20,7 @@ from bench.verify.hosts.reach import MAX_OFFSET_MS
 
 # Milliseconds by which a load host may begin late.
 MAX_START_MS = 50.0
-# Share by which the answers to one load host may take longer than to the others, beyond chance.
+# Share by which the responses to one load host may take longer than to the others, beyond chance.
 MAX_SLOWER = 0.25
 # Share of a link's rate that may be used.
 MAX_LINK = 0.90
@@ -74,12 +74,12 @@ def observed(tool: Engine, share: LoadShare, whole: Observed) -> Observed:
 
 
 def disagreement(shares: Sequence[LoadShare], margin: float) -> str:
-    """The host whose answers take longer than those of the others by more than the margin, beyond chance.
+    """The host whose responses take longer than those of the others by more than the margin, beyond chance.
 
     All hosts ask the same server at the same times for the same pages. The load is cut into equal parts, and in each
     the mean latency of a host is compared with that of the others: what happens to the server happens to all in the
-    same part, so that it is in no ratio. The ratios of the parts say what chance is. Empty where there is no such host,
-    where there is one load host, and where too few answers came.
+    same part, so that it is in no ratio. The ratios of the parts say what chance is. Empty if there is no such host, if
+    there is one load host, and where too few answers came.
     """
     if len(shares) < 2:
         return ""
@@ -96,13 +96,13 @@ def disagreement(shares: Sequence[LoadShare], margin: float) -> str:
 
 
 def _means(counts: Mapping[str, list[int]]) -> dict[int, float]:
-    """Part of the load -> mean latency in it, in microseconds; without the parts that have no answer."""
+    """Part of the load -> mean latency in it, in microseconds; without the parts that have no response."""
     pairs = zip(counts["slice_us"], counts["slice_answers"], strict=True)
     return {number: total / count for number, (total, count) in enumerate(pairs) if count}
 
 
 def _full(used: HostCosts, seconds: float) -> str:
-    """How full a link was in its busier direction, if that is beyond the bound; empty where it is not, or not known."""
+    """How full a link was in its busier direction, if that is beyond the bound; empty if it is not, or not known."""
     if not (rate := used.link_bits_per_second):
         return ""
     whole = 8 * max(used.received_bytes or 0, used.sent_bytes or 0) / seconds / rate
@@ -113,7 +113,7 @@ def _full(used: HostCosts, seconds: float) -> str:
 
 
 def _unknown(costs: Mapping[str, HostCosts]) -> str:
-    """`not measured` and the links of which is not known how full they were; empty where all are known."""
+    """`not measured` and the links of which is not known how full they were; empty if all are known."""
     unseen = [name for name, used in costs.items() if used.received_bytes is None or used.sent_bytes is None]
     unrated = [name for name, used in costs.items() if name not in unseen and not used.link_bits_per_second]
     reasons = [f"what a link carried is not known: {', '.join(unseen) or 'no host'}"] if unseen or not costs else []

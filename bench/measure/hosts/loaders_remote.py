@@ -22,7 +22,7 @@ from importlib.machinery import ModuleSpec
 from types import FrameType, ModuleType
 from typing import Any
 
-# A controller whose machine has gone closes nothing: seconds until the load begins, and beyond its last answer.
+# A controller whose machine has gone closes nothing: seconds until the load begins, and beyond its last response.
 IDLE_S, GRACE_S = 300, 30
 
 

@@ -54,7 +54,7 @@ def new_run(request: Request, site: DeployedHosts) -> Prepared:
 
 
 def stopped_run(directory: Path, site: DeployedHosts) -> Prepared:
-    """What is left of the run in a folder; raises BenchError when the hosts are not as they were."""
+    """What is left of the run in a folder; raises BenchError if the hosts are not as they were."""
     run = read_run(directory)
     _require_same(directory, run, site)
     return _prepared(site, run.info, run)

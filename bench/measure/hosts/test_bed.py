@@ -96,7 +96,7 @@ class HostsLoad:
     def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
         """Make the load and sample the hosts meanwhile; what each load host counted is stored.
 
-        Raises TrialError when one host alone had errors or no answer.
+        Raises TrialError if one host alone had errors or no response.
         """
         limit_s = job.seconds + job.timeout_s + BESIDE_S
         with sampling(self.site.inventory, self.site.deployed.access_log, limit_s) as sampler:

@@ -34,8 +34,8 @@ def choose(
 ) -> tuple[Tool, Path]:
     """The one tool that makes the load of a whole run, and its program.
 
-    `workloads` are the paths of each workload, `find` looks a program up, `wanted` is the name of a tool that
-    must be taken, `mode` is closed or open loop. Raises BenchError when there is none that is installed and fits.
+    `workloads` are the paths of each workload, `find` looks a program up, `wanted` is the name of a tool that must be
+    taken, `mode` is closed or open loop. Raises BenchError if there is none that is installed and fits.
     """
     candidates = [tool for tool in TOOLS if tool.mode == mode and wanted in (None, tool.name)]
     if not candidates:

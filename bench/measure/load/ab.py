@@ -1,7 +1,7 @@
 """ab: one URL, HTTP/1.0, one core.
 
-The length of the body must not change: ab compares each with the first, and without that check it would
-count an empty answer as a good one.
+The length of the body must not change: ab compares each with the first, and without that check it would count an empty
+response as a good one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Ab(Tool):
 
 
 def _problem(lengths: int, received: float | None) -> str | None:
-    # A connection that closes without an answer is a complete request to ab.
+    # A connection that closes without a response is a complete request to ab.
     if not received:
         return "nothing but empty answers"
     return f"{lengths} answers of another length than the first" if lengths else None

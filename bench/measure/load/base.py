@@ -52,7 +52,7 @@ class Figures(Errors, TrialFigures):
         return replace(self, **few)
 
     def failure(self) -> str | None:
-        """Why these figures are not a measurement of the site, or None when they are."""
+        """Why these figures are not a measurement of the site, or None if they are."""
         counts = (
             (self.responses_not_2xx, "answer", "with a status outside 200 to 299"),
             (self.errors_connect, "connection", "that could not be made"),
@@ -74,7 +74,7 @@ class Tool(ABC):
     version          what to add to the program to make it print its version
     url_list         whether it can request many URLs in turn
     can_keep_alive   whether it can reuse connections without miscounting
-    fallback         whether it comes with this project, to be used where no faster tool is installed
+    fallback         whether it comes with this project, to be used if no faster tool is installed
     mode             closed or open loop
     """
 
@@ -91,7 +91,7 @@ class Tool(ABC):
         """How to make the load of `job`."""
 
     def parse(self, stdout: str, stderr: str) -> Figures:
-        """The figures in what the tool printed. Raises LoadError when there are none."""
+        """The figures in what the tool printed. Raises LoadError if there are none."""
         try:
             return self.figures(stdout)
         except (LookupError, ValueError, TypeError, ZeroDivisionError, AttributeError):
@@ -105,7 +105,7 @@ class Tool(ABC):
         """The figures in the tool's output. Whatever `parse` catches means that it holds none."""
 
     def threads(self, job: Job) -> int | None:
-        """How many processor cores it can keep busy with this job; None when it takes what there is."""
+        """How many processor cores it can keep busy with this job; None if it takes what there is."""
         return job.threads
 
 

@@ -13,14 +13,14 @@ class Visit:
 
     due      when it had to leave by the schedule
     left     when it left, the last time
-    end      when its answer was whole, or it failed
-    page     which path of the job it asked for
+    end      when its response was whole, or it failed
+    page     which path of the job it requested
     kept     whether a connection carried it that had carried another before (keep-alive)
     again    how often a keep-alive connection was closed under it before the first byte, and it was sent once more
-    status   of the answer, 0 when it failed
+    status   of the response, 0 when it failed
     failure  connect, read (broken), timeout, dropped (no connection was free), or empty
     size     bytes of the body
-    said     what the page said: the groups of the job's mark, empty where it is not in the body
+    said     what the page said: the groups of the job's mark, empty if it is not in the body
     """
 
     due: float
@@ -36,7 +36,7 @@ class Visit:
 
     @property
     def is_good(self) -> bool:
-        """Whether it was answered with 200."""
+        """True if it was answered with 200."""
         return self.status == 200
 
 

@@ -1,8 +1,8 @@
 """wrk: the default. Many connections on few threads, light enough to leave the cores to the servers.
 
 What its figures mean: it counts statuses of 400 and above, not redirects: the pages requested before and after the load
-show those. A request without an answer at the end is not counted. Of its latency only the longest is taken: to the
-rest it adds samples that nobody measured, for requests that a slow answer kept from being sent.
+show those. A request without a response at the end is not counted. Of its latency only the longest is taken: to the
+rest it adds samples that nobody measured, for requests that a slow response kept from being sent.
 """
 
 from __future__ import annotations

@@ -26,19 +26,19 @@ def latency_ms(trial: Trial, limit: Limit) -> float | None:
 
 
 def made_load(trial: Trial) -> bool:
-    """Whether the load tool said what it measured: a trial may fail before its load, or because the tool does."""
+    """True if the load tool said what it measured: a trial may fail before its load, or because the tool does."""
     return trial.status != "failed" or trial.errors.responses_before_failure is not None
 
 
 def overloaded(trial: Trial) -> bool:
-    """Whether a failed or discarded trial shows that the site does not hold the rate, and nothing else went wrong."""
+    """True if a failed or discarded trial shows that the site does not hold the rate, and nothing else went wrong."""
     if trial.status == "failed":
         return made_load(trial)
     return trial.status == "discarded" and {name for name, _ in discarded_by(trial)} <= OVERLOAD
 
 
 def _says_nothing(trial: Trial) -> bool:
-    """Whether a trial has no figures to trust for a reason that is not the site's."""
+    """True if a trial has no figures to trust for a reason that is not the site's."""
     return trial.status != "ok" and not overloaded(trial)
 
 
@@ -83,12 +83,12 @@ class Staircase:
 
     @property
     def low(self) -> int | None:
-        """The highest rate that held; None when none did."""
+        """The highest rate that held; None if none did."""
         return bracket(self.steps)[0]
 
     @property
     def high(self) -> int | None:
-        """The lowest rate that the site was seen not to hold; None when something else ended the staircase."""
+        """The lowest rate that the site was seen not to hold; None if something else ended the staircase."""
         high = bracket(self.steps)[1]
         return None if high is None or self.ended_by else high
 
@@ -123,7 +123,7 @@ class Capacity:
 
     rate   median of the rounds, in requests a second
     low    the capacity is at least this, that of the lowest round
-    high   and at most this: the lowest rate that did not hold, of the highest round; None when that was not found
+    high   and at most this: the lowest rate that did not hold, of the highest round; None if that was not found
     """
 
     rate: float
@@ -133,7 +133,7 @@ class Capacity:
 
 
 def capacity(rounds: Sequence[Staircase]) -> Capacity | None:
-    """The capacity over the rounds; None when no rate held in any. One in which even the lowest did not counts as 0."""
+    """The capacity over the rounds; None if no rate held in any. One in which even the lowest did not counts as 0."""
     ended = [climb for climb in rounds if climb.low is not None or climb.high == RATES[0]]
     if not any(climb.low for climb in ended):
         return None

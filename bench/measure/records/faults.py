@@ -104,7 +104,7 @@ class FaultOutcome:
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether interference of other processes discarded it, so that it is made again; nothing else does."""
+        """True if interference of other processes discarded it, so that it is made again; nothing else does."""
         return self.status == "discarded"
 
     @property

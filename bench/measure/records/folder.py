@@ -73,7 +73,7 @@ class Run:
 
     @property
     def is_measured(self) -> bool:
-        """Whether any trial has figures to trust."""
+        """True if any trial has figures to trust."""
         return any(trial.status == "ok" for trial in self.trials)
 
     @property
@@ -130,7 +130,7 @@ def read_run(directory: Path | str) -> Run:
 
 
 def is_faults(directory: Path) -> bool:
-    """Whether the folder is one of `bench faults`."""
+    """True if the folder is one of `bench faults`."""
     return (directory / RUN_FILE).is_file() and bool(read_info(directory).plan.faults)
 
 
@@ -179,7 +179,7 @@ def read_lines(record: type[Record], directory: Path) -> Iterator[Record]:
 
 
 def read_addresses(directory: Path) -> dict[str, tuple[str, ...]]:
-    """The addresses by workload in a folder of results, empty when none were looked up yet."""
+    """The addresses by workload in a folder of results, empty if none were looked up yet."""
     path = directory / ADDRESSES_FILE
     return convert(dict[str, tuple[str, ...]], read_json(path), path) if path.exists() else {}
 
@@ -194,7 +194,7 @@ def _content(path: Path) -> bytes:
 
 
 def _lines(path: Path) -> list[bytes]:
-    """The lines of a file, but for a torn last one, which a kill can leave; none when there is no file."""
+    """The lines of a file, except a torn last one, which a kill can leave; none when there is no file."""
     lines = [line for line in _content(path).split(b"\n") if line.strip()] if path.exists() else []
     try:
         msgspec.json.decode(lines[-1] if lines else b"{}")
@@ -264,7 +264,7 @@ class Folder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """The folder for this process alone, as long as the context lasts. Raises ResultsError when another has it."""
+        """The folder for this process alone, as long as the context lasts. Raises ResultsError if another has it."""
         handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             deadline = time.monotonic() + LOCK_WAIT_S

@@ -250,17 +250,17 @@ class Trial(TrialIdentity):
 
     @property
     def memory_peak_bytes(self) -> dict[str, int | None] | None:
-        """Largest memory by server and service; None when it was not sampled."""
+        """Largest memory by server and service; None if it was not sampled."""
         return self.costs.memory_peak_bytes if self.costs else None
 
     @property
     def is_disturbed(self) -> bool:
-        """Whether interference of other processes discarded it, so that it is made again."""
+        """True if interference of other processes discarded it, so that it is made again."""
         return self.status == "discarded" and any(name == INTERFERENCE for name, _ in discarded_by(self))
 
     @property
     def imbalance(self) -> float | None:
-        """How many times the mean of the workers the busiest one did; None where there are not several."""
+        """How many times the mean of the workers the busiest one did; None if there are not several."""
         used = (self.costs.worker_cpu_seconds if self.costs else None) or ()
         total = sum(used)
         return used[0] * len(used) / total if len(used) > 1 and total else None

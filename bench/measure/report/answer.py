@@ -98,7 +98,7 @@ def _safety(row: CaseRow) -> str:
 
 
 def _without_caching(board: Ranking, best: CaseRow) -> str:
-    """The best where nothing may be cached: cached pages are not for readers who are signed in."""
+    """The best if nothing may be cached: cached pages are not for readers who are signed in."""
     if not best.caches_pages or not board.uncached:
         return ""
     first, *others = (name(board.cases[index]) for index in board.uncached)

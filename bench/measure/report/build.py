@@ -117,7 +117,7 @@ def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequ
 
 
 def places(runs: Sequence[RunFacts], made: Sequence[Ranking]) -> list[str]:
-    """What tells the boards apart: the run's name, the size and the database, where there are several."""
+    """What tells the boards apart: the run's name, the size and the database, if there are several."""
     several = {field: len({getattr(board, field) for board in made}) > 1 for field in ("run", "size", "database")}
     found = []
     for board in made:

@@ -40,7 +40,7 @@ class Key(NamedTuple):
 class CaseComparison:
     """One case at one level in both runs.
 
-    ratio_b_to_a  with the ends of its 95 % interval: 0 and None where the rounds say nothing
+    ratio_b_to_a  with the ends of its 95 % interval: 0 and None if the rounds say nothing
     verdict       `leads`: they differ by more than the margin. `ties`: by no more. `inconclusive`: nobody can say
     best          A or B, of those that differ
     """
@@ -85,7 +85,7 @@ class RunComparison:
 
 
 def compare(before: Run, after: Run) -> RunComparison:
-    """The cases that both runs measured. Raises BenchError when there is none."""
+    """The cases that both runs measured. Raises BenchError if there is none."""
     # A run has one. The same cases on another are still worth comparing, with a warning.
     databases = {before.info.plan.database, after.info.plan.database}
     database = databases.pop() if len(databases) == 1 else "any"
@@ -223,7 +223,7 @@ def _versions(what: str, before: dict[str, str], after: dict[str, str]) -> Itera
 
 
 def render(comparison: RunComparison, before: Path, after: Path, width: int) -> list[str]:
-    """The comparison as lines of text, within a width where no name or path is wider."""
+    """The comparison as lines of text, within a width if no name or path is wider."""
     cases = comparison.cases
     varying = _varying([item.key for item in cases])
     rows = [("case", "A", "B", "B / A", "95 % confidence", "verdict")]

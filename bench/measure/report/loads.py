@@ -45,7 +45,7 @@ def usable(trials: Iterable[Trial]) -> dict[int, Trial]:
 
 
 def reason(found: Measured, trials: Sequence[Trial]) -> str | None:
-    """Why a case has no figure to trust; None when it has one."""
+    """Why a case has no figure to trust; None if it has one."""
     if found.wrong:
         return f"wrong answers: {', '.join(found.wrong)}"
     if usable(trials):

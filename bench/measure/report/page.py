@@ -41,7 +41,7 @@ def render(document: Document, data: str = "report.json") -> str:
 
 
 def picture(document: Document) -> str | None:
-    """The throughput chart of the first board alone; None where nothing was measured."""
+    """The throughput chart of the first board alone; None if nothing was measured."""
     board = next((board for board in document.boards if board.best is not None), None)
     if board is None:
         return None
@@ -112,7 +112,7 @@ def colour(board: Ranking, row: CaseRow) -> int:
     return 1 + layers.index(row.layer) % (chart.COLOURS - 1) if row.layer in layers else 0
 
 
-# Column of what a case costs and how it was checked -> its head, and its text; empty when it was not measured.
+# Column of what a case costs and how it was checked -> its head, and its text; empty if it was not measured.
 COLUMNS: dict[str, tuple[str, Callable[[CaseRow], str]]] = {
     "memory": ("memory MiB", lambda row: _mib(row.memory_peak_bytes) if row.memory_peak_bytes else ""),
     "cpu": ("CPU s per 1,000", lambda row: _known(row.cpu_seconds_per_1000_requests, words.number)),
@@ -137,7 +137,7 @@ def columns(board: Ranking) -> dict[str, str]:
 
 
 def cell(row: CaseRow, column: str) -> str:
-    """A figure of a case as text; empty when it was not measured."""
+    """A figure of a case as text; empty if it was not measured."""
     return COLUMNS[column][1](row)
 
 

@@ -43,7 +43,7 @@ class RankedCase:
 
     @property
     def opened(self) -> bool:
-        """Whether the plan's own trials are of an open loop; others have them to show latency."""
+        """True if the plan's own trials are of an open loop; others have them to show latency."""
         return self.run.info.plan.mode == "open"
 
     @cached_property
@@ -182,7 +182,7 @@ def decide(table: Cases[str], place: RankedCase, without: Collection[str] = ()) 
 
 
 def _to_best(table: Cases[str], decision: Decision[str], name: str) -> dict[str, Any]:
-    """How many times as fast the best is, None without a figure; and the verdict word, empty when that is proven."""
+    """How many times as fast the best is, None without a figure; and the verdict word, empty if that is proven."""
     if decision.best is None or name not in table.names:
         return {"ratio": None, "verdict": NOT_MEASURED}
     estimate, low, high = table.ratio(decision.best, name)

@@ -30,7 +30,7 @@ class RefComparison:
     ratio            how many times the requests/s of the first those of the other are; low, high: its 95 % interval,
                      where high is None without an end
     verdict          slower or faster: by more than the margin, proven; same: within it; inconclusive: nobody knows
-    queries          database queries a request of both; None where they were not counted
+    queries          database queries a request of both; None if they were not counted
     page_bytes       bytes a response of both
     """
 
@@ -48,7 +48,7 @@ class RefComparison:
 
     @property
     def more_queries(self) -> bool:
-        """Whether the other commit makes another number of queries, which needs no statistics."""
+        """True if the other commit makes another number of queries, which needs no statistics."""
         one, two = self.queries
         return one is not None and two is not None and abs(two - one) >= SAME_QUERIES
 

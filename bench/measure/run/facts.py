@@ -85,7 +85,7 @@ def limits() -> dict[str, str]:
 
 
 def _read(path: Path) -> str:
-    """The text of a file of the kernel; empty where it has no such file."""
+    """The text of a file of the kernel; empty if it has no such file."""
     with contextlib.suppress(OSError):
         return path.read_text("utf-8", "replace")
     return ""
@@ -109,7 +109,7 @@ def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
 
 
 def distribution() -> str | None:
-    """The operating system's name for people, or None when it does not say."""
+    """The operating system's name for people, or None if it does not say."""
     with contextlib.suppress(OSError):
         return platform.freedesktop_os_release().get("PRETTY_NAME")
     return None

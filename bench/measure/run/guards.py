@@ -86,7 +86,7 @@ def evaluate(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
 
 
 def discards(findings: Mapping[str, str]) -> str | None:
-    """The reason why the trial is discarded, from what the guards found; None when it is valid."""
+    """The reason why the trial is discarded, from what the guards found; None if it is valid."""
     found = [f"{name}: {text}" for name, text in findings.items() if _discards(text)]
     return "; ".join(found) or None
 
@@ -109,7 +109,7 @@ def _tool(seen: Observed, bound: float) -> str | None:
 
 
 def _late(figures: Figures) -> str:
-    """Requests of an open loop that left with a delay that changes their latency; empty where they did not."""
+    """Requests of an open loop that left with a delay that changes their latency; empty if they did not."""
     delay, latency = figures.send_delay_p99_ms, figures.latency_p99_ms or figures.latency_max_ms
     if delay is None or delay <= max(MAX_LATE_MS, (latency or 0) / 10):
         return ""
@@ -124,7 +124,7 @@ def _bodies(seen: Observed, bound: float) -> str | None:
     if seen.body_bytes is None or figures.bytes_per_second is None:
         return None
     each = figures.bytes_per_second / figures.requests_per_second
-    # Larger pages wait longest, and those that wait at the end are not among the answers.
+    # Larger pages wait longest, and those that wait at the end are not among the responses.
     waiting = (seen.connections or 0) / max(1, figures.requests_total)
     if each < seen.body_bytes * (1 - bound - waiting):
         return f"{each:,.0f} bytes an answer, but the bodies have {seen.body_bytes:,.0f}"
@@ -132,7 +132,7 @@ def _bodies(seen: Observed, bound: float) -> str | None:
 
 
 def _drift(seen: Observed, bound: float) -> str | None:
-    """As many answers in the last third as in the first, but for three standard deviations of the count.
+    """As many answers in the last third as in the first, except three standard deviations of the count.
 
     Without others on the machine what drifts is the stack, and its figures are what a visitor gets.
     """

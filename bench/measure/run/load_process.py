@@ -47,8 +47,7 @@ def run(
     """Run a load tool in `directory`; returns its stdout and stderr, which are stored there as `name`.out and .err.
 
     After `interrupt_after_s` it gets SIGINT, and its exit status does not matter; when `enough` is set, too, but it
-    does. Raises TrialError when it fails or is not done after `limit_s`,
-    GlobalFault when it cannot be started.
+    does. Raises TrialError if it fails or is not done after `limit_s`, GlobalFault when it cannot be started.
     """
     _write_files(command, directory, name)
     out, err = directory / f"{name}.out", directory / f"{name}.err"
@@ -75,7 +74,7 @@ def run(
 
 
 def newest_log(logs: Path) -> Path | None:
-    """The log that was written to last, most likely about the failure; None when all are empty."""
+    """The log that was written to last, most likely about the failure; None if all are empty."""
     with contextlib.suppress(OSError):
         written = [path for path in logs.iterdir() if path.is_file() and path.stat().st_size]
         return max(written, key=lambda path: path.stat().st_mtime, default=None)
@@ -130,7 +129,7 @@ def _start(command: Command, directory: Path, stdout: IO[bytes]) -> subprocess.P
 def _wait(
     process: subprocess.Popen[bytes], limit_s: float, interrupt_after_s: float | None, enough: threading.Event | None
 ) -> int | None:
-    """The exit status, or None when it is still running at the limit."""
+    """The exit status, or None if it is still running at the limit."""
     if interrupt_after_s is not None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(interrupt_after_s)

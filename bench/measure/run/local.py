@@ -46,7 +46,7 @@ from bench.verify.outcome import Outcome
 from bench.verify.suite import Selection
 from bench.verify.verifier import Verifier
 
-# Time for a load tool, after the load, to wait for the last answers and to add up.
+# Time for a load tool, after the load, to wait for the last responses and to add up.
 GRACE_S = 10
 # The time for a site to answer again after a load.
 COME_BACK_S = 5.0
@@ -187,7 +187,7 @@ class LocalTestBed(TrialBed):
         return self._verifier.verify(running, shown)
 
     def queries_per_request(self, item: Measurement, addresses: tuple[str, ...]) -> float | None:
-        """Database queries of a request, on average; None when they cannot be counted."""
+        """Database queries of a request, on average; None if they cannot be counted."""
         return self._queries.per_request(self._running, item.case, addresses)
 
     def static_names(self) -> dict[str, str]:
@@ -195,7 +195,7 @@ class LocalTestBed(TrialBed):
         return commands.static_names(self._running.case.project)
 
     def rows(self, running: Running) -> tuple[int | None, int | None]:
-        """How many rows the project has, and from which seed they were made, None when that is not known."""
+        """How many rows the project has, and from which seed they were made, None if that is not known."""
         return commands.rows(self.project, running.env["DATABASE_URL"], self.project.worker())
 
     def settle(self, running: Running) -> None:
@@ -357,7 +357,7 @@ class Observer:
 def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None:
     """CPU seconds of as many processes of the application server as it has workers, its helpers left out.
 
-    None where it has none under a master: keep-alive connections stay with the worker that accepted them, and one core
+    None if it has none under a master: keep-alive connections stay with the worker that accepted them, and one core
     alone does not show what that costs.
     """
     name = re.escape(case.servers[0].name)

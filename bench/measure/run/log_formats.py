@@ -113,9 +113,9 @@ MAX_TEXT = 8192
 class LoggedRequest:
     """One that was recorded.
 
-    time_s   seconds of the epoch; None where the line does not say it
-    host     empty where the line does not say it
-    program  which program wrote the line; empty where nothing says that
+    time_s   seconds of the epoch; None if the line does not say it
+    host     empty if the line does not say it
+    program  which program wrote the line; empty if nothing says that
     """
 
     time_s: float | None
@@ -127,7 +127,7 @@ class LoggedRequest:
 
 
 def requests(lines: Iterable[str], fields: str = "") -> Iterator[tuple[str, LoggedRequest | None]]:
-    """Each line with its request, or None where it cannot be read; heads of rows and empty lines are passed over.
+    """Each line with its request, or None if it cannot be read; heads of rows and empty lines are passed over.
 
     fields  the format of the lines, as `TEXTS` have it
     """
@@ -157,7 +157,7 @@ def pattern_of(fields: str) -> re.Pattern[str]:
 
 
 def _group(name: str, other: str) -> str:
-    """The regular expression of a field, which can be asked for by its name; `other` where that is not known."""
+    """The regular expression of a field, which can be requested by its name; `other` where that is not known."""
     if name in FILLERS:
         return FILLERS[name]
     return f"(?P<{name}>{FIELDS[name]})" if name in FIELDS else other
@@ -167,7 +167,7 @@ _TEXTS = [pattern_of(text) for text in TEXTS.values()]
 
 
 def _read(read: Callable[..., LoggedRequest | None], *of: Any) -> LoggedRequest | None:
-    """What `read` makes of these; None where they cannot be read."""
+    """What `read` makes of these; None if they cannot be read."""
     try:
         return read(*of)
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -247,7 +247,7 @@ _TIME = re.compile(FIELDS["time"])
 
 
 def _of_values(values: Mapping[str, Any]) -> LoggedRequest | None:
-    """The request of named values; None where they are not those of one."""
+    """The request of named values; None if they are not those of one."""
     status = _first(values, "status", _status)
     asked = next((values[name] for name in _of(values, LINES) if _REQUEST.match(str(values[name]))), None)
     if status is None:

@@ -55,7 +55,7 @@ class Outlook:
         self.done[trial.trial_id] = trial
 
     def fits(self, items: Sequence[Measurement]) -> bool:
-        """Whether these can be made within the plan's time; also when nothing is known of deployments yet."""
+        """True if these can be made within the plan's time; also when nothing is known of deployments yet."""
         limit_s, due = self._plan.budget_s, self.due(items)
         if limit_s is None or not due or not self._beside_s:
             return True

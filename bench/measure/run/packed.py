@@ -31,7 +31,7 @@ DAMAGED = "it is damaged or not yet whole: copy it again, or unpack what there i
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, unpacked. Raises BenchError when it cannot be read."""
+    """The file's bytes, unpacked. Raises BenchError if it cannot be read."""
     try:
         with path.open("rb") as file:
             begin = file.read(LONGEST)

@@ -213,7 +213,7 @@ def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
 def cases(plan: Plan, resolve: Resolve) -> tuple[tuple[PlannedCase, ...], tuple[Skip, ...]]:
     """The cases that can run here, and the skips with their reasons; each stack and layer is resolved once.
 
-    Raises BenchError when no case can run here.
+    Raises BenchError if no case can run here.
     """
     found: list[PlannedCase] = []
     skips: list[Skip] = []

@@ -63,7 +63,7 @@ class Prepared:
         return Replay(schedule, self._records)
 
     def journal(self, folder: Path | None, replay: Replay[Measurement, Trial]) -> Journal:
-        """The journal, its folder made or repaired. Raises BenchError when it cannot be, or when nothing is left."""
+        """The journal, its folder made or repaired. Raises BenchError if it cannot be, or when nothing is left."""
         if self.before:
             return session.resume(self.before.directory, self.info, self.environment, replay)
         return session.begin(folder, "", self.info, self.environment)
@@ -99,7 +99,7 @@ def stopped_run(
 ) -> Prepared:
     """The rest of the run in a folder, which the `command` made; discarded trials are made again.
 
-    `asked` is its database, needed when it was named by URL. Raises BenchError when it cannot be resumed as it began.
+    `asked` is its database, needed when it was named by URL. Raises BenchError if it cannot be resumed as it began.
     """
     run = read_run(directory)
     plan, pinned = run.info.plan, run.environment.affinity
@@ -181,7 +181,7 @@ def _notes(chosen: LoadSettings, pinned: cpu_affinity.Cores | None, capacity: bo
 
 
 def same_database(directory: Path, project: UnderTest, asked: str | None, plan: Plan) -> Database:
-    """The database of a resumed run. Raises BenchError when it is not the one that the run began with."""
+    """The database of a resumed run. Raises BenchError if it is not the one that the run began with."""
     if asked is None:
         asked = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
     if asked is None:

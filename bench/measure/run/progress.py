@@ -174,7 +174,7 @@ def count_of(run: Run, status: str) -> int:
 
 
 def step_words(trial: Trial, limit: Limit) -> str:
-    """Whether a rate held, in words: `p95 35.2 ms, holds`."""
+    """True if a rate held, in words: `p95 35.2 ms, holds`."""
     latency = latency_ms(trial, limit) if trial.status == "ok" else None
     if latency is None:
         return "does not hold" if overloaded(trial) else ""
@@ -202,7 +202,7 @@ def rate_words(found: Capacity) -> str:
 
 
 def case_words(case: CaseRecord | Trial) -> str:
-    """A case, or the case of a trial, in words; the size only where there is one."""
+    """A case, or the case of a trial, in words; the size only if there is one."""
     size = "" if case.size == NO_LIMIT else f", {case.size}"
     return f"{case.stack}, layer {case.layer}, {case.workload}{size}"
 

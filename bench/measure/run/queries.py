@@ -25,7 +25,7 @@ class Queries:
         self._known: dict[tuple[object, ...], Any] = {}
 
     def per_request(self, running: Running, case: CaseRecord, addresses: tuple[str, ...]) -> float | None:
-        """Database queries of a request to these addresses, on average; None when they cannot be counted."""
+        """Database queries of a request to these addresses, on average; None if they cannot be counted."""
         project, known = running.case.project, self._known
         files = project.names["static_url"]
         pages = tuple(dict.fromkeys(address for address in addresses if not address.startswith(files)))
@@ -43,7 +43,7 @@ class Queries:
 
 
 def count_queries(project: UnderTest, env: dict[str, str], pages: Iterable[str]) -> dict[str, dict[str, int]] | None:
-    """Page -> its queries with an empty cache (`cold`) and with a filled one (`warm`); None when the command fails.
+    """Page -> its queries with an empty cache (`cold`) and with a filled one (`warm`); None if the command fails.
 
     The site's own command renders the pages in its own process, in this environment.
     """
@@ -55,7 +55,7 @@ def count_queries(project: UnderTest, env: dict[str, str], pages: Iterable[str])
 
 
 def answered_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
-    """The pages whose second response came from a cache; None when one of them had no response.
+    """The pages whose second response came from a cache; None if one of them had no response.
 
     A response with the render id of the one before, or with none, came from a cache and cost no query.
     """

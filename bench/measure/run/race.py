@@ -44,7 +44,7 @@ class Contest:
 
     @property
     def is_known(self) -> bool:
-        """Whether each deployment has a figure or never will. One whose trials were all discarded may be the best."""
+        """True if each deployment has a figure or never will. One whose trials were all discarded may be the best."""
         discarded = {_name(trial) for trial in self.trials if trial.status == "discarded"}
         return discarded <= self.rates.keys() | self.given_up.keys()
 
@@ -69,7 +69,7 @@ class Race:
 
     @property
     def is_decided(self) -> bool:
-        """Whether no more rounds are needed."""
+        """True if no more rounds are needed."""
         if self.is_proven and all(contest.is_known for contest in self.contests):
             return True
         return all(self.out(name) is not None for name in self.contests[0].case_ids)
@@ -121,7 +121,7 @@ class Races:
                 race.look(number, self._margin)
 
     def needs(self, item: Measurement) -> bool:
-        """Whether the measurement is still needed: for the best on its workload, or for the best over all of them."""
+        """True if the measurement is still needed: for the best on its workload, or for the best over all of them."""
         contest, name = self._contests[_key(item.case, item.level)], _name(item.case)
         if name in contest.given_up:
             return False
@@ -143,11 +143,11 @@ class Races:
 
     @property
     def are_decided(self) -> bool:
-        """Whether every race is decided."""
+        """True if every race is decided."""
         return all(race.is_decided for race in self._races)
 
     def _races_of(self, contest: Contest) -> list[Race]:
-        """The race on its workload, and the one over all workloads where there are several."""
+        """The race on its workload, and the one over all workloads if there are several."""
         return [race for race in self._races if contest in race.contests]
 
 

@@ -44,7 +44,7 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
 def has_secret(address: str) -> bool:
-    """Whether a path with its query holds what lets somebody in or says who asked: by a name, or by a value."""
+    """True if a path with its query holds what lets somebody in or says who asked: by a name, or by a value."""
     url = urlsplit(address.lstrip("/"))
     queries = parse_qsl(url.query, keep_blank_values=True)
     if any(_by_name(name) or _in_value(name, value) for name, value in queries):
@@ -71,7 +71,7 @@ def _in_value(name: str, value: str) -> bool:
 
 
 def _is_iban(value: str) -> bool:
-    """Whether it is the number of an account, by its check digits."""
+    """True if it is the number of an account, by its check digits."""
     text = value.replace(" ", "").upper()
     if not IBAN.fullmatch(text):
         return False

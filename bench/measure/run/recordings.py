@@ -36,7 +36,7 @@ class Recording:
     """Requests in their order.
 
     paths    with their queries
-    times_s  when each was made, in seconds from the first; empty where the recording does not say it
+    times_s  when each was made, in seconds from the first; empty if the recording does not say it
     notes    what was left out, with counts
     """
 
@@ -97,7 +97,7 @@ def har(path: Path) -> Recording:
 
 
 def _visit(entry: Any) -> _Visit | None:
-    """An entry; None where it lacks something, or has what cannot be read."""
+    """An entry; None if it lacks something, or has what cannot be read."""
     try:
         url = urlsplit(entry["request"]["url"])
         begun_s = datetime.fromisoformat(entry["startedDateTime"]).timestamp()
@@ -119,7 +119,7 @@ def _visit(entry: Any) -> _Visit | None:
 
 
 def _first_host(visits: list[_Visit]) -> str:
-    """The host of the first page; where no entry says that it is one, that of the first good response."""
+    """The host of the first page; if no entry says that it is one, that of the first good response."""
     good = [visit for visit in visits if visit.request.status in GOOD and visit.request.host != NO_SITE]
     pages = [visit for visit in good if visit.is_document]
     return next((visit.request.host for visit in pages or good), "")

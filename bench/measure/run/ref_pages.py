@@ -46,7 +46,7 @@ class PageDifference:
 def differences(cases: Sequence[Case], workloads: Sequence[str], show: Callable[[str], None]) -> list[PageDifference]:
     """The pages of these workloads that differ from those of the first commit; each case is of another commit.
 
-    Raises BenchError when a commit cannot render them.
+    Raises BenchError if a commit cannot render them.
     """
     rendered = {}
     for case in cases:
@@ -84,7 +84,7 @@ def _rendered(case: Case, paths: Sequence[str]) -> Mapping[str, Expected]:
 
 
 def _difference(page: Expected, other: Expected | None) -> tuple[str, str] | None:
-    """What two renderings have where they begin to differ; None where they are the same."""
+    """What two renderings have where they begin to differ; None if they are the same."""
     if other is None:
         return f"status {page.status}", "no page"
     if page.status != other.status:

@@ -10,7 +10,7 @@ import re
 from bench.errors import BenchError
 from bench.measure.run.workload import Workload
 
-# Seconds of a trial at most, unless --duration asks for more.
+# Seconds of a trial at most, unless --duration requests more.
 USUAL_S = 60
 MAX_RATE = 100_000
 _FACTOR = re.compile(r"x([1-9][0-9]{0,2}|0\.[1-9])")
@@ -37,7 +37,7 @@ def level(workload: Workload, factor: float, seconds: float) -> int:
 
 
 def arrivals(workload: Workload, factor: float, seconds: float) -> tuple[float, ...]:
-    """When each request is due, in seconds from the start; a recording that is too short begins anew."""
+    """When each request is due, in seconds from the start; a recording that is too short begins again."""
     period_s, cycles = _period_s(workload, factor), itertools.count()
     due = ((cycle * period_s + time_s) / factor for cycle in cycles for time_s in workload.times_s)
     return tuple(itertools.takewhile(lambda at: at < seconds, due))
@@ -46,7 +46,7 @@ def arrivals(workload: Workload, factor: float, seconds: float) -> tuple[float, 
 def _period_s(workload: Workload, factor: float) -> float:
     """From one beginning of the recording to the next: its length and the usual gap between two requests.
 
-    Raises BenchError where it has no times.
+    Raises BenchError if it has no times.
     """
     times, name = workload.times_s, workload.name
     if not times:

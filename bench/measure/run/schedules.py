@@ -54,7 +54,7 @@ Schedule = Generator[Measurement, Trial, Ending]
 
 
 class Replay(Generic[ItemT, RecordT]):
-    """A schedule, and the records of a run that is resumed, which are sent through it as it asks for them.
+    """A schedule, and the records of a run that is resumed, which are sent through it as it requests them.
 
     item      what is to be made next; None at the end
     ended_by  why the schedule ended

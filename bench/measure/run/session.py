@@ -89,7 +89,7 @@ class Journal:
     def rows(self, count: Callable[[], tuple[int | None, int | None]]) -> None:
         """Count the rows of the site and learn their seed, once since the run began or was resumed, and store them.
 
-        Raises GlobalFault when a run began with others.
+        Raises GlobalFault if a run began with others.
         """
         if self._rows_checked:
             return
@@ -129,14 +129,14 @@ class Site(Protocol[TakenItem, GivenRecord]):
 
     @property
     def is_whole(self) -> bool:
-        """Whether another item can be made, or the deployment must be brought up again."""
+        """True if another item can be made, or the deployment must be brought up again."""
 
 
 class TestBed(ABC, Generic[ItemT, RecordT]):
     """Where deployments are brought up, and what is made on them: this machine, or hosts."""
 
     def alone(self) -> AbstractContextManager[None]:
-        """The bed for this run only, as long as the context lasts. Raises GlobalFault when it cannot be used."""
+        """The bed for this run only, as long as the context lasts. Raises GlobalFault if it cannot be used."""
         return nullcontext()
 
     @abstractmethod
@@ -145,7 +145,7 @@ class TestBed(ABC, Generic[ItemT, RecordT]):
     ) -> AbstractContextManager[Site[ItemT, RecordT]]:
         """The deployment, up and verified as long as the context lasts, its files in `directory`.
 
-        Signals wait while it is taken down. Raises BenchError when it does not come up, or must not be measured.
+        Signals wait while it is taken down. Raises BenchError if it does not come up, or must not be measured.
         """
 
     @abstractmethod
@@ -256,9 +256,9 @@ class Session(Generic[ItemT, RecordT]):
 
 
 def begin(folder: Path | None, kind: str, info: RunInfo, look: Callable[[], Environment]) -> Journal:
-    """The journal of a new run, its folder made: the one asked for, or one whose name begins with `kind`.
+    """The journal of a new run, its folder made: the one requested, or one whose name begins with `kind`.
 
-    `look` looks at the machine first. Raises BenchError when it cannot be made.
+    `look` looks at the machine first. Raises BenchError if it cannot be made.
     """
     environment = look()
     new = Folder(folder or new_folder(kind))
@@ -268,7 +268,7 @@ def begin(folder: Path | None, kind: str, info: RunInfo, look: Callable[[], Envi
 
 
 def resume(directory: Path, info: RunInfo, look: Callable[[], Environment], replay: Replay[Any, Any]) -> Journal:
-    """The journal of a run that was stopped, its folder repaired. Raises BenchError when nothing of it is left."""
+    """The journal of a run that was stopped, its folder repaired. Raises BenchError if nothing of it is left."""
     if info.finished_at and replay.item is None:
         raise BenchError(f"--resume {directory}: the run is complete; next: {PROGRAM} report {directory}")
     environment = look()

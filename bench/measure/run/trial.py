@@ -119,7 +119,7 @@ class BodyChecker(threading.Thread):
 
 
 def body_difference(path: str, expected: bytes, found: bytes) -> str:
-    """What is wrong with a body, or empty when it is the page it was before."""
+    """What is wrong with a body, or empty if it is the page it was before."""
     if len(found) != len(expected):
         return f"GET {path}: {len(found):,} bytes, not {len(expected):,}"
     if found == expected or sum(a != b for a, b in zip(found, expected, strict=True)) <= MAX_UNLIKE_BYTES:

@@ -52,8 +52,8 @@ class TuneProgress(RunProgress):
 
 
 def tunable(project: UnderTest, stack: str, layer: str, changes: Sequence[str]) -> TuningSpace:
-    """The stack with its settings, and these changes of values. Raises BenchError when it has none, or the layer does
-    not fit."""
+    """The stack with its settings, and these changes of values. Raises BenchError if it has none, or the layer does not
+    fit."""
     chosen = catalog.read().values[BENCH].changed(values.parse_changes(list(changes)))
     case = for_files(project, stack, layer, chosen)
     used = render.names_used(case)

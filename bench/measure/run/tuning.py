@@ -31,7 +31,7 @@ NEAR = 1.25
 class Settings:
     """How many requests the application server handles at a time: processes, with so many threads each.
 
-    classes  the names of its worker class: with one thread, and with several; empty where it has but one
+    classes  the names of its worker class: with one thread, and with several; empty if it has but one
     """
 
     processes: int
@@ -66,7 +66,7 @@ class Settings:
         return f"{plural(self.processes, 'process', 'processes')} with {threads}{named}"
 
     def record(self) -> dict[str, Any]:
-        """For JSON; the worker class where there are several."""
+        """For JSON; the worker class if there are several."""
         named = {"worker_class": self.worker_class} if self.classes else {}
         return {PROCESSES: self.processes, THREADS: self.threads, **named}
 
@@ -89,7 +89,7 @@ class Candidate:
 
     @cached_property
     def problem(self) -> str:
-        """Why they are no answer, such as a process killed for want of memory; empty where they may be one."""
+        """Why they are no answer, such as a process killed for want of memory; empty if they may be one."""
         if killed := sum(trial.condition.oom_kills or 0 for trial in self._held):
             return f"{plural(killed, 'process', 'processes')} killed for want of memory"
         failed = [trial.reason or "" for trial in self._trials if trial.status == "failed"]
@@ -103,7 +103,7 @@ class Candidate:
 
     @cached_property
     def connections(self) -> int | None:
-        """Largest number of database connections; None where they were not counted."""
+        """Largest number of database connections; None if they were not counted."""
         return largest(trial.condition.database_connections_peak for trial in self._trials)
 
     @cached_property
@@ -182,7 +182,7 @@ class Search:
     """Which settings are tried next.
 
     margin        share by which a rate must be higher to count as higher
-    memory_bytes  room for it, None where no limit is known; that for connections is learned from the trials
+    memory_bytes  room for it, None if no limit is known; that for connections is learned from the trials
     others        stacks of other worker classes
     found         what was tried so far
     too_large     settings that were not tried, and why they did not fit
@@ -263,7 +263,7 @@ class Search:
         return min((item for item in done if self._as_good(item, done)), key=lambda it: it.settings.simplicity)
 
     def _as_good(self, item: Candidate, done: Sequence[Candidate]) -> bool:
-        """Whether nothing holds more by the margin, or not in each round: one round says nothing of that."""
+        """True if nothing holds more by the margin, or not in each round: one round says nothing of that."""
         highest = max(done, key=lambda it: it.rate)
         if item.rate * (1 + self.margin) >= highest.rate:
             return True
@@ -281,7 +281,7 @@ class Search:
 
     @property
     def chosen(self) -> Candidate | None:
-        """The settings to take: the simplest within the margin of the highest rate. None where none hold the limit."""
+        """The settings to take: the simplest within the margin of the highest rate. None if none hold the limit."""
         return self.best(self.done) if any(item.rate for item in self.done) else None
 
     @property
@@ -320,7 +320,7 @@ class Search:
         return "no difference" if item in self.tied else f"holds {item.rate / best.rate:.2f} times as much"
 
     def _fits(self, settings: Settings) -> bool:
-        """Whether they can be tried; why not is noted."""
+        """True if they can be tried; why not is noted."""
         limit = largest(item.connections_limit for item in self.done)
         needed, memory = memory_needed(settings, self.done), self.memory_bytes
         # One is the instrument's own, which counts them.
@@ -335,7 +335,7 @@ class Search:
 
 
 def memory_needed(settings: Settings, done: Sequence[Candidate]) -> float | None:
-    """How much memory settings need at most, in proportion to the most processes known; None when nothing is known.
+    """How much memory settings need at most, in proportion to the most processes known; None if nothing is known.
 
     Processes share memory, so that the first one costs the most.
     """

@@ -22,11 +22,11 @@ class Verified:
         failed += [outcome.check for outcome in outcomes if not outcome.ok]
 
     def knows(self, stack: str, layer: str) -> bool:
-        """Whether a stack with a layer was verified."""
+        """True if a stack with a layer was verified."""
         return (stack, layer) in self._failed
 
     def wrong(self, stack: str, layer: str) -> str:
-        """Why it must not be measured: the checks that failed; empty when none did."""
+        """Why it must not be measured: the checks that failed; empty if none did."""
         failed = self._failed.get((stack, layer), [])
         if not failed:
             return ""

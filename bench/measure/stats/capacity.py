@@ -80,14 +80,14 @@ class Step:
 
 
 def bracket(steps: Mapping[int, Step]) -> tuple[int | None, int | None]:
-    """The highest rate that held, and the lowest one above it that did not; None where there is none."""
+    """The highest rate that held, and the lowest one above it that did not; None if there is none."""
     low = max((rate for rate, step in steps.items() if step.held), default=None)
     high = min((rate for rate, step in steps.items() if not step.held and rate > (low or 0)), default=None)
     return low, high
 
 
 def next_rate(steps: Mapping[int, Step], first: int, *, near: bool) -> int | None:
-    """The rate to try next; None when the staircase is at its end.
+    """The rate to try next; None if the staircase is at its end.
 
     first  the rate that it began with
     near   whether that was close to the capacity: then it leaves it in small steps that grow

@@ -58,5 +58,5 @@ def needed(percent: float) -> int:
 
 
 def enough(count: int, percent: float) -> bool:
-    """Whether at least MIN_SAMPLES_BEYOND of `count` requests lie beyond the percentile."""
+    """True if at least MIN_SAMPLES_BEYOND of `count` requests lie beyond the percentile."""
     return count >= needed(percent)

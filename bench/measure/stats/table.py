@@ -135,7 +135,7 @@ class Cases(ABC, Generic[Name]):
 
     @abstractmethod
     def repeated(self, case: Name) -> bool:
-        """Whether a case has more than one round."""
+        """True if a case has more than one round."""
 
     def _far_behind(self, left: Sequence[Name], chance: float, margin: float) -> tuple[Name, ...]:
         """The cases, fastest first, that are slower than the first even with the noise that is assumed."""
@@ -166,7 +166,7 @@ class Table(Cases[Name]):
         return list(self._logs)
 
     def repeated(self, case: Name) -> bool:
-        """Whether a case has more than one round."""
+        """True if a case has more than one round."""
         return len(self._logs[case]) > 1
 
     def rate(self, case: Name) -> float:
@@ -242,7 +242,7 @@ class GeometricMean(Cases[Name]):
         return [name for name in self._tables[0].names if all(name in table.names for table in self._tables)]
 
     def repeated(self, case: Name) -> bool:
-        """Whether a case has more than one round in each table."""
+        """True if a case has more than one round in each table."""
         return all(table.repeated(case) for table in self._tables)
 
     def rate(self, case: Name) -> float:
@@ -278,7 +278,7 @@ class Runs(Cases[str]):
         return math.exp(self._alone(case).estimate)
 
     def repeated(self, case: str) -> bool:
-        """Whether it has more than one round in the run."""
+        """True if it has more than one round in the run."""
         table, name = self._sides[case]
         return table.repeated(name)
 

@@ -86,8 +86,8 @@ def login(context: Context) -> Iterator[Finding]:
 
 @check("own-name", stage=ACCOUNT, leak=True)
 def own_name(context: Context) -> Iterator[Finding]:
-    """A logged-in visitor reads their own name where it stands; no cache may share these answers, nor a browser show
-    them after a logout."""
+    """A logged-in visitor reads their own name; no cache may share these responses, nor a browser show them after a
+    logout."""
     visitor, proof = context.signed_in(), context.site.proof(context.accounts.made[0])
     for path in context.site.proof_paths:
         answer = visitor.get(path)
@@ -103,7 +103,7 @@ def no_foreign_name(context: Context) -> Iterator[Finding]:
     signed_in, site = context.signed_in(), context.site
     proof = site.proof(context.accounts.made[0])
     named = [path for path in site.main_paths if site.description.shows_account(path)] or site.proof_paths
-    # A page that nobody has requested is first cached, if it is, for the one who is logged in.
+    # If a page that nobody has requested is cached, then first for the logged-in visitor.
     fresh = [f"{path}?visitor={secrets.token_hex(4)}" for path in site.public_paths[:MAX_PAGES]]
     for path in (*named, *fresh):
         signed_in.get(path)
@@ -117,7 +117,7 @@ def no_foreign_name(context: Context) -> Iterator[Finding]:
 
 @check("comment", stage=ACCOUNT)
 def comment(context: Context) -> Iterator[Finding]:
-    """A comment shows at once for its author, and for others as soon as the page is rendered again."""
+    """A comment shows at once for its author, and for others with the next rendering."""
     visitor, post = context.signed_in(), context.site.url("commented")
     form = visitor.comment_form(post)
     # Both read the page of the new comment first: a cached copy must not hide the comment from its author.
@@ -136,7 +136,7 @@ def comment(context: Context) -> Iterator[Finding]:
 
 
 def write_comment(context: Context, visitor: Visitor, form: Form) -> Generator[Finding, None, tuple[str, Answer]]:
-    """Write a comment, and see it at once; returns its words and the answer."""
+    """Write a comment and expect it at once; returns its words and the response."""
     words = f"verified {secrets.token_hex(8)}"
     answer = visitor.write_into(form, words)
     yield from context.judge(answer, redirect, leads_to(context, None))
@@ -178,13 +178,13 @@ def logout(context: Context) -> Iterator[Finding]:
         yield answer.wrong("a redirect")
     for what, headers in (("after logging out", visitor.cookie_header()), ("with the old cookie", old)):
         after = context.get(home, headers)
-        # The name may stand beside its comment; only logged-in visitors see the logout form.
+        # The comment shows its author's name too; only logged-in visitors see the logout form.
         if _logout_form(after, home):
             yield after.wrong("an anonymous page", "a page for the logged-in visitor", f"GET {home} {what}")
 
 
 def _logout_form(answer: Answer, path: str) -> Form | None:
-    """The form of a page that logs out."""
+    """The logout form of a page."""
     return next((form for form in page_parser.ParsedPage(answer.text, path).forms if "logout" in form.action), None)
 
 
@@ -229,7 +229,7 @@ def login_spellings(context: Context) -> Iterator[Finding]:
 def login_addresses(context: Context) -> Iterator[Finding]:
     """Wrong passwords of one address for many accounts are refused with 429 in the end; other addresses still get in.
 
-    It asks a clone of the deployment behind a load balancer, which names the address.
+    Requests go to a clone of the deployment behind a load balancer, which names the address.
     """
     context.site.require_writes()
     path = _login_pages(context)[0]
@@ -244,14 +244,15 @@ def login_addresses(context: Context) -> Iterator[Finding]:
 
 
 def _fail_from(context: Context, path: str, address: str) -> Answer:
-    """The response to a wrong password for a new account, from an address that a load balancer names."""
+    """The response to a wrong password for a new account; a load balancer names the address."""
     via = Route(context.target.host, context.target.port, context.target.tls, (("X-Forwarded-For", address),))
     visitor = Visitor(replace(context.target, via=via, source=BALANCER))
     return visitor.log_in(path, Account(f"nobody-{secrets.token_hex(8)}", "wrong"))
 
 
 def _login_pages(context: Context) -> list[str]:
-    """The login page and the admin's; raises NotTried without any. A project's admin may have no form of its own."""
+    """The login pages of the site and of the admin; raises NotTried without any. A project's admin may have no login
+    form."""
     site = context.site
     pages = [site.urls["login"]] if "login" in site.urls else []
     if admin := site.admin_login:
@@ -261,7 +262,8 @@ def _login_pages(context: Context) -> list[str]:
 
 
 def _fail_often(context: Context, path: str, name: str = "") -> tuple[int, Answer]:
-    """How many wrong passwords for an account, new without a name, the page looked at, and its last response."""
+    """Send wrong passwords for an account, by default a new one, until refused or visited often; returns the count and
+    the last response."""
     visitor, nobody = Visitor(context.target), Account(name or f"nobody-{secrets.token_hex(8)}", "wrong")
     for failures in range(MAX_ATTEMPTS):
         answer = visitor.log_in(path, nobody)

@@ -1,7 +1,8 @@
-"""Django's security advisories since 2014 on its caches and Vary, and those of 2026 on servers that a request shows.
+"""Django's security advisories since 2014 on its caches and Vary, and advisories of 2026 on servers with a visible
+effect.
 
-Any layer and any server can make the same mistake, so the deployment's own is asked; most of them are rows of other
-checks. docs/cache-safety.md links each advisory.
+Any layer and any server can make the same mistake, so each deployment is tested; other checks prove most of them.
+docs/cache-safety.md links each advisory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ OLD_BROWSER = {"User-Agent": "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)
 AT_ONCE = 16
 # More than any stack has workers.
 HANDSHAKES = 8
-# How long a server may take to store a file once the client has its answer.
+# Time for a server to store a file once the client has the response.
 STORE_S = 0.3
 
 
@@ -38,7 +39,7 @@ def advisory(number: str) -> Callable[[CheckFunction], Check]:
 
 
 def proved(number: str, title: str, *proved_by: str, thorough: bool = False) -> Check:
-    """An advisory that other checks prove; `thorough` as they are."""
+    """An advisory proved by other checks; `thorough` as they are."""
     return Check(f"cve-{number}", lambda context: (), title, GROUP, LAYER, thorough=thorough, proved_by=proved_by)
 
 
@@ -51,7 +52,8 @@ own_token = proved(
 
 @advisory("2014-1418")
 def old_browsers(context: Context) -> Iterator[Finding]:
-    """Caches could store private data: a page that depends on the cookie says so, to old browsers too."""
+    """Caches could store private data: a page that depends on the cookie declares `Vary: Cookie`, to old browsers
+    too."""
     download = ["Content-Disposition", 'attachment; filename="probe.html"']
     path = hits.path_with_response(shows=["session"], headers=[["Cache-Control", "private"], download])
     for visitor in ("alpha", "beta", "nobody"):
@@ -69,7 +71,7 @@ malformed_keys = proved(
 
 @advisory("2020-24584")
 def folder_modes(context: Context) -> Iterator[Finding]:
-    """Others could write to directories of a file cache: they can write to no directory that a layer makes."""
+    """Others could write to directories of a file cache: only their owner can write to a layer's directories."""
     yield from _modes(context, Path.is_dir, count=1)
 
 
@@ -114,7 +116,7 @@ other_cookies = proved(
 
 @advisory("2026-113593")
 def absent_and_empty(context: Context) -> Iterator[Finding]:
-    """An absent header and an empty one shared a cached answer: each gets the site's answer to it."""
+    """An absent header and an empty one shared a cached response: each gets its own."""
     path = hits.path_with_response(shows=["X-Probe"], headers=[["Vary", "X-Probe"]], bare=True)
     for value in (None, "", None, "a", "", "a"):
         headers = {} if value is None else {"X-Probe": value}
@@ -163,7 +165,7 @@ def server_advisory(number: str) -> Callable[[CheckFunction], Check]:
 
 @server_advisory("2026-42544")
 def handshake_bytes(context: Context) -> Iterator[Finding]:
-    """A byte above 0x7f in Sec-WebSocket-Protocol ended a worker: pages are answered after it."""
+    """A byte above 0x7f in Sec-WebSocket-Protocol ended a worker: later requests still get their pages."""
     home = context.site.url("home")
     for _ in range(HANDSHAKES):
         with suppress(BadAnswer, ConnectionError):
@@ -179,7 +181,7 @@ def padded_framing(context: Context) -> Iterator[Finding]:
 
 @server_advisory("2026-33034")
 def unlimited_bodies(context: Context) -> Iterator[Finding]:
-    """A body without a length passed Django's limits over ASGI, as in CVE-2026-5766: it has the servers' limit."""
+    """A body without a length passed Django's limits over ASGI, as in CVE-2026-5766: the servers' limit applies."""
     for answer in above_limit(context):
         if answer.status == 200 and MARK not in answer.text:
             raise NotTried("the application is given nothing of a chunked body here")
@@ -187,7 +189,7 @@ def unlimited_bodies(context: Context) -> Iterator[Finding]:
 
 
 def _modes(context: Context, kind: Callable[[Path], bool], count: int) -> Iterator[Finding]:
-    """Others can write to no such file or directory of a layer, made by `count` requests at once."""
+    """Expect that others can write to no such file or directory of a layer, made by `count` requests at once."""
     store = context.own.store
     with ThreadPoolExecutor(count) as pool:
         list(pool.map(context.get, [hits.new_path() for _ in range(count)]))

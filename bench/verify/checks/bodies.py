@@ -19,15 +19,15 @@ URLENCODED = {"Content-Type": "application/x-www-form-urlencoded"}
 FORM = urlencode({"username": MARK, "password": ""}).encode()
 UPLOAD_BYTES = 1_000_000
 PHOTO_BYTES, BOUNDARY = 3_000_000, "of-a-form"
-# The answer to an unread upload can get lost in a race, so the check tries several times.
+# The response to an unread upload can get lost in a race, so the check tries several times.
 UPLOADS = 4
 # A chunk without a size, and more.
 BROKEN = b"zz\r\na=1\r\n0\r\n\r\n"
 CHUNKED = {"Transfer-Encoding": "chunked"}
 TWO_LENGTHS = {**CHUNKED, "Content-Length": "4"}
-# How long a server may take to close a connection whose answer does not say so.
+# Time for a server to close a connection without having announced the close.
 CLOSING_S = 0.1
-# The kit's servers read or refuse such a body, or declare that they do not; those of a live site may lose it.
+# The kit's servers read or refuse such a body, or declare a known limitation; the response of a live site may get lost.
 UNREAD = {
     "unread": "a chunked body is lost here: Django's WSGI handler reads none without a Content-Length; put a web "
     "server in front that reads requests whole, or serve over ASGI"
@@ -39,19 +39,19 @@ UNFINISHED = {
 
 
 def form(context: Context, body: bytes = FORM, headers: wire.Headers = ()) -> bytes:
-    """The bytes of a request with a form, for a probe that shows the name it was sent."""
+    """The bytes of a request with a form, for a probe that shows the received name."""
     return wire.build(context.target, "POST", new_path("form"), [*URLENCODED.items(), *wire.pairs(headers)], body)
 
 
 @check("length-body", require_probes, stage=AFTER, excuse=UNREAD)
 def length_body(context: Context) -> Iterator[Finding]:
-    """A body with a Content-Length arrives, and the next request on the connection gets the right answer."""
+    """A body with a Content-Length arrives, and the next request on the connection gets the right response."""
     yield from _both_ways(context, "a body with Content-Length", form(context), refusable=False)
 
 
 @check("chunked-body", require_probes, stage=AFTER, excuse=UNREAD)
 def chunked_body(context: Context) -> Iterator[Finding]:
-    """A chunked body arrives whole or gets a 4xx; the next request on the connection gets the right answer."""
+    """A chunked body arrives whole or gets a 4xx; the next request on the connection gets the right response."""
     yield from _both_ways(context, "a chunked body", form(context, wire.chunked(FORM), CHUNKED))
 
 
@@ -61,7 +61,7 @@ def chunked_in_pieces(context: Context) -> Iterator[Finding]:
     with Connection(context.target) as connection:
         connection.send(form(context, b"", CHUNKED))
         for piece in wire.chunked(FORM).splitlines(keepends=True):
-            # Like many clients, stop sending when an answer comes early.
+            # Like many clients, stop sending when a response comes early.
             if not connection.quiet_for(0.005) or not connection.send_anyway(piece):
                 break
         yield from _lost(context, "a chunked body in pieces", connection.read("POST"))
@@ -69,7 +69,7 @@ def chunked_in_pieces(context: Context) -> Iterator[Finding]:
 
 @check("chunked-smuggling", require_probes, stage=AFTER, excuse=UNREAD)
 def chunked_smuggling(context: Context) -> Iterator[Finding]:
-    """Bytes inside a chunked body, or of one that also has a length, are never read as another request."""
+    """Bytes in a chunked body, or in a body with a length as well, are never read as another request."""
     body = wire.chunked(FORM + b"&more=" + wire.build(context.target, "GET", "/hidden/in/a/body/"), size=4096)
     for what, headers in (
         ("a request inside a chunked body", CHUNKED),
@@ -85,7 +85,7 @@ def chunked_smuggling(context: Context) -> Iterator[Finding]:
 
 @check("two-lengths", require_probes, stage=AFTER)
 def two_lengths(context: Context) -> Iterator[Finding]:
-    """A request with Content-Length and Transfer-Encoding is refused, or its answer is the last on the connection."""
+    """A request with Content-Length and Transfer-Encoding is refused, or its response is the last on the connection."""
     with Connection(context.target) as connection:
         connection.send(form(context, wire.chunked(FORM), TWO_LENGTHS))
         answer = connection.read("POST")
@@ -96,7 +96,7 @@ def two_lengths(context: Context) -> Iterator[Finding]:
 
 @check("broken-chunk", require_probes, stage=AFTER, excuse=UNREAD)
 def broken_chunk(context: Context) -> Iterator[Finding]:
-    """A chunk without a size is the client's fault: status 400 to 499, or no answer."""
+    """A chunk without a size is the client's fault: status 400 to 499, or no response."""
     with Connection(context.target) as connection, contextlib.suppress(wire.ConnectionClosed, ConnectionResetError):
         connection.send_anyway(form(context, BROKEN, CHUNKED))
         answer = connection.read("POST")
@@ -106,7 +106,7 @@ def broken_chunk(context: Context) -> Iterator[Finding]:
 
 @check("upload", require_probes, stage=AFTER, excuse=UNFINISHED)
 def upload(context: Context) -> Iterator[Finding]:
-    """An upload of 1 MB to a view that refuses it gets a complete 4xx, even if the view does not read it."""
+    """An upload of 1 MB refused by a view gets a complete 4xx, even if the view does not read the body."""
     path = new_path()
     for kind in (URLENCODED["Content-Type"], "application/octet-stream") * UPLOADS:
         what = f"POST {path} with 1 MB of {kind}"
@@ -129,7 +129,7 @@ def upload(context: Context) -> Iterator[Finding]:
 
 @check("large-upload", require_probes, stage=AFTER)
 def large_upload(context: Context) -> Iterator[Finding]:
-    """An upload of 3 MB, as of a photo, to a view that reads it is answered with 200."""
+    """An upload of 3 MB, such as a photo, to a view that reads the body gets a 200."""
     kind = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
     part = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="photo"; filename="photo.jpg"\r\n\r\n'
     body = part.encode() + b"x" * PHOTO_BYTES + f"\r\n--{BOUNDARY}--\r\n".encode()
@@ -137,7 +137,7 @@ def large_upload(context: Context) -> Iterator[Finding]:
 
 
 def _both_ways(context: Context, what: str, request: bytes, *, refusable: bool = True) -> Iterator[Finding]:
-    """Send the request and another on the same connection: first after the answer, then both at once."""
+    """Send the request and another on the same connection: first after the response, then both at once."""
     for together in (False, True):
         with Connection(context.target) as connection:
             connection.send_anyway(request + (next_request(context) if together else b""))
@@ -163,7 +163,7 @@ def _lost(context: Context, what: str, answer: Answer, refusable: bool = True) -
 
 
 def next_answer(context: Context, what: str, connection: Connection) -> Iterator[Finding]:
-    """What is wrong with the answer to the next request; a server may close the connection instead."""
+    """Expect a right response to the next request; a server may close the connection instead."""
     try:
         answer = connection.read()
     except (wire.ConnectionClosed, ConnectionResetError):

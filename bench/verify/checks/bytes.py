@@ -1,4 +1,4 @@
-"""A cached answer is what was rendered: its bytes, their content coding, and its headers."""
+"""A cached response equals its rendering: bytes, content coding, and headers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from bench.verify.wire import Answer, BadAnswer
 
 CODINGS = ("identity", "gzip", "br")
 LARGE_BYTES = 1_200_000
-# Range -> the part of a page. Each part has most of the probe's render id or nothing of it; the last is beyond its end.
+# Range -> the part of a page. Each part has most of the probe's render id or nothing of it; the last range is beyond
+# the end.
 PARTS = {"0-99": slice(0, 100), "200-": slice(200, None), "-100": slice(-100, None), "9999999-": slice(9_999_999, None)}
 LONG_AGO = "Sat, 01 Jan 2000 00:00:00 GMT"
 RECENT = "Sat, 01 Nov 2025 10:00:00 GMT"
@@ -31,7 +32,7 @@ CHANGED = {"changed": "the project's own middleware changes the bytes of pages t
 
 @check("codings", hits.require_probes, excuse=CHANGED)
 def codings(context: Context) -> Iterator[Finding]:
-    """Clients of identity, gzip and br, in every order, get a body that matches its headers and that they accept."""
+    """Clients of identity, gzip and br, in every order, get an acceptable body that matches its headers."""
     for view in ("page", "coded"):
         zipped = {**context.bypass, "Accept-Encoding": "gzip"}
         # Without the layer, too, a compressed page may be none any more.
@@ -47,7 +48,7 @@ def codings(context: Context) -> Iterator[Finding]:
 
 
 def _accepted(coding: str) -> Expectation:
-    """A coding that was asked for, and a body that has it."""
+    """Expect the requested coding, and a body in this coding."""
 
     def wrong(answer: Answer) -> str | None:
         try:
@@ -90,7 +91,7 @@ def ranges(context: Context) -> Iterator[Finding]:
 
 
 def _lasting(site: Site) -> list[str]:
-    """A page that is always rendered alike, for no check writes to it; none in some projects."""
+    """A page with the same bytes in each rendering, because no check writes to it; empty in some projects."""
     if "lasting" in site.urls:
         return [site.urls["lasting"]]
     alike = [path for path in site.main_paths if site.pages[path].lasts]
@@ -98,7 +99,7 @@ def _lasting(site: Site) -> list[str]:
 
 
 def _part(page: Answer, part: slice) -> Expectation:
-    """Some bytes of a page, or all of it, or a refusal where it has no such bytes."""
+    """Expect the requested bytes, the whole page, or a refusal if the range is beyond the end."""
     content, whole_page = page.content, _same(page)
     asked = content[part]
     first, end, _ = part.indices(len(content))
@@ -118,7 +119,7 @@ def _part(page: Answer, part: slice) -> Expectation:
 
 @check("conditions", hits.require_probes)
 def conditions(context: Context) -> Iterator[Finding]:
-    """If-None-Match and If-Modified-Since get a 304 where that is right, or the whole page; no 304 is cached."""
+    """If-None-Match and If-Modified-Since get a right 304 or the whole page; no 304 is cached."""
     for path in (
         hits.new_path(),
         hits.with_headers(ETag='"an-etag"', Last_Modified=RECENT),
@@ -129,7 +130,7 @@ def conditions(context: Context) -> Iterator[Finding]:
         may = [("If-None-Match", value) for value in ("*", *tags)]
         may += [("If-Modified-Since", value) for value in page.all("Last-Modified")]
         may_not = [("If-None-Match", '"another"'), ("If-Modified-Since", LONG_AGO)]
-        # A page of its own, so that its very first request has a condition.
+        # A separate page, so that its very first request has a condition.
         cold = hits.new_path()
         yield from _on_condition(context, cold, may[0], context.get(cold, context.bypass), may=True)
         for condition in (*may, *may_not, *may, *may_not):
@@ -139,7 +140,7 @@ def conditions(context: Context) -> Iterator[Finding]:
 def _on_condition(
     context: Context, path: str, condition: tuple[str, str], page: Answer, *, may: bool
 ) -> Iterator[Finding]:
-    """What is wrong with the answer to a condition, which may match, and with the page for others after it."""
+    """Expect a right response to a condition, which may match, and the whole page for others afterwards."""
     answer = context.get(path, [condition])
     if answer.status != 304 or not may:
         yield from context.judge(answer, _same(page))
@@ -159,14 +160,14 @@ def _same(page: Answer) -> Expectation:
 
 
 def _without_ids(content: bytes) -> bytes:
-    """A page, or a part of one, without its render ids."""
+    """A page, or part of a page, without its render ids."""
     return _ID.sub(b"*", content)
 
 
 @check("headers-kept", hits.require_probes)
 def headers_kept(context: Context) -> Iterator[Finding]:
     """A cached page has the headers of the rendered one and no others: type, charset, ETag, policies."""
-    # Pages that have headers which other pages have not: a cached copy has them too, or is not stored.
+    # Pages with extra headers: a cached copy has these headers too, or is not stored.
     special = (
         hits.with_headers(Content_Security_Policy="default-src 'none'"),
         hits.with_headers(Content_Language="fr", X_Robots_Tag="noindex", Link="</>; rel=canonical"),
@@ -189,7 +190,7 @@ def headers_kept(context: Context) -> Iterator[Finding]:
 
 @check("large-page", hits.require_probes)
 def large_page(context: Context) -> Iterator[Finding]:
-    """A page above 1 MB arrives whole, cached or not; whether it is cached is reported."""
+    """A page above 1 MB arrives whole, cached or not; whether the page is cached is reported."""
     path = hits.new_path("large")
     answers = hits.repeat(context, path)
     for number, answer in enumerate(answers):

@@ -1,4 +1,4 @@
-"""Which answers a layer caches, and which it must not cache."""
+"""Responses that a layer caches, and responses that a layer must not cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTROLS = (
     *('private="Set-Cookie"', "no-store", "No-Store", f"{LIFETIME}, NO-STORE", "no-cache", "public,No-Cache"),
     *("max-age=0", "MAX-AGE=0", f"{LIFETIME}, s-maxage=0"),
 )
-# What pages say of their own lifetime: each is stale before a cached copy would be.
+# Lifetimes declared by pages, each shorter than the time to live of a cached copy.
 LIFETIMES = (
     {"Expires": "Sat, 01 Nov 2025 10:00:00 GMT"},
     {"Expires": "0"},
@@ -35,7 +35,7 @@ LIFETIMES = (
 )
 # After so many seconds a page with max-age=1 is over, in caches that count whole seconds, too.
 EXPIRED_S = 2.5
-# Status -> headers that an answer of that status has.
+# Status -> headers of responses with this status.
 STATUSES = dict.fromkeys((201, 203, 403, 404, 410, 500, 503), ()) | dict.fromkeys((301, 302, 307), ("Location",))
 VARIES = ("*", "Cookie, *", "Accept-Encoding ,\t* ", "Accept-Encoding ,  *")
 VALUES = ("one", "two", "three")
@@ -48,7 +48,7 @@ TWO_LINES = {
 
 @check("keeps-pages", hits.require_cacheable)
 def keeps_pages(context: Context) -> Iterator[Finding]:
-    """A page that visitors request again is soon a hit, byte for byte as it was rendered."""
+    """A page requested repeatedly is soon a hit, byte for byte as rendered."""
     yield from _hit_as_rendered(context, hits.new_path(), hits.is_whole)
 
 
@@ -66,9 +66,9 @@ def keeps_site(context: Context) -> Iterator[Finding]:
 def _hit_as_rendered(
     context: Context, path: str, is_right: Callable[[Answer], bool], *before: Answer
 ) -> Iterator[Finding]:
-    """What is wrong unless some answer is a hit with the bytes of its rendering, which may have come `before`.
+    """Expect a hit with the bytes of its rendering, possibly a rendering in `before`.
 
-    Answers without an id are hits of an unknown rendering, so all of them must have the same bytes.
+    Hits without an id belong to an unknown rendering, so all of them must have the same bytes.
     """
     known: dict[str | None, bytes] = {}
     for answer in chain(before, (context.get(path) for _ in range(hits.MAX_TRIES))):
@@ -85,7 +85,7 @@ def _hit_as_rendered(
 
 
 def _ends(context: Context, path: str, answer: Answer) -> bool:
-    """Whether a page has its end, unless it is a page of the project that has none."""
+    """True if a page has its end, or is a page of the project without a mark at the end."""
     site = context.site
     without = site.has_database and path in site.pages and not site.pages[path].body.rstrip().endswith("</html>")
     return answer.status == 200 and (without or answer.text.rstrip().endswith("</html>"))
@@ -93,7 +93,7 @@ def _ends(context: Context, path: str, answer: Answer) -> bool:
 
 @check("other-statuses", hits.require_probes)
 def other_statuses(context: Context) -> Iterator[Finding]:
-    """Answers with a status other than 200 are not cached, and come with their status."""
+    """Responses with a status other than 200 are not cached, and come with their status."""
     for number, names in STATUSES.items():
         path = hits.path_with_response(status=number, headers=[[name, "/"] for name in names])
         yield from hits.rendered_each_time(context, path, number)
@@ -101,7 +101,7 @@ def other_statuses(context: Context) -> Iterator[Finding]:
 
 @check("cache-control", hits.require_probes, leak=True)
 def cache_control(context: Context) -> Iterator[Finding]:
-    """Answers with private, no-store, no-cache or max-age=0, in any spelling and position, are not cached."""
+    """Responses with private, no-store, no-cache or max-age=0, in any spelling and position, are not cached."""
     for control in CONTROLS:
         yield from hits.rendered_each_time(context, hits.with_headers(Cache_Control=control))
 
@@ -120,7 +120,8 @@ def own_lifetime(context: Context) -> Iterator[Finding]:
 
 @check("set-cookie", hits.require_probes, leak=True)
 def set_cookie(context: Context) -> Iterator[Finding]:
-    """Answers that set a cookie, begin a session or hold a CSRF token are not cached; nobody gets another's cookie."""
+    """Responses that set a cookie, begin a session or hold a CSRF token are not cached; nobody gets another visitor's
+    cookie."""
     # A session is a row of the database.
     token = ["token"] if context.site.token_cookie else []
     for act in ("cookie", *token, *(["session"] if context.site.may_write and context.site.has_sessions else [])):
@@ -138,7 +139,7 @@ def set_cookie(context: Context) -> Iterator[Finding]:
 
 
 def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterator[Finding]:
-    """What is wrong unless each visitor gets their own Set-Cookie."""
+    """Expect each visitor to get their own Set-Cookie."""
     answers = hits.repeat(context, path, hits.TIMES, headers)
     lines = [line.split(";")[0] for answer in answers for line in answer.all("Set-Cookie")]
     # A short one, such as of a language, may be the same for everybody.
@@ -148,10 +149,10 @@ def own_cookies(context: Context, path: str, headers: dict[str, str]) -> Iterato
 
 @check("vary", hits.require_probes, leak=True, excuse=TWO_LINES)
 def vary(context: Context) -> Iterator[Finding]:
-    """Answers with `Vary: *`, in a second Vary line too, are not cached; a page that varies with a header serves only
+    """Responses with `Vary: *`, in a second Vary line too, are not cached; a page that varies with a header serves only
     requests with that value."""
     for value in VARIES:
-        # As it is written: with `Vary: Cookie` of the probe's own Django would tidy it.
+        # Sent unchanged: Django in the probe would tidy `Vary: Cookie`.
         yield from hits.rendered_each_time(context, hits.path_with_response(headers=[["Vary", value]], bare=True))
     two_lines = hits.path_with_response(does=["two-vary"], headers=[["Cache-Control", LIFETIME]])
     for finding in hits.rendered_each_time(context, two_lines):
@@ -164,7 +165,7 @@ def vary(context: Context) -> Iterator[Finding]:
 
 @check("authorization", hits.require_probes, leak=True)
 def authorization(context: Context) -> Iterator[Finding]:
-    """A request with an Authorization header gets a rendering of its own, which no other request gets."""
+    """A request with an Authorization header gets its own rendering, and no other request gets this rendering."""
     yield from hits.distinct(
         hits.repeat(context, hits.new_path(), hits.TIMES, {"Authorization": "Basic alpha"}), "renderings"
     )
@@ -187,9 +188,9 @@ def nonce(context: Context) -> Iterator[Finding]:
 
 @check("partial-requests", hits.require_probes, leak=True)
 def partial_requests(context: Context) -> Iterator[Finding]:
-    """What a script asks for (htmx, XMLHttpRequest, CORS) is not cached as the page, nor is the page its answer.
+    """A response to a script (htmx, XMLHttpRequest, CORS) is not cached as the page, nor the page as the response.
 
-    Nor is a page that shows a header of htmx, which anybody can send without HX-Request.
+    A page that shows a header of htmx is not cached either: anybody can send the header without HX-Request.
     """
     scripts = {"HX-Request": "true", "X-Requested-With": "XMLHttpRequest", "Origin": "https://other.example"}
     for name, value in scripts.items():
@@ -211,7 +212,7 @@ def partial_requests(context: Context) -> Iterator[Finding]:
 
 @check("read-cookies", hits.require_probes, leak=True)
 def read_cookies(context: Context) -> Iterator[Finding]:
-    """A page that reads a cookie or header of the visitor's own, such as a theme, is theirs alone."""
+    """A page that reads a visitor's cookie or header, such as a theme, is for this visitor only."""
     for themes in (("dark", "light", None, "dark"), (None, "dark", None, "light")):
         of_cookie, of_header = (
             hits.path_with_response(shows=["cookie theme"]),
@@ -227,8 +228,8 @@ def read_cookies(context: Context) -> Iterator[Finding]:
 
 @check("other-methods", hits.require_probes, leak=True)
 def other_methods(context: Context) -> Iterator[Finding]:
-    """Each POST, PUT and DELETE reaches the application; GET gets no cached answer of theirs, nor the reverse, nor what
-    was rendered for a GET with a body."""
+    """Each POST, PUT and DELETE reaches the application and shares no cached response with GET; a GET with a body
+    stores no page for others."""
     for method in ("POST", "PUT", "DELETE"):
         path = hits.new_path("form")
         sent = hits.repeat(context, path, method=method, body=b"a=1")
@@ -258,7 +259,7 @@ def broken_off(context: Context) -> Iterator[Finding]:
     """A page whose rendering fails halfway is not cached, however complete the first half looks."""
     path, answers = hits.path_with_response(does=["break"]), []
     for _ in range(hits.TIMES):
-        # Servers may break off too, or answer with an error of their own.
+        # Servers may break off too, or send their own error page.
         with contextlib.suppress(BadAnswer, OSError):
             answers.append(wire.fetch(context.target, path))
     right = [answer for answer in answers if answer.status == 200]
@@ -267,7 +268,7 @@ def broken_off(context: Context) -> Iterator[Finding]:
 
 @check("shared-cache", thorough=True)
 def shared_cache(context: Context) -> Iterator[Finding]:
-    """Two web servers share one cache: what one has stored the other answers, and a write at one reaches both."""
+    """Two web servers share one cache: a page stored by one is a hit of the other, and a write at one reaches both."""
     if not context.own.case.services:
         raise NotTried("its layers cache in no service, which is what two web servers could share")
     if not hits.caches_pages(context):
@@ -286,7 +287,7 @@ def shared_cache(context: Context) -> Iterator[Finding]:
 
 
 def answered_by(context: Context, other: Context) -> Iterator[Finding]:
-    """What is wrong unless a page that one server stored is a hit at the other, for visitors who ask the same host."""
+    """Expect a page stored by one server to be a hit at the other, for visitors of the same host."""
     path = hits.new_path()
     stored = hits.until_hit(context, path)
     if stored is None:

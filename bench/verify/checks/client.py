@@ -1,4 +1,4 @@
-"""What the site sees of its client, and what a client may claim: host, scheme, address, odd headers."""
+"""The site's view of its client, and claims of clients: host, scheme, address, odd headers."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ FOREIGN = "other.example"
 ADDRESSES = ("10.20.30.40", "10.20.30.40:8000")
 SCHEMES = {"http": "https", "https": "http"}
 CLIENT = "127.0.0.1"
-# What a balancer says of its client, who claims to be another one, and what to believe of it.
+# A load balancer's headers about a client who claims another address, and the right conclusion.
 BALANCED = {"X-Forwarded-For": "203.0.113.9, 203.0.113.7", "X-Forwarded-Proto": "https"}
 BELIEVED = {"client": "203.0.113.7", "scheme": "https"}
 HERE = ("127.0.0.1", "localhost")
-# Addresses that a client may write before those that balancers add.
+# Addresses written by a client before those added by load balancers.
 CLAIMED = ("203.0.113.7", "2001:db8::7")
 # A strict site has a middleware that takes the address from a header.
 NO_ADDRESS = (
     "the site sees no address of a client: a Unix socket has none, and the project reads no header of the proxy"
 )
 SEEN = {"no address": NO_ADDRESS, "port": ""}
-# Values of the session cookie that the site never gave out: NUL, which PostgreSQL refuses in a text, bytes that are no
-# UTF-8, a lone escape, one far too long.
+# Session cookies that the site never set: NUL, which PostgreSQL refuses in a text, bytes that are not UTF-8, a lone
+# escape, a value far too long.
 NUL = r'"abcdefgh\000"'
 ODD_SESSIONS = (NUL, "abcdefgh\udcff", r'"abcdefgh\3"', "a" * 4000, "abcdefgh'--")
 # One byte that is no UTF-8 and no ASCII; see wire.build.
@@ -49,7 +49,7 @@ HEADER_COUNTS = (110, 130, 200, 500, 2000)
 
 
 def forged_headers(context: Context) -> dict[str, str]:
-    """Headers with which a client may pretend to be another one, or to have asked another host."""
+    """Headers of a client that pretends to be another client, or to have requested another host."""
     scheme, address = SCHEMES[context.target.scheme], "203.0.113.7"
     return {
         **dict.fromkeys(("X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme", "FrontProto"), scheme),
@@ -67,12 +67,12 @@ def forged_headers(context: Context) -> dict[str, str]:
 
 
 def with_underscores(context: Context) -> dict[str, str]:
-    """The same under names with underscores, which CGI cannot tell from dashes."""
+    """The same headers with underscores, which CGI cannot tell from dashes."""
     return {name.replace("-", "_"): value for name, value in forged_headers(context).items()}
 
 
 def said_inside(context: Context, answer: Answer) -> dict[str, Any]:
-    """What a worker says of itself and of the request; raises NotTried where no probe does."""
+    """A worker's report on itself and on the request; raises NotTried without such a probe."""
     if answer.status == 404:
         raise NotTried(NEEDS_PROBES)
     found: dict[str, Any] = json.loads(answer.body) if answer.status == 200 else {}
@@ -83,7 +83,7 @@ def said_inside(context: Context, answer: Answer) -> dict[str, Any]:
     "unknown-host", excuse={"own 500": "the project sends its own 500 to an unknown host: Django raises DisallowedHost"}
 )
 def unknown_host(context: Context) -> Iterator[Finding]:
-    """An unknown host gets a 400, also for cached pages; the right host still gets its pages after that."""
+    """An unknown host gets a 400, also for cached pages; the right host still gets its pages afterwards."""
     inside = context.first(INSIDE)
     if inside.status == 200 and "*" in json.loads(inside.body).get("allowed_hosts", []):
         raise NotTried(f"its ALLOWED_HOSTS has *: the project answers to any host, see `{PROGRAM} doctor`")
@@ -97,7 +97,7 @@ def unknown_host(context: Context) -> Iterator[Finding]:
 
 @check("health-by-address")
 def health_by_address(context: Context) -> Iterator[Finding]:
-    """A balancer that asks by address gets its health checks answered with a status of success."""
+    """A load balancer's health check by address gets a status of success."""
     if not context.site.description.health_checks:
         raise NotTried(f"the project has no page for health checks alone: name one as health, see `{PROGRAM} doctor`")
     for path in context.site.description.health_checks:
@@ -113,7 +113,7 @@ def no_host(context: Context) -> Iterator[Finding]:
 
 
 def require_stranger(context: Context) -> None:
-    """Raise NotTried where every address of this machine is a proxy whose word is believed."""
+    """Raise NotTried if every address of this machine is a trusted proxy."""
     settings = context.running.case.settings if context.running else {}
     if settings.get("listener") == BEHIND and not context.target.source:
         raise NotTried("trusted_proxies has all addresses of this machine: each header of the checks is to be believed")
@@ -121,7 +121,7 @@ def require_stranger(context: Context) -> None:
 
 @check("forged-headers", require_stranger, excuse={"form": ""})
 def forged(context: Context) -> Iterator[Finding]:
-    """Forged X-Forwarded-* and similar headers change neither a redirect nor the origin that forms need."""
+    """Forged X-Forwarded-* and similar headers change neither a redirect nor the origin required by forms."""
     login = context.site.urls.get("login")
     visitor = Visitor(context.target)
     token = (visitor.token(login) if login else None) or ""
@@ -138,7 +138,7 @@ def forged(context: Context) -> Iterator[Finding]:
 
 @check("forged-names", require_stranger)
 def forged_names(context: Context) -> Iterator[Finding]:
-    """A header name with underscores never overwrites the server's own variable of that name."""
+    """A header name with underscores never overwrites the server's variable of the same name."""
     for claim in with_underscores(context).items():
         for path, _, location in redirecting(context)[:1]:
             answer = context.get(path, [claim])
@@ -148,7 +148,7 @@ def forged_names(context: Context) -> Iterator[Finding]:
 
 @check("interpreter")
 def interpreter(context: Context) -> Iterator[Finding]:
-    """A worker runs the Python and the Django of the project's environment, and not as root unless asked to."""
+    """A worker runs the Python and the Django of the project's environment, and not as root unless configured."""
     if not context.site.has_database:
         raise NotTried("its Python is not known: give --database, if the site runs from this checkout")
     answer = yield from context.ask(INSIDE, status(200), when="(a site with the app `bench.serve.inside`)")
@@ -175,7 +175,7 @@ def client(context: Context) -> Iterator[Finding]:
 
 
 def _balanced(context: Context, settings: Mapping[str, Any]) -> Iterator[Finding]:
-    """What is wrong with what the site believes of a balancer: the last address that is no proxy's, and the scheme."""
+    """Compare the client derived from a load balancer's headers: the last address of no proxy, and the scheme."""
     if not is_trusted(CLIENT, settings):
         yield NotTried("trusted_proxies has no address of this machine: what a balancer says cannot be tried")
         return
@@ -192,7 +192,8 @@ def _balanced(context: Context, settings: Mapping[str, Any]) -> Iterator[Finding
 
 @check("forwarded-for")
 def forwarded_for(context: Context) -> Iterator[Finding]:
-    """A client that writes addresses into X-Forwarded-For is never taken for the first of them, whoever is trusted."""
+    """The first address in a client's X-Forwarded-For is never used as the client's address, whichever proxies are
+    trusted."""
     for claimed in CLAIMED:
         for then in ("198.51.100.7", "198.51.100.7, 127.0.0.1"):
             answer = context.get(INSIDE, {"X-Forwarded-For": f"{claimed}, {then}"})
@@ -212,7 +213,7 @@ def underscores(context: Context) -> Iterator[Finding]:
 
 
 def _seen(context: Context, answer: Answer) -> Iterator[Finding]:
-    """What is wrong with the client and the address as the site sees them."""
+    """Compare the client and the address as the site sees them."""
     target, found = context.target, json.loads(answer.body)
     right = {"scheme": target.scheme, "host": target.netloc, "port": str(target.port)}
     if target.host in HERE:
@@ -248,7 +249,7 @@ def odd_bytes(context: Context) -> Iterator[Finding]:
 
 @check("underscores-dropped")
 def underscores_dropped(context: Context) -> Iterator[Finding]:
-    """A header name with underscores is refused or dropped before it reaches the site: CGI takes them for dashes."""
+    """A header name with underscores is refused or dropped in front of the site: CGI reads underscores as dashes."""
     answer = context.get(INSIDE, {UNKNOWN_NAME: "yes"})
     if UNKNOWN_NAME.lower().replace("_", "-") in said_inside(context, answer).get("headers", []):
         yield answer.wrong("refused, or without the header", "the site was given it")

@@ -23,22 +23,22 @@ SLOW_PAUSE_S = 0.05
 SLOW_BUFFER = 65536
 # A server may close a keep-alive connection at any time.
 ENDED = (ConnectionClosed, BrokenPipeError, ConnectionResetError)
-# How a WebSocket is asked for (RFC 6455 section 1.3).
+# Handshake of a WebSocket (RFC 6455 section 1.3).
 HANDSHAKE = {
     "Connection": "Upgrade",
     "Upgrade": "websocket",
     "Sec-WebSocket-Version": "13",
     "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
 }
-# How an HTTP/2 connection begins, with an empty SETTINGS frame (RFC 9113 section 3.4).
+# Start of an HTTP/2 connection, with an empty SETTINGS frame (RFC 9113 section 3.4).
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
-# How one is asked for over HTTP/1.1 (RFC 7540 section 3.2).
+# Upgrade to HTTP/2 over HTTP/1.1 (RFC 7540 section 3.2).
 UPGRADE = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQAAP__"}
 
 
 @check("keep-alive")
 def keep_alive(context: Context) -> Iterator[Finding]:
-    """Each request on a keep-alive connection gets the right answer, for as long as the server keeps it open."""
+    """Each request on a keep-alive connection gets the right response, until the server closes the connection."""
     with Connection(context.target) as connection:
         paths = [*_paths(context), *context.site.main_paths]
         yield from _in_turn(context, paths, lambda path: connection.exchange("GET", path), "of a connection")
@@ -46,7 +46,7 @@ def keep_alive(context: Context) -> Iterator[Finding]:
 
 @check("pipelining")
 def pipelining(context: Context) -> Iterator[Finding]:
-    """Pipelined requests are answered in their order, unless the server closes the connection."""
+    """Pipelined requests get their responses in order, unless the server closes the connection."""
     paths = [*context.site.small_files, *_paths(context)]
     with Connection(context.target) as connection:
         connection.send(b"".join(wire.build(context.target, "GET", path) for path in paths))
@@ -54,7 +54,7 @@ def pipelining(context: Context) -> Iterator[Finding]:
 
 
 def _in_turn(context: Context, paths: list[str], read: Callable[[str], Answer], what: str) -> Iterator[Finding]:
-    """What is wrong with the answers on a connection until the server closes it, which it may after the first."""
+    """Expect right responses on a connection until the server closes it, possibly after the first."""
     for number, path in enumerate(paths):
         try:
             answer = read(path)
@@ -81,7 +81,7 @@ def http_1_0(context: Context) -> Iterator[Finding]:
 
 @check("slow-request", require_probes)
 def slow_request(context: Context) -> Iterator[Finding]:
-    """A request that arrives in small pieces gets the right answer."""
+    """A request that arrives in small pieces gets the right response."""
     home = context.site.url("home")
     answer = _send_slowly(context, wire.build(context.target, "GET", home))
     yield from _wrong(context, home, answer, "in pieces")
@@ -95,13 +95,13 @@ def slow_reader(context: Context) -> Iterator[Finding]:
     large = context.site.url("static_large")
     with Connection(context.target, receive_buffer=SLOW_BUFFER) as connection:
         connection.send(wire.build(context.target, "GET", large, {"Connection": "close"}))
-        # The kernels of both sides buffer the answer; the pauses make the reader slow.
+        # The kernels of both sides buffer the response; the pauses make the reader slow.
         answer = connection.read(pause=lambda: time.sleep(SLOW_PAUSE_S))
     yield from context.judge(answer, body(context.get(large).body, "the whole file"), when=f"GET {large} read slowly")
 
 
 def _send_slowly(context: Context, request: bytes) -> Answer:
-    """The answer to a request sent in pieces; raises BadAnswer when something comes back before its last piece."""
+    """Send a request in pieces and return the response; raises BadAnswer if a response comes before the last piece."""
     size = len(request) // SLOW_PIECES + 1
     with Connection(context.target) as connection:
         for start in range(0, len(request), size):
@@ -112,13 +112,13 @@ def _send_slowly(context: Context, request: bytes) -> Answer:
 
 
 def _paths(context: Context) -> list[str]:
-    """The main pages and a small static file, if there is one."""
+    """The main pages and a small static file, if the site has one."""
     return [*context.site.main_paths, *context.site.small_files]
 
 
 @check("protocol-word")
 def protocol_word(context: Context) -> Iterator[Finding]:
-    """A request line with a word after the protocol is refused, or answered with a correct status line."""
+    """A request line with a word after the protocol is refused, or gets a correct status line."""
     request = wire.build(context.target, "GET", context.site.url("home"), version="1.1 x")
     try:
         with Connection(context.target) as connection:
@@ -131,7 +131,7 @@ def protocol_word(context: Context) -> Iterator[Finding]:
 
 @check("plain-http2")
 def plain_http2(context: Context) -> Iterator[Finding]:
-    """A plain listener speaks HTTP/1 alone: it takes neither HTTP/2's preface nor an upgrade to it."""
+    """A plain listener speaks HTTP/1 only, and accepts neither HTTP/2's preface nor an upgrade."""
     if context.target.scheme == "https":
         raise NotTried("with TLS, client and server agree on HTTP/2 before the first request")
     with Connection(context.target) as connection:
@@ -146,7 +146,7 @@ def plain_http2(context: Context) -> Iterator[Finding]:
 
 @check("websocket")
 def websocket(context: Context) -> Iterator[Finding]:
-    """A WebSocket's handshake for a page that speaks none is answered at once: no 101, no 5xx, and the site goes on."""
+    """A WebSocket handshake for an ordinary page gets a response at once: no 101, no 5xx, and the site goes on."""
     home = context.site.url("home")
     with Connection(context.target) as connection:
         answer = connection.exchange("GET", home, HANDSHAKE)
@@ -172,7 +172,7 @@ def tls(context: Context) -> Iterator[Finding]:
 
 
 def _handshake(target: Target, version: TLSVersion) -> tuple[SSLContext, SSLSession | None] | None:
-    """The session of a connection in this version of TLS, which may be resumed; None where the server refuses that."""
+    """A resumable session of a connection in this version of TLS; None if the server refuses the version."""
     with warnings.catch_warnings():
         # Old versions, which are to be refused.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -188,12 +188,12 @@ def _handshake(target: Target, version: TLSVersion) -> tuple[SSLContext, SSLSess
 
 @check("concurrency", stage=AFTER)
 def concurrency(context: Context) -> Iterator[Finding]:
-    """Up to 100 clients at once, each requesting pages and files in turn, get no error and no wrong answer.
+    """Up to 100 clients at once, each requesting pages and files in turn, get no error and no wrong response.
 
-    There are fewer where a page takes so long that the last of 100 would wait longer than servers let a request take.
+    Fewer clients are used if a slow page would make the last of 100 wait beyond the servers' time limits.
     """
     context.site.require_database()
-    # Pages that no comment changes still are as they were rendered in process.
+    # Pages without comments still equal their renderings in process.
     unchanged = [path for kind, path in context.site.urls.items() if kind.startswith("uncommented")]
     paths = [*context.site.small_files, *(unchanged or context.site.main_paths)]
     slowest_s = 0.0
@@ -205,14 +205,14 @@ def concurrency(context: Context) -> Iterator[Finding]:
     own = Expectation(
         "its own page", lambda answer: _right(context, str(answer.sent and answer.sent.path)).wrong(answer)
     )
-    # Each on a connection that is kept open; all get the answer to what they have asked by the end.
+    # Each client has a keep-alive connection and gets all its responses in the end.
     with Clients(context, paths, number, status(200), own) as clients:
         time.sleep(context.load_s)
     yield from clients.wrong
 
 
 def crowd(slowest_s: float) -> int:
-    """How many clients may ask at once for pages that take up to so long, one after another at worst."""
+    """Number of clients at once for pages of this duration, rendered one after another at worst."""
     return max(MIN_CLIENTS, min(MAX_CLIENTS, int(CROWD_S / 2 / slowest_s)))
 
 
@@ -222,6 +222,6 @@ def _right(context: Context, path: str) -> Expectation:
 
 
 def _wrong(context: Context, path: str, answer: Answer, when: str) -> Iterator[Finding]:
-    """What is wrong with an answer to GET `path`."""
+    """Compare a response to GET `path`."""
     when = when if answer.sent else f"GET {path} {when}"
     yield from context.judge(answer, status(200), _right(context, path), when=when)

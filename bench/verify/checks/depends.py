@@ -1,8 +1,8 @@
-"""No layer gives one client's page to another: two clients that differ in one thing, on probe pages and on the
-project's own.
+"""No layer gives one client's page to another: pairs of clients that differ in one property, on probe pages and on the
+project's pages.
 
-The right page of each client is rendered for it past every layer, by the same servers. A page on which both get the
-same needs no more. Of any other, each client is once the first to request it cold.
+The right page of each client is rendered by the same servers, past every layer. A page that is the same for both needs
+no more tests. Of any other page, each client is once the first to request it cold.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from bench.verify.site import MAX_PAGES
 from bench.verify.wire import Answer
 
 PURGE = "/__probe__/purge/"
-# A server that keeps pages as files may look only once a second whether its open file still is the page.
+# A server with pages in files may look only once a second if its open file is still current.
 COLD_S = 2.5
-# How often each client asks: a layer may store a page at its second request.
+# Requests of each client: a layer may store a page at its second request.
 TIMES = 2
 
 Clients = Callable[[Context], Iterable[OddClient]]
@@ -31,37 +31,39 @@ Clients = Callable[[Context], Iterable[OddClient]]
 
 @check("depends-address", hits.require_probes, group="caching", alone=True, leak=True)
 def depends_address(context: Context) -> Iterator[Finding]:
-    """A page that depends on the client's address is given to clients of that address only."""
+    """A page that depends on the client's address is served to clients of this address only."""
     yield from _apart(context, by_address, ["meta REMOTE_ADDR", "X-Forwarded-For"])
 
 
 @check("depends-host", hits.require_probes, group="caching", alone=True, leak=True)
 def depends_host(context: Context) -> Iterator[Finding]:
-    """A page that depends on the host, however it is read and written, is given to those who asked that host only."""
+    """A page that depends on the host, however the host is read and written, is served to requests for this host
+    only."""
     yield from _apart(context, by_host, ["absolute", "meta HTTP_HOST", "Host", "meta SERVER_PORT"])
 
 
 @check("depends-token", hits.require_probes, group="caching", alone=True, leak=True)
 def depends_token(context: Context) -> Iterator[Finding]:
-    """A page that shows the CSRF cookie of a visitor is given to nobody else."""
+    """A page with the CSRF cookie of a visitor is served to nobody else."""
     yield from _apart(context, by_token, [f"cookie {context.site.token_cookie}", "meta CSRF_COOKIE"])
 
 
 @check("depends-cookies", hits.require_probes, group="caching", alone=True, leak=True)
 def depends_cookies(context: Context) -> Iterator[Finding]:
-    """A page that depends on a cookie, such as of a theme, country or campaign, is given to clients with it only."""
+    """A page that depends on a cookie, such as a theme, country or campaign, is served to clients with this cookie
+    only."""
     yield from _apart(context, by_cookies, ["cookie theme", "cookie utm_campaign"])
 
 
 @check("depends-headers", hits.require_probes, group="caching", alone=True, leak=True)
 def depends_headers(context: Context) -> Iterator[Finding]:
-    """A page that depends on a header, read in middleware or a view, is given to clients that send the same only."""
+    """A page that depends on a header, read in middleware or a view, is served to clients with the same header only."""
     shows = ["User-Agent", "CF-IPCountry", "Accept", "meta CONTENT_TYPE", "Sec-CH-UA-Mobile", "X-Forwarded-Host"]
     yield from _apart(context, by_headers, ["meta SERVER_PROTOCOL", *shows])
 
 
 def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator[Finding]:
-    """Whatever is wrong with the pages of these clients."""
+    """Findings on the pages of these clients."""
     for path in _pages(context):
         for client in clients(context):
             yield from _of_project(context, path, client)
@@ -73,7 +75,7 @@ def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator
 
 
 def _probed(context: Context, client: OddClient, show: str) -> Iterator[Finding]:
-    """The same on new probe pages that show one thing of the request."""
+    """Findings on new probe pages that show one property of the request."""
     path = hits.path_with_response(shows=[show])
     right = _shown(context, client, path, show), _shown(context, USUAL, path, show)
     if None in right or right[0] == right[1]:
@@ -91,12 +93,13 @@ def _probed(context: Context, client: OddClient, show: str) -> Iterator[Finding]
 
 
 def _shown(context: Context, client: OddClient, path: str, show: str) -> str | None:
-    """The text of a page that is rendered for this client; None where it gets no page."""
+    """The text of a page rendered for this client; None if the client gets no page."""
     return client.get(context, path, _nobody()).paragraphs.get(show)
 
 
 def _pages(context: Context) -> list[str]:
-    """The public pages of the project, those that refuse the usual client, too; none that changes by itself."""
+    """The project's public pages, including pages refused to the usual client, except pages that change by
+    themselves."""
     site = context.site
     paths = list(site.description.public)
     if site.has_database:
@@ -108,7 +111,7 @@ def _pages(context: Context) -> list[str]:
 
 
 def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Finding]:
-    """The same on a page of the project, for each header and cookie that changes it."""
+    """Findings on a page of the project, for each header and cookie that changes the page."""
     if not (right := _differing(context, path, client)):
         return
     singles = [(single, _differing(context, path, single)) for single in client.singles()]
@@ -118,7 +121,7 @@ def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Find
 
 
 def _differing(context: Context, path: str, client: OddClient) -> tuple[Expected, Expected] | None:
-    """The pages as they are rendered for this client and for the usual one; None where they are the same."""
+    """The pages rendered for this client and for the usual one; None if equal."""
     odd = _rendered(context, path, client)
     if odd.status == 400:
         # A host that the site does not serve.
@@ -129,7 +132,7 @@ def _differing(context: Context, path: str, client: OddClient) -> tuple[Expected
     usual = _rendered(context, path, USUAL)
     if usual.same(odd):
         return None
-    # What is another at each rendering is no difference.
+    # A text that changes with each rendering is no difference.
     again = _rendered(context, path, USUAL)
     usual = Expected(usual.status, usual.content_type, usual.body, (again.body,), usual.location)
     odd_again = _rendered(context, path, client)
@@ -138,7 +141,7 @@ def _differing(context: Context, path: str, client: OddClient) -> tuple[Expected
 
 
 def _rendered(context: Context, path: str, client: OddClient) -> Expected:
-    """The page as it is rendered for this client past every layer."""
+    """The page as rendered for this client past every layer."""
     return _expected(context, client.get(context, path, _nobody()))
 
 
@@ -148,7 +151,7 @@ def _expected(context: Context, answer: Answer) -> Expected:
 
 
 def _nobody() -> str:
-    """A session of nobody that no other request has."""
+    """A new session of nobody."""
     return f"nobody{secrets.token_hex(8)}"
 
 
@@ -168,7 +171,7 @@ def _both_orders(context: Context, path: str, client: OddClient, odd: Expected, 
 
 
 def _words(page: str, client: OddClient, odd_first: bool) -> str:
-    """Which page it was, and whose requests came first."""
+    """Describe the page and the order of requests."""
     order = "after a client" if odd_first else "after the usual client, by one"
     return f"GET {page}, {order} with {client.name}"
 

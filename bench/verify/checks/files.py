@@ -24,20 +24,20 @@ ROWS = 3
 WRITING_S = 1.2
 # Time for a page to be rendered and stored before the next write invalidates it.
 STORE_S = 0.04
-# What removes expired files may sleep this long when it has found none.
+# The sweeper of expired files may sleep this long after finding none.
 SWEPT_S = 10.0
-# What a layer may store beside pages: generations, locks, indexes.
+# Other contents of a store: generations, locks, indexes.
 OVERHEAD_BYTES = 65_536
-# Of each page there may be the stored copy and two that are being written or removed.
+# Copies of each page: the stored one, and two being written or removed.
 COPIES = 3
 PAUSE_S = 0.02
 
 
 @check("whole-pages", rows.require_rows, group="files", thorough=True)
 def whole_pages(context: Context) -> Iterator[Finding]:
-    """64 clients of large pages that change all the time get complete pages only, and the disk does not fill.
+    """64 clients of constantly changing large pages get complete pages only, and the disk does not fill.
 
-    It asks a clone of the deployment with a time to live of 2 s, which ends pages that no write invalidates.
+    A clone of the deployment has a time to live of 2 s, so that pages without invalidation expire.
     """
     context = context.clone({"cache_seconds": SHORT_TTL_S})
     with rows.new_rows(context, ROWS) as (writer, made):
@@ -55,7 +55,7 @@ def whole_pages(context: Context) -> Iterator[Finding]:
 
 
 def _incomplete(answer: Answer) -> str | None:
-    """What a large page is instead of complete: then it repeats one title from its first line to its last."""
+    """The fault of a large page, or None: a complete page repeats one title from its first line to its last."""
     right = answer.status == 200 and _is_whole(answer.content)
     return None if right else f"status {answer.status}, {len(answer.content)} bytes of it"
 
@@ -81,7 +81,7 @@ def large_pages(context: Context, made: list[Row]) -> tuple[list[str], int]:
 
 
 def rewrite(context: Context, writer: Writer, made: list[Row], seconds: float) -> int:
-    """Change the rows for that long; returns the most bytes that the layer stored in files meanwhile."""
+    """Change the rows for so many seconds; returns the most bytes that the layer stored in files meanwhile."""
     deadline, most = time.monotonic() + seconds, 0
     while time.monotonic() < deadline:
         for row in made:
@@ -92,7 +92,7 @@ def rewrite(context: Context, writer: Writer, made: list[Row], seconds: float) -
 
 
 def left_over(context: Context, bound: int) -> Iterator[Finding]:
-    """What is wrong with what the files still hold when all pages have expired."""
+    """Expect few files when all pages have expired."""
     bound += OVERHEAD_BYTES
     deadline = time.monotonic() + SHORT_TTL_S * len(context.layers) + SWEPT_S + rows.SLACK_S
     while (left := _bytes(context)) > bound and time.monotonic() < deadline:
@@ -103,7 +103,7 @@ def left_over(context: Context, bound: int) -> Iterator[Finding]:
 
 
 def cut_off(context: Context) -> Iterator[Finding]:
-    """Stored files that hold a part of a page; no server serves those under a temporary name."""
+    """Store truncated pages as files under temporary names; no server may serve them."""
     for path in stored_files(context):
         with contextlib.suppress(FileNotFoundError):
             content = path.read_bytes()
@@ -121,11 +121,11 @@ def _bytes(context: Context) -> int:
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether it has the name of a file that is still being written."""
+    """True if the file name is temporary, so the file is still being written."""
     return path.name.startswith(".") or re.search(r"\.\d{10}$", path.name) is not None
 
 
 def stored_files(context: Context) -> list[Path]:
-    """The files that the layers of the deployment have stored."""
+    """The files stored by the deployment's layers."""
     # os.walk ignores directories that disappear meanwhile.
     return [Path(folder, name) for folder, _, names in os.walk(context.own.store) for name in names]

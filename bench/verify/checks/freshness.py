@@ -1,4 +1,4 @@
-"""Freshness: how soon a write shows on every page it changes, and whether stale pages come back."""
+"""Freshness: how soon a write shows on every page, and whether stale pages come back."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from bench.verify.rows import PendingPage, Row, Writer
 from bench.verify.site import INSIDE, MAX_PAGES
 from bench.verify.wire import Answer
 
-# The time to live of the clone, where nothing else ends a stale page.
+# The time to live of the clone, if nothing else ends a stale page.
 SHORT_TTL_S = 2
-# And of the one whose pages are half as old when a write invalidates them.
+# Time to live of the clone whose pages are half as old at the time of a write.
 OLD_TTL_S = 8
-# Visitors who ask while a command writes.
+# Visitors who send requests while a command writes.
 READERS = 2
 ONE_LEFT = "1 comment<"
-# How many writes a visitor asks after, and how often.
+# Number of writes followed by a visitor, and of requests after each.
 OWN_WRITES, READS = 8, 3
-# Requests before the described write, so that a layer caches the page as it is.
+# Requests before the described write, so that a layer caches the page.
 WARM = 3
 
-# Pages are requested before these end, too: a cache that is purged before the commit stores them as they were.
+# Pages are requested before these transactions end, too: a cache purged before the commit stores the old pages.
 IN_TRANSACTION = ROLL_BACK, COMMIT_LATE = "roll-back", "commit-late"
-# Twice each, for a cache may forget where it stored a page that was invalidated before.
+# Twice each, because a cache may forget the place of a page after its first invalidation.
 WRITES = ("comment", "edit", "edit", "update", "update", ROLL_BACK, COMMIT_LATE, "delete")
 AUTHOR_WRITES = ("rename", "remove")
 UNSIGNALLED = "update-silently"
@@ -50,7 +50,7 @@ check = partial(any_check, group="freshness", alone=True)
 
 
 def require_invalidation(context: Context, described: bool = False) -> None:
-    """Raise NotTried where stale pages only expire; `described`: the described write is enough."""
+    """Raise NotTried if stale pages only expire; `described`: the described write is enough."""
     if not context.site.description.invalidates:
         raise NotTried(f"the project names no stale pages ([tool.benchapp.stale] in its {FILE}): see time-to-live")
     if not context.site.has_rows and not described:
@@ -60,7 +60,7 @@ def require_invalidation(context: Context, described: bool = False) -> None:
 
 
 def expiring(context: Context) -> str:
-    """The names of the layers that no write invalidates; empty where that is declared, so that `--check` shows it."""
+    """Names of the layers without invalidation; empty if declared, so that `--check` shows the failure."""
     if TOLD in context.declared:
         return ""
     return ", ".join(layer.name for layer in hits.without_invalidation(context))
@@ -68,23 +68,23 @@ def expiring(context: Context) -> str:
 
 @check(TOLD)
 def writes(context: Context) -> Iterator[Finding]:
-    """A comment, an edit, a bulk update and a deletion invalidate every page that shows the row, and a new row those
-    after the first of its list; no page ever shows a write that is rolled back."""
+    """A comment, an edit, a bulk update and a deletion invalidate every page that shows the row, and a new row
+    invalidates the other pages of its list; no page ever shows a write after a rollback."""
     yield from _invalidated_by(context, WRITES)
     yield from _moved_on(context)
 
 
 @check("told-of-authors", thorough=True)
 def authors(context: Context) -> Iterator[Finding]:
-    """An author's new name invalidates every page that shows it, posts too; deleting the author removes the author's
+    """An author's new name invalidates every page with the name, posts too; deleting the author removes the author's
     posts and comments from every page."""
     yield from _invalidated_by(context, AUTHOR_WRITES)
 
 
 @check("told-of-commands", thorough=True)
 def commands(context: Context) -> Iterator[Finding]:
-    """A write by a management command invalidates every page that shows the row, while visitors request them; where
-    no probe writes rows, the described write, if the project says what that makes stale."""
+    """A write by a management command invalidates every page that shows the row, while visitors request them; without
+    probes for rows, the described write does, if the project names its pages."""
     require_invalidation(context, described=True)
     _ = context.own
     if not context.site.has_rows:
@@ -101,7 +101,7 @@ def commands(context: Context) -> Iterator[Finding]:
 
 @check("told-of-deploys", hits.require_visible_hits, hits.require_cacheable, thorough=True)
 def deploys(context: Context) -> Iterator[Finding]:
-    """After the command that a deploy runs, `invalidatepages`, no page from before it is answered."""
+    """After a deploy runs `invalidatepages`, no older page is served."""
     if names := expiring(context):
         raise NotTried(f"no command invalidates {names}: its pages expire")
     _ = context.own
@@ -118,7 +118,7 @@ def deploys(context: Context) -> Iterator[Finding]:
 
 @check("read-your-write", require_invalidation, thorough=True)
 def read_your_write(context: Context) -> Iterator[Finding]:
-    """A visitor who asks right after a write sees it, and no visitor who has seen it sees the page from before."""
+    """A visitor sees a write in the next request, and nobody who has seen it gets the old page again."""
     asked = 0
     with rows.new_rows(context) as (writer, (row,)):
         for _ in range(OWN_WRITES):
@@ -134,7 +134,7 @@ def read_your_write(context: Context) -> Iterator[Finding]:
 
 
 def _invalidated_by(context: Context, kinds: Iterable[str]) -> Iterator[Finding]:
-    """Make these writes to a row, one after another, and see each page become right."""
+    """Make these writes to a row, one after another, and expect each page to become right."""
     require_invalidation(context)
     with rows.new_rows(context) as (writer, (row,)):
         rows.warm(context, rows.expected_pages(context, row, None))
@@ -165,9 +165,9 @@ def rows_counted(context: Context) -> Iterator[Finding]:
 
 @check("told-of-old-pages", require_invalidation, thorough=True)
 def old_pages(context: Context) -> Iterator[Finding]:
-    """A write invalidates pages, too, that were cached half a time to live ago: a cache may list them by time.
+    """A write also invalidates pages cached half a time to live ago: a cache may list pages by time.
 
-    It asks a clone of the deployment with a time to live of 8 s.
+    A clone of the deployment has a time to live of 8 s.
     """
     context = context.clone({"cache_seconds": OLD_TTL_S})
     # In one of two such halves a new time to live begins.
@@ -176,8 +176,7 @@ def old_pages(context: Context) -> Iterator[Finding]:
 
 
 def _moved_on(context: Context, after_s: float = 0) -> Iterator[Finding]:
-    """What is wrong unless the second page of a list names other rows, so long after it was cached, once there is a new
-    row before them."""
+    """Expect the second page of a list, cached so long ago, to list other rows after a new row."""
     path = f"{context.site.url('section')}page/2/"
 
     def links(answer: Answer) -> list[str]:
@@ -195,9 +194,10 @@ def _moved_on(context: Context, after_s: float = 0) -> Iterator[Finding]:
 
 
 def _while_open(context: Context, writer: Writer, row: Row, what: str) -> tuple[Row, list[Mismatch]]:
-    """Do a write and request all pages during its transaction and after it: the row, and where it showed in vain.
+    """Write, and request all pages during the transaction and after it; returns the row and the mismatches.
 
-    The gate may answer late, from the very worker that is writing: then the pages are requested only after it.
+    The gate may respond late, from the very worker that is writing: then pages are requested only after the
+    transaction.
     """
     paths = [right.path for right in rows.expected_pages(context, row, None)]
     writer.gate(row, "close")
@@ -216,8 +216,8 @@ def _while_open(context: Context, writer: Writer, row: Row, what: str) -> tuple[
 
 @check("slow-rendering", require_invalidation)
 def slow_rendering(context: Context) -> Iterator[Finding]:
-    """A rendering that began before a write and ends after it is not cached, nor sent to later requests."""
-    # Once alone, once with another client: that one must get the new page, and may replace the old one.
+    """A rendering that began before a write and ends after it is neither cached nor sent to later requests."""
+    # Once without other clients, once with one: that client must get the new page, and may replace the old one.
     with rows.new_rows(context, 2) as (writer, made):
         for row, others in zip(made, (0, 1), strict=True):
             raced = race(context, writer, row, "edit", others)
@@ -233,10 +233,10 @@ def slow_rendering(context: Context) -> Iterator[Finding]:
 
 @check("time-to-live", thorough=True)
 def time_to_live(context: Context) -> Iterator[Finding]:
-    """No page is older than the time to live, with and without invalidation, whatever is written meanwhile. That
-    includes pages of rows deleted without a signal, which become 404, and those that nobody requests meanwhile.
+    """No page is older than the time to live, with and without invalidation, whatever is written meanwhile. Pages of
+    rows deleted without a signal become 404, and pages without requests expire too.
 
-    It asks a clone of the deployment with a time to live of 2 s.
+    A clone of the deployment has a time to live of 2 s.
     """
     bound_s = SHORT_TTL_S * len(context.layers) + rows.SLACK_S
     if names := ", ".join(layer.name for layer in hits.in_its_code(context)):
@@ -270,7 +270,7 @@ def time_to_live(context: Context) -> Iterator[Finding]:
 
 
 def _first_answers(context: Context, writer: Writer, row: Row, bound_s: float) -> Iterator[Finding]:
-    """What is wrong with pages that nobody has requested since a write: a cache may answer with what it has, once."""
+    """Expect fresh pages in the first responses since a write: a cache may serve an old page once."""
     rows.warm(context, rows.expected_pages(context, row, None))
     rights = rows.expected_pages(context, writer.write(row, UNSIGNALLED), row)
     time.sleep(bound_s)
@@ -288,7 +288,7 @@ def _found(waited: list[PendingPage], name: str = "fresh") -> Iterator[Finding]:
 
 
 def becomes_fresh(context: Context, bound_s: float) -> Iterator[Finding]:
-    """Run the described command, and see its page change within so many seconds, to what is rendered in process."""
+    """Run the described command, and expect its page to equal a new rendering in process within so many seconds."""
     write, site = context.site.description.write, context.site
     if write is None:
         raise NotTried(f"the project describes no write: [tool.benchapp.write] in its {FILE}")
@@ -309,7 +309,7 @@ def becomes_fresh(context: Context, bound_s: float) -> Iterator[Finding]:
         raise NotTried(f"`manage.py {write.command}` changes nothing on {write.page}: correct write in its {FILE}")
     stale: list[Finding] = []
     for path, page in after.items():
-        # Of pages that it links to only one that is gone: the old address of a renamed row.
+        # Of linked pages only a missing one: the old address of a renamed row.
         if not page.same(before[path]) and (path in versions or page.status != before[path].status):
             stale += _stale(context, path, page, written + bound_s)
     yield from stale
@@ -318,7 +318,7 @@ def becomes_fresh(context: Context, bound_s: float) -> Iterator[Finding]:
 
 
 def _versions(context: Context, page: str) -> list[str]:
-    """A page in each language of the site, if its addresses begin with one."""
+    """The page in each language of the site, if paths begin with a language."""
     inside = context.first(INSIDE)
     languages = json.loads(inside.body).get("languages", []) if inside.status == 200 else []
     first, _, rest = page.lstrip("/").partition("/")
@@ -327,7 +327,7 @@ def _versions(context: Context, page: str) -> list[str]:
 
 
 def _linked(context: Context, page: str) -> list[str]:
-    """The pages of the site that this one links to."""
+    """The pages of the site linked from this one."""
     links = page_parser.ParsedPage(context.get(page, context.bypass).text, page).links
     files = tuple(filter(None, (context.site.static_url, context.site.media_url)))
     near = [link for link in links if link.startswith("/") and not link.startswith(files)]
@@ -335,7 +335,7 @@ def _linked(context: Context, page: str) -> list[str]:
 
 
 def _stale(context: Context, path: str, right: Expected, until: float) -> Iterator[Finding]:
-    """What is wrong with a page unless it becomes the one that is rendered in process, in time."""
+    """Expect the page to become the one rendered in process, in time."""
     while True:
         answer = context.get(path)
         wrong = right.difference(as_in_process(answer.text, context.target)) if right.status == 200 else None

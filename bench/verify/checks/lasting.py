@@ -1,4 +1,4 @@
-"""How long pages last: not longer than the time to live, not much shorter, and no client can end them."""
+"""Lifetime of cached pages: at most the time to live, not much shorter, and out of reach of clients."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from bench.verify.wire import Answer, BadAnswer, fetch
 
 # The time to live of the clone, and how much older a page may be: servers count in whole seconds.
 TTL_S, OLDER_S = 6, 1.5
-# How much earlier the last hit of a page may be.
+# Tolerance for the last hit of a page before the end of its time to live.
 EARLIER_S = 2.0
 PAUSE_S = 0.2
-# Requests before a page is left alone, so that a layer stores it.
+# Requests that make a layer store a page, before a pause.
 WARM = 3
-# Methods by which caches are told to forget pages, and hosts that a server may take for its own.
+# Methods that tell caches to forget pages, and hosts that a server may treat as its own.
 PURGING = ("PURGE", "BAN", "REFRESH", "PURGEALL", "DELETE")
 INSIDERS = ("", "localhost")
 RELOADS = ({"Cache-Control": "no-cache", "Pragma": "no-cache"}, {"Cache-Control": "max-age=0"})
@@ -34,9 +34,10 @@ check = partial(any_check, group="caching")
 
 @check("time-kept", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable, thorough=True)
 def time_kept(context: Context) -> Iterator[Finding]:
-    """A page is a hit for nearly its time to live, and no visitor, the first for long or one of many, gets it older.
+    """A page is a hit for nearly its time to live, and no visitor, the first after a pause or one of many, gets an
+    older page.
 
-    It asks a clone of the deployment with a time to live of 6 s.
+    A clone of the deployment has a time to live of 6 s.
     """
     clone = context.clone({"cache_seconds": TTL_S})
     bound_s = TTL_S * max(1, len(context.layers)) + OLDER_S
@@ -46,7 +47,7 @@ def time_kept(context: Context) -> Iterator[Finding]:
         for _ in range(WARM):
             ages.ask()
     begun = time.monotonic()
-    # Each page that nobody asks for meanwhile, and when it is requested again.
+    # Each page without requests meanwhile, and the time of its next request.
     due = {path: begun + bound_s + number * TTL_S / 4 for number, path in enumerate(left)}
     while due or time.monotonic() < begun + bound_s:
         known[busy].ask()
@@ -66,7 +67,7 @@ def time_kept(context: Context) -> Iterator[Finding]:
 
 
 class _Ages:
-    """The renderings of a page, each with the time when it was seen first."""
+    """The renderings of a page, each with the time of its first response."""
 
     def __init__(self, context: Context, path: str) -> None:
         self.context, self.path = context, path
@@ -75,7 +76,7 @@ class _Ages:
         self.last: Answer
 
     def ask(self) -> None:
-        """Request the page, and note how old it is."""
+        """Request the page, and note its age."""
         begun = time.monotonic()
         self.last = self.context.get(self.path)
         seen = self.first.setdefault(hits.render_id(self.last), time.monotonic())
@@ -95,7 +96,7 @@ def purge_door(context: Context) -> Iterator[Finding]:
                 try:
                     fetch(outside, purged, {"X-Purge-Regex": ".*", "X-Ban-Url": ".*"}, method=method, host=host)
                 except (BadAnswer, OSError):
-                    # A server may close the connection of a method that it does not know.
+                    # A server may close the connection of an unknown method.
                     continue
         # Each process may have a cache: one of them has a page from before.
         answers = (context.get(path) for _ in range(hits.MAX_TRIES))
@@ -116,7 +117,7 @@ def reloads(context: Context) -> Iterator[Finding]:
 
 @check("coded-hits", hits.require_stored_pages, hits.require_visible_hits, hits.require_cacheable)
 def coded_hits(context: Context) -> Iterator[Finding]:
-    """A page that the application compresses is a hit in the end for visitors who all take gzip."""
+    """A page compressed by the application becomes a hit for visitors who all accept gzip."""
     if any(layer.bodies for layer in context.layers):
         raise NotTried("a layer here stores bodies alone, and a compressed page has a header of its own")
     path = hits.new_path("coded")
@@ -126,7 +127,7 @@ def coded_hits(context: Context) -> Iterator[Finding]:
 
 @check("not-public", hits.require_probes, leak=True)
 def not_public(context: Context) -> Iterator[Finding]:
-    """A page whose path only begins like that of a public page is cached for nobody, where public pages are named."""
+    """If public pages are named, a page whose path only begins like a public one is cached for nobody."""
     if not json.loads(context.first(INSIDE).body).get("public"):
         raise NotTried("the project names no public pages in CACHING_PUBLIC: each of its pages may be cached")
     path = f"/__probe__aside/{secrets.token_hex(8)}/"

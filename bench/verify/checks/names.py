@@ -17,8 +17,8 @@ from bench.verify.wire import Answer, BadAnswer, Headers
 
 NAMES = "names"
 
-# Each names a file of the project or of the machine if a server joins it to a directory unchanged. `located` says what
-# stands for the words in braces.
+# Each path leads to a file of the project or of the machine if a server joins it to a directory unchanged. `located`
+# has the meaning of the words in braces.
 FILES = (
     "{static}../manage.py",
     "{static}../{settings}",
@@ -45,7 +45,7 @@ FILES = (
     "/{settings}",
     "/.git/config",
 )
-# Each names a static file, which is there, by way of the folders around the static root: no server may take it.
+# Each path leads to a static file by way of folders outside of the static root: no server may serve it.
 BESIDE = (
     "{bare}../{root}/{file}",
     "{bare}..//{root}/{file}",
@@ -81,9 +81,9 @@ ODD_PATHS = (
 # In place of the number that an address of a list ends with.
 HUGE = b"99999999999999999999999"
 _NUMBER = re.compile(rb"\d+(?=/$)")
-# Not percent-encoding at all; a server that drops the malformed part answers with another page.
+# Not percent-encoding at all; a server that drops the malformed part returns another page.
 BROKEN_ESCAPES = (b"/%", b"/%zz/", b"{section}%", b"{static}%", b"{static}%zz.css")
-# Where a project whose pages are not known has nothing, so that none of its views is asked for an odd number.
+# A path without pages in a project whose pages are unknown, so that no view gets an odd number.
 SECTION = "/no/such/"
 
 no_file = lacks_bytes(SECRETS, "no such file")
@@ -96,9 +96,9 @@ ODD = (
     # Spaces, signs of a query or a fragment, and quotes.
     *("x%20y", "x%20", "%20x", "x+y", "x%2by", "x%2520y", "x%252fy", "x%3fa=1", "x%23a", "x%26a=1", "x;a=1", "x%3ba=1"),
     *("x:y", "x,y", "x|y", "x'y", "x%22y", "x%3cy%3e"),
-    # What ends a string, a line or a header.
+    # Characters that end a string, a line or a header.
     *("x%00", "x%00y", "%00x", "x%0a", "x%0d%0a", "x%0d%0aX-Injected:%20yes", "x%09y", "x%7f", "%78"),
-    # Unicode in several spellings, and bytes that are none.
+    # Unicode in several spellings, and bytes that are not UTF-8.
     *("%C3%A9", "%c3%a9", "e%CC%81", "%E9", "%ff%fe", "%E4%BD%A0%E5%A5%BD", "%F0%9F%98%80", "%E2%80%AE"),
 )
 # Bytes in the request line that a client must encode and some do not.
@@ -115,7 +115,7 @@ RAW_ESCAPES = (
     b"{static} /../../manage.py",
 )
 LENGTHS = (199, 200, 201, 249, 250, 251, 255, 256, 300)
-# Files of a layer that no URL may reach: those beside the pages, and a page under its file name.
+# Files of a layer that no URL may reach: files beside the pages, and a page under its file name.
 OWN_FILES = (
     "/.generation",
     "/%2egeneration",
@@ -125,7 +125,7 @@ OWN_FILES = (
     "/purged",
     "/microcache/",
 )
-# Internal cache keys. They are no paths, so no browser requests them, but anybody can.
+# Internal cache keys. Browsers cannot request them as paths, but anybody else can.
 OWN_KEYS = (b"generation", b"pages:generation")
 ESCAPES = (
     "/..%2f..%2f..%2f..%2f..%2f..%2fetc%2fpasswd",
@@ -168,8 +168,8 @@ def broken_escapes(context: Context) -> Iterator[Finding]:
 
 
 def located(context: Context, path: str | bytes) -> bytes:
-    """A path below those of the site: of its static files (`bare` without the last slash) or one of them (`small`),
-    of a page below which there are others (`section`), and of the file of its settings."""
+    """A path on this site, with placeholders filled in: static files (`bare` without the last slash), one of them
+    (`small`), a page with pages below it (`section`), and the file of the settings."""
     site = context.site
     settings = site.description.settings or site.env.get("DJANGO_SETTINGS_MODULE", "settings")
     words = {
@@ -186,9 +186,9 @@ def located(context: Context, path: str | bytes) -> bytes:
 
 
 def _refused(context: Context, answer: Answer, *, may_lead: bool = True) -> Iterator[Finding]:
-    """What is wrong unless it is refused or not found, or leads to what is, as a normalised path may.
+    """Findings unless the response is a 4xx, or a redirect (such as to a normalised path) to a 4xx.
 
-    A project with a page for any path may have one for this.
+    A project with a page for any path may have one for this path too.
     """
     location = (answer.header("Location") or "").removeprefix(context.target.origin)
     if may_lead and answer.redirects and location.startswith("/") and not location.startswith("//"):
@@ -199,7 +199,7 @@ def _refused(context: Context, answer: Answer, *, may_lead: bool = True) -> Iter
 
 @check("odd-names", group=NAMES)
 def odd_names(context: Context) -> Iterator[Finding]:
-    """Each odd name gets the page of that very name, cached or not, in any order of requests; never a 500."""
+    """Each odd name gets its own page, cached or not, in any order of requests; never a 500."""
     base = f"/__probe__/page/{secrets.token_hex(6)}"
     yield from own_pages(context, [f"{base}/{name}/" for name in ODD] + [f"{base}/x", f"{base}/x/?", f"{base}/x/??a"])
 
@@ -216,8 +216,8 @@ def long_names(context: Context) -> Iterator[Finding]:
 
 @check("raw-names", group=NAMES)
 def raw_names(context: Context) -> Iterator[Finding]:
-    """A raw space or other byte that clients must encode is refused or gets the page of that very name; the encoded
-    name has its own page, and no such path leads to another file."""
+    """A raw space or other byte that clients must encode is refused or gets its own page; the encoded name has its own
+    page, and no such path leads to another file."""
     base = f"/__probe__/page/{secrets.token_hex(6)}/".encode()
     names = [name for raw in RAW for name in dict.fromkeys((raw, quote(raw).encode()))]
     yield from own_pages(context, [base + name + b"/" for name in names])
@@ -228,7 +228,7 @@ def raw_names(context: Context) -> Iterator[Finding]:
 
 @check("other-files", group=NAMES)
 def other_files(context: Context) -> Iterator[Finding]:
-    """No path leads to a file outside the pages, nor to what a layer stores beside them."""
+    """No path leads to a file outside the pages, nor to other files of a layer."""
     for path in (*ESCAPES, *OWN_FILES):
         answer = yield from context.ask(located(context, path), no_file, no_server_error)
         if path in OWN_FILES and context.site.has_404 and answer.status not in (*REFUSED, 301, 302):
@@ -238,7 +238,7 @@ def other_files(context: Context) -> Iterator[Finding]:
 
 
 def own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Finding]:
-    """What is wrong unless each path gets the answer it gets when it bypasses the layer, in both orders."""
+    """Expect the same response for each path as past the layer, in both orders."""
     require_probes(context)
     right = {path: _summary(_answer(context, path, context.bypass)) for path in paths}
     for path in (*paths, *paths, *reversed(paths)):
@@ -250,7 +250,7 @@ def own_pages(context: Context, paths: Sequence[str | bytes]) -> Iterator[Findin
 
 
 def _answer(context: Context, path: str | bytes, headers: Headers = ()) -> Answer | None:
-    """The answer; None if the server closed without one, which is right for a malformed request."""
+    """The response; None if the server closed the connection, a right reaction to a malformed request."""
     try:
         return context.get(path, headers)
     except (BadAnswer, ConnectionError):
@@ -260,7 +260,7 @@ def _answer(context: Context, path: str | bytes, headers: Headers = ()) -> Answe
 
 
 def _summary(answer: Answer | None) -> str:
-    """The status and the path that the page shows."""
+    """Status and shown path of a page."""
     if answer is None:
         return "no answer"
     return f"status {answer.status}, the page of {answer.paragraphs.get('path') if answer.status == 200 else None!r}"

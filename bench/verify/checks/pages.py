@@ -1,4 +1,4 @@
-"""Pages: their status, content, headers, and the files they refer to."""
+"""Pages: status, content, headers, and referenced files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE_HEADERS = (
 # A probe view that raises.
 FAILURE = "/__probe__/failure"
 OWN_PAGE = "the site's own page"
-# Headers that a cache may add: where an answer came from, and its age.
+# Headers added by caches: source and age of the response.
 ADDED = frozenset(["x-cache", "x-cache-hits", "cache-status", "server"])
 CLOCK_S = 1.1
 CONDITIONS = (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
@@ -35,7 +35,7 @@ CONDITIONS = (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified"))
 
 @check("status", stage=FIRST)
 def page_status(context: Context) -> Iterator[Finding]:
-    """Every kind of URL answers with the status that it has when rendered in process."""
+    """Every kind of URL has the same status as in process."""
     context.prefetch(context.site.pages)
     for path, expected in context.site.pages.items():
         yield from context.judge(context.first(path), status(expected.status))
@@ -43,7 +43,7 @@ def page_status(context: Context) -> Iterator[Finding]:
 
 @check("content")
 def content(context: Context) -> Iterator[Finding]:
-    """Every page has the decompressed body and the content type that were rendered in process."""
+    """Every page has the same decompressed body and content type as in process."""
     for path, expected in context.site.pages.items():
         answer = context.first(path)
         if answer.status == expected.status and not answer.redirects:
@@ -52,14 +52,14 @@ def content(context: Context) -> Iterator[Finding]:
 
 @check("render-id", require_probes)
 def render_id(context: Context) -> Iterator[Finding]:
-    """Every rendered page carries an X-Render-Id of its own."""
+    """Every rendered page has its own X-Render-Id."""
     known: dict[str, str] = {}
     for path, expected in context.site.pages.items():
         if not expected.is_html or expected.redirects:
             continue
         answer = context.first(path)
         if not answer.render_id and context.layers and path == context.site.description.health:
-            # The page that said whether the project serves may be cached already, without its headers.
+            # The page of the readiness test may be cached already, without its headers.
             continue
         if not answer.render_id or answer.render_id in known:
             yield answer.wrong("an X-Render-Id of its own", known.get(answer.render_id or "", "none"))
@@ -106,13 +106,13 @@ def kept_headers(context: Context) -> Iterator[Finding]:
 
 
 def different_headers(context: Context, path: str, stored: Answer, names: Iterable[str] = ()) -> Iterator[Mismatch]:
-    """What a stored page has otherwise than a rendered one: of these headers, or of all that say something of it.
+    """Differences between a stored page and a rendered one: in these headers, or in all headers about the page.
 
-    A page with a query string is not cached, and has the same headers, except for those that differ from one rendering
-    to the next, such as a policy with a nonce or a time.
+    A page with a query string is not cached and has the same headers, except for headers that differ between
+    renderings, such as a policy with a nonce or a time.
 
-    Unless the project is the kit's, a stored page may have Cookie in Vary besides, for a server that looks at the
-    session cookie first. It never loses a name of Vary: caches behind it would mix visitors.
+    Unless the project is the kit's, a stored page may add Cookie to Vary, for a server that looks at the session cookie
+    first. No name may be missing in Vary: caches in front would mix visitors.
     """
     rendered = _rendered(context, path)
     if rendered.status != stored.status:
@@ -136,16 +136,16 @@ def different_headers(context: Context, path: str, stored: Answer, names: Iterab
 
 
 def _rendered(context: Context, path: str) -> Answer:
-    """The page with a made-up query string, which no layer stores."""
+    """The page with a made-up query string, stored by no layer."""
     return context.get(f"{path}?rendered={secrets.token_hex(4)}")
 
 
 def _is_other(context: Context, name: str, stored: Answer, rendered: Answer) -> bool:
-    """Whether a stored page has a header otherwise than a rendered one, where that matters."""
+    """True if a stored page and a rendered one differ in a header that matters."""
     if _plain(stored.header(name)) == _plain(rendered.header(name)):
         return False
     if name.lower() == "set-cookie" and stored.header(name) and rendered.header(name):
-        # Each rendering sets its own, which expires at another second.
+        # Each rendering sets a cookie with another time of expiry.
         return False
     exact = context.site.description.reads_environment
     by_language = "accept-language" in stored.names("Vary") and stored.header("X-Cache") in STORED
@@ -157,13 +157,13 @@ def _is_other(context: Context, name: str, stored: Answer, rendered: Answer) -> 
 
 
 def _plain(value: str | None) -> str:
-    """A header's value without letter case and spaces, which mean nothing."""
+    """A header's value without letter case and spaces, which do not matter."""
     return "".join((value or "").lower().split())
 
 
 @check("encodings")
 def encodings(context: Context) -> Iterator[Finding]:
-    """A client that accepts gzip gets the same page, and a compressed answer has Vary: Accept-Encoding."""
+    """A client that accepts gzip gets the same page, and a compressed response has Vary: Accept-Encoding."""
     for path in context.site.main_paths:
         right = (context.as_rendered(path), varies_if_coded())
         yield from context.ask(path, *right, headers={"Accept-Encoding": "gzip"})
@@ -190,7 +190,7 @@ def out_of_range(context: Context) -> Iterator[Finding]:
 
 @check("server-error", require_probes, excuse={"no HTML": ""})
 def server_error(context: Context) -> Iterator[Finding]:
-    """A failing view answers 500 with the site's own page, without a traceback, and the site goes on."""
+    """A failing view returns 500 with the site's own page, without a traceback, and the site goes on."""
     hidden = lacks("Traceback", "RuntimeError", what="a page for visitors")
     answer = yield from context.ask(FAILURE, status(500), header("X-Render-Id", bool, OWN_PAGE), hidden)
     # An API of another project may send JSON.
@@ -201,7 +201,7 @@ def server_error(context: Context) -> Iterator[Finding]:
 
 @check("head", excuse={"refused": "the project refuses HEAD of some pages", "differs": ""})
 def head(context: Context) -> Iterator[Finding]:
-    """HEAD gets the headers of GET and no body, and the next request on the connection is answered."""
+    """HEAD gets the headers of GET and no body, and the next request on the connection gets its response."""
     for path in [*context.site.main_paths, UNKNOWN_PATH, *context.site.small_files]:
         whole = context.get(path)
         with Connection(context.target) as connection:
@@ -209,11 +209,11 @@ def head(context: Context) -> Iterator[Finding]:
             if answer.status == 405:
                 yield answer.wrong(f"status {whole.status}", excuse="refused")
                 continue
-            # Whether it has such a header may differ from one rendering to the next.
+            # Presence of the header may differ between renderings.
             omitted = set(context.site.expected(path).varying)
             if path not in context.site.small_files:
                 # Django's ConditionalGetMiddleware computes an ETag for GET only (RFC 9110, section 9.3.2, allows
-                # that), and what stores bodies only adds by which cookie it chose one.
+                # this), and only a store of bodies adds the cookie in its key to Vary.
                 own = {"etag", *(["vary"] if any(layer.bodies for layer in context.layers) else [])} - omitted
                 others = {name.lower() for name, _ in whole.headers} | OF_BODY
                 yield from context.judge(answer, *_as_get(whole, omitted | others - own), excuse="differs")
@@ -229,12 +229,12 @@ def head(context: Context) -> Iterator[Finding]:
                 yield from next_answer(context, f"HEAD {path}", connection)
 
 
-# Headers that every response to GET is compared by, whether or not it has them.
+# Headers compared for every response to GET, present or not.
 OF_BODY = {"content-type", "content-encoding", "content-length"}
 
 
 def _as_get(whole: Answer, omitted: set[str]) -> Iterator[Expectation]:
-    """What the answer to HEAD must have in common with that to GET."""
+    """Expect the response to HEAD to match the response to GET."""
     theirs = {name.lower() for name, _ in whole.headers} - VOLATILE - omitted
 
     def missing(answer: Answer) -> str | None:
@@ -251,7 +251,7 @@ def _as_get(whole: Answer, omitted: set[str]) -> Iterator[Expectation]:
 
 @check("conditional")
 def conditional(context: Context) -> Iterator[Finding]:
-    """A page with an ETag or Last-Modified answers 304 to that validator and 200 to another."""
+    """A page with an ETag or Last-Modified returns 304 to this validator and 200 to another."""
     for path in context.site.main_paths:
         wrong = list(revalidation(context, path))
         if wrong and context.site.expected(path).varies:
@@ -261,9 +261,9 @@ def conditional(context: Context) -> Iterator[Finding]:
 
 
 def revalidation(context: Context, path: str, *, required: bool = False) -> Iterator[Finding]:
-    """What is wrong with the answers to each validator of `path`; having none is wrong only if `required`."""
+    """Expect right responses to each validator of `path`; validators may be missing unless `required`."""
     first = context.get(path)
-    # A page with something of its own in each rendering, such as a token, has another validator each time.
+    # A page with unique parts in each rendering, such as a token, has another validator each time.
     second = first if required else context.get(path)
     same = {name: first.header(name) for _, name in CONDITIONS if first.header(name) == second.header(name)}
     if required and not any(same.values()):
@@ -279,7 +279,7 @@ def revalidation(context: Context, path: str, *, required: bool = False) -> Iter
 
 @check("redirects")
 def redirects(context: Context) -> Iterator[Finding]:
-    """Redirects lead where they lead in process, with no other scheme, host or port than the visitor's."""
+    """Redirects lead to the same path as in process, with the visitor's scheme, host and port."""
     for path, expected, location in redirecting(context):
         yield from context.judge(context.first(path), status(expected), leads_to(context, location))
     static = context.site.static_url
@@ -290,7 +290,7 @@ def redirects(context: Context) -> Iterator[Finding]:
 
 
 def redirecting(context: Context) -> list[tuple[str, int, str | None]]:
-    """The paths that lead to another, each with its status and the path that it leads to."""
+    """Paths of redirects, each with its status and target path."""
     site = context.site
     if not site.has_database:
         return [(path, 301, f"{path}/") for kind, path in site.urls.items() if kind == SLASH_REDIRECT]

@@ -39,7 +39,7 @@ def readers(context: Context) -> list[Visitor]:
 
 
 def _not_theirs(reader: Visitor, answer: Answer, everybody: Iterable[Visitor], own: bool) -> Iterator[Finding]:
-    """What of others, or what not of their `own`, a visitor sees on a page."""
+    """Findings on a visitor's page: secrets of others, or something missing of their `own`."""
     what, text = f"{answer.sent and f'{answer.sent.method} {answer.sent.path!s}'} by {reader.who}", answer.text
     for other in everybody:
         if other.proof and other is not reader and other.proof in text:
@@ -49,7 +49,7 @@ def _not_theirs(reader: Visitor, answer: Answer, everybody: Iterable[Visitor], o
 
 
 def _shared(everybody: list[Visitor]) -> Iterator[Finding]:
-    """Tokens and cookies that one visitor got and another got, too."""
+    """Tokens and cookies given to more than one visitor."""
     for one, other in permutations(everybody, 2):
         if shared := one.secrets & other.secrets:
             yield Mismatch(f"no token or cookie of {one.who} for {other.who}", ", ".join(sorted(shared)))
@@ -57,8 +57,8 @@ def _shared(everybody: list[Visitor]) -> Iterator[Finding]:
 
 @check("accounts-apart", group="behaviour", stage=LAYER, thorough=True, leak=True)
 def accounts_apart(context: Context) -> Iterator[Finding]:
-    """Two accounts and an anonymous visitor read public pages and their own; each is first once at a page that is not
-    cached yet. None sees what only another's page shows, nor gets another's token or cookie."""
+    """Two accounts and an anonymous visitor read public pages and their own; each is once the first at a page that is
+    not cached yet. None sees contents of another's page, nor gets another's token or cookie."""
     site = context.site
     site.url("login")
     everybody = readers(context)
@@ -66,11 +66,11 @@ def accounts_apart(context: Context) -> Iterator[Finding]:
     for number in range(len(everybody)):
         order = [*everybody[number:], *everybody[:number]]
         for path in paths:
-            # A query that nobody has sent makes even a page that is cached already a new one.
+            # A new query makes even a cached page a new one.
             new = f"{path}{'&' if '?' in path else '?'}visit={secrets.token_hex(4)}"
             for asked in (new, path):
                 for reader in order:
-                    # Each process may have a cache of its own: one's pages must be where another's are asked for.
+                    # Each process may have a separate cache: a page stored by one must get requests of others there.
                     for _ in range(hits.TIMES if asked == new else 1):
                         yield from _not_theirs(reader, reader.get(asked), everybody, path in site.proof_paths)
     yield from _shared(everybody)
@@ -86,7 +86,7 @@ def orders(context: Context) -> Iterator[Finding]:
     def read(pages: Iterable[str]) -> list[Finding]:
         found: list[Finding] = []
         for path, order in zip(pages, permutations(everybody), strict=False):
-            # Each twice: the second answer may be a hit.
+            # Each twice: the second response may be a hit.
             for reader in (*order, *order):
                 found += _not_theirs(reader, answer := reader.get(path), everybody, own=True)
                 found += _anonymous(context, reader, answer)
@@ -100,7 +100,7 @@ def orders(context: Context) -> Iterator[Finding]:
 
 
 def _anonymous(context: Context, reader: Visitor, answer: Answer) -> Iterator[Finding]:
-    """What an anonymous visitor gets of a session."""
+    """Findings on traces of a session for an anonymous visitor."""
     if not reader.name:
         if TOKEN in answer.text:
             yield answer.wrong("no CSRF token for an anonymous visitor", "one")
@@ -109,7 +109,7 @@ def _anonymous(context: Context, reader: Visitor, answer: Answer) -> Iterator[Fi
 
 
 def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
-    """Lists and details that nobody has requested yet, one for each order where the site has so many."""
+    """Lists and details without requests so far, one for each order if the site has enough."""
     listed = context.site.url("section")
     links = page_parser.ParsedPage(context.get(listed).text).links
     details = [link for link in links if re.fullmatch(rf"{re.escape(listed)}\d+/", link)]
@@ -122,7 +122,7 @@ def _cold_pages(context: Context) -> tuple[list[str], list[str]]:
 def cold_pages(context: Context) -> Iterator[Finding]:
     """An account is the first to read home, a list and details after a write: no other visitor gets its pages.
 
-    Under a layer without invalidation it reads only details, of new rows.
+    Under a layer without invalidation the account reads only details of new rows.
     """
     account, other = context.member_visitor(0), Visitor(context.target)
     shared = [] if hits.without_invalidation(context) else [context.site.url("home"), context.site.url("section")]
@@ -143,7 +143,7 @@ def cold_pages(context: Context) -> Iterator[Finding]:
 
 
 def _until(reader: Visitor, path: str, words: str, deadline: float) -> Iterator[Answer]:
-    """The visitor's answers until one has these words or the time is over, and two more."""
+    """The visitor's responses until one has these words or the time is over, and two more."""
     while True:
         answer = reader.get(path)
         yield answer
@@ -175,8 +175,8 @@ def signed_in_not_kept(context: Context) -> Iterator[Finding]:
 
 @check("forged-internal", hits.require_probes)
 def forged_internal(context: Context) -> Iterator[Finding]:
-    """A client that puts an account's session into a header which the servers use among themselves makes no page of
-    that account for others."""
+    """A client that forges an internal header of the servers with an account's session makes no page of this account
+    for others."""
     session = context.site.session_cookie
     cookie = f"{session}={context.member_visitor(0).cookies[session]}"
     texts = [path.read_text("utf-8", "replace") for path in context.own.layout.conf.rglob("*") if path.is_file()]
@@ -204,8 +204,8 @@ def own_token_works(context: Context) -> Iterator[Finding]:
 
 @check("personal-at-once", hits.require_tokens)
 def personal_at_once(context: Context) -> Iterator[Finding]:
-    """Visitors who request a page with a CSRF token at the same time each get their own token and cookie, by which
-    their form works."""
+    """Visitors who request a page with a CSRF token at the same time each get their own token and cookie for a working
+    form."""
     path = hits.path_with_response(does=["token"], bare=True)
 
     def visit(_: int) -> tuple[Visitor, Answer]:

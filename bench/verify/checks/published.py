@@ -20,7 +20,7 @@ from bench.verify.site import INSIDE
 from bench.verify.visitor import Visitor
 from bench.verify.wire import Answer, BadAnswer, Connection
 
-# Request targets with a host of their own (RFC 9112, section 3.2.2), some without a path.
+# Request targets with a host (RFC 9112, section 3.2.2), some without a path.
 TARGETS = (
     "http://{own}{path}",
     "https://{own}{path}",
@@ -53,7 +53,7 @@ HANDSHAKES = (
     ("Origin", "\udcff"),
     ("Cookie", "\udcff"),
 )
-# Lines that a view puts into the head of its response past Django, and what it may set through Django.
+# Lines that a view puts into its response head past Django, and lines allowed by Django.
 SPLIT = "X-Split"
 LINES = (
     ("X-Odd", f"a\r\n{SPLIT}: 1"),
@@ -68,7 +68,7 @@ LINES = (
 )
 HEADERS = (("X-Odd", "a\0b"), ("X-Odd", "a\1b"), ("X-Odd", "a\x7fb"), ("X-Odd", "a\x1b[2Jb"))
 _ODD = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
-# Headers that frame a body, none of which says how long this one is (RFC 9112, section 6).
+# Framing headers of a body without a usable length (RFC 9112, section 6).
 HIDDEN = b"GET /hidden/in/a/body/ HTTP/1.1\r\nHost: hidden\r\n\r\n"
 MISSPELT = (
     ("Content-Length", f"+{len(HIDDEN)}"),
@@ -80,11 +80,11 @@ MISSPELT = (
     ("Transfer-Encoding", "\x0bchunked"),
     ("Transfer-Encoding", "xchunked"),
 )
-# A coding that the server does not know may be its own fault (RFC 9112, section 6.1).
+# A server may treat an unknown coding as its own fault (RFC 9112, section 6.1).
 read_or_refused = status_in((200, *REFUSED, 501), "status 200, 400 to 499, or 501")
 # So many copies of one header; the fault `copied-headers` has 100,000.
 COPIES = (100, 2000, 10_000)
-# An upload in chunks: a field that the page shows, and a file, of which Django takes as much as comes.
+# A chunked upload: a field shown by the page, and a file of unlimited length for Django.
 UPLOAD = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
 FIELDS = (
     f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="username"\r\n\r\n{MARK}\r\n'
@@ -94,7 +94,7 @@ PIECE_BYTES = 65536
 PIECE = b"%x\r\n%s\r\n" % (PIECE_BYTES, b"a" * PIECE_BYTES)
 # Made-up names, as long as a name of a host and its label may be in practice.
 SERVER_NAMES = tuple(f"shop-{number}-{'a' * 40}.example.org" for number in range(100))
-# What a path ends with that leads a cache to take a page for a static file.
+# Suffixes that make a cache mistake a page for a static file.
 DISGUISES = (
     *("/x.css", "/x.js", "/static/x.css", ".css", ";x.css", ";.js", "%2ex.css", "%2Ecss", "%3bx.css", "%3fx.css"),
     *(
@@ -107,7 +107,7 @@ DISGUISES = (
         "/x.css?a=1",
     ),
 )
-# Headers by which one client gets an error or another answer for a page.
+# Headers by which one client gets an error or another response for a page.
 LONG = {f"X-Oversize-{number}": "a" * 900 for number in range(40)}
 PROVOKING: tuple[dict[str, str], ...] = (
     LONG,
@@ -182,14 +182,14 @@ CLOAKED = (
 
 
 def _tried(context: Context, path: str | bytes, headers: wire.Headers = (), **how: Any) -> Answer | None:
-    """The answer to an odd request; None where the server closes the connection without one."""
+    """The response to an odd request; None if the server closes the connection without one."""
     with contextlib.suppress(wire.ConnectionClosed, ConnectionError):
         return context.get(path, headers, **how)
     return None
 
 
 def _own_host() -> Expectation:
-    """No page that has a foreign host in its addresses."""
+    """Expect no foreign host in the page's addresses."""
 
     def wrong(answer: Answer) -> str | None:
         given = FOREIGN in answer.text or FOREIGN in (answer.header("Location") or "")
@@ -200,7 +200,7 @@ def _own_host() -> Expectation:
 
 @check("absolute-target", thorough=True, leak=True)
 def absolute_target(context: Context) -> Iterator[Finding]:
-    """A request target with a host in it gets a page of the site's own host or a 4xx, and changes no page of others."""
+    """A request target with a host gets a page of the site's own host or a 4xx, and changes no page of others."""
     own = context.target.netloc
     home = context.site.url("home")
     pages = [(home, context.as_rendered(home))]
@@ -219,7 +219,7 @@ def absolute_target(context: Context) -> Iterator[Finding]:
 
 @check("odd-websockets", stage=AFTER, thorough=True)
 def odd_websockets(context: Context) -> Iterator[Finding]:
-    """A WebSocket's handshake with bytes or words that no handshake has is refused, without a traceback or a 5xx."""
+    """A WebSocket handshake with invalid bytes or words is refused, without a traceback or a 5xx."""
     home = context.site.url("home")
     before = _tracebacks(context)
     for header in HANDSHAKES:
@@ -232,15 +232,15 @@ def odd_websockets(context: Context) -> Iterator[Finding]:
 
 
 def _tracebacks(context: Context) -> int:
-    """How many tracebacks the logs have; 0 of a --target."""
+    """Number of tracebacks in the logs; 0 for a --target."""
     logs = context.running.logs.rglob("*") if context.running else ()
     return sum(path.read_bytes().count(b"Traceback") for path in logs if path.is_file())
 
 
 @check("odd-lines", hits.require_probes, thorough=True, leak=True)
 def odd_lines(context: Context) -> Iterator[Finding]:
-    """A response header with a line break, a control character or none of Latin-1 is refused with 500 or left out: it
-    is never another header, another response, or a part of a page that is cached."""
+    """A response header with a line break, a control character or text outside of Latin-1 becomes a 500 or is left out:
+    it is never another header, another response, or part of a cached page."""
     paths = [hits.path_with_response(lines=[line]) for line in LINES]
     paths += [hits.path_with_response(headers=[line]) for line in HEADERS]
     for path in [*paths, *paths]:
@@ -252,7 +252,7 @@ def odd_lines(context: Context) -> Iterator[Finding]:
 
 
 def _sound() -> Expectation:
-    """Headers without what a view has smuggled into one."""
+    """Expect headers without the smuggled lines of a view."""
 
     def wrong(answer: Answer) -> str | None:
         for name, value in answer.headers:
@@ -265,13 +265,13 @@ def _sound() -> Expectation:
 
 @check("odd-framing", hits.require_probes, stage=AFTER, thorough=True)
 def odd_framing(context: Context) -> Iterator[Finding]:
-    """A body whose length is misspelt is refused, or its answer is the last on the connection: none of it is read as
-    another request."""
+    """A body with a misspelt length is refused, or its response is the last on the connection: no byte of the body is
+    read as another request."""
     yield from framed(context, (*MISSPELT, ("Transfer-Encoding", "identity")))
 
 
 def framed(context: Context, headers: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """What is wrong with the answers to a body with each of these headers, and to the request after it."""
+    """Expect right responses to a body with each of these headers, and to the request after it."""
     for header in headers:
         what = f"a body with {': '.join(header)!r}"
         request = wire.build(context.target, "POST", hits.new_path("form"), [*URLENCODED.items(), header], HIDDEN)
@@ -304,7 +304,7 @@ def chunked_limit(context: Context) -> Iterator[Finding]:
 
 
 def above_limit(context: Context) -> Iterator[Answer]:
-    """The responses to uploads in chunks above the limit, of a view that reads them and of one that does not."""
+    """Responses to chunked uploads above the limit, from a view that reads the body and from one that does not."""
     pieces = int(context.own.case.settings["max_body_mb"] * 1048576 / PIECE_BYTES) + 16
     for path in (hits.new_path("form"), hits.new_path()):
         request = wire.build(context.target, "POST", path, {**UPLOAD, **CHUNKED}, b"")
@@ -322,7 +322,7 @@ def piece(data: bytes) -> bytes:
 
 @check("server-names", thorough=True)
 def server_names(context: Context) -> Iterator[Finding]:
-    """With 100 long names more, the servers start, answer for each spelling of their own name, and refuse others."""
+    """With 100 long names more, the servers start, respond to each spelling of their own name, and refuse others."""
     own = str(context.own.case.settings["server_names"])
     named = context.clone({"server_names": f"{' '.join(SERVER_NAMES)} {own}"})
     home = context.site.url("home")
@@ -334,15 +334,15 @@ def server_names(context: Context) -> Iterator[Finding]:
 
 @check("cache-deception", group="privacy", stage=LAYER, thorough=True)
 def cache_deception(context: Context) -> Iterator[Finding]:
-    """An account's page at an address that looks like a static file's (/x.css, ;.js, %2ex.css, %0a, %23) is never given
-    to another visitor."""
+    """An account's page at the address of a seeming static file (/x.css, ;.js, %2ex.css, %0a, %23) is never given to
+    another visitor."""
     account = context.member_visitor(0)
     paths = [path.rstrip("/") for path in context.site.proof_paths[:1]]
     if context.first(INSIDE).status == 200:
         paths.append(hits.new_path().rstrip("/"))
     for path in paths:
         for disguise in DISGUISES:
-            # A page with a name may need a slash at its end, of which the cache may think as it likes.
+            # A page with a name may need a slash at the end, and caches treat such paths differently.
             for address in (f"{path}{disguise}", f"{path}{disguise}/"):
                 address = address.replace("x.css", f"{secrets.token_hex(4)}.css")
                 account.get(address)
@@ -354,7 +354,7 @@ def cache_deception(context: Context) -> Iterator[Finding]:
 
 @check("stored-errors", hits.require_probes, group="caching", thorough=True)
 def stored_errors(context: Context) -> Iterator[Finding]:
-    """An error that one client's headers provoke (too long, with control characters, another method, a condition) is
+    """An error provoked by one client's headers (too long, with control characters, another method, a condition) is
     never stored: others get the page."""
     for headers in PROVOKING:
         path = hits.new_path()

@@ -1,4 +1,4 @@
-"""What requests cost: connections to the database, and bytes of log for malformed ones."""
+"""Costs of requests: connections to the database, and bytes of log for malformed requests."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ COUNT_EVERY_S = 0.02
 TIMES = 10
 # A line with the address, the time and a reason, with room to spare; no traceback, and no copy of the request.
 MAX_BYTES = 500
-# Requests that come as far as the project, whose own logging may say more of them.
+# Requests that reach the project, whose own logging may write more.
 HOST, LONG_HOST, ADDRESS = "foreign host", "long foreign host", "broken escape"
-# What is logged later counts for the next kind of request.
+# Later log lines count for the next kind of request.
 SETTLED_S = 0.1
 # A chunk without a size.
 BROKEN = b"zz\r\n" + b"a" * 4000 + b"\r\n0\r\n\r\n"
@@ -34,8 +34,8 @@ BROKEN = b"zz\r\n" + b"a" * 4000 + b"\r\n0\r\n\r\n"
 
 @check("database-connections", stage=LAYER, thorough=True)
 def database_connections(context: Context) -> Iterator[Finding]:
-    """Under 80 clients at once no page fails for want of a database connection, and the stack never holds more than
-    its threads."""
+    """Under 80 clients at once no page fails for lack of a database connection, and the stack never holds more than its
+    threads."""
     if context.get(PROBE).status == 404:
         raise NotTried(NEEDS_PROBES)
     counter = connections.connection_counter(context.running.env.get("DATABASE_URL", "")) if context.running else None
@@ -62,7 +62,7 @@ def database_connections(context: Context) -> Iterator[Finding]:
 
 
 def _holds(context: Context) -> bool:
-    """Whether a page that holds a connection for a moment is answered."""
+    """True if the page that holds a connection for a moment responds."""
     try:
         return wire.fetch(context.target, PROBE).status == 200
     except (BadAnswer, OSError):
@@ -76,7 +76,7 @@ def log_bytes(context: Context) -> Iterator[Finding]:
     for what, request in malformed(context).items():
         before = running.log_bytes()
         for _ in range(TIMES):
-            # How it is refused is the subject of other checks.
+            # Other checks judge the kind of refusal.
             with suppress(BadAnswer, OSError), Connection(context.target, timeout_s=2) as connection:
                 if connection.send_anyway(request):
                     connection.read()
@@ -90,9 +90,9 @@ def log_bytes(context: Context) -> Iterator[Finding]:
 
 
 def malformed(context: Context) -> dict[str, bytes]:
-    """Requests that a server or the site refuses, by what is wrong with them."""
+    """Requests that a server or the site refuses, by their fault."""
     target, home = context.target, context.site.url("home")
-    # Where the site itself reads a body, or else a probe.
+    # A page that reads a body: of the site, or else a probe.
     form = context.site.urls.get("login", new_path("form"))
     chunked = {"Transfer-Encoding": "chunked", "Content-Type": "application/x-www-form-urlencoded"}
     return {

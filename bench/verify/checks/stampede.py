@@ -14,11 +14,11 @@ from bench.verify.hits import PAGES, PARTS, paragraph, require_cacheable, with_h
 
 SLOW = "stampede-slow"
 CLIENTS = 50
-# How long the page takes to render: long enough for all clients to request it meanwhile.
+# Rendering time of the page: long enough for requests of all clients to arrive.
 SLOW_MS = 100
-# The same with a page that takes longer than a second, and more clients than it can be rendered for.
+# A page that takes longer than a second, and more clients than renderings are possible.
 VERY_SLOW_MS, MANY_CLIENTS = 1_500, 200
-# How long many clients at once may wait for an uncacheable page that takes milliseconds.
+# Number of clients at once for an uncacheable page of a few milliseconds, and their time limit.
 UNCACHEABLE_CLIENTS, UNCACHEABLE_S = 30, 5.0
 
 
@@ -30,9 +30,9 @@ def stampede(context: Context) -> Iterator[Finding]:
 
 @check(SLOW, group="stampede", thorough=True)
 def slow_stampede(context: Context) -> Iterator[Finding]:
-    """200 clients request an uncached page that takes 1.5 s: all get it, and a layer that coalesces renders it once.
+    """200 clients request an uncached page of 1.5 s: all get it, and a layer that coalesces renders it once.
 
-    And of many clients at once at an uncacheable page none waits for the others' renderings one by one.
+    Many clients at once of an uncacheable page do not wait for each other's renderings one by one.
     """
     if SLOW not in context.declared and not any(layer.coalesces for layer in context.layers):
         raise NotTried("no layer here coalesces requests: each client costs a rendering")
@@ -49,8 +49,8 @@ def slow_stampede(context: Context) -> Iterator[Finding]:
 
 
 def _stampede(context: Context, slow_ms: int, clients: int, declared: bool = False) -> Iterator[Finding]:
-    """What is wrong when many clients request an uncached page of so many milliseconds at once; `declared` layers are
-    seen to render it more than once."""
+    """Let many clients request an uncached page of so many milliseconds at once; `declared` layers must fail by
+    rendering more than once."""
     require_cacheable(context)
     answers = at_once(context, f"/__probe__/slow/{slow_ms}/{secrets.token_hex(8)}/", clients)
     if all(answer.status == 404 for answer in answers):

@@ -1,4 +1,4 @@
-"""Static files, as collectstatic has collected them, from whichever server of the chain."""
+"""Static files as collected by collectstatic, from whichever server of the chain."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from bench.verify.site import Site
 YEAR_S = 365 * 24 * 3600
 # A file for ranges has at least so many bytes.
 RANGED_BYTES = 2_000
-# Ranges that ask for nothing, or for several parts at once.
+# Ranges that request nothing, or for several parts at once.
 ODD_RANGES = ("bytes=9-1", "bytes=x", "bytes=-", "bytes=0-" + "9" * 40, "items=0-1", "bytes=0-9,20-29")
 RANGES = {"bytes=0-98": slice(0, 99), "bytes=1000-1999": slice(1000, 2000), "bytes=-99": slice(-99, None)}
-# The types that browsers take a file by, as an answer's begins; and those of each suffix.
+# Content types accepted by browsers, by the beginning of the type; then the types of each suffix.
 STYLE, SCRIPT, PICTURE = ("text/css",), ("text/javascript", "application/javascript"), ("image/",)
 TYPES: dict[str, tuple[str, ...]] = {
     ".css": STYLE,
@@ -43,7 +43,7 @@ TYPES: dict[str, tuple[str, ...]] = {
     ".pdf": ("application/pdf",),
     ".txt": ("text/plain",),
 }
-# The hash that collectstatic puts into a name, by which servers know files that never change.
+# The hash in a collected file name, by which servers know files that never change.
 HASHED = re.compile(r"\.[0-9a-f]{12}(\.[^./]+)$")
 # Shorter ones gain nothing by compression.
 COMPRESSED_BYTES = 100
@@ -55,7 +55,7 @@ OWN_FILES = {
 
 
 def source(site: Site, path: str) -> bytes | None:
-    """The content of the project's file, as it is or as it was collected; None when there is no such file."""
+    """The content of the project's file, original or collected; None if absent."""
     name = unquote(path.partition("?")[0].removeprefix(site.static_url))
     plain = HASHED.sub(r"\1", name)
     # collectstatic rewrites the addresses inside style sheets.
@@ -68,14 +68,14 @@ def source(site: Site, path: str) -> bytes | None:
 
 
 def is_compressed(site: Site, path: str) -> bool:
-    """Whether collectstatic wrote a compressed copy beside a file, as it has to on a strict site."""
+    """True if collectstatic wrote a compressed copy of the file, required on a strict site."""
     name = unquote(path.partition("?")[0].removeprefix(site.static_url))
     return site.description.strict or Path(site.static, f"{name}.gz").is_file()
 
 
 @check("references")
 def references(context: Context) -> Iterator[Finding]:
-    """The style sheets, scripts, pictures and uploads that pages refer to exist with the right type."""
+    """Referenced style sheets, scripts, pictures and uploads exist with the right type."""
     kinds: dict[str, tuple[str, ...]] = {}
     site = context.site
     served = tuple(filter(None, (site.static_url, site.media_url)))
@@ -109,13 +109,13 @@ def static_files(context: Context) -> Iterator[Finding]:
 
 
 def _typed(suffix: str) -> Expectation:
-    """A type that browsers take such a file by; any for an unknown suffix."""
+    """Expect a type that browsers accept for this suffix; any type for an unknown suffix."""
     types = TYPES.get(suffix, ("",))
     return header("Content-Type", lambda value: value.startswith(types), types[0])
 
 
 def _as_collected(context: Context, path: str) -> Expectation:
-    """The bytes of the project's file, where that is known."""
+    """Expect the bytes of the project's file, if known."""
     found = source(context.site, path)
     right = body(found or b"", f"the {len(found or b'')} bytes of the project's file")
     return Expectation(right.words, lambda answer: None if found is None else right.wrong(answer))
@@ -123,7 +123,7 @@ def _as_collected(context: Context, path: str) -> Expectation:
 
 @check("static-types")
 def static_types(context: Context) -> Iterator[Finding]:
-    """A file of each kind has the type that browsers take it by, also compressed: styles, scripts, pictures, fonts."""
+    """A file of each kind has a type that browsers accept, also compressed: styles, scripts, pictures, fonts."""
     files = sorted(path for path in context.site.static.rglob("*") if path.is_file())
     kinds = {path.suffix: path for path in files if path.suffix in TYPES and path.name != MANIFEST}
     if not kinds:
@@ -136,8 +136,8 @@ def static_types(context: Context) -> Iterator[Finding]:
 
 @check("static-content")
 def static_content(context: Context) -> Iterator[Finding]:
-    """The files that pages refer to are the project's, and style sheets that collectstatic
-    compressed arrive so at clients of gzip."""
+    """Referenced files are the project's, and style sheets compressed by collectstatic arrive compressed at clients of
+    gzip."""
     for path in _referred(context):
         answer = context.first(path)
         yield from context.judge(answer, _as_collected(context, path))
@@ -177,20 +177,20 @@ def _max_age(value: str | None) -> int:
 
 @check("static-conditional")
 def static_conditional(context: Context) -> Iterator[Finding]:
-    """A static file has a validator and answers 304 to it."""
+    """A static file has a validator, and the validator gets a 304."""
     yield from revalidation(context, context.site.url("static_small"), required=True)
 
 
 @check("static-manifest", excuse=OWN_ANSWER)
 def static_manifest(context: Context) -> Iterator[Finding]:
-    """The list of all static files that collectstatic writes (staticfiles.json) is not served."""
+    """The list of all static files by collectstatic (staticfiles.json) is not served."""
     for name in (MANIFEST, f"{MANIFEST}.gz"):
         yield from judge_static(context, f"{context.site.static_url}{name}", status(404, 403))
 
 
 @check("static-range")
 def static_range(context: Context) -> Iterator[Finding]:
-    """A range of a static file gets that part (206), and one beyond its end a 416. Odd ranges make no server fail."""
+    """A range of a static file gets this part (206), a range beyond the end a 416. Odd ranges make no server fail."""
     path = context.site.url("static_large")
     for odd, asked in itertools.product(ODD_RANGES, (path, f"{context.site.static_url}missing.css")):
         yield from context.ask(asked, no_server_error, headers={"Range": odd})
@@ -205,7 +205,7 @@ def static_range(context: Context) -> Iterator[Finding]:
 
 
 def _referred(context: Context) -> list[str]:
-    """The static files that the home page refers to."""
+    """Static files referenced by the home page."""
     page = page_parser.ParsedPage(context.first(context.site.url("home")).text)
     urls = [*page.styles, *page.scripts, *page.pictures]
     return [url for url in urls if url.startswith(context.site.static_url)]

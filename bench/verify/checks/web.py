@@ -22,17 +22,17 @@ from bench.verify.wire import Answer, BadAnswer
 VISITORS = 24
 FLOOD = 1000
 CLIENTS = 4
-# How many of the made-up URLs are requested again, to see whether they were cached.
+# Number of made-up URLs requested again, to see if any was cached.
 SAMPLE = 50
 PRIMED = 5
-# How many entries a flood may add to the stores: locks and marks of the pages that other requests are for.
+# Number of entries that a flood may add to the stores: locks and marks of pages in other requests.
 MAX_ADDED = 50
-# How far analytics cookies may lower the hit ratio: by a rendering or two where all visitors share one cache. Where
-# each process has its own cache, the ratios differ by chance, so half of the hits must be left. A layer that stores one
-# variant for each cookie has no hits at all.
+# Accepted loss of hit ratio by analytics cookies: a rendering or two if all visitors share one cache. With a cache for
+# each process, ratios differ by chance, so half of the hits must be left. A layer that stores one variant for each
+# cookie has no hits at all.
 MAX_LOSS = 0.1
 MIN_SHARE = 0.5
-# Visitors of public pages, and how often each reads one: a cookie that the first answer sets comes with the second.
+# Visitors of public pages, and how often each reads one: a cookie that the first response sets comes with the second.
 READERS, READS = 12, 2
 QUERIES = ("", "a=1&b=2", "b=2&a=1", "a=1&b=2&", "a=1&a=2", "a=2&a=1", "a=1", "a=1;b=2", "a=%31", "A=1", "page=2", "?")
 
@@ -59,7 +59,7 @@ def hit_ratio(context: Context) -> Iterator[Finding]:
 
 
 def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
-    """Hits of visitors to a page that nobody has requested before, as a share of the possible hits."""
+    """Hits of visitors to a new page, as a share of the possible hits."""
     path = hits.new_path()
     answers = [context.get(path, headers()) for _ in range(VISITORS)]
     return sum(hits.is_hit(answer, answers[:number]) for number, answer in enumerate(answers)) / (VISITORS - 1)
@@ -67,7 +67,7 @@ def _ratio(context: Context, headers: Callable[[], dict[str, str]]) -> float:
 
 @check("parameters", hits.require_probes, leak=True)
 def parameters(context: Context) -> Iterator[Finding]:
-    """Each query string, in any order of parameters, gets its own page, and so does the URL without one."""
+    """Each query string, in any order of parameters, gets its own page, and so does the URL without a query."""
     path = hits.new_path()
     urls = [f"{path}?{query}" if query else path for query in QUERIES]
     # A server may normalise a query string before the application sees it, with and without the layer.
@@ -80,7 +80,7 @@ def parameters(context: Context) -> Iterator[Finding]:
 
 @check("junk-queries", thorough=True)
 def junk_queries(context: Context) -> Iterator[Finding]:
-    """1,000 made-up query strings are not cached, add no entries to the store, and evict nothing that was cached."""
+    """1,000 made-up query strings are not cached, add no entries to the store, and evict no cached page."""
     flood, path = _Flood(context, f"{FLOOD} query strings"), hits.new_path()
     junk = [f"{path}?utm_source={secrets.token_hex(8)}&page={number}" for number in range(FLOOD)]
     yield from flood.sent(((url, {}) for url in junk), 200)
@@ -129,9 +129,9 @@ def junk_hosts(context: Context) -> Iterator[Finding]:
 
 
 class _Flood:
-    """Many made-up requests beside cached pages; raises BadAnswer when a page is not cached, NotTried where no page is.
+    """Many made-up requests beside cached pages; raises BadAnswer if a page is not cached, NotTried if no page is.
 
-    primed  cached pages, each with its render ids: one for each process that has a cache of its own
+    primed  cached pages, each with its render ids: one for each process with a separate cache
     """
 
     def __init__(self, context: Context, what: str):
@@ -163,7 +163,7 @@ class _Flood:
             )
 
     def bounded(self) -> Iterator[Finding]:
-        """What is wrong with the number of entries that it added."""
+        """Expect few new entries."""
         if self.before is not None:
             added = (self._entries() or 0) - self.before
             yield Figure("entries_added", added)
@@ -171,7 +171,7 @@ class _Flood:
                 yield Mismatch(f"at most {MAX_ADDED} entries added to the store by {self.what}", f"{added}")
 
     def _entries(self) -> int | None:
-        """The entries of all stores: files, the caches of servers, and what the site reaches; None for a --target."""
+        """Number of entries in all stores: files, caches of servers, and stores of the site; None for a --target."""
         running = self.context.running
         if running is None:
             return None
@@ -185,7 +185,7 @@ class _Flood:
 @check("public-pages", hits.require_probes)
 def public_pages(context: Context) -> Iterator[Finding]:
     """Public pages are hits for visitors with cookies of their own, and no hit sets a cookie; the hit ratio is
-    reported, and why a page is not cached, by name."""
+    reported, and the reason for each page that is not cached."""
     if not hits.caches_pages(context):
         raise NotTried("no layer here caches pages")
     hits.require_visible_hits(context)
@@ -193,17 +193,17 @@ def public_pages(context: Context) -> Iterator[Finding]:
         raise NotTried("the project names no public page that answers 200 with HTML")
     hit_count = requests = 0
     for path in paths:
-        # Each visitor has the cookies that the site gives them and one of analytics.
+        # Each visitor has the site's cookies and an analytics cookie.
         visitors = [Visitor(context.target, {"_ga": f"GA1.1.{secrets.randbelow(10**9)}"}) for _ in range(READERS)]
         answers = [visitor.get(path) for visitor in visitors for _ in range(READS)]
-        # What another visitor has been given before: a page of one's own is no use to others.
+        # Hits of pages given to other visitors: one's own page is no use to others.
         found = [
             number for number, answer in enumerate(answers) if hits.is_hit(answer, answers[: number // READS * READS])
         ]
         for answer in (answers[number] for number in found):
             for line in answer.all("Set-Cookie"):
                 yield answer.wrong("a hit without Set-Cookie", line.partition("=")[0])
-        # The first visitor may find it as it was before.
+        # The first visitor may find an older page.
         hit_count += sum(number >= READS for number in found)
         requests += len(answers) - READS
         if not found:
@@ -212,10 +212,10 @@ def public_pages(context: Context) -> Iterator[Finding]:
 
 
 def _why(context: Context, path: str, answers: list[Answer]) -> Finding:
-    """What keeps a page from being a hit, by the name of the cookie, header or status."""
+    """The obstacle to a hit, by the name of the cookie, header or status."""
     if why := hits.obstacle_here(context, *answers):
         return NotTried(f"{path} is not cached: {why}")
-    # Without cookies it may be: then it is the visitors' own that stop it.
+    # A hit without cookies: the visitors' own cookies are the obstacle.
     if hits.until_hit(context, path):
         return answers[-1].wrong("a hit for a visitor with such cookies, as without", "it is rendered each time")
     return answers[-1].wrong("a hit", f"no cookie, header or status stops it, yet {len(answers)} renderings")

@@ -1,4 +1,4 @@
-"""What a host of an inventory used in the timed load of a trial. ``None`` means "not measured"."""
+"""Costs of a host of an inventory in the timed load of a trial. ``None`` means "not measured"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.means import means
 
 @dataclass(frozen=True, kw_only=True)
 class HostCosts:
-    """What one host used, all of its programs together."""
+    """Costs of one host, all of its programs together."""
 
     sampled_s: Annotated[float | None, means("Seconds over which the host was sampled.")] = None
     cores: Annotated[
@@ -48,7 +48,7 @@ class HostCosts:
 
     @property
     def cpu_share(self) -> float | None:
-        """CPU time as a share of what its cores have."""
+        """CPU time as a share of the capacity of its cores."""
         if self.cpu_seconds is None or not self.cores or not self.sampled_s:
             return None
         return self.cpu_seconds / (self.cores * self.sampled_s)

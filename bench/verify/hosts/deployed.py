@@ -1,5 +1,5 @@
-"""A case as it is deployed on the hosts of an inventory: how its front and each web host are asked, and how the site's
-commands are run there, in the environment that its units get."""
+"""A case as deployed on the hosts of an inventory: targets of its front and each web host, and the site's commands on
+the hosts, in the environment of the units."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ WITH_PROBES = (
 
 @dataclass(frozen=True)
 class HostSite(Site):
-    """The site of one web host; its accounts and rows are those of all.
+    """The site of one web host; all hosts share its accounts and rows.
 
-    Naming an inventory lets checks make rows of their own there, which they remove.
+    Naming an inventory allows checks to make rows, which they remove.
     """
 
     may_write: bool = True
@@ -59,20 +59,20 @@ class HostSite(Site):
 
     @property
     def html_paths(self) -> list[str]:
-        """The public pages of each kind: none is rendered in process, so nothing is compared with that."""
+        """The public pages of each kind, without renderings in process to compare with."""
         kinds = [kind for kind in self.urls if not kind.endswith(NOT_PLAIN) and kind not in (*ROLES, "health")]
         return list(dict.fromkeys(self.urls[kind] for kind in kinds))
 
     def make_row(self) -> Row:
-        """A new author with a post and a comment; raises BenchError when that fails."""
+        """Make a new author with a post and a comment; raises BenchError on failure."""
         return Row(**self._command(["proberows", "make"], None))
 
     def written(self, row: Row, what: str) -> Row:
-        """Do `what` to the row; returns it as it is then."""
+        """Do `what` to the row; returns the new state of the row."""
         return Row(**self.write_row(row.author, what, {}))
 
     def at(self, host: Host) -> HostSite:
-        """The same site, its commands run on another host."""
+        """The same site with commands run on another host."""
         return replace(self, host=host)
 
     def _command(self, words: list[str], env: Mapping[str, str] | None, *, reads: bool = True) -> Any:
@@ -82,7 +82,7 @@ class HostSite(Site):
         if not reads:
             return None
         try:
-            # The shell of some versions of Django says first what it has imported.
+            # Some versions of Django's shell first print their imports.
             return json.loads(said[said.index("{") :])
         except ValueError:
             why = f"printed {said[:80]!r}, not a JSON object"
@@ -90,7 +90,7 @@ class HostSite(Site):
 
 
 def discover_site(host: Host, project: UnderTest) -> HostSite:
-    """The site with its URLs, as the host's own command knows them; raises BenchError when that fails."""
+    """The site with its URLs from the host's command; raises BenchError on failure."""
     static_url, said = project.names["static_url"], project.description
     site = HostSite({}, NoExpectedPages(), Path(), static_url, NO_COMMANDS, description=said, host=host)
     return replace(site, urls=described_urls(said) | site._command(["siteurls"], None))
@@ -98,12 +98,12 @@ def discover_site(host: Host, project: UnderTest) -> HostSite:
 
 @dataclass(frozen=True)
 class HostsContext:
-    """A deployment on hosts as the checks of several hosts work with it.
+    """A deployment on hosts, for the checks of several hosts.
 
-    front    asked as visitors do, through a tunnel to its own port
-    direct   each web host's application, asked by that host itself; empty where it speaks no HTTP
-    site     the site, its commands run on the first web host
-    sampler  counts the requests that the front passes to each web host
+    front    target of visitors' requests, through a tunnel to the front's port
+    direct   each web host's application, requested from the same host; empty without HTTP
+    site     the site, with commands run on the first web host
+    sampler  counts requests passed by the front to each web host
     """
 
     case: Case
@@ -120,7 +120,7 @@ class HostsContext:
 def reached(case: Case, inventory: Inventory) -> Iterator[HostsContext]:
     """The deployment while the block lasts.
 
-    Raises BenchError when it is not what the hosts have, and when a host or the site's commands cannot be used.
+    Raises BenchError if the hosts have something else, or if a host or the site's commands cannot be used.
     """
     if not case.values.places:
         raise BenchError("--inventory verifies what production runs: its values have the places of a host")
@@ -134,7 +134,7 @@ def reached(case: Case, inventory: Inventory) -> Iterator[HostsContext]:
         site = discover_site(split.web[0], case.project)
         https = case.values.env.get("BENCHAPP_HTTPS") == "1"
         target = Target("https" if https else "http", case.settings["server_name"], 443 if https else 80)
-        # The web server takes them from the hosts that it trusts, the application from the web server.
+        # The web server accepts them from its trusted hosts, the application from the web server.
         headers = tuple(FORWARDED.items()) if https else ()
         ends = cleanup.enter_context(tunnel(split.front, LOOPBACK, places.port))
         accounts = Accounts(site, {})
@@ -155,7 +155,7 @@ def reached(case: Case, inventory: Inventory) -> Iterator[HostsContext]:
 
 
 def _require_same_values(there: Deployed, case: Case, places: HostPaths) -> None:
-    """Raise BenchError unless the hosts were rendered with these values, as far as visitors meet them."""
+    """Raise BenchError unless the hosts were rendered with these values, as far as visible to visitors."""
     settings, log = case.settings, str(case.values.names["access_log"])
     asked = (settings["server_name"], places.port, places.static_root, log, settings["cache_seconds"])
     if asked != (urlsplit(there.url).netloc, there.port, there.static_root, there.access_log, there.cache_seconds):
@@ -164,7 +164,7 @@ def _require_same_values(there: Deployed, case: Case, places: HostPaths) -> None
 
 
 def _doors(split: Split, wiring: Wiring) -> list[tuple[Host, Address]]:
-    """Where each web host's application listens, if it speaks HTTP and the front is on another host."""
+    """Listening addresses of each web host's application, if it speaks HTTP and the front is on another host."""
     server = split.inner[-1] if split.split else None
     if server is None or server.speaks != "http":
         return []

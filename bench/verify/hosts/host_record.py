@@ -1,5 +1,5 @@
-"""What the playbook has deployed on the hosts of an inventory, as a file on each of them says it; and how this machine
-and the load hosts ask their front: by its address, under the site's name."""
+"""The record of a deployment in a file on each host of an inventory, and the way of requests from here and from load
+hosts to the front: by its address, under the site's name."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from bench.serve.production.inventory import WEB, Host, Inventory, front_of
 from bench.serve.production.several_hosts import RENDERED, Deployed
 from bench.verify.hosts import ssh
 
-# The copy of RENDERED that says that a host's servers have read it.
+# The copy of RENDERED written after a host's servers have read their configuration.
 LOADED = "loaded"
 TIMEOUT_S = 20.0
 PLAYBOOK = "run the playbook (docs/hosts.md)"
 _END = "-- end of the file"
-# What those who end TLS before a front say of a client.
+# Headers about a client from whatever terminates TLS in front.
 FORWARDED = {"X-Forwarded-Proto": "https"}
 
 
 def read(inventory: Inventory) -> Deployed:
-    """What the front and the web hosts have; raises BenchError when that is not one whole thing."""
+    """The deployment on the front and the web hosts; raises BenchError if incomplete or inconsistent."""
     asked = [host for host in inventory.hosts if WEB in host.groups or host == front_of(inventory)]
     with ThreadPoolExecutor(len(asked)) as pool:
         found = list(pool.map(_of_host, asked))
@@ -38,9 +38,9 @@ def read(inventory: Inventory) -> Deployed:
 
 
 def must_be(deployed: Deployed, stacks: Iterable[str], layers: Iterable[str], option: str = "--stack") -> None:
-    """Raise BenchError unless these stacks and layers, where some are given, are what is deployed.
+    """Raise BenchError unless these stacks and layers, if given, are deployed.
 
-    option  what names the stack on the command line
+    option  the option for the stack on the command line
     """
     known = catalog.read()
     for word, wanted, there, look in (
@@ -54,8 +54,8 @@ def must_be(deployed: Deployed, stacks: Iterable[str], layers: Iterable[str], op
 
 
 def file_of(host: Host, *paths: str) -> list[str]:
-    """The texts of files on a host, empty where there is none; raises BenchError when it cannot be reached."""
-    # Each text ends with a line of its own.
+    """The texts of files on a host, empty if absent; raises BenchError if the host cannot be reached."""
+    # Each text ends with an extra line.
     script = ssh.AS_ROOT + "".join(f"$sudo cat {quote(path)} 2> /dev/null; echo; echo {_END}\n" for path in paths)
     return ssh.run(host, script, TIMEOUT_S, "its files").split(f"\n{_END}\n")[:-1]
 

@@ -1,4 +1,4 @@
-"""What a deployment on several web hosts promises, proved on the hosts themselves. What is written is removed again."""
+"""Promises of a deployment on several web hosts, proved on the hosts. All written rows are removed again."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from bench.verify.suite import Progress, findings, outcome
 from bench.verify.visitor import SECRET_CHARACTERS
 from bench.words import plural
 
-# Requests for each web host, after which the front must have asked it: its processes each begin with the first one.
+# Requests for each web host, after which the front must have used it: each of its processes begins with the first host.
 TURNS = 12
-# How often a page is asked for after a write, for each web host.
+# Requests for a page after a write, for each web host.
 READS = 2
 # Requests for a page, for each web host, of which one may come from a cache.
 REPEATS = 4
@@ -37,7 +37,7 @@ Proof = Callable[[HostsContext], Iterator[Finding]]
 
 
 def answers(deployed: HostsContext) -> Iterator[Finding]:
-    """Each web host answers through the front, and all of them give the same pages."""
+    """Each web host responds through the front, and all of them give the same pages."""
     front = deployed.front
     count = TURNS * len(deployed.web)
     deployed.sampler.start()
@@ -58,10 +58,10 @@ def answers(deployed: HostsContext) -> Iterator[Finding]:
 
 @dataclass
 class WriteTimings:
-    """How writes showed.
+    """Visibility of writes.
 
-    took_s    seconds until the pages were right, of each write
-    requests  that each web host answered of those that read the pages after that, as far as the front's log says so
+    took_s    seconds until the pages were right, for each write
+    requests  requests for these pages afterwards, by web host, if known from the front's log
     """
 
     took_s: list[float] = field(default_factory=list)
@@ -69,8 +69,8 @@ class WriteTimings:
 
 
 def fresh(deployed: HostsContext) -> Iterator[Finding]:
-    """A write on each web host in turn shows through the front and at all the others, and so does its removal: soon, or
-    within the time to live where the layer promises no more."""
+    """A write on each web host in turn, and its removal, shows through the front and at all other hosts: soon, or
+    within the time to live if the layer promises no more."""
     row = deployed.site.make_row()
     shown = WriteTimings()
     try:
@@ -84,18 +84,18 @@ def fresh(deployed: HostsContext) -> Iterator[Finding]:
         yield Figure("fresh_after_write_ms", round(max(shown.took_s, default=0) * 1000))
         yield from not_asked(deployed, shown)
     finally:
-        # What a killed one has left, too.
+        # Remove leftovers of a killed run, too.
         deployed.site.remove_probes()
 
 
 def _warm(deployed: HostsContext, row: Row) -> None:
-    """Have every cache there is cache the pages as they are."""
+    """Get the pages into every cache."""
     for context in [*[deployed.front] * READS * len(deployed.web), *deployed.direct.values()]:
         warm(context, expected_pages(context, row, None))
 
 
 def _shows(deployed: HostsContext, row: Row, old: Row, what: str, shown: WriteTimings) -> Iterator[Finding]:
-    """Whether all pages become right through the front, stay so, and are right at each host itself."""
+    """True if all pages become right through the front, stay so, and are right at each host itself."""
     front, bound_s, began = deployed.front, _bound_s(deployed.case), time.monotonic()
     waited = waiting(front, row, old, bound_s or INVALIDATED_S, what)
     settle(front, waited, stale_until_expired=bool(bound_s))
@@ -115,14 +115,14 @@ def _shows(deployed: HostsContext, row: Row, old: Row, what: str, shown: WriteTi
 
 
 def _bound_s(case: Case) -> float:
-    """When a write shows at all hosts, where the time to live alone ends a stale page; else 0."""
+    """Seconds until a write shows at all hosts, if only the time to live ends a stale page; else 0."""
     if not any(layer.hosts_expire for layer in case.layers):
         return 0.0
     return float(case.settings["cache_seconds"]) * len(case.layers) + SLACK_S
 
 
 def not_asked(deployed: HostsContext, shown: WriteTimings) -> Iterator[Finding]:
-    """Of which hosts nothing is proved: they speak no HTTP, and the front, which has a cache, did not ask them."""
+    """Hosts without proof: they speak no HTTP, and the front, which has a cache, passed no request to them."""
     hosts = [host.name for host in deployed.web if host.name not in deployed.direct]
     if len(deployed.web) == 1 or not hosts:
         return
@@ -133,13 +133,13 @@ def not_asked(deployed: HostsContext, shown: WriteTimings) -> Iterator[Finding]:
 
 
 def apart(deployed: HostsContext) -> Iterator[Finding]:
-    """Two accounts that are signed in through the front stay signed in at whichever host answers; neither they nor an
-    anonymous visitor see what is another's."""
+    """Two accounts signed in through the front stay signed in at whichever host responds; neither they nor an anonymous
+    visitor see another's contents."""
     return iter(accounts_apart.run(deployed.front))
 
 
 def static(deployed: HostsContext) -> Iterator[Finding]:
-    """All web hosts have the same static files, the front has those of each, and serves them."""
+    """All web hosts have the same static files, and the front serves each of them."""
     hosts = list(dict.fromkeys([*deployed.web, deployed.front_host]))
     with ThreadPoolExecutor(len(hosts)) as pool:
         found = dict(zip(hosts, pool.map(lambda host: _files(host, deployed.static_root), hosts), strict=True))
@@ -161,13 +161,13 @@ def static(deployed: HostsContext) -> Iterator[Finding]:
 
 
 def _files(host: Host, root: str) -> dict[str, str]:
-    """The SHA-256 of each static file on a host, by its name; none where the directory is not there."""
+    """The SHA-256 of each static file on a host, by name; empty without the directory."""
     said = ssh.run(host, STATIC.format(root=root), TIMEOUT_S, "static files")
     return {name: digest for digest, name in (line.split(maxsplit=1) for line in said.splitlines())}
 
 
 def _served(deployed: HostsContext, files: dict[str, str]) -> Iterator[Finding]:
-    """Whether the front serves the static files that the home page has."""
+    """Expect the front to serve the static files of the home page."""
     front = deployed.front
     home = front.get(front.site.url("home")).text
     named = [name for name in sorted(files) if f"{front.site.static_url}{name.removeprefix('./')}" in home]
@@ -181,7 +181,7 @@ def _served(deployed: HostsContext, files: dict[str, str]) -> Iterator[Finding]:
 
 
 def cookies(deployed: HostsContext) -> Iterator[Finding]:
-    """No visitor gets a cookie that another one got, with a page or with a login form."""
+    """No visitor gets another visitor's cookie, with a page or with a login form."""
     front = deployed.front
     for path in [*front.site.main_paths, front.site.url("login")]:
         seen: set[str] = set()
@@ -196,7 +196,7 @@ def cookies(deployed: HostsContext) -> Iterator[Finding]:
             seen |= secrets
 
 
-# Name -> its group and what it proves.
+# Name -> group and promise.
 PROOFS: dict[str, tuple[str, Proof]] = {
     "hosts-answer": ("behaviour", answers),
     "hosts-static": ("behaviour", static),
@@ -207,7 +207,7 @@ PROOFS: dict[str, tuple[str, Proof]] = {
 
 
 def prove(deployed: HostsContext, progress: Progress | None = None) -> list[Outcome]:
-    """The outcome of each proof; raises BenchError when a host or the site's commands cannot be used any more."""
+    """The outcome of each proof; raises BenchError if a host or the site's commands cannot be used any more."""
     checks = [_check(name, group, proof, deployed) for name, (group, proof) in PROOFS.items()]
     found = []
     for number, check in enumerate(checks):
@@ -222,5 +222,5 @@ def _check(name: str, group: str, proof: Proof, deployed: HostsContext) -> Check
 
 
 def promises(case: Case) -> list[str]:
-    """What each layer says of several web hosts."""
+    """The promise of each layer about several web hosts."""
     return [f"{layer.name}: {layer.several_hosts}" for layer in case.layers]

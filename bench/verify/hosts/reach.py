@@ -1,4 +1,4 @@
-"""What a host of an inventory lacks: seen over one connection each, by ssh with the words that Ansible gives it."""
+"""Missing requirements of hosts in an inventory: checked over one connection each, by ssh with Ansible's arguments."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bench.verify.hosts.ssh import Connection
 ROUND_TRIPS = 20
 # Beyond it the times of several hosts do not fit together.
 MAX_OFFSET_MS = 50.0
-# All of the talk with a host, its connection among it.
+# Time limit of a host's checks, including its connection.
 TIMEOUT_S = 20.0
 SCRIPT = Path(__file__).with_name("facts.sh")
 
 
 @dataclass(frozen=True)
 class Clock:
-    """How far a host's clock is ahead of this machine's, and by how much that may be wrong, in milliseconds."""
+    """Offset of a host's clock against this machine's, and its possible error, in milliseconds."""
 
     ahead_ms: float
     error_ms: float
 
     @property
     def wrong(self) -> str:
-        """`80 ms ahead` and what to do, when it differs by more than MAX_OFFSET_MS; else empty."""
+        """`80 ms ahead` and the remedy, if the offset exceeds MAX_OFFSET_MS; else empty."""
         if abs(self.ahead_ms) <= MAX_OFFSET_MS:
             return ""
         return f"{abs(self.ahead_ms):.0f} ms {'ahead' if self.ahead_ms > 0 else 'behind'}: apt-get install chrony"
@@ -36,7 +36,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class HostState:
-    """A host, its clock if it could be asked, and what it lacks: a line each, with what to do."""
+    """A host, its clock if known, and its missing requirements: a line each, with a remedy."""
 
     host: Host
     clock: Clock | None
@@ -44,7 +44,7 @@ class HostState:
 
 
 def probe_hosts(inventory: Inventory) -> list[HostState]:
-    """Ask all hosts at the same time; returns what was found in the order of the inventory."""
+    """Probe all hosts at the same time; returns their states in the order of the inventory."""
     with ThreadPoolExecutor(len(inventory.hosts)) as pool:
         return list(pool.map(_look_at, inventory.hosts))
 
@@ -60,16 +60,16 @@ def clock_of(ask: Callable[[], int]) -> Clock:
 
 
 def offset(trips: Iterable[tuple[int, int, int]]) -> Clock:
-    """The clock by the shortest of several round trips: when it was sent, the time there, when that came; nanoseconds.
+    """The clock by the shortest of several round trips: time of sending, remote time, time of receipt; nanoseconds.
 
-    A shorter trip leaves less room for error, whichever of its two ways was the slow one.
+    A shorter trip leaves less room for error, whichever direction was slow.
     """
     sent, there, came = min(trips, key=lambda trip: trip[2] - trip[0])
     return Clock((there - (sent + came) / 2) / 1e6, (came - sent) / 2 / 1e6)
 
 
 def _look_at(host: Host) -> HostState:
-    """What the host lacks. It is asked until TIMEOUT_S, and the connection ends with that."""
+    """The state of a host. The connection ends after TIMEOUT_S."""
     with Connection(host, SCRIPT.read_text("utf-8")) as connection:
         try:
             clock, lacks = _asked(host, connection)
@@ -79,7 +79,7 @@ def _look_at(host: Host) -> HostState:
 
 
 def _asked(host: Host, connection: Connection) -> tuple[Clock, tuple[str, ...]]:
-    """The clock and what is lacking; raises ValueError when the host does not answer."""
+    """The clock and the missing requirements; raises ValueError if the host does not respond."""
     deadline = time.monotonic() + TIMEOUT_S
 
     def answer() -> bytes:

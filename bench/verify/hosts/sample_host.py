@@ -1,9 +1,8 @@
-"""Run on a host of an inventory by its own Python: what it used between the lines `start` and `stop` of standard input.
+"""Run on a host of an inventory by its own Python: sample costs between the lines `start` and `stop` of standard input.
 
-It is sent as text, so it imports nothing of this package. Its lines are of JSON, the first of which says what to look
-at. It ends with its standard input, and by itself after `limit_s`. `start` is answered when it samples, `stop` with
-what it sampled; a figure that cannot be read is null.
-https://man7.org/linux/man-pages/man5/proc.5.html
+Sent as text, so without imports of this package. Lines are JSON; the first one has the settings. The program ends with
+its standard input, and at the latest after `limit_s`. The response to `start` comes when sampling, the response to
+`stop` has the samples; an unreadable figure is null. https://man7.org/linux/man-pages/man5/proc.5.html
 """
 
 from __future__ import annotations
@@ -26,20 +25,20 @@ INTERVAL_S = 1.0
 MAX_SHARE = 0.01
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
-# In a container /proc tells of the whole machine, but shows its own processes alone.
+# In a container, /proc has totals of the whole machine, but lists only the container's processes.
 CONTAINER = any(Path(path).exists() for path in ("/run/systemd/container", "/run/.containerenv", "/.dockerenv"))
 # The limit of CPU time that `render --size` puts on all units: microseconds, or `max`, in a period of microseconds.
 SLICE = Path("/sys/fs/cgroup/benchapp.slice/cpu.max")
 CONNECTIONS = (
     "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();\n"
 )
-# The last field of a line of the access log, quoted: the addresses of applications that were asked, one after another.
+# The last field of a line of the access log, quoted: the addresses of requested applications, one after another.
 UPSTREAM = re.compile(rb'"([^"]*)"$')
 ADDRESS = re.compile(rb"([0-9.]+):[0-9]+$")
 
 
 def text(path: Path) -> str:
-    """A file's text; empty where it cannot be read, such as that of a process that has just ended."""
+    """A file's text; empty if unreadable, such as for a process that has just ended."""
     try:
         return path.read_text(errors="replace")
     except OSError:
@@ -47,17 +46,17 @@ def text(path: Path) -> str:
 
 
 def cpu_seconds() -> float:
-    """User and system time of all programs since the host was booted, those that have ended among them."""
+    """User and system time of all programs since the host booted, including ended ones."""
     if not CONTAINER:
         user, nice, system, _, _, irq, softirq = map(int, text(PROC / "stat").split()[1:8])
         return (user + nice + system + irq + softirq) / TICKS_PER_S
-    # Behind the name in parentheses: its own time, and that of its children that have ended.
+    # Behind the name in parentheses: own time, and time of ended children.
     stats = filter(None, map(text, PROC.glob("[0-9]*/stat")))
     return sum(sum(map(int, stat.rpartition(")")[2].split()[11:15])) for stat in stats) / TICKS_PER_S
 
 
 def memory() -> tuple[int, int | None]:
-    """Bytes in use, and how many the host has; None for a container, which has none of its own."""
+    """Bytes in use, and the host's total; None for a container, which has no separate total."""
     if CONTAINER:
         rollups = map(text, PROC.glob("[0-9]*/smaps_rollup"))
         return sum(int(size) for rollup in rollups for size in re.findall(r"\nPss: +(\d+)", rollup)) * 1024, None
@@ -66,7 +65,7 @@ def memory() -> tuple[int, int | None]:
 
 
 def interface(address: str) -> str:
-    """The name of the network interface that has this address; empty where it is not known."""
+    """The name of the network interface with this address; empty if unknown."""
     argv = ["ip", "-o", "-4", "addr", "show", "to", f"{address}/32"]
     try:
         said = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
@@ -76,14 +75,14 @@ def interface(address: str) -> str:
 
 
 def cores(of_inventory: float | None) -> float | None:
-    """Processor cores that may be used: those of the inventory or the host, or as many as the units' slice allows."""
+    """Usable processor cores: of the inventory or the host, or as limited by the units' slice."""
     most = of_inventory or os.cpu_count()
     quota, _, period = text(SLICE).partition(" ")
     return min(most, int(quota) / int(period)) if most and quota.isdigit() else most
 
 
 class Database:
-    """Counts the connections of PostgreSQL, by one of its own that is not counted."""
+    """Counts the connections of PostgreSQL, by a connection that does not count."""
 
     def __init__(self) -> None:
         as_owner = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
@@ -93,7 +92,7 @@ class Database:
             self.psql = subprocess.Popen(argv, cwd="/", bufsize=0, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 
     def count(self) -> int | None:
-        """How many there are now; None when it does not say so."""
+        """Current number of connections; None if unknown."""
         try:
             self.psql.stdin.write(CONNECTIONS.encode())
             return int(self.psql.stdout.readline())
@@ -102,7 +101,7 @@ class Database:
 
 
 class Log:
-    """The requests that an access log gets from now on."""
+    """New requests in an access log."""
 
     def __init__(self, path: str):
         self.path = Path(path)
@@ -115,7 +114,7 @@ class Log:
             return None
 
     def by_address(self) -> dict[str, int] | None:
-        """How many each address answered; None for a log that does not say so, or that was rotated meanwhile."""
+        """Number of requests by application; None for a log without addresses, or rotated meanwhile."""
         first, now = self.first, self._state()
         if not first or not now or now.st_ino != first.st_ino or now.st_size < first.st_size:
             return None
@@ -126,14 +125,14 @@ class Log:
             for line in log:
                 field = UPSTREAM.search(line.rstrip())
                 names_addresses = names_addresses or field is not None
-                # Of several, the last one answered.
+                # Of several, the last one responded.
                 if field and (address := ADDRESS.search(field[1])):
                     found[address[1].decode()] += 1
         return dict(found) if names_addresses else None
 
 
 class Sampler:
-    """What is sampled from one `start` to its `stop`; the first sample is taken at once."""
+    """Samples from one `start` to its `stop`; the first sample is taken at once."""
 
     def __init__(self, asked: dict[str, Any], net: str, database: Database | None):
         self.net, self.database = net, database
@@ -151,19 +150,20 @@ class Sampler:
         self.cpu = cpu_seconds()
 
     def _speed(self) -> float | None:
-        # A container may see the interfaces of the machine there. -1 where the kernel does not know it.
+        # A container may see the machine's interfaces in /sys. -1 means that the kernel does not know the speed.
         said = text(Path(f"/sys/class/net/{self.net}/speed")) if self.net and not CONTAINER else ""
         return int(said) * 1e6 if said and int(said) > 0 else None
 
     def _bytes(self) -> tuple[int, int]:
         if not self.net:
             return 0, 0
-        # Unlike /sys it is of the network that this program is in.
+        # Unlike /sys, this file belongs to the network namespace of this program.
         counts = dict(re.findall(r"(?m)^ *(\S+):(.*)$", text(PROC / "net/dev")))[self.net].split()
         return int(counts[0]), int(counts[8])
 
     def sample(self, whole: bool = False) -> None:
-        """Count connections, and measure memory; that only as often as it is cheap, unless it is the first or last."""
+        """Count connections, and measure memory; memory only at a cheap interval, except for the first and last
+        sample."""
         if self.database and (count := self.database.count()) is not None:
             self.connections_peak = max(self.connections_peak or 0, count)
         if whole or self.memory_cost_s <= MAX_SHARE * (time.monotonic() - self.first[0]):
@@ -173,9 +173,9 @@ class Sampler:
             self.memory_peak = max(self.memory_peak, used)
 
     def note_link(self) -> None:
-        """How full the link was since the last time."""
+        """Note how full the link was since the last time."""
         now = (time.monotonic(), *self._bytes())
-        # Over a shorter time than that one burst would fill it.
+        # Over a shorter time, one burst would fill the link.
         if (lasted := now[0] - self.last[0]) < INTERVAL_S / 2:
             return
         if self.net and self.rate:
@@ -184,7 +184,7 @@ class Sampler:
         self.last = now
 
     def result(self) -> dict[str, Any]:
-        """All of it; the samples of the end are taken after what they cost is counted."""
+        """All figures; costs are counted before the last samples are taken."""
         ended, cpu, (received, sent) = time.monotonic(), cpu_seconds(), self._bytes()
         self.note_link()
         self.sample(whole=True)
@@ -204,7 +204,7 @@ class Sampler:
 
 
 def main() -> None:
-    """Answer until the end of standard input; nothing is sampled before `start` and after `stop`."""
+    """Respond until the end of standard input; nothing is sampled before `start` and after `stop`."""
     asked = json.loads(sys.stdin.buffer.readline())
     signal.alarm(max(1, int(asked["limit_s"])))
     net = interface(asked["address"])

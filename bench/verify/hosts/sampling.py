@@ -1,4 +1,4 @@
-"""What each host of an inventory uses while load is made, sampled there over one ssh connection each."""
+"""Sample the costs of each host under load, over one ssh connection each."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from bench.verify.hosts.costs import HostCosts
 from bench.verify.hosts.ssh import Program
 
 SCRIPT = Path(__file__).with_name("sample_host.py")
-# Until a host has connected, and until it has answered.
+# Time limit for connecting, and for each response.
 ANSWER_S = 20.0
-# After which a host ends by itself: a controller whose machine has gone closes nothing.
+# Time limit of the remote program: a controller whose machine has gone closes nothing.
 LIMIT_S = 3600.0
 
 
 @contextmanager
 def sampling(inventory: Inventory, access_log: str = "", limit_s: float = LIMIT_S) -> Iterator[Sampler]:
-    """What samples all hosts; the programs on them end with the block, or with this process however it ends.
+    """Start samplers on all hosts; the remote programs end with the block, or with this process however it ends.
 
-    access_log  the path of the front's access log, from which each web host's share of the requests comes
-    limit_s     after which they end in any case
+    access_log  the path of the front's access log, for each web host's share of the requests
+    limit_s     time limit in any case
     """
     with ExitStack() as cleanup:
         # Access logs and PostgreSQL need root.
@@ -49,7 +49,7 @@ def sampling(inventory: Inventory, access_log: str = "", limit_s: float = LIMIT_
 
 
 class Sampler:
-    """Samples the hosts from `start` to `stop`, as often as wanted. A host that is gone stops nothing."""
+    """Samples the hosts from `start` to `stop`, any number of times. A missing host stops nothing."""
 
     def __init__(self, inventory: Inventory, programs: list[Program]):
         self._inventory = inventory
@@ -60,14 +60,14 @@ class Sampler:
         self.answers(dict.fromkeys(self._programs, "start"))
 
     def stop(self) -> dict[str, HostCosts]:
-        """End, right after the load: what each host used since the last `start`, by its name."""
+        """Stop, right after the load; returns costs since the last `start` by host name."""
         answers = self.answers(dict.fromkeys(self._programs, "stop"))
         by_address: dict[str, int] = {}
         for answer in answers.values():
             by_address |= answer.pop("by_address", None) or {}
         gone = {name: {"not_sampled": program.lost} for name, program in self._programs.items()}
         found = msgspec.convert(gone | answers, dict[str, HostCosts])
-        # Each web host's share of the requests, where the front counts them.
+        # Each web host's share of the requests, if the front counts them.
         requests = {host.name: by_address.get(host.address, 0) for host in self._inventory.of(WEB)}
         for name, count in requests.items() if any(requests.values()) else ():
             share = round(count / sum(requests.values()), 4)
@@ -75,7 +75,7 @@ class Sampler:
         return found
 
     def answers(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Ask each host by its name; the answers, without those of hosts that are gone."""
+        """Send a request to each host by name; returns the responses, without missing hosts."""
         for name, what in asked.items():
             self._programs[name].tell(what)
         found = {}

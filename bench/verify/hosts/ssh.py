@@ -1,4 +1,4 @@
-"""What runs on a host, over one connection that ends it: by ssh, or by a shell where the host is this machine."""
+"""Programs on a host, over one connection that ends them: by ssh, or by a shell if the host is this machine."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from bench.serve.machine.ports import free_port
 from bench.serve.production.inventory import Host
 
 NOT_INSTALLED = "program not installed: ssh; apt-get install openssh-client"
-# Begins scripts that use $sudo: as root where that is possible.
+# Beginning of scripts that use $sudo: root if possible.
 AS_ROOT = '[ "$(id -u)" = 0 ] || ! sudo -n true 2> /dev/null || sudo="sudo -n"\n'
 PROGRAM = Path(__file__).with_name("program.sh")
-# What a shell prints before this line is of its own files, such as .bashrc.
+# Output before this line comes from the shell's own files, such as .bashrc.
 BEGINS = "benchapp begins"
-# For what runs there to end when the connection does; longer than it takes to end its own processes.
+# Time for the remote program to end after the connection; longer than ending its own processes takes.
 END_S = 8.0
 MAX_CHARACTERS = 200
 TUNNEL_S = 20.0
 
 
 def run(host: Host, script: str, limit_s: float, what: str) -> str:
-    """What a script prints on a host, from its begin to its end.
+    """Run a script on a host; returns its output.
 
-    Raises BenchError without ssh, for a host that cannot be reached, and when `what` the script does fails there.
+    Raises BenchError without ssh, for an unreachable host, and if `what` fails there.
     """
     argv = host.argv(_marked(script))
     try:
@@ -51,7 +51,7 @@ def run(host: Host, script: str, limit_s: float, what: str) -> str:
 
 
 def last_line(said: str, otherwise: str) -> str:
-    """The last line of what ssh, or a program on a host, said; `otherwise` when it said nothing."""
+    """The last line of output of ssh, or of a program on a host; `otherwise` if empty."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return lines[-1].removeprefix("ssh: ")[:MAX_CHARACTERS] if lines else otherwise
 
@@ -63,7 +63,7 @@ def _marked(script: str) -> str:
 class Connection:
     """A script that runs on a host while the context lasts, and speaks in lines; raises BenchError without ssh.
 
-    options  more words for ssh
+    options  more arguments for ssh
     """
 
     def __init__(self, host: Host, script: str, options: Sequence[str] = ()):
@@ -84,7 +84,7 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what runs there, and wait for that."""
+        """End the remote program, and wait for its end."""
         assert self._process.stdin and self._process.stdout
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.close()
@@ -97,14 +97,14 @@ class Connection:
         self._process.stdout.close()
 
     def send(self, data: bytes) -> None:
-        """Send it. Why a host is gone is found when its answer is read."""
+        """Send data. The cause of a lost host is found when reading its response."""
         assert self._process.stdin
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(data)
             self._process.stdin.flush()
 
     def line(self, limit_s: float) -> bytes:
-        """The next whole line from there; empty when none came within the limit, which ends the connection."""
+        """The next whole line from the host; empty after the limit, and the connection ends."""
         late = threading.Timer(limit_s, self._give_up)
         late.start()
         try:
@@ -115,7 +115,7 @@ class Connection:
             late.cancel()
 
     def why(self, limit_s: float) -> str:
-        """Why no line came within that limit, by the last words of the other side or of ssh. Ends the connection."""
+        """The reason for a missing line, by the last words of the other side or of ssh. Ends the connection."""
         self.kill()
         self._listener.join(END_S)
         if self._is_late:
@@ -127,7 +127,7 @@ class Connection:
         self._process.kill()
 
     def _line(self) -> bytes:
-        """The next line; empty for one that was cut short."""
+        """The next line; empty if cut short."""
         assert self._process.stdout
         line = self._process.stdout.readline()
         return line if line.endswith(b"\n") else b""
@@ -140,8 +140,8 @@ class Connection:
 class Program(Connection):
     """A Python program of this package that runs on a host, from memory, and speaks in lines of JSON.
 
-    as_root  as far as that is possible
-    lost     why it answers no more; empty while it does
+    as_root  root if possible
+    lost     why the program is gone; empty while it responds
     """
 
     def __init__(self, host: Host, path: Path, as_root: bool = False):
@@ -156,11 +156,11 @@ class Program(Connection):
         return self
 
     def tell(self, what: object) -> None:
-        """Send it in a line."""
+        """Send the object as one line."""
         self.send(json.dumps(what).encode() + b"\n")
 
     def answer(self, failure: str, limit_s: float) -> Any:
-        """The next line from there. Raises BenchError with the host, the failure and what was said of it."""
+        """The next line from the host. Raises BenchError with the host, the failure and the last words of the host."""
         if line := self.line(limit_s):
             with contextlib.suppress(ValueError):
                 return json.loads(line)
@@ -170,16 +170,16 @@ class Program(Connection):
 
 @contextlib.contextmanager
 def tunnel(host: Host, address: str, port: int) -> Iterator[tuple[str, int]]:
-    """Where this machine reaches an address of the host while the block lasts, whatever firewall is before it.
+    """Forward an address of the host to this machine while the block lasts, whatever firewall protects it.
 
-    Raises BenchError when it cannot.
+    Raises BenchError on failure.
     """
     if host.local:
         yield address, port
         return
     here = free_port()
     options = ("-o", "ExitOnForwardFailure=yes", "-L", f"127.0.0.1:{here}:{address}:{port}")
-    # `cat` answers once the tunnel stands, and ends with this process.
+    # `cat` responds once the tunnel is up, and ends with this process.
     with Connection(host, "exec cat", options) as connection:
         connection.send(b"\n")
         if not connection.line(TUNNEL_S):
@@ -187,5 +187,5 @@ def tunnel(host: Host, address: str, port: int) -> Iterator[tuple[str, int]]:
         try:
             yield "127.0.0.1", here
         finally:
-            # ssh would wait for the end of what goes through it.
+            # ssh would wait for the end of the tunnel's connections.
             connection.kill()

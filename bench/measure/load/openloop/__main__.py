@@ -1,4 +1,4 @@
-"""python -m bench.measure.load.openloop JOB.json: HTTP load at a fixed rate, or as fast as the answers come.
+"""python -m bench.measure.load.openloop JOB.json: HTTP load at a fixed rate, or as fast as the responses come.
 
 JOB.json holds the fields of bench.measure.load.openloop.job.Job: with a rate an open loop, without one a closed loop.
 The figures go to stdout as one JSON object.

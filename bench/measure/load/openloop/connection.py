@@ -9,21 +9,21 @@ import time
 
 PIECE_BYTES = 65536
 HEAD, LENGTH, CHUNKED, TRAILER, UNTIL_END = range(5)
-# Answers that have no body, whatever length their head names (RFC 9112, 6.3).
+# Responses that have no body, whatever length their head names (RFC 9112, 6.3).
 BODILESS = (204, 304)
 MAX_HEAD_BYTES = 65536
-# The fields of a head that say where its answer ends.
+# The fields of a head that say where its response ends.
 FIELDS = re.compile(rb"\r\n(connection|content-length|transfer-encoding):[ \t]*([^\r]*)", re.IGNORECASE)
 
 
 class AnswerError(Exception):
-    """The bytes received are not an HTTP answer."""
+    """The bytes received are not an HTTP response."""
 
 
 class Answer:
-    """Status and body size of one answer.
+    """Status and body size of one response.
 
-    status  of the answer, 0 until its head has come
+    status  of the response, 0 until its head has come
     size    bytes of its body so far, as sent: without the frames of chunks
     closes  whether the connection ends with it
     pieces  of its body, where they are `wanted`; else None
@@ -41,9 +41,9 @@ class Answer:
         self._left = 0
 
     def feed(self, data: bytes) -> bool:
-        """Read a piece; true when the answer is whole.
+        """Read a piece; true when the response is whole.
 
-        Raises AnswerError for anything but an answer, and for more than one: no other was asked for yet.
+        Raises AnswerError for anything but a response, and for more than one: no other was requested yet.
         """
         while self._state == HEAD:
             data = self._buffer + data
@@ -64,7 +64,7 @@ class Answer:
         return self._state == LENGTH and self.size == self._left
 
     def ended(self) -> bool:
-        """Whether the answer is whole now that the connection has ended."""
+        """True if the response is whole now that the connection has ended."""
         return self._state == UNTIL_END
 
     def _add(self, data: bytes) -> None:
@@ -77,7 +77,7 @@ class Answer:
             raise AnswerError(f"no HTTP answer: {head[:40]!r}")
         status = int(head[9:12])
         if 100 <= status < 200:
-            # Early hints and the like: the answer itself is still to come.
+            # Early hints and the like: the response itself is still to come.
             return
         self.status = status
         fields = {name.lower(): value.lower() for name, value in FIELDS.findall(head)}
@@ -136,8 +136,8 @@ class Connection:
     """One TCP connection, with TLS where asked.
 
     ready   connected, and the handshake done
-    busy    its request has no whole answer yet
-    fresh   no answer has come on it yet
+    busy    its request has no whole response yet
+    fresh   no response has come on it yet
     since   when the latency of its request begins
     left    when its request was given to it
     again   how often its request was sent before, on connections that the server closed as they were idle
@@ -152,7 +152,7 @@ class Connection:
     )
 
     def __init__(self, tls: ssl.SSLContext | None, name: str, wanted: bool = False) -> None:
-        """`name` is the host's for TLS, the bodies of answers are kept where they are `wanted`."""
+        """`name` is the host's for TLS, the bodies of responses are kept where they are `wanted`."""
         self._name, self._tls, self._wanted = name, tls, wanted
         self.ready = False
         self.busy = False
@@ -166,7 +166,7 @@ class Connection:
         self.sock: socket.socket
 
     def connect(self, address: tuple[str, int]) -> None:
-        """Begin to connect. Raises OSError when the system refuses at once."""
+        """Begin to connect. Raises OSError if the system refuses at once."""
         self.sock = socket.socket()
         try:
             self.sock.setblocking(False)
@@ -199,7 +199,7 @@ class Connection:
         self.ready = True
 
     def send(self) -> None:
-        """Send what the socket takes now. Raises OSError when the connection is broken."""
+        """Send what the socket takes now. Raises OSError if the connection is broken."""
         try:
             sent = self.sock.send(self.unsent)
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
@@ -207,9 +207,9 @@ class Connection:
         self.unsent = self.unsent[sent:]
 
     def receive(self) -> bytes | None:
-        """The bytes received; empty when the connection has ended, None when there are none.
+        """The bytes received; empty if the connection has ended, None if there are none.
 
-        Raises OSError when it broke: the end of an answer that names no length is not its end then.
+        Raises OSError if it broke: the end of a response that names no length is not its end then.
         """
         sock = self.sock
         try:

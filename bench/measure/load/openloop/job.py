@@ -10,23 +10,23 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Job:
-    """A closed loop: each of `connections` sends its next request when it has its answer, for `seconds`.
+    """A closed loop: each of `connections` sends its next request when it has its response, for `seconds`.
 
     With a `rate` it is an open loop: that many requests a second are due on a schedule whatever comes back, on as many
     connections as it takes up to `connections`.
 
     base_url    http://127.0.0.1:8000, without a path
     paths       requested in this order, over and over, by every connection
-    threads     how many processor cores the tool may keep busy, where it has such an option
+    threads     how many processor cores the tool may keep busy, if it has such an option
     timeout_s   seconds after which a request counts as unanswered
-    keep_alive  ask for connections to be reused
+    keep_alive  request connections to be reused
     rate        requests due a second; None in a closed loop
 
     Of the engine alone:
 
     times       when each request is due instead, in seconds from the start
     headers     more header lines for each path, none where empty
-    mark        a regular expression: what it finds in each answer of an open loop goes to a log (see `visits`)
+    mark        a regular expression: what it finds in each response of an open loop goes to a log (see `visits`)
     own         numbers of the processes that are started here; all of them where empty
     begins      when the load begins, in seconds by this machine's clock; None: as soon as it can
     connect     HOST:PORT where connections go, if not to that of the URL

@@ -1,5 +1,5 @@
 """What both loops have in common, their connections, events and counts; and the closed loop, in which each connection
-sends its next request when its answer has come."""
+sends its next request when its response has come."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Loop(ABC):
         """A request was answered; its connection is free, or closed when it is not `ready`."""
 
     def _broken(self, connection: Connection) -> None:
-        """Close a connection that ended before its answer was whole."""
+        """Close a connection that ended before its response was whole."""
         self._close(connection)
         self._failed(connection, "read")
 

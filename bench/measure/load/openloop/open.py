@@ -20,7 +20,7 @@ class OpenLoop(Loop):
 
     A request leaves when it is due, on an idle connection or a new one. Where the limit of connections is reached it
     waits for one, and counts as dropped when it finds none within the timeout. Its latency begins when it was due.
-    Where the job asks for a log, SIGINT ends the load early: no request leaves any more, and the answers are awaited.
+    Where the job requests a log, SIGINT ends the load early: no request leaves any more, and the responses are awaited.
     """
 
     def __init__(self, job: Job, number: int, begins: float) -> None:
@@ -39,7 +39,7 @@ class OpenLoop(Loop):
             signal.signal(signal.SIGINT, lambda *_: self._end_early())
 
     def run(self) -> Counts:
-        """Send each request when it is due and wait for the answers."""
+        """Send each request when it is due and wait for the responses."""
         next_check = self._begins + CHECK_INTERVAL_S
         while self._done < self._total:
             now = time.monotonic()
@@ -131,7 +131,7 @@ class OpenLoop(Loop):
         super()._answered(connection, now)
 
     def _log(self, connection: Connection, now: float, failure: str = "") -> None:
-        """Log a request that was answered or failed, as `visits.Visit` reads it, if the job asks for it."""
+        """Log a request that was answered or failed, as `visits.Visit` reads it, if the job requests it."""
         if self._mark is None:
             return
         answer, times = connection.answer, (connection.since, connection.left, now)
