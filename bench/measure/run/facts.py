@@ -1,4 +1,4 @@
-"""On what machine and with which programs a run was made: environment.json."""
+"""Machine and programs of a run: environment.json."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bench.serve.machine.cpu_affinity import affinity
 
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 SYSCTL = Path("/proc/sys")
-# Extras of pyproject.toml with packages that are in no process that is measured.
+# Extras of pyproject.toml whose packages are in no measured process.
 OF_DEVELOPERS = ("completion", "debug", "dev", "docs", "hosts")
 # Limits of connections and queues, by their names in sysctl(8).
 KERNEL_LIMITS = (
@@ -36,9 +36,9 @@ KERNEL_LIMITS = (
 def environment(
     programs: dict[str, str], load_tool: LoadTool, affinity: Mapping[str, tuple[int, ...]] | None = None
 ) -> Environment:
-    """This machine as it is now.
+    """The current state of this machine.
 
-    `programs` are the versions of servers and services by name, `affinity` the cores that parts are pinned to.
+    `programs` are the versions of servers and services by name, `affinity` the pinned cores of each part.
     """
     commit, dirty = git_state(paths.KIT)
     return Environment(
@@ -66,7 +66,7 @@ def memory_bytes() -> int:
 
 
 def cores() -> int:
-    """Processor cores this process may use, which can be fewer than the machine has."""
+    """Processor cores available to this process, possibly fewer than the machine has."""
     return len(affinity())
 
 
@@ -77,7 +77,7 @@ def cpu_model(path: Path = Path("/proc/cpuinfo")) -> str | None:
 
 
 def limits() -> dict[str, str]:
-    """Limits of this process and the kernel that bound load, those that can be read."""
+    """Limits of this process and the kernel that bound load, as far as readable."""
     files = zip(("open files (soft)", "open files (hard)"), resource.getrlimit(resource.RLIMIT_NOFILE), strict=True)
     found = {name: "unlimited" if value == resource.RLIM_INFINITY else str(value) for name, value in files}
     kernel = {name: " ".join(_read(SYSCTL / name.replace(".", "/")).split()) for name in KERNEL_LIMITS}
@@ -85,16 +85,16 @@ def limits() -> dict[str, str]:
 
 
 def _read(path: Path) -> str:
-    """The text of a file of the kernel; empty if it has no such file."""
+    """The text of a file of the kernel; empty if missing."""
     with contextlib.suppress(OSError):
         return path.read_text("utf-8", "replace")
     return ""
 
 
 def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
-    """File of a folder -> SHA-256 of its text, with what differs from run to run taken out.
+    """File of a folder -> SHA-256 of its text, without parts that differ from run to run.
 
-    That is the paths of `own_paths` (path -> what stands for it) and the numbers of ports in use.
+    Removed are the paths in `own_paths` (path -> placeholder) and the ports in use.
     """
     in_use = {str(port) for port in ports.listening() if port >= 10_000}
     found = {}
@@ -109,7 +109,7 @@ def config_hashes(folder: Path, own_paths: Mapping[str, str]) -> dict[str, str]:
 
 
 def distribution() -> str | None:
-    """The operating system's name for people, or None if it does not say."""
+    """The operating system's name for people, or None if unknown."""
     with contextlib.suppress(OSError):
         return platform.freedesktop_os_release().get("PRETTY_NAME")
     return None
@@ -126,7 +126,7 @@ def packages() -> dict[str, str]:
 
 
 def git_state(folder: Path) -> tuple[str | None, bool | None]:
-    """The commit of the checkout and whether it has changes; (None, None) when it is no checkout."""
+    """The commit of the checkout and whether the checkout has changes; (None, None) outside of a checkout."""
     # A wheel may be installed below the checkout of another project.
     if not (folder / ".git").exists():
         return None, None

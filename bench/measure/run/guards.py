@@ -1,4 +1,4 @@
-"""Guards: conditions that a trial must meet for its figures to be trusted; beyond its bound each discards the trial.
+"""Guards: conditions for trustworthy figures. A guard beyond its bound discards the trial.
 
 Pure: observations in, sentences out. A guard without its observation says "not measured" and why, and discards nothing.
 `run --guard NAME=BOUND` moves a bound, `--guard NAME=off` turns a guard off; the run's plan records the bounds.
@@ -16,9 +16,9 @@ from bench.measure.records.trials import Evidence
 
 OK = "ok"
 NOT_MEASURED = "not measured"
-# What the stack did by itself stays in its figures.
+# Effects of the stack itself stay in its figures.
 OWN = "the stack's own"
-# Share of the machine that others must have taken before what drifts is laid to them and not to the stack.
+# Minimum share of the machine used by other processes; below it, a drift is caused by the stack.
 MIN_OTHERS = 0.05
 # Milliseconds by which 1 in 100 requests of an open loop may leave late.
 MAX_LATE_MS = 20.0
@@ -35,7 +35,7 @@ BOUNDS: dict[str, float] = {
 
 @dataclass(frozen=True)
 class Observed(Evidence):
-    """Observations of a trial when its load is over, beside the evidence that is recorded. None: not observed.
+    """Observations of a trial at the end of its load, besides recorded evidence. None: not observed.
 
     figures       of the load tool
     connections   of a closed loop, None in an open one
@@ -50,7 +50,7 @@ class Observed(Evidence):
 
 
 def bounds(given: Iterable[str], usual: Mapping[str, float] = BOUNDS) -> dict[str, float]:
-    """The `usual` bounds when `given`, words such as tool=0.8 and drift=off, move some. Raises BenchError."""
+    """The `usual` bounds, changed by `given` words such as tool=0.8 and drift=off. Raises BenchError."""
     chosen = dict(usual)
     for word in given:
         name, equals, text = word.partition("=")
@@ -72,7 +72,7 @@ def bounds(given: Iterable[str], usual: Mapping[str, float] = BOUNDS) -> dict[st
 
 
 def evaluate(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
-    """Guard -> `ok`, `not measured: why`, `the stack's own: what`, or what it found that discards the trial."""
+    """Guard -> `ok`, `not measured: why`, `the stack's own: what`, or the reason to discard the trial."""
     found = {name: GUARDS[name](seen, bound) or OK for name, bound in bounds.items()}
     if (
         "interference" in found
@@ -80,13 +80,13 @@ def evaluate(seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
         and seen.other_cpu_share is not None
         and _discards(found.get("drift", OK))
     ):
-        # It may be over when the trial is made again. An overloaded site drifts in an open loop by itself.
+        # A repeated trial may not be disturbed. An overloaded site drifts in an open loop by itself.
         found["interference"] = _took(seen.other_cpu_share)
     return found
 
 
 def discards(findings: Mapping[str, str]) -> str | None:
-    """The reason why the trial is discarded, from what the guards found; None if it is valid."""
+    """The reason to discard the trial, from the guards' findings; None if valid."""
     found = [f"{name}: {text}" for name, text in findings.items() if _discards(text)]
     return "; ".join(found) or None
 
@@ -100,7 +100,7 @@ def _not(why: str) -> str:
 
 
 def _tool(seen: Observed, bound: float) -> str | None:
-    """The load tool was not at its own limit, or else it is the tool that was measured: by CPU time, or by delay."""
+    """The load tool stayed below its own limit, by CPU time or by delay; otherwise the trial measured the tool."""
     if seen.tool_cpu_share is not None and seen.tool_cpu_share > bound:
         return f"the load tool used {seen.tool_cpu_share:.0%} of the CPU time it can use"
     if late := _late(seen.figures):
@@ -109,7 +109,7 @@ def _tool(seen: Observed, bound: float) -> str | None:
 
 
 def _late(figures: Figures) -> str:
-    """Requests of an open loop that left with a delay that changes their latency; empty if they did not."""
+    """Delayed requests of an open loop, if the delay changes their latency; empty otherwise."""
     delay, latency = figures.send_delay_p99_ms, figures.latency_p99_ms or figures.latency_max_ms
     if delay is None or delay <= max(MAX_LATE_MS, (latency or 0) / 10):
         return ""
@@ -124,7 +124,7 @@ def _bodies(seen: Observed, bound: float) -> str | None:
     if seen.body_bytes is None or figures.bytes_per_second is None:
         return None
     each = figures.bytes_per_second / figures.requests_per_second
-    # Larger pages wait longest, and those that wait at the end are not among the responses.
+    # Larger pages wait longest, and requests still waiting at the end are not among the responses.
     waiting = (seen.connections or 0) / max(1, figures.requests_total)
     if each < seen.body_bytes * (1 - bound - waiting):
         return f"{each:,.0f} bytes an answer, but the bodies have {seen.body_bytes:,.0f}"
@@ -132,15 +132,15 @@ def _bodies(seen: Observed, bound: float) -> str | None:
 
 
 def _drift(seen: Observed, bound: float) -> str | None:
-    """As many answers in the last third as in the first, except three standard deviations of the count.
+    """As many responses in the last third as in the first, except three standard deviations of the count.
 
-    Without others on the machine what drifts is the stack, and its figures are what a visitor gets.
+    Without other processes on the machine, the stack itself drifts, and its figures are valid for visitors.
     """
     thirds = seen.figures.thirds
     if thirds is None:
         return _not("the load tool does not count the thirds of the load")
     first, last = thirds[0], thirds[2]
-    # Answers come in batches: up to one a connection.
+    # Responses come in batches: up to one per connection.
     if abs(last - first) <= bound * first + 3 * math.sqrt(first + last) + (seen.connections or 0):
         return None
     drift = f"{first:,} requests in the first third, {last:,} in the last"

@@ -1,4 +1,4 @@
-"""Run a load tool as a process: bounded in time, its output stored, and never left behind."""
+"""Run a load tool as a process: with a time limit, with its output stored, and never left behind."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from bench.interrupt import SIGNALS
 from bench.measure.load import Command, Figures
 from bench.serve.machine.error_output import drain
 
-# File descriptors a load tool needs besides its connections.
+# File descriptors of a load tool in addition to its connections.
 SPARE_FILES = 100
 POLL_S = 0.1
 
 
 class TrialError(Exception):
-    """Why a trial failed; `log` has details, `figures` are the load tool's if it finished."""
+    """The reason for a failed trial; `log` has details, `figures` are the load tool's if it finished."""
 
     def __init__(self, reason: str, log: Path | None = None, figures: Figures | None = None):
         super().__init__(reason)
@@ -44,10 +44,11 @@ def run(
     interrupt_after_s: float | None = None,
     enough: threading.Event | None = None,
 ) -> tuple[str, str]:
-    """Run a load tool in `directory`; returns its stdout and stderr, which are stored there as `name`.out and .err.
+    """Run a load tool in `directory`; returns its stdout and stderr, stored there as `name`.out and .err.
 
-    After `interrupt_after_s` it gets SIGINT, and its exit status does not matter; when `enough` is set, too, but it
-    does. Raises TrialError if it fails or is not done after `limit_s`, GlobalFault when it cannot be started.
+    After `interrupt_after_s` the tool gets SIGINT, and its exit status is ignored. It also gets SIGINT when `enough` is
+    set, but must then exit with success. Raises TrialError on failure or after `limit_s`, GlobalFault if the tool
+    cannot be started.
     """
     _write_files(command, directory, name)
     out, err = directory / f"{name}.out", directory / f"{name}.err"
@@ -74,7 +75,7 @@ def run(
 
 
 def newest_log(logs: Path) -> Path | None:
-    """The log that was written to last, most likely about the failure; None if all are empty."""
+    """The most recent log, probably about the failure; None if all are empty."""
     with contextlib.suppress(OSError):
         written = [path for path in logs.iterdir() if path.is_file() and path.stat().st_size]
         return max(written, key=lambda path: path.stat().st_mtime, default=None)
@@ -82,7 +83,7 @@ def newest_log(logs: Path) -> Path | None:
 
 
 def processor_seconds() -> float:
-    """CPU time of the child processes that have ended: the load tool's, when no other process ends."""
+    """CPU time of ended child processes: of the load tool, if no other process ends."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -129,7 +130,7 @@ def _start(command: Command, directory: Path, stdout: IO[bytes]) -> subprocess.P
 def _wait(
     process: subprocess.Popen[bytes], limit_s: float, interrupt_after_s: float | None, enough: threading.Event | None
 ) -> int | None:
-    """The exit status, or None if it is still running at the limit."""
+    """The exit status, or None at the limit."""
     if interrupt_after_s is not None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(interrupt_after_s)
@@ -146,7 +147,7 @@ def _wait(
 
 
 def _end(process: subprocess.Popen[bytes] | None, reader: threading.Thread | None) -> None:
-    """Kill the load tool and what it started, if it still runs."""
+    """Kill the load tool and its children, if still running."""
     if process and process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     if process:
@@ -164,7 +165,7 @@ def _failure(name: str, status: int | None, limit_s: float, texts: tuple[str, st
 
 @contextlib.contextmanager
 def _open_files(wanted: int) -> Iterator[None]:
-    """Let programs started inside the block open that many files; the servers keep their limit."""
+    """Allow programs started inside the block so many open files; the servers keep their limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -1,6 +1,6 @@
-"""This machine as the test bed of a run: a case is served here, verified the first time, and loaded by a load tool.
+"""This machine as the test bed of a run: serve a case, verify it the first time, and load it with a load tool.
 
-What the load costs is sampled, the cost of sampling with it, and what state it leaves is recorded.
+Costs of the load are sampled, including the cost of sampling, and the state after the load is recorded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from bench.verify.verifier import Verifier
 
 # Time for a load tool, after the load, to wait for the last responses and to add up.
 GRACE_S = 10
-# The time for a site to answer again after a load.
+# Time for a site to respond again after a load.
 COME_BACK_S = 5.0
 POLL_S = 0.05
 WORKERS = "worker_cpu_seconds"
@@ -61,7 +61,7 @@ class TrialBed(TestBed[Measurement, Trial]):
         self.journal, self.outlook, self.load = journal, outlook, load
 
     def keep(self) -> None:
-        """Write down the cases of a search, and those that are out of a race."""
+        """Store the cases of a search, and the cases dropped from a race."""
         for case in self.outlook.found:
             self.journal.case(case)
         self.journal.drop(self.outlook.dropped)
@@ -79,7 +79,7 @@ class TrialBed(TestBed[Measurement, Trial]):
         project: UnderTest,
         loading: Callable[[LoadSettings, Path], TrialLoad],
     ) -> Trial:
-        """Make a trial; `loading` makes its load, with its files in a directory."""
+        """Make a trial; `loading` makes the load, with files in a directory."""
         load, folder = self.load.of(item), self.journal.folder
         directory = folder.raw / item.key
         directory.mkdir(parents=True, exist_ok=True)
@@ -95,9 +95,9 @@ class TrialBed(TestBed[Measurement, Trial]):
     ) -> tuple[str, ...]:
         """The addresses of a workload, looked up once in a run.
 
-        get           fetches the page at a path, for the links in it
+        get           fetches the page at a path, for its links
         static_names  served names of the static files by their plain ones
-        ref           the label of the commit that is served, whose static files may be others
+        ref           the label of the served commit, whose static files may differ
         """
         key = f"{name}@ref={ref}" if ref else name
         if key not in self.journal.addresses:
@@ -109,16 +109,16 @@ class TrialBed(TestBed[Measurement, Trial]):
 
 
 class LocalTestBed(TrialBed):
-    """This machine, and the site that is up on it; tests replace some of its methods.
+    """This machine, and the site running on it; tests replace some methods.
 
-    rows  the database, which may hold a password and is not recorded
+    rows  the database; not recorded, because the URL may have a password
     refs  a case of each commit of the project
     """
 
     _running: Running
     _made: list[Measurement]
 
-    # What other packages do for any project.
+    # Functions of other packages for any project.
     deployed = staticmethod(deployment.deployed)
     machine_load = staticmethod(machine_load)
     programs = staticmethod(survey.versions)
@@ -159,7 +159,7 @@ class LocalTestBed(TrialBed):
             yield
 
     def _compare_refs(self) -> None:
-        """Say which pages differ between commits of the project."""
+        """Print the pages that differ between commits of the project."""
         if len(self._refs) < 2:
             return
         printer = self.progress.printer
@@ -174,15 +174,15 @@ class LocalTestBed(TrialBed):
         return database.in_use(self.project, self._rows, alone=True)
 
     def check(self) -> None:
-        """Raise GlobalFault when a database that the user named cannot be used; others are checked later."""
+        """Raise GlobalFault if a database named by the user cannot be used; others are checked later."""
         check_database(self.project, self._rows)
 
     def busy(self) -> str:
-        """The share of the machine that other processes take, and the busiest of them."""
+        """The share of the machine used by other processes, and the busiest of them."""
         return self.machine_load().words
 
     def verify(self, running: Running) -> list[Outcome]:
-        """The outcomes of every check of the suite that takes no seconds."""
+        """The outcomes of all quick checks of the suite."""
         shown = show_check(self.progress.printer, f"{running.case.stack.name}, layer {running.case.layer_name}: ")
         return self._verifier.verify(running, shown)
 
@@ -195,7 +195,7 @@ class LocalTestBed(TrialBed):
         return commands.static_names(self._running.case.project)
 
     def rows(self, running: Running) -> tuple[int | None, int | None]:
-        """How many rows the project has, and from which seed they were made, None if that is not known."""
+        """Number of rows of the project, and their seed; None if unknown."""
         return commands.rows(self.project, running.env["DATABASE_URL"], self.project.worker())
 
     def settle(self, running: Running) -> None:
@@ -206,9 +206,9 @@ class LocalTestBed(TrialBed):
 
     @contextmanager
     def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[LocalTestBed]:
-        """Bring the case up on its cores, learn what it is, and verify it.
+        """Bring the case up on its cores, record its facts, and verify it.
 
-        Raises BenchError also for wrong responses, without bringing it up where they are known.
+        Raises BenchError also for wrong responses, without bringing the case up if they are known.
         """
         began, name = time.monotonic(), (deployment.stack, deployment.layer)
         was_verified = self.outlook.verified.knows(*name)
@@ -250,7 +250,7 @@ class LocalTestBed(TrialBed):
             raise DeploymentError(wrong, self.journal.folder.directory / CHECKS_FILE)
 
     def make(self, item: Measurement, attempt: int) -> Trial:
-        """Make a trial; a failed one says which server died."""
+        """Make a trial; a failed one names a server that died."""
         running, project = self._running, self._running.case.project
         self._made.append(item)
         try:
@@ -272,7 +272,7 @@ class LocalTestBed(TrialBed):
 
 
 def check_database(project: UnderTest, rows: Database) -> None:
-    """Raise GlobalFault when a database that the user named cannot be used; others are checked later."""
+    """Raise GlobalFault if a database named by the user cannot be used; others are checked later."""
     if rows.made:
         return
     try:
@@ -287,10 +287,10 @@ def check_database(project: UnderTest, rows: Database) -> None:
 class Observer:
     """Samples a deployment from `start` to `stop`, then records its state with `look_back`.
 
-    It counts killed processes from its creation on, so including the warm-up.
+    Killed processes are counted from creation on, so including the warm-up.
 
-    costs      what the servers used between `start` and `stop`; None before
-    condition  of the deployment, as far as it was observed
+    costs      costs of the servers between `start` and `stop`; None before
+    condition  of the deployment, as far as observed
     """
 
     def __init__(self, running: Running):
@@ -339,7 +339,7 @@ class Observer:
         return [self._own_s, *((self.costs and self.costs.cpu_seconds) or {}).values()]
 
     def look_back(self) -> None:
-        """Record the state that the load left behind; waits a moment until the deployment answers."""
+        """Record the state left behind by the load; waits a moment for the deployment to respond."""
         deadline = time.monotonic() + COME_BACK_S
         while not (came_back := self._running.answers()) and time.monotonic() < deadline:
             time.sleep(POLL_S)
@@ -355,10 +355,10 @@ class Observer:
 
 
 def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None:
-    """CPU seconds of as many processes of the application server as it has workers, its helpers left out.
+    """CPU seconds of as many processes of the application server as it has workers, without its helpers.
 
-    None if it has none under a master: keep-alive connections stay with the worker that accepted them, and one core
-    alone does not show what that costs.
+    None without workers under a master: keep-alive connections stay with the worker that accepted them, and one core
+    alone does not show the cost.
     """
     name = re.escape(case.servers[0].name)
     instances = [of for instance, of in usage.items() if re.fullmatch(rf"{name}(-\d+)?", instance)]
@@ -369,7 +369,7 @@ def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None
 
 
 class HereLoad(Observer):
-    """The load of one trial by a load tool on this machine, and what it costs; see `trial.TrialLoad`."""
+    """The load of one trial by a load tool on this machine, and its costs; see `trial.TrialLoad`."""
 
     def __init__(self, running: Running, directory: Path):
         super().__init__(running)
@@ -382,14 +382,14 @@ class HereLoad(Observer):
         return newest_log(self._running.logs)
 
     def warm_up(self, job: Job, load: LoadSettings) -> None:
-        """Make load whose output is stored. Load tools count in whole seconds, so a shorter load is interrupted."""
+        """Make load with stored output. Load tools count in whole seconds, so a shorter load is interrupted."""
         seconds = math.ceil(load.warmup_s)
         command = load.tool.command(load.program, replace(job, seconds=seconds, times=()))
         limit_s, after_s = seconds + GRACE_S, load.warmup_s
         load_process.run(command, job.connections, self._directory, "warmup", limit_s, interrupt_after_s=after_s)
 
     def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
-        """Run the load tool, sample the deployment, and look back at the state that the load has left."""
+        """Run the load tool, sample the deployment, and record the state after the load."""
         command = load.tool.command(load.program, job)
         limit_s = job.seconds + job.timeout_s + GRACE_S
         self.start()

@@ -1,7 +1,7 @@
-"""Lines of access logs, as servers, load balancers, frameworks and what collects their logs write them.
+"""Lines of access logs, as written by servers, load balancers, frameworks and log collectors.
 
 A line is text, pairs `name=value`, an object of JSON, or a row below a head `#Fields:`. One table has the formats of
-text, one the names that values have; a format that is in neither is named by its fields.
+text, one the names of values; any other format is given by its fields.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit
 
-# What a line says of a request, by the names of `fields`. `{any}` stands for what does not matter; any other name, and
-# none, for that up to the character behind it.
+# Patterns of a request's values, by the names in `fields`. `{any}` stands for irrelevant text; an unknown or empty name
+# for the text up to the next character.
 FIELDS = {
     "time": r"\d\d/\w{3}/\d{4}[: ]\d\d:\d\d:\d\d(?:\.\d+)?(?: [+-]\d{4})?"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
@@ -30,16 +30,16 @@ FIELDS = {
     "query": r'(?:[^"\s\\]|\\.)*',
     "host": r"(?=[^\s:]*[A-Za-z])[\w.-]+(?::\d+)?",
     "status": r"[1-5]\d\d(?![\w.:/-])",
-    # Those that tell formats apart.
+    # Patterns that tell formats apart.
     "before": r"^.*",
     "site": r"(?<!\S)(?=[^\s:]*[A-Za-z])[\w.-]+(?::\d+)?",
     "address": r"(?<!\S)[\da-fA-F]*[.:][\da-fA-F.:]+",
     "domain": r"(?=[^\s:]*[a-z])[a-z0-9-]+\.[a-z0-9.-]+(?::\d+)?",
     "uuid": r"[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}",
 }
-# What stands between fields: anything, or anything that is not quoted.
+# Text between fields: any text, or any text without quotes.
 FILLERS = {"any": ".*?", "plain": '[^"]*?'}
-# Formats of text; the first one that a line has counts. What stands before and behind does not matter.
+# Formats of text; the first one found in a line counts. Text before and behind is ignored.
 TEXTS = {
     "nothing quoted": "{time}] {method} {target} => generated {any}({} {status})",
     "Envoy, Istio": '[{time}] "{request}" {status} {any}"{}" "{}" "{uuid}" "{host}"',
@@ -50,8 +50,8 @@ TEXTS = {
     "time behind": '"{request}" {status} {any}{time}',
     "no time": '"{request}" {status}',
 }
-# What lines of JSON, of pairs and of rows call a value, in small letters, by the servers, services and loggers that do;
-# the first name that a line has counts. A name stands for itself and for what objects around it have before it.
+# Names of values in lines of JSON, of pairs and of rows, in lower case, by servers, services and loggers; the first
+# name found in a line counts. A name also stands for itself with the prefix of enclosing objects.
 NAMES = {
     "time": (
         *("ts", "time_iso8601", "time_local", "msec", "startutc", "start_time", "edgestarttimestamp"),
@@ -82,9 +82,9 @@ NAMES = {
 }
 # A whole request line.
 LINES = ("request", "request_line", "requestline", "r")
-# Where what collects logs has the line that a program wrote.
+# Keys under which log collectors keep a program's line.
 WRAPPED = ("log", "message", "short_message", "msg", "line", "textpayload", "logentry")
-# Where it says which program that was.
+# Keys under which log collectors keep the program's name.
 PROGRAMS = ("systemd_unit", "syslog_identifier", "container_name")
 # The same in front of a line: Heroku, syslog and journalctl, Compose.
 PROGRAM = re.compile(
@@ -92,7 +92,7 @@ PROGRAM = re.compile(
     r"|(?:<\d+>)?\w{3} [ \d]\d [\d:]{8} \S+ (?P<syslog>[\w.-]+)(?:\[\d+\])?: "
     r"|(?P<compose>[\w.-]+?)(?:[-_]\d+)? +\| "
 )
-# What Kubernetes puts in front: https://github.com/kubernetes/design-proposals-archive, logs of the CRI.
+# Prefix of lines by Kubernetes: https://github.com/kubernetes/design-proposals-archive, logs of the CRI.
 OF_CONTAINER = re.compile(r"(?P<time>\S+T\S+) std(?:out|err) [FP] ")
 PAIR = re.compile(r'(?<![\w.@-])([\w.@-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s"]*))')
 # The version of HTTP at the end of a request line.
@@ -102,7 +102,7 @@ EPOCHS = {13: 1e3, 16: 1e6, 19: 1e9}
 # In place of the year, which syslog leaves out: one with a 29 February.
 SOME_YEAR = 2024
 ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.))")
-# What stays as it is in the path and the query of an address; a percent sign begins an escape.
+# Characters left unchanged in the path and the query of an address; a percent sign begins an escape.
 SAFE = "!$%&'()*+,/:;=?@[]~"
 HEAD = "#Fields:"
 # Of a line of text so much is looked at; servers take no longer request.
@@ -111,11 +111,11 @@ MAX_TEXT = 8192
 
 @dataclass(frozen=True)
 class LoggedRequest:
-    """One that was recorded.
+    """One recorded request.
 
-    time_s   seconds of the epoch; None if the line does not say it
-    host     empty if the line does not say it
-    program  which program wrote the line; empty if nothing says that
+    time_s   seconds of the epoch; None if unknown
+    host     empty if unknown
+    program  the program that wrote the line; empty if unknown
     """
 
     time_s: float | None
@@ -127,9 +127,9 @@ class LoggedRequest:
 
 
 def requests(lines: Iterable[str], fields: str = "") -> Iterator[tuple[str, LoggedRequest | None]]:
-    """Each line with its request, or None if it cannot be read; heads of rows and empty lines are passed over.
+    """Each line with its request, or None if unreadable; heads of rows and empty lines are skipped.
 
-    fields  the format of the lines, as `TEXTS` have it
+    fields  the format of the lines, as in `TEXTS`
     """
     named = [pattern_of(fields)] if fields else []
     head: list[str] = []
@@ -141,7 +141,7 @@ def requests(lines: Iterable[str], fields: str = "") -> Iterator[tuple[str, Logg
 
 
 def pattern_of(fields: str) -> re.Pattern[str]:
-    """The regular expression of a format. Raises ValueError where it names no request and status."""
+    """The regular expression of a format. Raises ValueError without a request and a status."""
     parts = re.split(r"\{(\w*)\}", fields)
     names = parts[1::2]
     if "status" not in names or not {"request", "target"} & set(names):
@@ -150,14 +150,14 @@ def pattern_of(fields: str) -> re.Pattern[str]:
         raise ValueError(f"{{{twice[0]}}} is named twice")
     found = [re.escape(parts[0])]
     for name, text in zip(names, parts[2::2], strict=True):
-        # Else up to what follows: a pattern that looks further takes minutes for a long log.
+        # Otherwise up to the next character: a pattern with a longer look-ahead takes minutes for a long log.
         other = f"[^{re.escape(text[0])}]*" if text else ".*?"
         found += [_group(name, other), re.escape(text)]
     return re.compile("".join(found))
 
 
 def _group(name: str, other: str) -> str:
-    """The regular expression of a field, which can be requested by its name; `other` where that is not known."""
+    """The regular expression of a field, a named group; `other` if the field is unknown."""
     if name in FILLERS:
         return FILLERS[name]
     return f"(?P<{name}>{FIELDS[name]})" if name in FIELDS else other
@@ -167,7 +167,7 @@ _TEXTS = [pattern_of(text) for text in TEXTS.values()]
 
 
 def _read(read: Callable[..., LoggedRequest | None], *of: Any) -> LoggedRequest | None:
-    """What `read` makes of these; None if they cannot be read."""
+    """The result of `read`; None if the line is unreadable."""
     try:
         return read(*of)
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -175,7 +175,7 @@ def _read(read: Callable[..., LoggedRequest | None], *of: Any) -> LoggedRequest 
 
 
 def _of_row(line: str, head: list[str]) -> LoggedRequest | None:
-    """The request of a row of values, which a head names; https://www.w3.org/TR/WD-logfile"""
+    """The request of a row of values, with names from `head`; https://www.w3.org/TR/WD-logfile"""
     values = dict(zip(head, line.split("\t" if "\t" in line else None), strict=True))
     if "date" in values and "time" in values:
         values["time"] = f"{values.pop('date')} {values['time']}"
@@ -225,7 +225,7 @@ def _of_json(entry: Mapping[str, Any]) -> LoggedRequest | None:
 
 
 def _flat(entry: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Names and values of an object, those of objects in it as `request.method`, without underscores before them."""
+    """Names and values of an object; names in nested objects become `request.method`, without leading underscores."""
     for name, value in entry.items():
         known = prefix + name.lower().lstrip("_")
         if isinstance(value, dict):
@@ -247,7 +247,7 @@ _TIME = re.compile(FIELDS["time"])
 
 
 def _of_values(values: Mapping[str, Any]) -> LoggedRequest | None:
-    """The request of named values; None if they are not those of one."""
+    """The request of named values; None if they are no request."""
     status = _first(values, "status", _status)
     asked = next((values[name] for name in _of(values, LINES) if _REQUEST.match(str(values[name]))), None)
     if status is None:
@@ -269,7 +269,7 @@ _REQUEST = re.compile(r"[A-Z]+ \S")
 
 
 def _of(values: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
-    """The keys of the values that have one of these names, in their order."""
+    """The keys with one of these names, in order."""
     return iter(_keys(tuple(values), tuple(names)))
 
 
@@ -283,7 +283,7 @@ def _keys(keys: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
 
 
 def _first(values: Mapping[str, Any], what: str, read: Callable[[Any], Any]) -> Any:
-    """The first value of one of the names that can be read, or None."""
+    """The first readable value of one of the names, or None."""
     for key in _of(values, NAMES[what]):
         if values[key] not in (None, "", "-"):
             with contextlib.suppress(ValueError):
@@ -339,7 +339,7 @@ def _without_usual_port(host: str) -> str:
 # Busy servers write many lines in a second.
 @functools.lru_cache
 def seconds(text: str | float) -> float:
-    """The seconds of a time in one of the usual forms, or of a number of them; raises ValueError."""
+    """Parse a time in one of the usual forms, or a number of seconds; raises ValueError."""
     text = str(text)
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text) / EPOCHS.get(len(text.partition(".")[0]), 1)
@@ -353,7 +353,7 @@ def seconds(text: str | float) -> float:
 
 
 def as_url(text: str) -> SplitResult:
-    """What a request line names: a path, which may begin with two slashes, or a whole address."""
+    """The target of a request line: a path, which may begin with two slashes, or a whole address."""
     if not text.startswith("/"):
         return urlsplit(text)
     path, _, query = text.partition("?")
@@ -361,14 +361,14 @@ def as_url(text: str) -> SplitResult:
 
 
 def _unescaped(text: str) -> str:
-    r"""What servers write as `\x22` or `\"`; a byte that is no ASCII stays one (surrogateescape)."""
+    r"""Decode escapes such as `\x22` or `\"`; a byte outside of ASCII is kept (surrogateescape)."""
     return ESCAPE.sub(
         lambda found: bytes.fromhex(found[1]).decode("ascii", "surrogateescape") if found[1] else found[2], text
     )
 
 
 def host_of(url: SplitResult) -> str:
-    """The host of an address, with a port that is not the usual one."""
+    """The host of an address, with an unusual port."""
     usual = {"http": 80, "https": 443}.get(url.scheme)
     return (url.hostname or "") + (f":{url.port}" if url.port not in (None, usual) else "")
 

@@ -1,4 +1,4 @@
-"""The outlook of a run: trials that are certain, cases that are out, and about how long the rest takes."""
+"""The outlook of a run: certain trials, dropped cases, and the estimated rest of its time."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from bench.measure.run.plan import Deployment, Measurement
 from bench.measure.run.verified import Verified
 from bench.serve.deployment import connections
 
-# It takes so long to start and stop a deployment once, to verify it, and to make a trial besides its warm-up and load.
+# Time to start and stop a deployment once, to verify it, and to make a trial besides its warm-up and load.
 UP_S = 4.0
 VERIFY_S = 15.0
 AROUND_TRIAL_S = 1.5
-# About how many trials the first staircase of a case takes, and a later one, which begins close to its end.
+# Approximate number of trials of a case's first staircase, and of a later one, which begins close to its end.
 FIRST_TRIALS = 12
 LATER_TRIALS = 6
 
 
 class Outlook:
-    """Findings of a schedule as it goes on, and how long deployments took so far.
+    """Findings of a schedule so far, and durations of deployments.
 
-    done         item -> its last record that counts
-    certain      what is sure to be made: all rounds, or in a race those of one; of staircases one item each
-    rounds_over  how many rounds of a race are over
-    dropped      the cases that are out of it
-    found        the cases of a search so far
+    done         item -> its last valid record
+    certain      items sure to be made: all rounds, in a race one round; of staircases one item each
+    rounds_over  number of finished rounds of a race
+    dropped      cases dropped from the race
+    found        cases of a search so far
     """
 
     def __init__(
@@ -49,41 +49,41 @@ class Outlook:
         self._beside_s: dict[str, float] = {}
 
     def note(self, trial: Trial) -> None:
-        """Note a trial that was made."""
+        """Note a finished trial."""
         if trial.trial_id not in self.done:
             self._made[trial.case_id, trial.round] += 1
         self.done[trial.trial_id] = trial
 
     def fits(self, items: Sequence[Measurement]) -> bool:
-        """True if these can be made within the plan's time; also when nothing is known of deployments yet."""
+        """True if the items fit within the plan's time, or if durations are still unknown."""
         limit_s, due = self._plan.budget_s, self.due(items)
         if limit_s is None or not due or not self._beside_s:
             return True
         return self._clock() - self._began + self.estimate_s(due) <= limit_s
 
     def was_up(self, deployment: Deployment, seconds: float, items: Sequence[Measurement]) -> None:
-        """Learn from a deployment that was up for so long and has made these.
+        """Learn from a deployment that was up for so many seconds with these items.
 
-        One that was verified meanwhile says nothing of the next time, when it is not.
+        A deployment with a verification does not show the next duration, without one.
         """
         load_s = sum(self._load_s(item) for item in items)
         self._beside_s[deployment.name] = max(0.0, seconds - load_s)
 
     def due(self, items: Iterable[Measurement]) -> list[Measurement]:
-        """The items that are still to be made, and staircases."""
+        """The items still to be made, and staircases."""
         return [item for item in items if item.key not in self.done]
 
     @property
     def left(self) -> list[Measurement]:
-        """The items that are certain to be made and are not yet."""
+        """The certain items still to be made."""
         return self.due(self.certain)
 
     def count(self, items: Iterable[Measurement]) -> int:
-        """How many trials these take; of staircases an estimate."""
+        """Number of trials for these items; an estimate for staircases."""
         return sum(self._trials(item) for item in items)
 
     def estimate_s(self, items: Sequence[Measurement]) -> float:
-        """About how many seconds these take."""
+        """Estimated seconds for these items."""
         together: dict[Deployment, list[Measurement]] = {}
         for item in items:
             together.setdefault(item.deployment, []).append(item)
@@ -102,13 +102,13 @@ class Outlook:
         return max(1, usual - self._made[item.case.case_id, item.round])
 
     def _load_s(self, item: Measurement) -> float:
-        """Seconds of load: with PostgreSQL also the wait after it until connections that are left are counted."""
+        """Seconds of load: with PostgreSQL also the wait afterwards until remaining connections are counted."""
         load_s = item.seconds or self._plan.duration_s
         left_s = connections.LEFT_S if self._plan.database.startswith("postgres") else 0
         return warmup_s(load_s) + load_s + left_s
 
     def _beside(self, deployment: Deployment, trials: int) -> float:
-        """Seconds beside the load: as the last time, else as those of the others, and usual ones at first."""
+        """Seconds besides the load: the last value, otherwise the mean of other deployments, at first a usual value."""
         usual_s = UP_S + AROUND_TRIAL_S * trials
         others_s = statistics.fmean(self._beside_s.values()) if self._beside_s else usual_s
         return self._beside_s.get(deployment.name, others_s)

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 
 from bench.errors import BenchError
 
-# How such a file begins, and what reads it.
+# Magic number of each format, and its reader.
 READERS: dict[bytes, Callable[[BinaryIO], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -31,7 +31,7 @@ DAMAGED = "it is damaged or not yet whole: copy it again, or unpack what there i
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, unpacked. Raises BenchError if it cannot be read."""
+    """The file's bytes, unpacked. Raises BenchError if unreadable."""
     try:
         with path.open("rb") as file:
             begin = file.read(LONGEST)
@@ -57,7 +57,7 @@ def _unpacked(path: Path, file: BinaryIO, begin: bytes) -> contextlib.AbstractCo
 
 @contextlib.contextmanager
 def _only_file(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
-    """The one file of a zip archive, without the notes that some systems put beside it."""
+    """The only file of a zip archive, without metadata files of some systems."""
     with zipfile.ZipFile(file) as archive:
         names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
         if len(names) != 1:
@@ -72,7 +72,7 @@ def _only_file(path: Path, file: BinaryIO) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _by_zstd(path: Path) -> Iterator[BinaryIO]:
-    """What zstd makes of the file, whose end need not be read."""
+    """The file decompressed by zstd, not necessarily to its end."""
     program = shutil.which("zstd")
     if program is None:
         raise BenchError(f"{path}: compressed with zstd, which is not installed: install the package zstd")

@@ -38,18 +38,18 @@ class Request:
     """A request to measure; None and empty mean the default.
 
     levels    connections of a closed loop
-    rates     requests a second of an open loop; a float replays a recording so many times as fast
+    rates     requests a second of an open loop; a float replays a recording at this multiple of its speed
     changes   of values, as NAME=VALUE
     env       of the project, as NAME=VALUE
-    refs      commits of the project: each stack serves each of them
-    same_responses  whether a case fails whose pages differ from those of the first commit
-    pythons   versions of other Pythons: each stack is served by each of them
+    refs      commits of the project, each served by each stack
+    same_responses  whether a case fails if its pages differ from the first commit's
+    pythons   versions of other Pythons, each used for each stack
     guards    guard -> its bound; None: the usual ones
-    capacity  the limit of the latency within which the highest rate is sought
-    until_decided  whether cases that cannot be the best any more are dropped; rounds are those at most
-    budget_s  seconds within which a run until decided makes rounds
-    tunes     the stack whose settings are sought
-    latency   whether each case of a closed loop gets trials at one rate for all after the rounds
+    capacity  latency limit for the highest rate
+    until_decided  whether cases are dropped once they cannot be the best; `rounds` becomes a maximum
+    budget_s  time limit for the rounds of a run until decided
+    tunes     the stack to tune
+    latency   whether closed-loop rounds are followed by trials at one rate for all cases
     command   the command line, without passwords
     """
 
@@ -81,7 +81,7 @@ class Request:
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A case under a workload: as results name it, and as it is served."""
+    """A case under a workload: its record in results, and its served form."""
 
     record: records.CaseRecord
     served: Case
@@ -89,7 +89,7 @@ class PlannedCase:
 
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """A case that is brought up once in a round, for all that is made on it then."""
+    """A case brought up once in a round for all of its measurements."""
 
     case: Case
     round: int
@@ -111,10 +111,10 @@ class Deployment:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One trial to be made: a case at a level in a round.
+    """One planned trial: a case at a level in a round.
 
     rate     requests due a second, in place of the level's connections: only after the rounds of a closed loop
-    seconds  of its load, where they are not those of the plan
+    seconds  duration of the load, if different from the plan's
     """
 
     case: records.CaseRecord
@@ -138,7 +138,7 @@ Resolve = Callable[[str, str], Case | CannotRun]
 
 
 def make_plan(request: Request) -> Plan:
-    """The plan of a run with its defaults. Raises BenchError for what does not go together."""
+    """The plan of a run with its defaults. Raises BenchError for contradictory options."""
     known, project = catalog.read(), request.project
     commits = refs.choose(project.folder, request.refs)
     project.use_refs(commits)
@@ -172,14 +172,14 @@ def make_plan(request: Request) -> Plan:
         capacity=str(request.capacity or ""),
         until="decided" if request.until_decided else None,
         budget_s=None if request.budget_s is None else float(request.budget_s),
-        # A load tool that is named is for a comparison with what it printed elsewhere.
+        # A chosen load tool is for a comparison with its output elsewhere.
         latency=request.latency and mode == "closed" and not request.tool,
         tunes=request.tunes,
     )
 
 
 def _margin(request: Request) -> float:
-    """The share by which figures must differ; two capacities that were found in steps must do so by a step more."""
+    """Minimum relative difference of figures; two capacities found in steps must differ by another step."""
     if request.margin is not None:
         return request.margin
     return round((1 + MARGIN) * (1 + capacity.STEP) - 1, 2) if request.capacity else MARGIN
@@ -199,7 +199,7 @@ def _replayed(request: Request, chosen: tuple[str, ...]) -> tuple[float, Request
 
 
 def _mode(request: Request) -> tuple[str, tuple[int, ...]]:
-    """Closed or open loop, and its levels; a capacity run finds them."""
+    """Closed or open loop, and its levels; a capacity run finds the levels."""
     if request.capacity:
         return "open", ()
     if request.rates:
@@ -237,7 +237,7 @@ def cases(plan: Plan, resolve: Resolve) -> tuple[tuple[PlannedCase, ...], tuple[
 
 
 def record(case: Case, workload: str) -> records.CaseRecord:
-    """A case under a workload, as results name it."""
+    """The record of a case under a workload."""
     stack, layer, size, database = case.stack.name, case.layer_name, case.size.name, case.database.label
     return records.CaseRecord(
         "~".join((stack, layer, workload, size, database)),
@@ -254,7 +254,7 @@ def record(case: Case, workload: str) -> records.CaseRecord:
 
 
 def recorded(found: Iterable[records.CaseRecord], resolve: Resolve) -> tuple[PlannedCase, ...]:
-    """The cases of a run that is resumed. Raises BenchError for a case that cannot run here any more."""
+    """The cases of a resumed run. Raises BenchError if a case cannot run here any more."""
     resolved = functools.cache(resolve)
     planned = []
     for item in found:
@@ -266,7 +266,7 @@ def recorded(found: Iterable[records.CaseRecord], resolve: Resolve) -> tuple[Pla
 
 
 def deployments(cases: Iterable[PlannedCase]) -> list[list[PlannedCase]]:
-    """The cases that are brought up together: a stack with a layer and a size under its workloads."""
+    """The cases brought up together: a stack with a layer and a size under its workloads."""
     found: dict[tuple[str, str, str], list[PlannedCase]] = {}
     for case in cases:
         found.setdefault((case.record.stack, case.record.layer, case.record.size), []).append(case)
@@ -274,10 +274,10 @@ def deployments(cases: Iterable[PlannedCase]) -> list[list[PlannedCase]]:
 
 
 def round_of(cases: Sequence[PlannedCase], levels: Sequence[int], number: int, seed: int) -> list[Measurement]:
-    """Every measurement of a round in its order, which is the same for the same seed.
+    """Every measurement of a round, in an order determined by the seed.
 
-    Deployments are shuffled, and the measurements on each of them, too. Machines warm up and drift: in a fixed order
-    the same stack would always be measured first.
+    Deployments are shuffled, and so are the measurements on each. Machines warm up and drift: in a fixed order the same
+    stack would always be measured first.
     """
     draw = random.Random(f"{seed}/{number}")
     together = deployments(cases)

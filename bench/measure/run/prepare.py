@@ -1,4 +1,4 @@
-"""Prepare a run on this machine, or what is left of one: cases, load settings, notes and the environment."""
+"""Prepare a run on this machine, or the rest of one: cases, load settings, notes and the environment."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from bench.serve.project.refs import Ref
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A run before anything is started or written: all of it, or what a stopped one has left.
+    """A run before anything is started or written: a whole run, or the rest of a stopped one.
 
-    environment  looks at the machine, or says what it was at the beginning; raises BenchError if nothing can be made
+    environment  reads the machine, or the record from the beginning; raises BenchError if nothing can be measured
     bed          makes the test bed from its journal, outlook, load settings and progress
-    before       the run that is resumed
+    before       the resumed run
     """
 
     info: RunInfo
@@ -51,19 +51,19 @@ class Prepared:
 
     @property
     def made(self) -> tuple[Trial, ...]:
-        """The trials of the run that is resumed, in their order."""
+        """The trials of the resumed run, in order."""
         return (*self.before.trials, *self.before.latency) if self.before else ()
 
     def outlook(self) -> Outlook:
-        """How the run stands."""
+        """The outlook of the run."""
         return Outlook(self.info.plan, self._records, Verified(self.before.checks if self.before else ()))
 
     def replay(self, schedule: Schedule[Ended | None]) -> Replay[Measurement, Trial]:
-        """A schedule of the run, at the first trial that is left."""
+        """Replay a schedule of the run up to the first missing trial."""
         return Replay(schedule, self._records)
 
     def journal(self, folder: Path | None, replay: Replay[Measurement, Trial]) -> Journal:
-        """The journal, its folder made or repaired. Raises BenchError if it cannot be, or when nothing is left."""
+        """The journal, in a new or repaired folder. Raises BenchError on failure, or if nothing is left."""
         if self.before:
             return session.resume(self.before.directory, self.info, self.environment, replay)
         return session.begin(folder, "", self.info, self.environment)
@@ -97,9 +97,9 @@ def new_run(request: Request, bed: type[LocalTestBed] = LocalTestBed) -> Prepare
 def stopped_run(
     directory: Path, asked: str | None, project: UnderTest, command: str = "run", bed: type[LocalTestBed] = LocalTestBed
 ) -> Prepared:
-    """The rest of the run in a folder, which the `command` made; discarded trials are made again.
+    """The rest of a stopped run of `command` in a folder; discarded trials are repeated.
 
-    `asked` is its database, needed when it was named by URL. Raises BenchError if it cannot be resumed as it began.
+    `asked` is the database, needed if it was named by URL. Raises BenchError if the run cannot be resumed as begun.
     """
     run = read_run(directory)
     plan, pinned = run.info.plan, run.environment.affinity
@@ -125,7 +125,7 @@ def stopped_run(
 
 
 def _of_refs(cases: Iterable[PlannedCase]) -> tuple[Case, ...]:
-    """A case of each commit of the project, in the order in which they were named."""
+    """A case of each commit of the project, in the given order."""
     found = {planned.served.stack.ref: planned.served for planned in reversed(tuple(cases)) if planned.served.stack.ref}
     return tuple(reversed(found.values()))
 
@@ -134,7 +134,7 @@ def _load(plan: Plan, project: UnderTest, wanted: str | None, pinned: cpu_affini
     steps = [workload.workload(project, name).steps for name in plan.workloads]
     tool, program = load.choose(steps, programs.find, wanted, plan.mode)
     at_rate = load.choose(steps, programs.find, None, "open") if plan.latency else None
-    # Without a core of its own, one thread could not keep up with the fastest servers.
+    # Without a pinned core, one thread could not keep up with the fastest servers.
     threads = len(pinned[cpu_affinity.LOAD]) if pinned else facts.cores()
     bounds = guards.BOUNDS if plan.guards is None else plan.guards
     opens = (at_rate[0], str(at_rate[1])) if at_rate else None
@@ -181,7 +181,7 @@ def _notes(chosen: LoadSettings, pinned: cpu_affinity.Cores | None, capacity: bo
 
 
 def same_database(directory: Path, project: UnderTest, asked: str | None, plan: Plan) -> Database:
-    """The database of a resumed run. Raises BenchError if it is not the one that the run began with."""
+    """The database of a resumed run. Raises BenchError if different from the run's first database."""
     if asked is None:
         asked = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
     if asked is None:
@@ -194,8 +194,8 @@ def same_database(directory: Path, project: UnderTest, asked: str | None, plan: 
 
 
 def _differences(before: Environment, here: Environment) -> list[str]:
-    """A note when a run is resumed in another environment than it began in."""
-    # The run fills these in as it goes.
+    """A note for a run resumed in another environment."""
+    # The run fills in these values later.
     here = replace(here, configs=before.configs, rows_seed=before.rows_seed, rows_total=before.rows_total)
     now_here = asdict(here)
     names = [name.replace("_", " ") for name, value in asdict(before).items() if now_here[name] != value]

@@ -1,4 +1,4 @@
-"""Lines that a run and a verification print as they go on, and what is under way on the live line."""
+"""Lines printed by a run and a verification, and the live line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bench.words import duration, estimate, interval_text, plural
 
 
 def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check], None]:
-    """Shows each check as it begins, on a terminal; `words` begin the line."""
+    """Show each check at its start, on a terminal; `words` begin the line."""
 
     def show(done: int, total: int, item: Check) -> None:
         printer.show(f"{words}{done} of {total} checks, {item.group}: {item.name}")
@@ -40,7 +40,7 @@ def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check],
 
 
 class RunProgress:
-    """Says where a run stands, and how long the rest takes, by its outlook."""
+    """Prints the state of a run, and the time left, by its outlook."""
 
     def __init__(self, printer: Printer, info: RunInfo, outlook: Outlook):
         self.printer = printer
@@ -51,13 +51,13 @@ class RunProgress:
 
     @property
     def scope(self) -> str:
-        """How many cases there are, and about how long they take."""
+        """Number of cases, and their estimated duration."""
         time = estimate(self.outlook.estimate_s(self.outlook.left))
         each = " a round" if self._info.plan.until else ""
         return f"{plural(len(self._info.cases), 'case')}, in about {time}{each}"
 
     def announce(self, tool: str, folder: Path | None = None) -> None:
-        """Print what will be measured, about how long that takes, and what is skipped; a `folder` gets the results."""
+        """Print the plan, its estimated duration, and skipped cases; a `folder` is for the results."""
         plan, left = self._info.plan, self.outlook.left
         roughly = "about " if self._limit else ""
         due = f"{plural(self.outlook.count(left), 'trial')}{' in the next round' if plan.until else ''}"
@@ -83,7 +83,7 @@ class RunProgress:
             self.printer.show("looking at the database and the machine")
 
     def warn_of_load(self, load: MachineLoad, bound: float) -> None:
-        """Print that the machine is busy, by whom and what to do, if it is busy beyond the guard's bound."""
+        """Print a warning with the busiest program and advice if the machine is busy beyond the guard's bound."""
         if (load.share or 0) > bound:
             self.printer.say(
                 f"warning: {load.words}; trials beyond {bound:.0%} are discarded: stop those programs, or begin again "
@@ -91,12 +91,12 @@ class RunProgress:
             )
 
     def begin(self, item: Measurement) -> None:
-        """Note the trial that begins."""
+        """Note the beginning of a trial."""
         level, mode = (item.rate, "open") if item.rate else (item.level, self._info.plan.mode)
         self.printer.show(f"{case_words(item.case)}, {level_words(level, mode)}")
 
     def made(self, record: Trial, again: bool) -> None:
-        """Print the outcome of a trial, and after a round of a race how that stands."""
+        """Print the outcome of a trial, and after a round the state of the race."""
         if again:
             self.printer.say(f"{record.reason}: the trial is repeated")
             return
@@ -116,7 +116,7 @@ class RunProgress:
         self.printer.say(f"after round {outlook.rounds_over}: {words}; {next_round}")
 
     def where(self, trial: Trial) -> str:
-        """Which trial it was, in words."""
+        """Describe the trial in words."""
         plan = self._info.plan
         if trial.mode != plan.mode:
             return f"latency at one rate for all: {case_words(trial)}"
@@ -127,7 +127,7 @@ class RunProgress:
         return f"round {trial.round} of {rounds}, case {len(begun)} of {len(begun | due)}: {case_words(trial)}"
 
     def left(self, trial: Trial) -> str:
-        """The time left after a trial, in words that end a line: in a run until decided of its round."""
+        """The time left after a trial, as the end of a line; in a run until decided, the time of its round."""
         until, left = self._info.plan.until, self.outlook.left
         if until:
             left = [item for item in left if item.round == trial.round]
@@ -136,7 +136,7 @@ class RunProgress:
         return f"; time left{' in this round' if until else ''} ~{estimate(self.outlook.estimate_s(left))}"
 
     def summarize(self, run: Run) -> None:
-        """Print capacities that were sought, how many trials have no figures to trust, and the next command."""
+        """Print capacities, the number of trials without trusted figures, and the next command."""
         if self._limit:
             for case in run.info.cases:
                 trials = [trial for trial in run.trials if trial.case_id == case.case_id]
@@ -158,9 +158,9 @@ class RunProgress:
 
 
 def count_of(run: Run, status: str) -> int:
-    """How many trials have a status, `failed` or `discarded`, the last time that they were made.
+    """Number of trials with a status, `failed` or `discarded`, after their last attempt.
 
-    Of staircases overload is no failure of the run.
+    Overload in a staircase is no failure of the run.
     """
     limit = run.info.plan.limit
     if limit:
@@ -182,7 +182,7 @@ def step_words(trial: Trial, limit: Limit) -> str:
 
 
 def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) -> str:
-    """The capacity of a case, whose trials these are, in words."""
+    """The capacity of a case, from its trials, in words."""
     climbed: list[Staircase] = []
     for by_round in climbs(trials, limit).values():
         climbed += by_round.values()
@@ -196,13 +196,13 @@ def capacity_words(trials: Iterable[Trial], limit: Limit, visit: Visits | None) 
 
 
 def rate_words(found: Capacity) -> str:
-    """`500 requests/s (475 to 530)`; of one round, it says so."""
+    """`500 requests/s (475 to 530)`; a single round is mentioned."""
     rounds = "; one round" if found.rounds == 1 else ""
     return f"{found.rate:,.0f} requests/s ({interval_text(found.low, found.high)}{rounds})"
 
 
 def case_words(case: CaseRecord | Trial) -> str:
-    """A case, or the case of a trial, in words; the size only if there is one."""
+    """A case, or the case of a trial, in words; the size only if limited."""
     size = "" if case.size == NO_LIMIT else f", {case.size}"
     return f"{case.stack}, layer {case.layer}, {case.workload}{size}"
 

@@ -1,4 +1,4 @@
-"""Database queries of a request, counted outside the requests that are measured."""
+"""Database queries of a request, counted outside of measured requests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bench.serve.machine import http
 from bench.serve.project import commands
 from bench.serve.project.opened import UnderTest
 
-# What tells a page that was rendered from one that a cache had.
+# Marks that tell a rendered page from a cached one.
 HTML, RENDER_ID = "text/html", "X-Render-Id"
 
 
 class Queries:
-    """Counts queries once for a layer, or for a stack with it."""
+    """Counts queries once for a layer, or for a stack with a layer."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Any] = {}
@@ -45,7 +45,7 @@ class Queries:
 def count_queries(project: UnderTest, env: dict[str, str], pages: Iterable[str]) -> dict[str, dict[str, int]] | None:
     """Page -> its queries with an empty cache (`cold`) and with a filled one (`warm`); None if the command fails.
 
-    The site's own command renders the pages in its own process, in this environment.
+    The site's command renders the pages in process, in this environment.
     """
     try:
         printed = commands.manage(project, ["countqueries", *pages], env["DATABASE_URL"], project.worker(), env=env)
@@ -57,7 +57,7 @@ def count_queries(project: UnderTest, env: dict[str, str], pages: Iterable[str])
 def answered_by_a_cache(url: str, pages: Iterable[str]) -> set[str] | None:
     """The pages whose second response came from a cache; None if one of them had no response.
 
-    A response with the render id of the one before, or with none, came from a cache and cost no query.
+    A response with the render id of the previous one, or without an id, came from a cache and cost no query.
     """
     found = set()
     for page in pages:

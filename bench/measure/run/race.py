@@ -1,8 +1,8 @@
 """The races of a run until decided: one on each workload, and one over all workloads. Pure: trials in, names out.
 
-A race is a successive elimination (Even-Dar, Mannor and Mansour 2006, JMLR 7:1079): after each round the cases that
-cannot be the best any more are dropped, and the others go on until one leads or all that are left tie. Each look at the
-figures spends a part of the 5 % that all of them together may err in, however many there are (`Table.decide`).
+A race is a successive elimination (Even-Dar, Mannor and Mansour 2006, JMLR 7:1079): each round drops the cases that
+cannot be the best any more; the others go on until one leads or all of them tie. The error probability of 5 % is spread
+over all looks at the figures, however many (`Table.decide`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Name = tuple[str, str]  # stack, layer
 
 @dataclass(eq=False)
 class Contest:
-    """The cases that are compared with each other on a workload at a level, and their trials so far.
+    """The cases compared on a workload at a level, and their trials so far.
 
     case_ids  deployment -> its case
-    given_up  deployment -> the round after which it had failed too often
+    given_up  deployment -> the round with one failure too many
     """
 
     level: int
@@ -44,12 +44,12 @@ class Contest:
 
     @property
     def is_known(self) -> bool:
-        """True if each deployment has a figure or never will. One whose trials were all discarded may be the best."""
+        """True if each deployment has a figure or never will. One with only discarded trials may be the best."""
         discarded = {_name(trial) for trial in self.trials if trial.status == "discarded"}
         return discarded <= self.rates.keys() | self.given_up.keys()
 
     def give_up(self, number: int) -> None:
-        """Note the deployments that have failed too often after this round."""
+        """Note deployments with too many failures after this round."""
         failed = Counter(_name(trial) for trial in self.trials if trial.status == "failed")
         for name in failed.keys() - self.rates.keys():
             if failed[name] >= MAX_FAILED:
@@ -58,7 +58,7 @@ class Contest:
 
 @dataclass(eq=False)
 class Race:
-    """The question which deployment is the best, in one contest or over several.
+    """The question of the best deployment, in one contest or over several.
 
     dropped  deployment -> the round after which it could not be the best any more
     """
@@ -88,10 +88,10 @@ class Race:
 
 
 class Races:
-    """Which cases go on, from the trials of the rounds so far.
+    """The cases that go on, by the trials of the rounds so far.
 
     measurements  of a round
-    margin        share by which requests/s must differ to count as different
+    margin        minimum relative difference of requests/s
     """
 
     def __init__(self, measurements: Sequence[Measurement], margin: float):
@@ -121,7 +121,7 @@ class Races:
                 race.look(number, self._margin)
 
     def needs(self, item: Measurement) -> bool:
-        """True if the measurement is still needed: for the best on its workload, or for the best over all of them."""
+        """True if the measurement is still needed: to find the best on its workload, or over all workloads."""
         contest, name = self._contests[_key(item.case, item.level)], _name(item.case)
         if name in contest.given_up:
             return False
@@ -129,7 +129,7 @@ class Races:
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
-        """The cases that can be the best neither on their workload nor over all, in the order in which they went."""
+        """The cases that can be the best neither on their workload nor over all, in order of elimination."""
         found = []
         for contest in self._contests.values():
             for name, case_id in contest.case_ids.items():
@@ -147,12 +147,12 @@ class Races:
         return all(race.is_decided for race in self._races)
 
     def _races_of(self, contest: Contest) -> list[Race]:
-        """The race on its workload, and the one over all workloads if there are several."""
+        """The race on its workload, and the race over all workloads if there are several."""
         return [race for race in self._races if contest in race.contests]
 
 
 def _key(case: CaseRecord | Trial, level: int) -> tuple[str, ...]:
-    """The workload, and what the question is about."""
+    """The workload, and the conditions compared."""
     return (case.workload, case.size, case.database, str(level))
 
 

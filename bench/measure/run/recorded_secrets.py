@@ -1,4 +1,4 @@
-"""Which recorded addresses hold a secret or name a person: they go into no result."""
+"""Recorded addresses with a secret or a person's name, which must not get into results."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ SECRET_WORD = re.compile(
     r"tokens?|passw(or)?d|passphrase|passcode|pwd?|secret|session(id|key)?|s(ess)?id|sig|signature|hmac|(api|access)key"
     r"|credentials?|o?auth|authorization|bearer|jwt|t?otp|csrf|e?mail|saml(response)?|ticket"
 )
-# Or because it says who asked.
+# Words that identify a person.
 PERSONAL_WORD = re.compile(r"(tele)?phone(number)?|msisdn|iban|ssn|dob|birth(day|date)|passport|cvv|cvc|cardnumber")
-# Or by how it ends where words are not divided.
+# Endings of such words if words are not divided.
 ENDINGS = ("token", "password", "passwd", "secret", "signature", "apikey", "sessionid", "sessid", "email")
-# These alone, or beside one of the others, as in `reset_code`; a `country_code` is none.
+# Vague words that count alone or beside one of the others, as in `reset_code`, unlike `country_code`.
 VAGUE_WORD = re.compile("code|key|hash|pass|pin")
 BESIDE = re.compile("reset|verify|verification|confirm|confirmation|activat(e|ion)|access|invite|login|private|api")
-# After one of these in a path comes what lets its bearer in.
+# Path segments in front of a secret.
 BEFORE_SECRETS = re.compile(
     "token|reset|verify|verification|confirm|confirmation|activat(e|ion)|invite|invitation|magic|unsubscribe|unlock"
 )
 JWT = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*")
-# What Django signs with the time: https://docs.djangoproject.com/en/stable/topics/signing/
+# Signatures by Django with a time: https://docs.djangoproject.com/en/stable/topics/signing/
 SIGNED = re.compile(r":[A-Za-z0-9]{6}:[\w-]{27,}")
 # But neither a handle (`@jane@social.example`), nor an image for fine screens (`logo@2x.png`).
 EMAIL = re.compile(r"(?<![\w@.+-])[\w.+-]+@(?!\dx\.)[\w-]+(\.[\w-]+)*\.[A-Za-z]{2,}")
@@ -30,10 +30,10 @@ EMAIL = re.compile(r"(?<![\w@.+-])[\w.+-]+@(?!\dx\.)[\w-]+(\.[\w-]+)*\.[A-Za-z]{
 RANDOM = re.compile(r"[A-Za-z0-9]{20,}")
 CHANGES = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 RANDOM_CHANGES = 3
-# The hash in the address of a file says which version it is.
+# A hash in the address of a file is its version.
 FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}$")
 VERSION_NAMES = frozenset({"v", "ver", "version", "rev", "h"})
-# What advertisers add to links: which campaign led to the page, and which click.
+# Parameters added to links by advertisers: the campaign and the click.
 TRACKER = re.compile(
     r"utm_\w+|(fb|g|d|y|ms|tt|tw|ir)clid|[gw]braid|gad_\w+|_g[al]|li_fat_id|igshid|igsh|mc_cid|srsltid"
 )
@@ -44,7 +44,7 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
 def has_secret(address: str) -> bool:
-    """True if a path with its query holds what lets somebody in or says who asked: by a name, or by a value."""
+    """True if a path with its query contains a secret or identifies a person: by a name, or by a value."""
     url = urlsplit(address.lstrip("/"))
     queries = parse_qsl(url.query, keep_blank_values=True)
     if any(_by_name(name) or _in_value(name, value) for name, value in queries):
@@ -71,7 +71,7 @@ def _in_value(name: str, value: str) -> bool:
 
 
 def _is_iban(value: str) -> bool:
-    """True if it is the number of an account, by its check digits."""
+    """True if the check digits of an account number are right."""
     text = value.replace(" ", "").upper()
     if not IBAN.fullmatch(text):
         return False

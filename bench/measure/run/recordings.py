@@ -1,4 +1,4 @@
-"""What visitors requested, from a file of steps, a browser's HAR file or a web server's access log."""
+"""Requests of visitors, from a file of steps, a browser's HAR file or a web server's access log."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from bench.measure.run.recorded_secrets import has_secret
 
 # As many requests as a workload needs, from the beginning of a recording.
 MAX_REQUESTS = 20_000
-# So many more are read, for a server writes a line when a request ends: a slow one comes after those that began later.
+# Additional requests read, because a server writes a line when a request ends: a slow request comes after later ones.
 LATE_REQUESTS = 1_000
 MAX_LINE_BYTES = 64 * 1024
 # Of a line that is shown.
 MAX_SHOWN = 300
-# Statuses that a page load may have; a browser that asks again gets 304 for what the load tool gets 200.
+# Statuses of a successful page load; a browser's repeated request gets 304, the load tool's gets 200.
 GOOD = (200, 304)
 # The host of data: addresses and of those of browsers' extensions.
 NO_SITE = "-"
@@ -33,11 +33,11 @@ EXAMPLE = '{host} [{time}] "{request}" {} {status}'
 
 @dataclass(frozen=True)
 class Recording:
-    """Requests in their order.
+    """Requests in order.
 
     paths    with their queries
-    times_s  when each was made, in seconds from the first; empty if the recording does not say it
-    notes    what was left out, with counts
+    times_s  seconds from the first request; empty if not recorded
+    notes    left-out requests, with counts
     """
 
     paths: tuple[str, ...]
@@ -56,8 +56,8 @@ def steps(path: Path) -> tuple[str, ...]:
 class _Visit:
     """An entry of a HAR file.
 
-    ended_s      until then the same request is not another one, but is tried again
-    is_document  whether it is a page; from_cache: whether the browser had it
+    ended_s      until then, the same request is a retry and not a new one
+    is_document  whether the entry is a page; from_cache: whether the browser had it cached
     """
 
     request: LoggedRequest
@@ -97,7 +97,7 @@ def har(path: Path) -> Recording:
 
 
 def _visit(entry: Any) -> _Visit | None:
-    """An entry; None if it lacks something, or has what cannot be read."""
+    """An entry; None if incomplete or unreadable."""
     try:
         url = urlsplit(entry["request"]["url"])
         begun_s = datetime.fromisoformat(entry["startedDateTime"]).timestamp()
@@ -119,7 +119,7 @@ def _visit(entry: Any) -> _Visit | None:
 
 
 def _first_host(visits: list[_Visit]) -> str:
-    """The host of the first page; if no entry says that it is one, that of the first good response."""
+    """The host of the first page; if no entry is marked as a page, the host of the first good response."""
     good = [visit for visit in visits if visit.request.status in GOOD and visit.request.host != NO_SITE]
     pages = [visit for visit in good if visit.is_document]
     return next((visit.request.host for visit in pages or good), "")
@@ -128,7 +128,7 @@ def _first_host(visits: list[_Visit]) -> str:
 def access_log(path: Path, fields: str = "") -> Recording:
     """The requests of an access log to the host with most of them; the file may be compressed, and large.
 
-    fields  the format of its lines, where that is not a known one
+    fields  the format of the lines, if not a known one
     """
     try:
         log_formats.pattern_of(fields or EXAMPLE)
@@ -164,7 +164,7 @@ def access_log(path: Path, fields: str = "") -> Recording:
 
 
 def _problem(request: LoggedRequest) -> str:
-    """Why a load tool cannot repeat it, or an empty string when it can."""
+    """The reason why a load tool cannot repeat the request, or an empty string."""
     if request.method != "GET":
         return "requests that are no GET"
     if request.status not in GOOD:
@@ -174,14 +174,14 @@ def _problem(request: LoggedRequest) -> str:
 
 @dataclass
 class _Kept:
-    """Requests by the program that logged them and their host: how many were seen, and those that can be repeated."""
+    """Requests by program and host: all requests seen, and the repeatable ones."""
 
     seen: Counter[tuple[str, str]] = field(default_factory=Counter)
     repeatable: defaultdict[tuple[str, str], list[LoggedRequest]] = field(default_factory=lambda: defaultdict(list))
     problems: defaultdict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def busiest(self) -> tuple[str, str]:
-        """The program with most requests, and its host with most: others logged the same requests, or other sites'."""
+        """The busiest program, and its busiest host: others logged the same requests, or other sites'."""
         programs = Counter[str]()
         for (program, _), count in self.seen.items():
             programs[program] += count
@@ -193,7 +193,7 @@ class _Kept:
 
 
 def _by_place(requests: Iterable[LoggedRequest]) -> _Kept:
-    """The requests as far as they are needed."""
+    """The needed part of the requests, by program and host."""
     kept = _Kept()
     for request in requests:
         place = (request.program, request.host)
@@ -208,7 +208,7 @@ def _by_place(requests: Iterable[LoggedRequest]) -> _Kept:
 
 
 def _recording(path: Path, kept: _Kept, left_out: Counter[str], place: tuple[str, str]) -> Recording:
-    """The requests of one place in the order of their times; `left_out` counts what was not kept."""
+    """The requests of one program and host in order of time; `left_out` counts dropped ones."""
     found = kept.repeatable[place]
     if not found:
         raise BenchError(f"{path}: no GET that was answered with 200: name another recording")
@@ -233,7 +233,7 @@ def _recording(path: Path, kept: _Kept, left_out: Counter[str], place: tuple[str
 
 
 def _spread(times_s: list[float]) -> Iterator[float]:
-    """Seconds from the first; most logs have whole seconds, whose requests were not made all at once."""
+    """Seconds from the first; most logs have whole seconds, so requests within a second are spread."""
     whole = all(time_s.is_integer() for time_s in times_s)
     for time_s, alike in itertools.groupby(times_s):
         number = len(list(alike))

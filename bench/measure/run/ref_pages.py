@@ -1,7 +1,7 @@
-"""The pages of a project at several commits: which differ, and in what.
+"""Differences between the pages of a project at several commits.
 
-Each commit renders them in process, without a server, on rows of its own that were migrated from the same ones. What
-differs from one rendering to the next by itself, such as a time of day, is not compared.
+Each commit renders its pages in process, without a server, on rows migrated from the same original. Parts that differ
+between renderings, such as a time of day, are not compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PageDifference:
     """A page that two commits render differently.
 
     labels  of the first commit and of the other one
-    first   what the first commit has where they begin to differ; other: what the other one has
+    first   the first commit's text at the first difference; other: the other commit's text
     """
 
     path: str
@@ -44,9 +44,9 @@ class PageDifference:
 
 
 def differences(cases: Sequence[Case], workloads: Sequence[str], show: Callable[[str], None]) -> list[PageDifference]:
-    """The pages of these workloads that differ from those of the first commit; each case is of another commit.
+    """The pages of these workloads that differ from the first commit's; each case is another commit.
 
-    Raises BenchError if a commit cannot render them.
+    Raises BenchError if a commit cannot render the pages.
     """
     rendered = {}
     for case in cases:
@@ -62,7 +62,7 @@ def differences(cases: Sequence[Case], workloads: Sequence[str], show: Callable[
 
 
 def _paths(project: UnderTest, workloads: Sequence[str]) -> list[str]:
-    """The pages that visitors of a workload request by their paths."""
+    """The pages that visitors of a workload request by path."""
     known = workload.workloads(project)
     steps = [step for name in workloads for step in known[name].steps if step.startswith("/")]
     return list(dict.fromkeys(steps or project.description.first_pages))[:MOST]
@@ -76,7 +76,7 @@ def _rendered(case: Case, paths: Sequence[str]) -> Mapping[str, Expected]:
     with database_alone(case) as url:
         printed = commands.manage(project, ["renderpages", *paths], url, identity)
     try:
-        # What the project prints itself stands before.
+        # The project's own output comes first.
         pages = msgspec.json.decode(printed.strip().rpartition("\n")[2])
     except msgspec.DecodeError:
         raise BenchError(f"ref={case.stack.ref}: manage.py renderpages printed no JSON") from None
@@ -84,7 +84,7 @@ def _rendered(case: Case, paths: Sequence[str]) -> Mapping[str, Expected]:
 
 
 def _difference(page: Expected, other: Expected | None) -> tuple[str, str] | None:
-    """What two renderings have where they begin to differ; None if they are the same."""
+    """The texts of two renderings at their first difference; None if equal."""
     if other is None:
         return f"status {page.status}", "no page"
     if page.status != other.status:

@@ -27,7 +27,7 @@ def rate(text: str) -> int | float:
 
 
 def duration_s(workload: Workload, factor: float) -> int:
-    """How long a trial takes unless the user says: the whole recording, up to USUAL_S."""
+    """Default duration of a trial: the whole recording, up to USUAL_S."""
     return max(1, min(USUAL_S, math.ceil(_period_s(workload, factor) / factor)))
 
 
@@ -37,16 +37,16 @@ def level(workload: Workload, factor: float, seconds: float) -> int:
 
 
 def arrivals(workload: Workload, factor: float, seconds: float) -> tuple[float, ...]:
-    """When each request is due, in seconds from the start; a recording that is too short begins again."""
+    """The due time of each request, in seconds from the start; a short recording is repeated."""
     period_s, cycles = _period_s(workload, factor), itertools.count()
     due = ((cycle * period_s + time_s) / factor for cycle in cycles for time_s in workload.times_s)
     return tuple(itertools.takewhile(lambda at: at < seconds, due))
 
 
 def _period_s(workload: Workload, factor: float) -> float:
-    """From one beginning of the recording to the next: its length and the usual gap between two requests.
+    """Time between two starts of the recording: its length and the usual gap between two requests.
 
-    Raises BenchError if it has no times.
+    Raises BenchError if the recording has no times.
     """
     times, name = workload.times_s, workload.name
     if not times:

@@ -1,8 +1,8 @@
 """Schedules: the order in which trials and faults are made. Pure: no file, no process, no clock.
 
-A schedule is a generator. It yields what to make next and is sent what came of it; its end says why it ended. One
-driver (bench.measure.run.session) makes all of them. A run that is resumed sends its records through its schedule
-(`Replay`) and goes on with the first item that has none.
+A schedule is a generator. The generator yields the next item, is sent the record, and returns the reason for its end.
+One driver (bench.measure.run.session) makes all items. A resumed run sends its records through its schedule (`Replay`)
+and goes on with the first item without a record.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from bench.measure.run.race import Races
 from bench.measure.stats import Table
 from bench.measure.stats.capacity import FIRST_RATE, Limit, rate_near
 
-# Rounds that a run until decided always makes; before them nothing is known of the noise either.
+# Minimum number of rounds of a run until decided; the noise is unknown before.
 MIN_ROUNDS = 2
-# The rate of the open loop is this share of what the slowest case holds that ties or leads.
+# The rate of the open loop, as a share of the slowest case that ties or leads.
 LATENCY_SHARE = 0.5
-# Faster than that the load tool itself would be what is late.
+# At a higher rate, the load tool itself would be late.
 LATENCY_MAX_RATE = 2000
-# Requests that show a 99th percentile, and how long a trial lasts for them at most.
+# Requests needed for a 99th percentile, and the maximum duration of their trial.
 LATENCY_REQUESTS, LATENCY_MAX_S = 1100, 30
 
 Place = tuple[str, str, str]  # workload, size, database
 
 
 class Item(Protocol):
-    """A trial or a fault to be made on a deployment that is up; its records have the same key."""
+    """A trial or a fault on a deployment; its records have the same key."""
 
     @property
     def key(self) -> str: ...
@@ -54,10 +54,10 @@ Schedule = Generator[Measurement, Trial, Ending]
 
 
 class Replay(Generic[ItemT, RecordT]):
-    """A schedule, and the records of a run that is resumed, which are sent through it as it requests them.
+    """A schedule, and the records of a resumed run, which are sent through the schedule.
 
-    item      what is to be made next; None at the end
-    ended_by  why the schedule ended
+    item      the next item; None at the end
+    ended_by  the reason for the end of the schedule
     """
 
     def __init__(self, schedule: Generator[ItemT, RecordT, Ended | None], records: Iterable[RecordT] = ()):
@@ -70,7 +70,7 @@ class Replay(Generic[ItemT, RecordT]):
         self._advance(None)
 
     def send(self, record: RecordT) -> None:
-        """Send what came of the item."""
+        """Send the record of the item."""
         self._advance(record)
 
     def _advance(self, record: RecordT | None) -> None:
@@ -84,18 +84,18 @@ class Replay(Generic[ItemT, RecordT]):
 
 
 def counting(made: Iterable[RecordT]) -> list[RecordT]:
-    """The records that need not be made again: the last one of each item, unless it is discarded."""
+    """The valid records: the last record of each item, unless discarded."""
     latest = {record.key: record for record in made}
     return [record for record in latest.values() if record.status != "discarded"]
 
 
 def counting_steps(made: Iterable[Trial]) -> list[Trial]:
-    """The steps of staircases that need not be made again. Overload discards a trial, too: it says what the rate is."""
+    """The valid steps of staircases. Overload also discards a trial, but determines the rate."""
     return [trial for trial in made if trial.status != "discarded" or overloaded(trial)]
 
 
 def undisturbed(item: ItemT, repeats: int = MAX_REPEATS) -> Generator[ItemT, RecordT, RecordT]:
-    """An item, made again while other processes disturb it, at most so many times."""
+    """Make an item, again while other processes disturb it, up to a number of times."""
     record = yield item
     for _ in range(repeats):
         if not record.is_disturbed:
@@ -137,10 +137,10 @@ def rounds(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedu
 
 
 def until_decided(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) -> Schedule[tuple[Ended, list[Trial]]]:
-    """Rounds without the cases that cannot be the best any more; returns why there are no more, and the trials.
+    """Rounds without the cases that cannot be the best any more; returns the reason for the end, and the trials.
 
-    Rounds are whole: of a part of one, the cases measured last would have fewer figures. The first two are always made,
-    whatever the time: one round proves nothing.
+    Rounds are never cut short: the cases measured last would have fewer figures. The first two are always made,
+    whatever the time limit: one round proves nothing.
     """
     seed = plan.order_seed or 0
     races = Races(round_of(cases, plan.levels, 1, seed), plan.margin)
@@ -166,9 +166,9 @@ def until_decided(plan: Plan, cases: Sequence[PlannedCase], outlook: Outlook) ->
 
 
 def at_one_rate(plan: Plan, cases: Sequence[PlannedCase], trials: Sequence[Trial], outlook: Outlook) -> Schedule[None]:
-    """An open loop at one rate for all cases: a saturated site has no latency that a visitor would know.
+    """An open loop at one rate for all cases: the latency of a saturated site is not a visitor's.
 
-    The fastest come first: on those the time is best spent.
+    The fastest cases come first, as the best use of the time.
     """
     for together in latency(plan, cases, trials, outlook):
         if outlook.fits(together):
@@ -181,7 +181,7 @@ def latency(
 ) -> list[list[Measurement]]:
     """Measurements at the rate of their workload, size and database, by deployment, the fastest first.
 
-    A case whose requests a second are fewer as fast as it can does not hold the rate, and is left out.
+    A case with a lower maximum of requests a second cannot hold the rate, and is left out.
     """
     held: dict[str, list[float]] = {}
     for trial in trials:
@@ -189,7 +189,7 @@ def latency(
             held.setdefault(trial.case_id, []).append(trial.throughput or 0.0)
     rates: dict[Place, int] = {}
     for place in {_place(case.record) for case in cases}:
-        # A run that is resumed goes on at the rate at which it began.
+        # A resumed run goes on at its first rate.
         begun = [trial.level for trial in outlook.done.values() if trial.mode == "open" and _place(trial) == place]
         alike = [trial for trial in trials if _place(trial) == place]
         rates[place] = begun[0] if begun else rate_for_all(alike, plan.margin)
@@ -223,7 +223,7 @@ def rate_for_all(trials: Sequence[Trial], margin: float) -> int:
 
 
 def _place(case: CaseRecord | Trial) -> Place:
-    """Where cases are compared."""
+    """The conditions under which cases are compared."""
     return case.workload, case.size, case.database
 
 
@@ -249,8 +249,8 @@ def climb(
 ) -> Schedule[Staircase]:
     """The staircase of a case in a round, whatever the level of the item.
 
-    before  the rates at which those of earlier rounds ended: the higher of the two middle ones is a whole step
-    near    the rate to begin close to without them; 0 when none is known
+    before  final rates of earlier rounds; the higher of the two middle ones is a whole step
+    near    the starting rate without earlier rounds; 0 if unknown
     """
     near = statistics.median_high(before) if before else near
     first = rate_near(near) if near else FIRST_RATE

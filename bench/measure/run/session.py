@@ -1,8 +1,8 @@
-"""A run under way, wherever it is made: each deployment is brought up, measured, recorded and taken down.
+"""A run in progress, on any test bed: each deployment is brought up, measured, recorded and taken down.
 
-A schedule says what is made (bench.measure.run.schedules); a `TestBed` brings deployments up and makes the items on
-them: this machine, the hosts of an inventory, or this machine with faults. The journal writes it down. Whatever stops a
-session, its folder can be resumed: a record is on the disk before the next item begins.
+A schedule yields the items (bench.measure.run.schedules); a `TestBed` brings deployments up and makes the items: this
+machine, the hosts of an inventory, or this machine with faults. The journal stores the records. A stopped session can
+always be resumed from its folder: a record is on the disk before the next item begins.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from bench.printer import Printer
 
 # Share of the rows that may have come or gone since a run began: a killed check leaves a few behind.
 MAX_CHANGED_ROWS = 0.01
-# What is left of a deployment's directory.
+# Kept contents of a deployment's directory.
 STORED = ("logs", "visits")
-# So many disturbed trials in a row say that the machine is busy, and that the next ones will be disturbed, too.
+# After so many disturbed trials in a row the machine is too busy for the next ones too.
 MAX_DISTURBED = MAX_REPEATS + 1
 
-# What a protocol only takes, and what it only gives.
+# Types that a protocol only takes, and types that it only returns.
 TakenItem = TypeVar("TakenItem", bound=Item, contravariant=True)
 TakenRecord = TypeVar("TakenRecord", bound=Trial | FaultOutcome, contravariant=True)
 GivenRecord = TypeVar("GivenRecord", bound=Trial | FaultOutcome, covariant=True)
@@ -60,17 +60,18 @@ class Journal:
         self._write_info(finished_at=when, ended_by=ended_by)
 
     def drop(self, dropped: tuple[Dropped, ...]) -> None:
-        """Store which cases a run until decided has dropped so far."""
+        """Store the cases dropped so far by a run until decided."""
         if dropped != self.info.dropped:
             self._write_info(dropped=dropped)
 
     def case(self, case: CaseRecord) -> None:
-        """Store one more case: the settings that are tried next follow from those before."""
+        """Store one more case: the next settings of a search follow from earlier ones."""
         if case.case_id not in [known.case_id for known in self.info.cases]:
             self._write_info(cases=(*self.info.cases, case))
 
     def note(self, notes: Iterable[str]) -> list[str]:
-        """Store the notes of a deployment about this machine, those about the stack are its case's; the new ones."""
+        """Store a deployment's notes about this machine and return the new ones; notes about the stack belong to its
+        case."""
         known = {*self.info.notes, *(note for case in self.info.cases for note in case.notes)}
         if new := [note for note in notes if note not in known]:
             self._write_info(notes=(*self.info.notes, *new))
@@ -87,9 +88,9 @@ class Journal:
         self._write_environment(configs=found)
 
     def rows(self, count: Callable[[], tuple[int | None, int | None]]) -> None:
-        """Count the rows of the site and learn their seed, once since the run began or was resumed, and store them.
+        """Count the rows of the site and learn their seed, once since the run began or was resumed, and store both.
 
-        Raises GlobalFault if a run began with others.
+        Raises GlobalFault if the run began with other rows.
         """
         if self._rows_checked:
             return
@@ -125,7 +126,7 @@ class Site(Protocol[TakenItem, GivenRecord]):
     """A deployment that is up."""
 
     def make(self, item: TakenItem, attempt: int) -> GivenRecord:
-        """Make a trial or a fault, for the `attempt`th time; never raises for what the site did."""
+        """Make a trial or a fault, for the `attempt`th time; never raises for failures of the site."""
 
     @property
     def is_whole(self) -> bool:
@@ -133,10 +134,10 @@ class Site(Protocol[TakenItem, GivenRecord]):
 
 
 class TestBed(ABC, Generic[ItemT, RecordT]):
-    """Where deployments are brought up, and what is made on them: this machine, or hosts."""
+    """The place of deployments and their items: this machine, or hosts."""
 
     def alone(self) -> AbstractContextManager[None]:
-        """The bed for this run only, as long as the context lasts. Raises GlobalFault if it cannot be used."""
+        """Reserve the bed for this run as long as the context lasts. Raises GlobalFault on failure."""
         return nullcontext()
 
     @abstractmethod
@@ -145,7 +146,7 @@ class TestBed(ABC, Generic[ItemT, RecordT]):
     ) -> AbstractContextManager[Site[ItemT, RecordT]]:
         """The deployment, up and verified as long as the context lasts, its files in `directory`.
 
-        Signals wait while it is taken down. Raises BenchError if it does not come up, or must not be measured.
+        Signals wait during the shutdown. Raises BenchError if the deployment does not come up, or must not be measured.
         """
 
     @abstractmethod
@@ -153,10 +154,10 @@ class TestBed(ABC, Generic[ItemT, RecordT]):
         """The record of an item that could not be made."""
 
     def keep(self) -> None:
-        """Write down what the schedule has found so far beside the records."""
+        """Store the schedule's findings besides the records."""
 
     def check(self) -> None:
-        """Raise GlobalFault when nothing can be made there any more, such as without its database."""
+        """Raise GlobalFault if nothing can be made any more, such as without the database."""
 
     def busy(self) -> str:
         """Words for the load of the machine now."""
@@ -164,7 +165,7 @@ class TestBed(ABC, Generic[ItemT, RecordT]):
 
 
 class Progress(Protocol[TakenItem, TakenRecord]):
-    """Lines that are printed of a session."""
+    """Printed lines of a session."""
 
     printer: Printer
 
@@ -172,13 +173,13 @@ class Progress(Protocol[TakenItem, TakenRecord]):
         """An item begins."""
 
     def made(self, record: TakenRecord, again: bool) -> None:
-        """An item was made, `again` when it is to be repeated."""
+        """Print a finished item; `again` means a repetition follows."""
 
 
 class Session(Generic[ItemT, RecordT]):
-    """The driver of every schedule: makes what it yields on a test bed, and stores what came of it.
+    """The driver of every schedule: makes each yielded item on a test bed, and stores its record.
 
-    attempts  item -> how often it was made
+    attempts  item -> number of attempts
     """
 
     def __init__(
@@ -194,9 +195,9 @@ class Session(Generic[ItemT, RecordT]):
         self._disturbed = 0
 
     def go(self, interrupts: Interrupts, keep_going: bool = False) -> None:
-        """Make all that the schedule yields, and write that the run is complete.
+        """Make every item of the schedule, and mark the run as complete.
 
-        `keep_going`: also when other programs keep the machine busy. Raises MachineBusy without it, and GlobalFault.
+        `keep_going`: also on a machine kept busy by other programs; otherwise raises MachineBusy. Raises GlobalFault.
         """
         with self.progress.printer, self.bed.alone():
             self.bed.keep()
@@ -205,7 +206,7 @@ class Session(Generic[ItemT, RecordT]):
             self.journal.finish(now(), self.replay.ended_by)
 
     def _visit(self, deployment: Deployment, interrupts: Interrupts, keep_going: bool) -> None:
-        """Bring a deployment up and make its items, as far as it lives."""
+        """Bring a deployment up and make its items while it lives."""
         folder = self.journal.folder
         # Not every server can work in a directory with the comma of a variant of two values.
         directory = _new(folder.raw, f"{deployment.name}~r{deployment.round}".replace(",", "+"), "~")
@@ -227,7 +228,7 @@ class Session(Generic[ItemT, RecordT]):
             _tidy(directory, folder.configs / deployment.name)
 
     def _next_on(self, deployment: Deployment) -> ItemT | None:
-        """The next item if it is made on this deployment."""
+        """The next item if planned for this deployment."""
         item = self.replay.item
         return item if item and item.deployment is deployment else None
 
@@ -243,7 +244,7 @@ class Session(Generic[ItemT, RecordT]):
             raise MachineBusy(f"{why}; now {self.bed.busy()}; stop those programs")
 
     def add(self, record: RecordT) -> None:
-        """Store a record and send it to the schedule. A full disk fails no trial: it stops the run."""
+        """Store a record and send it to the schedule. A full disk fails no trial but stops the run."""
         if record.status == "failed":
             self.journal.folder.require_space()
         self.journal.folder.append(record)
@@ -256,9 +257,9 @@ class Session(Generic[ItemT, RecordT]):
 
 
 def begin(folder: Path | None, kind: str, info: RunInfo, look: Callable[[], Environment]) -> Journal:
-    """The journal of a new run, its folder made: the one requested, or one whose name begins with `kind`.
+    """The journal of a new run, in a new folder: the given one, or one whose name begins with `kind`.
 
-    `look` looks at the machine first. Raises BenchError if it cannot be made.
+    `look` reads the machine first. Raises BenchError on failure.
     """
     environment = look()
     new = Folder(folder or new_folder(kind))
@@ -268,7 +269,7 @@ def begin(folder: Path | None, kind: str, info: RunInfo, look: Callable[[], Envi
 
 
 def resume(directory: Path, info: RunInfo, look: Callable[[], Environment], replay: Replay[Any, Any]) -> Journal:
-    """The journal of a run that was stopped, its folder repaired. Raises BenchError if nothing of it is left."""
+    """The journal of a stopped run, in its repaired folder. Raises BenchError if nothing is left."""
     if info.finished_at and replay.item is None:
         raise BenchError(f"--resume {directory}: the run is complete; next: {PROGRAM} report {directory}")
     environment = look()
@@ -285,12 +286,12 @@ def now() -> str:
 
 
 def new_folder(kind: str = "") -> Path:
-    """A folder under results/ that is named after the time and does not exist yet."""
+    """A new folder under results/, named after the time."""
     return _new(paths.RESULTS, datetime.now().strftime(f"{kind}%Y%m%d-%H%M%S"), "-")
 
 
 def _new(folder: Path, name: str, then: str) -> Path:
-    """A path in a folder with this name, or with the first number after it that makes it new."""
+    """A new path in a folder with this name, if necessary with a number."""
     names = itertools.chain([name], (f"{name}{then}{number}" for number in itertools.count(2)))
     return next(path for name in names if not (path := folder / name).exists())
 
@@ -303,7 +304,7 @@ def _tidy(directory: Path, configs: Path) -> None:
         try:
             shutil.copytree(directory / "conf", configs)
         except OSError:
-            # A part of the files would be taken for all of them.
+            # An incomplete copy would be taken for the complete one.
             shutil.rmtree(configs, ignore_errors=True)
             raise
     for path in directory.iterdir():

@@ -1,8 +1,8 @@
-"""One trial: request every address once, warm up, make the load and sample what it costs, request every address again.
+"""One trial: request every address once, warm up, make the load and sample its costs, request every address again.
 
-Nothing else times anything. Who makes the load and what is sampled meanwhile, on this machine or on several hosts, says
-a `Loading`. A trial in which anything went wrong is failed, with the reason and without figures; a trial that a guard
-(bench.measure.run.guards) does not trust is discarded, with the reason and its figures.
+Only trials measure times. A `TrialLoad` makes the load and samples costs, on this machine or on several hosts. A trial
+with any error is failed, with the reason and without figures; a trial distrusted by a guard (bench.measure.run.guards)
+is discarded, with the reason and its figures.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ Part = TypeVar("Part", TrialFigures, Errors, Evidence)
 
 @dataclass(frozen=True)
 class LoadSettings:
-    """How load is made in every trial of a run.
+    """Settings of the load in every trial of a run.
 
-    threads   processor cores the load tool may keep busy
-    mode      closed: the level is connections; open: it is requests a second
-    bounds    of the guards that are in force (bench.measure.run.guards)
-    replay    how many times as fast as recorded the requests of a workload leave; 0 at the level's rate
+    threads   processor cores for the load tool
+    mode      closed: the level is connections; open: requests a second
+    bounds    of the active guards (bench.measure.run.guards)
+    replay    speed of a recording's requests, as a multiple of the original; 0: the level's rate
     at_rate   the tool and the program of trials at a rate after the rounds of a closed loop
     """
 
@@ -65,7 +65,7 @@ class LoadSettings:
         return records.warmup_s(self.duration_s)
 
     def of(self, item: Measurement) -> LoadSettings:
-        """How the load of this trial is made."""
+        """The settings for the load of this trial."""
         if item.rate is None or self.at_rate is None:
             return self
         tool, program = self.at_rate
@@ -82,11 +82,11 @@ class LoadSettings:
 
 
 class BodyChecker(threading.Thread):
-    """Fetches a page of the workload at intervals and compares it with the page before the load.
+    """Fetches pages of the workload at intervals and compares them with pages from before the load.
 
     get      fetches the page at a path; raises VisitError
     checked  pages fetched
-    wrong    the first thing that was wrong, or empty
+    wrong    the first difference, or empty
     """
 
     def __init__(self, get: Callable[[str], bytes], expected: Mapping[str, bytes], interval_s: float):
@@ -119,7 +119,7 @@ class BodyChecker(threading.Thread):
 
 
 def body_difference(path: str, expected: bytes, found: bytes) -> str:
-    """What is wrong with a body, or empty if it is the page it was before."""
+    """The difference between two bodies of a page, or empty."""
     if len(found) != len(expected):
         return f"GET {path}: {len(found):,} bytes, not {len(expected):,}"
     if found == expected or sum(a != b for a, b in zip(found, expected, strict=True)) <= MAX_UNLIKE_BYTES:
@@ -136,11 +136,11 @@ class TrialLoad(Protocol):
 
     @property
     def costs(self) -> Costs | None:
-        """What the servers used in the load; None before."""
+        """Costs of the servers during the load; None before."""
 
     @property
     def condition(self) -> Condition | None:
-        """The state of the deployment, as far as it was observed."""
+        """The state of the deployment, as far as observed."""
 
     def get(self, path: str) -> bytes:
         """The body of a page; raises VisitError."""
@@ -149,13 +149,13 @@ class TrialLoad(Protocol):
         """Make unmeasured load. Raises TrialError."""
 
     def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
-        """Make the load, sample what it costs and check pages meanwhile. Raises TrialError."""
+        """Make the load, sample its costs and check pages meanwhile. Raises TrialError."""
 
     def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
-        """What the guards found."""
+        """The guards' findings."""
 
     def log(self) -> Path | None:
-        """The log that says most of a failure."""
+        """The most helpful log about a failure."""
 
 
 def measure(
@@ -166,7 +166,7 @@ def measure(
     load: LoadSettings,
     folder: Folder,
 ) -> Trial:
-    """Make the trial and return its record; its status is `failed` when anything went wrong."""
+    """Make the trial and return its record, with status `failed` after any error."""
     wanted = workload(project, item.case.workload)
     job = load.job(loading.url, paths, item.rate or item.level, wanted.keep_alive)
     if load.replay:
@@ -203,7 +203,7 @@ def measure(
 
 
 def _judged(identity: TrialIdentity, seen: Observed, loading: TrialLoad, found: dict[str, str]) -> Trial:
-    """The trial of a load that went well, discarded where a guard found something."""
+    """The trial of a successful load, discarded if a guard found something."""
     reason = guards.discards(found)
     return Trial(
         **vars(identity),
@@ -218,14 +218,14 @@ def _judged(identity: TrialIdentity, seen: Observed, loading: TrialLoad, found: 
 
 
 def _part(kind: type[Part], whole: Part) -> Part:
-    """The fields of a record that one of a subclass has, too."""
+    """The fields shared by a record and its subclass."""
     return kind(**{item.name: getattr(whole, item.name) for item in fields(kind)})
 
 
 def _visit(
     when: str, loading: TrialLoad, paths: tuple[str, ...], figures: load_tools.Figures | None = None
 ) -> dict[str, bytes]:
-    """The bodies of these pages. Raises TrialError at the first that is not answered with 200."""
+    """The bodies of these pages. Raises TrialError at the first status other than 200."""
     try:
         return {path: loading.get(path) for path in dict.fromkeys(paths)}
     except http.VisitError as error:
@@ -233,7 +233,7 @@ def _visit(
 
 
 def identity_of(item: Measurement, load: LoadSettings, keep_alive: bool | None = None) -> TrialIdentity:
-    """Which trial it is; `load` is how its load is made."""
+    """The identity of a trial with the settings `load`."""
     case = item.case
     return TrialIdentity(
         trial_id=item.key,
@@ -253,6 +253,6 @@ def identity_of(item: Measurement, load: LoadSettings, keep_alive: bool | None =
 
 
 def failed_errors(found: load_tools.Figures) -> Errors:
-    """The errors of a load that failed for them, and how far it got."""
+    """The errors of a failed load, and its progress."""
     got = found.requests_total - (found.responses_not_2xx or 0)
     return replace(_part(Errors, found), responses_before_failure=got)

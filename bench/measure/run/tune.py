@@ -1,4 +1,4 @@
-"""Find the settings of a stack on the real thing: a run of capacities whose cases follow from those before."""
+"""Find the settings of a stack by measuring: a run of capacities whose cases follow from earlier ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TuneProgress(RunProgress):
         self._said = 0
 
     def made(self, record: Trial, again: bool) -> None:
-        """Print a step, and what was found of settings at the end of their staircase."""
+        """Print a step, and the result for settings at the end of their staircase."""
         super().made(record, again)
         for words in self._tuner.ends[self._said :]:
             self.printer.say(words)
@@ -47,13 +47,13 @@ class TuneProgress(RunProgress):
         return f"{self._tuner.settings_of[trial.case_id].words}, round {trial.round}"
 
     def left(self, trial: Trial) -> str:
-        """Nothing: the search ends when it has found the knee."""
+        """Nothing: the search ends at the knee."""
         return ""
 
 
 def tunable(project: UnderTest, stack: str, layer: str, changes: Sequence[str]) -> TuningSpace:
-    """The stack with its settings, and these changes of values. Raises BenchError if it has none, or the layer does not
-    fit."""
+    """The stack with its settings, and these changes of values. Raises BenchError if the stack has none, or the layer
+    does not fit."""
     chosen = catalog.read().values[BENCH].changed(values.parse_changes(list(changes)))
     case = for_files(project, stack, layer, chosen)
     used = render.names_used(case)
@@ -82,11 +82,11 @@ class Tuner:
 
     stack        without settings
     layer        of all
-    search       says what is tried
+    search       chooses the next settings
     limit        of the latency
-    skipped      stacks of other worker classes that cannot run here, with the reason
+    skipped      unusable stacks of other worker classes, with the reason
     settings_of  case -> its settings
-    ends         what was found of settings, in words, at the end of each staircase
+    ends         results for settings, in words, at the end of each staircase
     """
 
     def __init__(self, prepared: Prepared, project: UnderTest, bed: type[LocalTestBed] = LocalTestBed):
@@ -118,7 +118,7 @@ class Tuner:
         return prepared.before.environment.memory_bytes if prepared.before else facts.memory_bytes()
 
     def schedule(self, outlook: Outlook) -> Schedule[None]:
-        """The search; each of its cases is known to the outlook before its first trial."""
+        """The search; the outlook knows each case before its first trial."""
 
         def climb(settings: Settings, number: int, before: Mapping[int, Staircase], near: int) -> Schedule[Staircase]:
             case = self._case(settings)
@@ -150,7 +150,7 @@ class Tuner:
 
     @property
     def sentence(self) -> str:
-        """The answer, or that there is none."""
+        """The result in a sentence."""
         if not self.search.chosen:
             return f"No settings hold {self.limit.words}."
         return self.search.sentence(self.layer, self.limit.words)

@@ -1,9 +1,10 @@
 """The search for the settings of a stack: how many processes, with how many threads each. Pure: no server, no clock.
 
-It begins with what the stack has. Processes are doubled while that gains something; where doubling gained nothing they
-are halved while that loses nothing. Then the threads in the same way. Other worker classes are tried with the processes
-found so, and their threads are searched, too. What is tried is measured in one round; the best and what is near it get
-more. The answer is the simplest of those within the margin of the best, and what that changes.
+The search begins with the stack's settings. Processes are doubled as long as throughput rises; if the first doubling
+gains nothing, processes are halved as long as throughput holds. Then threads in the same way. Other worker classes are
+tried with the best number of processes, and their threads are searched, too. Each candidate is measured in one round,
+the best and near ones in more. The result is the simplest candidate within the margin of the best, and its changes of
+values.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from bench.words import interval_text, plural
 PROCESSES, THREADS = "processes", "threads"
 KNOBS = (PROCESSES, THREADS)
 MAX_SETTING = 64
-# More rounds are for so many settings at most, and for those whose rate is within this share of the best.
+# Maximum number of settings with more rounds, and their minimum share of the best rate.
 MAX_FINALISTS = 3
 NEAR = 1.25
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How many requests the application server handles at a time: processes, with so many threads each.
+    """Requests handled by the application server at a time: processes, with so many threads each.
 
-    classes  the names of its worker class: with one thread, and with several; empty if it has but one
+    classes  names of the worker class: with one thread, and with several; empty if the server has only one class
     """
 
     processes: int
@@ -45,7 +46,7 @@ class Settings:
 
     @property
     def simplicity(self) -> tuple[int, int]:
-        """A key that sorts the simplest first: fewest requests at a time, then fewest processes."""
+        """Sort key of simplicity: fewest requests at a time, then fewest processes."""
         return self.at_once, self.processes
 
     def with_(self, knob: str, value: int) -> Settings:
@@ -55,7 +56,7 @@ class Settings:
 
     @property
     def worker_class(self) -> str:
-        """The name that its server has for that kind of worker."""
+        """The server's name of the worker class."""
         return "" if not self.classes else self.classes[-1] if self.threads > 1 else self.classes[0]
 
     @property
@@ -66,14 +67,14 @@ class Settings:
         return f"{plural(self.processes, 'process', 'processes')} with {threads}{named}"
 
     def record(self) -> dict[str, Any]:
-        """For JSON; the worker class if there are several."""
+        """For JSON, with the worker class if there are several."""
         named = {"worker_class": self.worker_class} if self.classes else {}
         return {PROCESSES: self.processes, THREADS: self.threads, **named}
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Settings, and what the staircases of their rounds say of them."""
+    """Settings, and the staircases of their rounds."""
 
     settings: Settings
     rounds: Mapping[int, Staircase]
@@ -89,7 +90,7 @@ class Candidate:
 
     @cached_property
     def problem(self) -> str:
-        """Why they are no answer, such as a process killed for want of memory; empty if they may be one."""
+        """The reason to exclude the settings, such as a process killed for lack of memory; or empty."""
         if killed := sum(trial.condition.oom_kills or 0 for trial in self._held):
             return f"{plural(killed, 'process', 'processes')} killed for want of memory"
         failed = [trial.reason or "" for trial in self._trials if trial.status == "failed"]
@@ -103,12 +104,12 @@ class Candidate:
 
     @cached_property
     def connections(self) -> int | None:
-        """Largest number of database connections; None if they were not counted."""
+        """Largest number of database connections; None if not counted."""
         return largest(trial.condition.database_connections_peak for trial in self._trials)
 
     @cached_property
     def connections_limit(self) -> int | None:
-        """How many the database allows."""
+        """The database's limit of connections."""
         return largest(trial.condition.database_connections_limit for trial in self._trials)
 
     @cached_property
@@ -150,11 +151,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class TuningSpace:
-    """A stack whose settings can be found.
+    """A stack that can be tuned.
 
-    knobs  those of KNOBS that it uses
-    usual  what it has by itself
-    fewer  the knobs that may be less than usual: a thread fewer may be missed by slow clients, which no trial has
+    knobs  the KNOBS used by the stack
+    usual  the stack's own settings
+    fewer  knobs that may go below the usual value; not threads, because slow clients need them and trials have none
     """
 
     stack: str
@@ -174,18 +175,18 @@ class StaircaseMaker(Protocol):
     def __call__(
         self, settings: Settings, number: int, before: Mapping[int, Staircase], near: int
     ) -> Schedule[Staircase]:
-        """Staircases of earlier rounds are `before`; `near` is a rate that they may hold, 0 when none is known."""
+        """Staircases of earlier rounds are `before`; `near` is a probable rate, 0 if unknown."""
 
 
 @dataclass
 class Search:
-    """Which settings are tried next.
+    """Choice of the next settings.
 
-    margin        share by which a rate must be higher to count as higher
-    memory_bytes  room for it, None if no limit is known; that for connections is learned from the trials
+    margin        minimum relative gain of a rate
+    memory_bytes  memory limit, None if unknown; the limit of connections is learned from the trials
     others        stacks of other worker classes
-    found         what was tried so far
-    too_large     settings that were not tried, and why they did not fit
+    found         candidates so far
+    too_large     settings that do not fit, with the reason
     """
 
     own: TuningSpace
@@ -214,9 +215,10 @@ class Search:
                 yield from self._ladder(start, THREADS, climb)
 
     def _ladder(self, start: Settings, knob: str, climb: StaircaseMaker) -> Schedule[Settings]:
-        """Twice the number while that gains, and half of the first while that loses nothing; returns the best.
+        """Double the number as long as throughput rises, or halve the first as long as throughput holds; returns the
+        best.
 
-        Where the first holds nothing, as without enough memory, fewer may.
+        If the first holds nothing, as without enough memory, fewer may.
         """
         made, more = [start], 1 + self.margin
         if start not in self.found:
@@ -236,7 +238,7 @@ class Search:
         return self.best([self.found[settings] for settings in made]).settings
 
     def _try(self, settings: Settings, number: int, climb: StaircaseMaker) -> Schedule[None]:
-        """Climb with these settings in a round; a first round begins near the highest rate so far."""
+        """Make a staircase with these settings in a round; a first round begins near the highest rate so far."""
         near = round(self._highest(self.found)) if number == 1 else 0
         before = self.found[settings].rounds if settings in self.found else {}
         made = yield from climb(settings, number, before, near)
@@ -251,19 +253,19 @@ class Search:
 
     @property
     def done(self) -> list[Candidate]:
-        """Candidates that were tried, in their order."""
+        """Tried candidates, in order."""
         return list(self.found.values())
 
     def of(self, settings: Settings) -> TuningSpace:
-        """The stack that has the worker class of these settings."""
+        """The stack with the worker class of these settings."""
         return next(item for item in (self.own, *self.others) if item.usual.classes == settings.classes)
 
     def best(self, done: Sequence[Candidate]) -> Candidate:
-        """The simplest of those that nothing surely exceeds by more than the margin."""
+        """The simplest candidate that none surely exceeds by more than the margin."""
         return min((item for item in done if self._as_good(item, done)), key=lambda it: it.settings.simplicity)
 
     def _as_good(self, item: Candidate, done: Sequence[Candidate]) -> bool:
-        """True if nothing holds more by the margin, or not in each round: one round says nothing of that."""
+        """True if no candidate holds more by the margin in each round: a single round proves nothing."""
         highest = max(done, key=lambda it: it.rate)
         if item.rate * (1 + self.margin) >= highest.rate:
             return True
@@ -273,7 +275,7 @@ class Search:
         return own.high is None or own.high >= other.low
 
     def _finalists(self) -> list[Settings]:
-        """Settings near the best, which get more rounds, the simplest first."""
+        """Settings near the best for more rounds, the simplest first."""
         highest = max(item.rate for item in self.done)
         near = [item for item in self.done if item.rate and item.rate * NEAR >= highest]
         ranked = sorted(near, key=lambda item: (item is not self.best(near), -item.rate))[:MAX_FINALISTS]
@@ -286,12 +288,12 @@ class Search:
 
     @property
     def tied(self) -> list[Candidate]:
-        """Candidates that are as good as the chosen one."""
+        """Candidates as good as the chosen one."""
         done = self.done
         return [item for item in done if item is not self.chosen and self._as_good(item, done)]
 
     def sentence(self, layer: str, limit: str) -> str:
-        """A sentence on the settings to take, with their rate, memory and connections, and on what they change."""
+        """A sentence on the recommended settings, with rate, memory and connections, and the changes."""
         chosen, before = self.chosen, self.found[self.own.usual]
         assert chosen and chosen.capacity
         settings, found = chosen.settings, chosen.capacity
@@ -311,7 +313,7 @@ class Search:
         return f"{text} The stack has {before.settings.words}: the change holds {times}, in {memory}."
 
     def verdict(self, item: Candidate) -> str:
-        """A verdict on some settings beside the others."""
+        """A verdict on some settings compared to the others."""
         if not item.rate:
             return item.problem
         best = self.best(self.done)
@@ -320,10 +322,10 @@ class Search:
         return "no difference" if item in self.tied else f"holds {item.rate / best.rate:.2f} times as much"
 
     def _fits(self, settings: Settings) -> bool:
-        """True if they can be tried; why not is noted."""
+        """True if the settings can be tried; otherwise the reason is noted."""
         limit = largest(item.connections_limit for item in self.done)
         needed, memory = memory_needed(settings, self.done), self.memory_bytes
-        # One is the instrument's own, which counts them.
+        # One connection is the instrument's, for counting.
         if limit is not None and settings.at_once > limit - 1:
             why = f"{settings.at_once} threads may each hold a database connection, and {limit - 1} are free"
         elif memory is not None and needed is not None and needed > memory:
@@ -335,9 +337,9 @@ class Search:
 
 
 def memory_needed(settings: Settings, done: Sequence[Candidate]) -> float | None:
-    """How much memory settings need at most, in proportion to the most processes known; None if nothing is known.
+    """Upper bound of the settings' memory, in proportion to the largest known number of processes; None if unknown.
 
-    Processes share memory, so that the first one costs the most.
+    Processes share memory, so the first one costs the most.
     """
     same = [item for item in done if item.settings.classes == settings.classes]
     known = {item.settings.processes: item.memory_bytes for item in same if item.memory_bytes}

@@ -1,4 +1,4 @@
-"""Which deployments of a run were verified, and what was wrong with them. Pure."""
+"""Verified deployments of a run, and their failures. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.words import first_names, plural
 
 
 class Verified:
-    """The stacks with layers that were verified in a run, passed or not."""
+    """Stacks with layers verified in a run, passed or not."""
 
     def __init__(self, outcomes: Iterable[Outcome] = ()):
         self._failed: dict[tuple[str, str], list[str]] = {}
@@ -26,7 +26,7 @@ class Verified:
         return (stack, layer) in self._failed
 
     def wrong(self, stack: str, layer: str) -> str:
-        """Why it must not be measured: the checks that failed; empty if none did."""
+        """The failed checks that forbid measuring; empty if none failed."""
         failed = self._failed.get((stack, layer), [])
         if not failed:
             return ""

@@ -1,6 +1,6 @@
-"""Workloads: which addresses are requested, in what order.
+"""Workloads: the requested addresses, in order.
 
-The project's description names them. A step says what a visitor does, so that it exists at any number of rows:
+The project's description names them. A step describes an action of a visitor, so that it works with any number of rows:
 
     /path/            this address
     page:/blog/:3     page 3 of the list at /blog/, the last page when there are fewer
@@ -35,9 +35,9 @@ PUBLIC = "public"
 class Workload:
     """A named list of steps, requested over and over in this order.
 
-    keep_alive  whether connections are reused; without, each request opens one and closes it
-    notes       what a reader of the results must know of it
-    times_s     when each step of a recording was made, in seconds from the first; empty without a recording
+    keep_alive  whether connections are reused; otherwise each request has a new one
+    notes       notes for the reader of the results
+    times_s     time of each step of a recording, in seconds from the first; empty without a recording
     """
 
     name: str
@@ -69,14 +69,14 @@ def names(said: Description) -> list[str]:
 def workloads(project: UnderTest) -> dict[str, Workload]:
     """Every workload of the project by name, the default first.
 
-    A source may be large: it is read once. Raises BenchError for one that cannot be read.
+    Large sources are read only once. Raises BenchError for an unreadable source.
     """
-    # Without a description they are the page at which visitors begin, which a filled database may show only later.
+    # The default is the entry page, which a filled database may show only later.
     return project.once(("workloads", project.description.start), lambda: _read_all(project))
 
 
 def workload(project: UnderTest, name: str) -> Workload:
-    """The workload called `name`; raises BenchError with the nearest name when there is none."""
+    """The workload called `name`; raises BenchError with the nearest name if unknown."""
     return named(workloads(project), name, "workload")
 
 
@@ -112,8 +112,8 @@ def resolve(
 ) -> tuple[str, ...]:
     """The addresses of the workload's steps.
 
-    `page` gives the HTML of an address, `static` the collected name of every static file by its plain one, which are
-    served below `static_url`. Raises BenchError naming the first step without an address.
+    `page` gives the HTML of an address, `static` the collected name of every static file by its plain one, below
+    `static_url`. Raises BenchError naming the first step without an address.
     """
     known: dict[str, str] = {}
 
@@ -147,7 +147,7 @@ def resolve(
 
 
 def _list_page(place: str, wanted: str, text: Callable[[str], str]) -> str:
-    """The address of a page of a list; the list's first page links to its last one."""
+    """The address of a page of a list; the first page of a list links to the last one."""
     pages = re.findall(rf'href="(?:{re.escape(place)})?(page/|\?page=)(\d+)', text(place))
     last = max((int(number) for _, number in pages), default=1)
     number = round(last * int(wanted[:-1]) / 100) if wanted.endswith("%") else int(wanted)
