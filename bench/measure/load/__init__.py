@@ -1,7 +1,7 @@
-"""Load tools as pure adapters: arguments to a command, output text to numbers. Nothing here starts a process.
+"""Load tools as pure adapters: arguments to a command, output text to numbers. No module here starts a process.
 
-The trial runner writes the command's files into a directory of the trial, runs the command there with nothing
-but the command's environment, and returns its output.
+The trial runner writes the command's files into a directory of the trial, runs the command there with only the
+command's environment, and returns its output.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from bench.measure.load.wrk import Wrk
 
 __all__ = ["CHOICES", "TOOLS", "Command", "Figures", "Job", "LoadError", "Tool", "choose"]
 
-# In the order of preference: the first that is installed and fits is taken. The engine is always there; siege measures
-# less and runs only on request.
+# In order of preference: the first suitable installed tool is used. The engine is always available; siege measures less
+# and runs only on request.
 TOOLS: tuple[Tool, ...] = (Wrk(), Ab(), ClosedLoopTool(), OpenLoopTool(), Siege())
-# Those that a user may name. The engine is chosen by itself.
+# Names for the user to choose from. The engine is chosen automatically.
 CHOICES = tuple(tool.name for tool in TOOLS if not isinstance(tool, Engine))
 
 
@@ -32,10 +32,10 @@ def choose(
     wanted: str | None = None,
     mode: str = "closed",
 ) -> tuple[Tool, Path]:
-    """The one tool that makes the load of a whole run, and its program.
+    """The load tool of a whole run, and its program.
 
-    `workloads` are the paths of each workload, `find` looks a program up, `wanted` is the name of a tool that must be
-    taken, `mode` is closed or open loop. Raises BenchError if there is none that is installed and fits.
+    `workloads` are the paths of each workload, `find` looks a program up, `wanted` is the name of a required tool,
+    `mode` is closed or open loop. Raises BenchError if no installed tool fits.
     """
     candidates = [tool for tool in TOOLS if tool.mode == mode and wanted in (None, tool.name)]
     if not candidates:

@@ -1,7 +1,7 @@
 """ab: one URL, HTTP/1.0, one core.
 
-The length of the body must not change: ab compares each with the first, and without that check it would count an empty
-response as a good one.
+The length of the body must not change: ab compares each body with the first, and without the comparison would count an
+empty response as a good one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Ab(Tool):
     url_list = False
 
     def command(self, program: str, job: Job) -> Command:
-        """ab for a time; -n comes after -t, which sets it too."""
+        """ab for a given time; -n comes after -t, because -t sets -n too."""
         keep = ("-k",) if job.keep_alive else ()
         time = ("-t", str(job.seconds), "-n", str(ENDLESS), "-s", str(job.timeout_s))
         # -r: go on after a broken connection, and count it.
@@ -34,7 +34,7 @@ class Ab(Tool):
         return 1
 
     def figures(self, stdout: str) -> Figures:
-        """The figures of the text that ab prints."""
+        """The figures in ab's output."""
         seconds = number(r"^Time taken for tests:\s+([\d.]+)", stdout)
         done = number(r"^Complete requests:\s+(\d+)", stdout)
         if not seconds or done is None:

@@ -21,12 +21,12 @@ PERCENTILES = {"latency_p50_ms": 50, "latency_p99_ms": 99}
 
 
 class LoadError(BenchError):
-    """A load tool printed something that holds no figures."""
+    """The output of a load tool has no figures."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """What to run: `files` are written first, where `argv` then runs with the environment `env`."""
+    """A command: write `files` first, then run `argv` in their folder with the environment `env`."""
 
     argv: tuple[str, ...]
     files: dict[str, str] = field(default_factory=dict)
@@ -35,24 +35,24 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures(Errors, TrialFigures):
-    """What a load tool measured, as a trial records it. None: the tool does not report it.
+    """Figures of a load tool, as recorded in a trial. None: not reported by the tool.
 
-    Only an open loop has percentiles of the latency: a saturated closed loop has none that a visitor would know, and
-    its mean follows from connections and rate (Little's law).
+    Only an open loop has percentiles of the latency: in a saturated closed loop percentiles mean nothing to a visitor,
+    and the mean follows from connections and rate (Little's law).
 
-    problem  an error that the tool counted and that fits no field
+    problem  an error counted by the tool that fits no field
     """
 
     problem: str | None = None
 
     def supported(self) -> Figures:
-        """These figures without the percentiles that too few requests lie beyond (`stats.histogram.enough`)."""
+        """These figures without percentiles that have too few requests beyond them (`stats.histogram.enough`)."""
         total = self.requests_total
         few: dict[str, Any] = {name: None for name, at in PERCENTILES.items() if not histogram.enough(total, at)}
         return replace(self, **few)
 
     def failure(self) -> str | None:
-        """Why these figures are not a measurement of the site, or None if they are."""
+        """The reason why these figures are not a measurement of the site, or None."""
         counts = (
             (self.responses_not_2xx, "answer", "with a status outside 200 to 299"),
             (self.errors_connect, "connection", "that could not be made"),
@@ -70,11 +70,11 @@ class Figures(Errors, TrialFigures):
 class Tool(ABC):
     """A load tool.
 
-    programs         names it may be installed under
-    version          what to add to the program to make it print its version
-    url_list         whether it can request many URLs in turn
-    can_keep_alive   whether it can reuse connections without miscounting
-    fallback         whether it comes with this project, to be used if no faster tool is installed
+    programs         possible names of the program
+    version          arguments to print the version
+    url_list         whether the tool can request many URLs in turn
+    can_keep_alive   whether the tool can reuse connections without miscounting
+    fallback         whether the tool is part of this project, for use if no faster tool is installed
     mode             closed or open loop
     """
 
@@ -88,10 +88,10 @@ class Tool(ABC):
 
     @abstractmethod
     def command(self, program: str, job: Job) -> Command:
-        """How to make the load of `job`."""
+        """The command for the load of `job`."""
 
     def parse(self, stdout: str, stderr: str) -> Figures:
-        """The figures in what the tool printed. Raises LoadError if there are none."""
+        """The figures in the tool's output. Raises LoadError if the output has no figures."""
         try:
             return self.figures(stdout)
         except (LookupError, ValueError, TypeError, ZeroDivisionError, AttributeError):
@@ -102,20 +102,20 @@ class Tool(ABC):
 
     @abstractmethod
     def figures(self, stdout: str) -> Figures:
-        """The figures in the tool's output. Whatever `parse` catches means that it holds none."""
+        """The figures in the tool's output. `parse` treats any exception as output without figures."""
 
     def threads(self, job: Job) -> int | None:
-        """How many processor cores it can keep busy with this job; None if it takes what there is."""
+        """Number of processor cores kept busy with this job; None if unlimited."""
         return job.threads
 
 
 def number(pattern: str, text: str) -> float | None:
-    """The number that the pattern's group finds in a line of the text, or None."""
+    """The number in the pattern's group, from a line of the text, or None."""
     match = re.search(pattern, text, re.MULTILINE)
     return float(match[1]) if match else None
 
 
 def last_object(stdout: str) -> dict[str, Any]:
-    """The last line of the output that is a JSON object. Raises IndexError or ValueError without one."""
+    """The last line of the output with a JSON object. Raises IndexError or ValueError without one."""
     found: dict[str, Any] = json.loads([line for line in stdout.splitlines() if line.startswith("{")][-1])
     return found

@@ -1,12 +1,12 @@
-"""The load tool that is always there, closed loop and open loop: the program in bench/measure/load/openloop/.
+"""The built-in load tool, closed loop and open loop: the program in bench/measure/load/openloop/.
 
-What its figures mean: latency in steps of a microsecond, up to three digits. In the closed loop it counts from sending
-a request, or from opening its connection where it needs a new one; in the open loop from the moment the request was
-due, so that it includes the wait behind a stalled server. The open loop also measures how late requests left, and how
-many it could not send. Requests under way at the end of a closed loop are not counted. Redirects are not
-followed, failed requests are not repeated. docs/methodology.md says why it exists and how it compares with others.
+Figures: latency in steps of a microsecond, up to three digits. In the closed loop, latency counts from sending a
+request, or from opening a new connection; in the open loop from the due time of the request, to include the wait behind
+a stalled server. The open loop also measures how late requests left, and how many could not be sent. Requests under way
+at the end of a closed loop are not counted. Redirects are not followed, failed requests are not repeated.
+docs/methodology.md has the reasons for the tool and compares it with others.
 
-A request costs it two to three times the CPU time that it costs wrk.
+A request costs two to three times the CPU time of wrk.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Engine(Tool):
         return job.processes
 
     def figures(self, stdout: str) -> Figures:
-        """The figures of the JSON object that it prints."""
+        """The figures in the printed JSON object."""
         printed = last_object(stdout)
         seconds, answers, statuses = printed["seconds"], printed["answers"], printed["statuses"]
         resized = printed["resized"]
@@ -61,7 +61,7 @@ class Engine(Tool):
 
 
 def encoded(total: dict[str, Any]) -> dict[str, Any]:
-    """The counts of its processes together as it prints them: with HDR histograms, which others read, too."""
+    """Combine the counts of all processes for printing: with HDR histograms, readable by other programs."""
     histograms = {
         name: histogram.encode(histogram.from_counts((int(value), count) for value, count in total[name].items()))
         for name in ("latency", "delay")
@@ -70,7 +70,7 @@ def encoded(total: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_open_loop(printed: dict[str, Any]) -> dict[str, Any]:
-    """What only a schedule shows: latency from when a request was due, how late requests left, and how many did not."""
+    """Figures that need a schedule: latency from the due time, delays of sending, and dropped requests."""
     delay, latency = (histogram.merged([printed[name]]) for name in ("delay", "latency"))
     found = {
         "requests_dropped": printed["dropped"],
@@ -78,21 +78,21 @@ def _of_open_loop(printed: dict[str, Any]) -> dict[str, Any]:
     }
     if latency is None or not latency.total_count:
         return found
-    # A percentile is the upper end of its bucket, which may be above the exact maximum.
+    # A percentile is the upper end of its bucket, possibly above the exact maximum.
     most = printed["max_us"] / 1000
     percentiles = {name: min(latency.get_value_at_percentile(at) / 1000, most) for name, at in PERCENTILES.items()}
     return {**found, **percentiles, "histogram": printed["latency"]}
 
 
 class ClosedLoopTool(Engine):
-    """The engine with connections that send their next request when they have their answer."""
+    """The engine with connections that send the next request after a response."""
 
     name = "closedloop"
     fallback = True
 
 
 class OpenLoopTool(Engine):
-    """The engine with requests that leave on a schedule."""
+    """The engine with requests sent on a schedule."""
 
     name = "openloop"
     mode = "open"

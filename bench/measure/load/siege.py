@@ -1,7 +1,6 @@
 """siege: many URLs, each request on a new connection, times in hundredths of a second.
 
-Failures of all kinds are one number in its report, so which they were is not known; its bytes are in hundredths of a
-megabyte, too few to compare.
+The report has one number for failures of all kinds; bytes are in hundredths of a megabyte, too coarse to compare.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ class Siege(Tool):
     can_keep_alive = False
 
     def command(self, program: str, job: Job) -> Command:
-        """siege with a home of its own, where it reads its settings and writes a file of cookies.
+        """siege with a separate home folder, for its settings and its file of cookies.
 
-        It ends when the clock shows a whole second, up to one second early, hence one second more.
+        siege ends at a whole second of the clock, up to one second early, so one second is added.
         """
         settings = (HERE / "siege.conf").read_text(encoding="utf-8") + f"timeout = {job.timeout_s}\n"
         urls = "".join(f"{job.base_url}{path}\n" for path in job.paths)
@@ -32,11 +31,11 @@ class Siege(Tool):
         return Command(argv, {".siege/siege.conf": settings, "urls.txt": urls}, {"HOME": "."})
 
     def threads(self, job: Job) -> int | None:
-        """As many as it likes."""
+        """No limit of threads."""
         return None
 
     def figures(self, stdout: str) -> Figures:
-        """The figures of the JSON object that siege prints."""
+        """The figures in the JSON object printed by siege."""
         printed = json.loads(stdout[stdout.index("{") :])
         seconds, done, failed = printed["elapsed_time"], printed["transactions"], printed["failed_transactions"]
         return Figures(

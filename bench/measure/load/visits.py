@@ -1,4 +1,4 @@
-"""What each visitor of an open loop saw: its log of requests, read from what the load tool printed."""
+"""Requests seen by visitors of an open loop: the log in the load tool's output."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from bench.measure.load.base import LoadError, last_object
 
 @dataclass(frozen=True)
 class Visit:
-    """One request. Times are seconds of the system's monotonic clock, which all processes share.
+    """One request. Times are seconds of the system's monotonic clock, shared by all processes.
 
-    due      when it had to leave by the schedule
-    left     when it left, the last time
-    end      when its response was whole, or it failed
-    page     which path of the job it requested
-    kept     whether a connection carried it that had carried another before (keep-alive)
-    again    how often a keep-alive connection was closed under it before the first byte, and it was sent once more
-    status   of the response, 0 when it failed
+    due      scheduled time
+    left     time of the last attempt
+    end      time of the complete response or of the failure
+    page     index of the requested path
+    kept     whether the connection had carried another request before (keep-alive)
+    again    number of retries after a keep-alive connection was closed before the first byte
+    status   of the response, 0 after a failure
     failure  connect, read (broken), timeout, dropped (no connection was free), or empty
     size     bytes of the body
-    said     what the page said: the groups of the job's mark, empty if it is not in the body
+    said     the groups of the job's mark in the page, empty without the mark
     """
 
     due: float
@@ -36,12 +36,12 @@ class Visit:
 
     @property
     def is_good(self) -> bool:
-        """True if it was answered with 200."""
+        """True if the response had status 200."""
         return self.status == 200
 
 
 def visits(stdout: str) -> list[Visit]:
-    """The log that the load tool printed, in the order in which requests were due. Raises LoadError without one."""
+    """The log in the load tool's output, in the order of due times. Raises LoadError without a log."""
     try:
         found = [Visit(*[*fields[:-1], tuple(fields[-1])]) for fields in last_object(stdout)["visits"]]
     except (LookupError, ValueError, TypeError):

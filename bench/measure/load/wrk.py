@@ -1,8 +1,8 @@
 """wrk: the default. Many connections on few threads, light enough to leave the cores to the servers.
 
-What its figures mean: it counts statuses of 400 and above, not redirects: the pages requested before and after the load
-show those. A request without a response at the end is not counted. Of its latency only the longest is taken: to the
-rest it adds samples that nobody measured, for requests that a slow response kept from being sent.
+Figures: wrk counts statuses of 400 and above; redirects show in the pages requested before and after the load. A
+request without a response at the end is not counted. Only the longest latency is used: wrk adds made-up samples to the
+rest, for requests delayed by a slow response.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Wrk(Tool):
     url_list = True
 
     def command(self, program: str, job: Job) -> Command:
-        """wrk with a script that reads the paths.
+        """wrk with a script for the paths.
 
-        Its threads share the connections evenly: wrk drops the remainder of the division.
+        Threads share the connections evenly, because wrk drops the remainder of the division.
         """
         threads = self.threads(job)
         argv = (
@@ -43,11 +43,11 @@ class Wrk(Tool):
         return Command(argv, {"paths.txt": "\n".join(job.paths) + "\n"}, env)
 
     def threads(self, job: Job) -> int:
-        """The most threads that share the connections evenly."""
+        """The largest number of threads that divides the connections."""
         return max(number for number in range(1, job.threads + 1) if job.connections % number == 0)
 
     def figures(self, stdout: str) -> Figures:
-        """The figures of the JSON line that the script prints last."""
+        """The figures in the last line, JSON printed by the script."""
         printed = last_object(stdout)
         seconds, bad = printed["duration_us"] / 1e6, printed["status"]
         statuses = {"100-399": printed["requests"] - bad, "400-599": bad}

@@ -1,4 +1,4 @@
-"""The capacity of each case of a run, from its trials: which rates held its limit, what that is in visitors. Pure."""
+"""The capacity of each case of a run, from its trials: rates within the limit, and their meaning in visitors. Pure."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from bench.measure.records.trials import Trial, discarded_by
 from bench.measure.stats import histogram
 from bench.measure.stats.capacity import RATES, TRIES, Limit, Step, bracket, next_rate
 
-# Guards that an overloaded site itself sets off: their trials show that it does not hold the rate.
+# Guards triggered by an overloaded site itself: such trials show that the site does not hold the rate.
 OVERLOAD = {"drift", "lost"}
-# How often a trial that other processes disturbed is repeated. A staircase repeats every trial that says nothing about
-# the site as often; then it counts as half a try.
+# Number of repetitions of a disturbed trial. A staircase repeats every inconclusive trial as often; afterwards it
+# counts as half a try.
 MAX_REPEATS = 2
 HOUR_S = 3600
 
 
 def latency_ms(trial: Trial, limit: Limit) -> float | None:
-    """The limit's percentile of a trial in milliseconds, however few requests lie beyond it; None without responses."""
+    """The limit's percentile of a trial in milliseconds, however few requests lie beyond; None without responses."""
     merged = histogram.merged([trial.histogram])
     return float(merged.get_value_at_percentile(limit.percent) / 1000) if merged and merged.total_count else None
 
 
 def made_load(trial: Trial) -> bool:
-    """True if the load tool said what it measured: a trial may fail before its load, or because the tool does."""
+    """True if the load tool reported figures: a trial may fail before its load, or because of the tool."""
     return trial.status != "failed" or trial.errors.responses_before_failure is not None
 
 
 def overloaded(trial: Trial) -> bool:
-    """True if a failed or discarded trial shows that the site does not hold the rate, and nothing else went wrong."""
+    """True if a failed or discarded trial shows only that the site does not hold the rate."""
     if trial.status == "failed":
         return made_load(trial)
     return trial.status == "discarded" and {name for name, _ in discarded_by(trial)} <= OVERLOAD
 
 
 def _says_nothing(trial: Trial) -> bool:
-    """True if a trial has no figures to trust for a reason that is not the site's."""
+    """True if a trial has no trusted figures, for another reason than the site."""
     return trial.status != "ok" and not overloaded(trial)
 
 
 class Staircase:
-    """The staircase of a case in a round, from its trials in their order.
+    """The staircase of a case in a round, from its trials in order.
 
-    trials  rate -> its last trial that says something about the site, else its last one
-    steps   rate -> what the staircase knows of it
+    trials  rate -> its last conclusive trial, else its last one
+    steps   rate -> the result so far
     """
 
     def __init__(self, limit: Limit, trials: Iterable[Trial] = ()):
@@ -59,7 +59,7 @@ class Staircase:
             self.add(trial)
 
     def add(self, trial: Trial) -> None:
-        """The next trial. One that says nothing does not replace one at the same rate that did."""
+        """Add the next trial. An inconclusive trial does not replace a conclusive one at the same rate."""
         rate, says_nothing = trial.level, _says_nothing(trial)
         self._halves[rate] = self._halves.get(rate, 0) + (1 if says_nothing else TRIES)
         self._again = rate if says_nothing and self._halves[rate] <= MAX_REPEATS else None
@@ -71,30 +71,30 @@ class Staircase:
         self.steps[rate] = Step(held, max(1, self._halves[rate] // TRIES))
 
     def next_rate(self, first: int, *, near: bool) -> int | None:
-        """The rate to try next; None at the end, and when a trial failed before its load."""
+        """The next rate; None at the end, or after a trial failed before its load."""
         if not all(map(made_load, self.trials.values())):
             return None
         return self._again or next_rate(self.steps, first, near=near)
 
     @property
     def in_doubt(self) -> list[Trial]:
-        """The failed and discarded trials, the last one of each rate, that say nothing about the site."""
+        """The failed and discarded trials, the last one of each rate, that are inconclusive about the site."""
         return [trial for trial in self.trials.values() if _says_nothing(trial)]
 
     @property
     def low(self) -> int | None:
-        """The highest rate that held; None if none did."""
+        """The highest rate that held, or None."""
         return bracket(self.steps)[0]
 
     @property
     def high(self) -> int | None:
-        """The lowest rate that the site was seen not to hold; None if something else ended the staircase."""
+        """The lowest rate that failed because of the site; None if something else ended the staircase."""
         high = bracket(self.steps)[1]
         return None if high is None or self.ended_by else high
 
     @property
     def ended_by(self) -> str | None:
-        """Why the trial above the highest rate is not to be trusted, so that the capacity may be higher."""
+        """The reason to distrust the trial above the highest rate, in which case the capacity may be higher."""
         trial = self.trials.get(bracket(self.steps)[1] or 0)
         return trial.reason if trial and _says_nothing(trial) else None
 
@@ -105,12 +105,12 @@ class Staircase:
 
     @property
     def achieved(self) -> float:
-        """Requests/s in that trial, which ends with its last response; 0 when no rate held."""
+        """Requests/s in the held trial, which ends with its last response; 0 if no rate held."""
         return (self.held.throughput or 0.0) if self.held else 0.0
 
 
 def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Staircase]]:
-    """Case -> round -> its staircase."""
+    """Case -> round -> staircase."""
     found: dict[str, dict[int, Staircase]] = {}
     for trial in trials:
         found.setdefault(trial.case_id, {}).setdefault(trial.round, Staircase(limit)).add(trial)
@@ -119,11 +119,11 @@ def climbs(trials: Iterable[Trial], limit: Limit) -> dict[str, dict[int, Stairca
 
 @dataclass(frozen=True)
 class Capacity:
-    """The highest rate that a case held, over its rounds, as achieved.
+    """The highest rate held by a case, over its rounds, as achieved.
 
     rate   median of the rounds, in requests a second
-    low    the capacity is at least this, that of the lowest round
-    high   and at most this: the lowest rate that did not hold, of the highest round; None if that was not found
+    low    lower bound: the capacity in the lowest round
+    high   upper bound: the lowest failed rate in the highest round; None if not found
     """
 
     rate: float
@@ -133,7 +133,7 @@ class Capacity:
 
 
 def capacity(rounds: Sequence[Staircase]) -> Capacity | None:
-    """The capacity over the rounds; None if no rate held in any. One in which even the lowest did not counts as 0."""
+    """The capacity over the rounds; None if no rate held in any. A round without any held rate counts as 0."""
     ended = [climb for climb in rounds if climb.low is not None or climb.high == RATES[0]]
     if not any(climb.low for climb in ended):
         return None
@@ -143,10 +143,10 @@ def capacity(rounds: Sequence[Staircase]) -> Capacity | None:
 
 @dataclass(frozen=True)
 class Visits:
-    """What a visitor does: goes through a workload once.
+    """A visit: one pass through a workload.
 
     requests  addresses of a visit
-    pages     those of them that are pages: a file has an ending, such as .css
+    pages     addresses of pages: a file has an ending, such as .css
     """
 
     requests: int
@@ -158,7 +158,7 @@ class Visits:
 
 
 def visits(addresses: Mapping[str, Sequence[str]]) -> dict[str, Visits]:
-    """Workload -> its visit, of those with pages."""
+    """Workload -> its visit, for workloads with pages."""
     found = {}
     for name, paths in addresses.items():
         if pages := sum(not PurePosixPath(path.partition("?")[0]).suffix for path in paths):

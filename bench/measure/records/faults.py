@@ -1,6 +1,6 @@
-"""What visitors noticed of faults: ``faults.jsonl`` in the folder of a run, one fault a line.
+"""Effects of faults on visitors: ``faults.jsonl`` in the folder of a run, one fault a line.
 
-Each field is declared once, with its type and the sentence that says what it means. None means "not measured".
+Each field is declared once, with its type and a sentence on its meaning. None means "not measured".
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from bench.means import means
 
-# Group of faults -> what its faults show, in the order they are made and shown.
+# Group of faults -> the subject of its faults, in order of running and printing.
 GROUPS = {
     "replaced": "a new configuration, version, certificate or worker takes the place of the old one",
     "killed": "a process dies by SIGKILL, and is started again as the units do",
@@ -22,7 +22,7 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class FaultOutcome:
-    """What visitors noticed of one fault."""
+    """Effects of one fault on visitors."""
 
     fault_id: Annotated[str, means("Stack, layer, size, database, fault and round joined with ~.")]
     stack: Annotated[str, means("Name of the stack.")]
@@ -99,12 +99,12 @@ class FaultOutcome:
 
     @property
     def key(self) -> str:
-        """The name of what was made, which its records share."""
+        """The key shared by records of the same item."""
         return self.fault_id
 
     @property
     def is_disturbed(self) -> bool:
-        """True if interference of other processes discarded it, so that it is made again; nothing else does."""
+        """True if the fault was discarded for interference of other processes, the only reason for a repetition."""
         return self.status == "discarded"
 
     @property

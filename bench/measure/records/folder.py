@@ -1,9 +1,8 @@
 """A run's folder, and the only way to write or read it.
 
-``run.json`` (what was asked), ``environment.json`` (on what machine), ``trials.jsonl`` (one trial a line),
-``faults.jsonl`` (one fault a line), ``verify.jsonl`` (one check a line), ``workloads.json`` (the addresses requested),
-``configs/`` (rendered files) and ``raw/`` (what the load tool and the servers printed). Reports and comparisons read it
-through `read_run` alone.
+``run.json`` (the request), ``environment.json`` (the machine), ``trials.jsonl`` (one trial a line), ``faults.jsonl``
+(one fault a line), ``verify.jsonl`` (one check a line), ``workloads.json`` (the addresses requested), ``configs/``
+(rendered files) and ``raw/`` (output of the load tool and the servers). Reports and comparisons use only `read_run`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ ADDRESSES_FILE = "workloads.json"
 WHOLE: dict[type, str] = {RunInfo: RUN_FILE, Environment: "environment.json"}
 LINES: dict[type, str] = {Trial: "trials.jsonl", Outcome: CHECKS_FILE, FaultOutcome: "faults.jsonl"}
 MIN_FREE_BYTES = 65_536
-# A process killed while it started a program leaves its lock to that child, until the program begins.
+# A process killed while starting a program leaves its lock to the child, until the program begins.
 LOCK_WAIT_S = 2.0
 LOCK_POLL_S = 0.05
 
@@ -48,7 +47,7 @@ Record = TypeVar("Record")
 class Run:
     """A whole run, read from its folder.
 
-    latency   trials of a closed loop's cases in an open loop, made after its rounds at one rate for all
+    latency   trials of a closed loop's cases in an open loop, made at one rate for all after the rounds
     outcomes  of a run of faults, which has no trials
     """
 
@@ -63,12 +62,12 @@ class Run:
 
     @property
     def latest(self) -> dict[str, Trial]:
-        """Trial id -> its last record; a repeated trial replaces the earlier one."""
+        """Trial id -> its last record."""
         return {trial.trial_id: trial for trial in self.trials}
 
     @property
     def latest_outcomes(self) -> dict[str, FaultOutcome]:
-        """Fault id -> its last outcome; a repeated one replaces the earlier."""
+        """Fault id -> its last outcome."""
         return {outcome.fault_id: outcome for outcome in self.outcomes}
 
     @property
@@ -78,19 +77,19 @@ class Run:
 
     @property
     def repeated(self) -> int:
-        """How many trials were made again because other processes disturbed them."""
+        """Number of trials repeated because of disturbance by other processes."""
         return sum(trial.is_disturbed and trial is not self.latest[trial.trial_id] for trial in self.trials)
 
     @property
     def missing(self) -> int:
-        """How many trials of the plan have no record; of a run until decided none is missing once it has ended."""
+        """Number of planned trials without a record; 0 for a finished run until decided."""
         if self.info.plan.until and self.info.finished_at:
             return 0
         plan = self.info.plan
         return len(self.info.cases) * len(plan.levels) * plan.rounds - len(self.latest)
 
     def resume_command(self) -> str:
-        """The command that makes the trials that are left, and the discarded ones again."""
+        """The command that makes the remaining trials, and the discarded ones again."""
         return resume_command(self.directory, self.info)
 
 
@@ -106,7 +105,7 @@ def resume_command(directory: Path, info: RunInfo) -> str:
 
 
 def read_run(directory: Path | str) -> Run:
-    """The run in `directory`. Raises ResultsError, in one line, when it is not one."""
+    """The run in `directory`. Raises ResultsError, in one line, if it is not a run."""
     directory = Path(directory)
     if directory.is_file():
         raise ResultsError(f"{directory}: a file; give the folder that `{PROGRAM} run` made")
@@ -135,7 +134,7 @@ def is_faults(directory: Path) -> bool:
 
 
 def read_faults(directory: Path) -> Run:
-    """The run of faults in `directory`. Raises ResultsError, in one line, when it is not one of `bench faults`."""
+    """The run of faults in `directory`. Raises ResultsError, in one line, for any other folder."""
     if directory.is_dir() and not is_faults(directory):
         raise ResultsError(f"{directory}: it holds no faults; give a folder that `{PROGRAM} faults` made")
     return read_run(directory)
@@ -150,7 +149,7 @@ def read_info(directory: Path) -> RunInfo:
 
 
 def require_format(path: Path, content: Mapping[str, Any], known: int) -> None:
-    """Raise ResultsError unless a file has the one format that this version of the instrument reads."""
+    """Raise ResultsError unless the file has the one format known to this version."""
     found = content.get("format")
     if found == known:
         return
@@ -168,7 +167,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_lines(record: type[Record], directory: Path) -> Iterator[Record]:
-    """The records of a kind in a folder of results, in the order in which they were written."""
+    """The records of a kind in a folder of results, in the order of writing."""
     path = directory / LINES[record]
     for number, line in enumerate(_lines(path), 1):
         try:
@@ -194,7 +193,7 @@ def _content(path: Path) -> bytes:
 
 
 def _lines(path: Path) -> list[bytes]:
-    """The lines of a file, except a torn last one, which a kill can leave; none when there is no file."""
+    """The lines of a file, except a torn last line left by a kill; empty without the file."""
     lines = [line for line in _content(path).split(b"\n") if line.strip()] if path.exists() else []
     try:
         msgspec.json.decode(lines[-1] if lines else b"{}")
@@ -204,7 +203,7 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def convert(record: type[Record], content: object, where: Path | str) -> Record:
-    """A record from decoded JSON. Unknown fields are left out: a newer program wrote them. Raises ResultsError."""
+    """A record from decoded JSON. Unknown fields, written by a newer program, are left out. Raises ResultsError."""
     try:
         return msgspec.convert(content, record)
     except msgspec.ValidationError as error:
@@ -237,9 +236,9 @@ class Folder:
         self.raw = directory / "raw"
 
     def create(self, info: RunInfo, environment: Environment) -> None:
-        """Make the folder with its first records, over what a kill has left of them.
+        """Make the folder with its first records, replacing leftovers of a kill.
 
-        Raises ResultsError, and leaves no folder, when that cannot be.
+        Raises ResultsError, and leaves no folder, on failure.
         """
         require_new(self.directory)
         try:
@@ -257,14 +256,16 @@ class Folder:
             ) from None
 
     def require_space(self) -> None:
-        """Raise OSError when the disk has hardly room for another record: then it may be why a trial failed."""
+        """Raise OSError if the disk has hardly room for another record: a full disk may be the cause of a failed
+        trial."""
         disk = os.statvfs(self.directory)
         if disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES or (disk.f_files and not disk.f_favail):
             raise OSError(errno.ENOSPC, DISK_FULL)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """The folder for this process alone, as long as the context lasts. Raises ResultsError if another has it."""
+        """The folder for this process only, as long as the context lasts. Raises ResultsError if another process has
+        it."""
         handle = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             deadline = time.monotonic() + LOCK_WAIT_S
@@ -282,7 +283,7 @@ class Folder:
             os.close(handle)
 
     def relative(self, path: Path | None) -> str | None:
-        """The path as records name it: relative to the folder when it is inside, the file's name when not."""
+        """The path in records: relative to the folder if inside, else the file's name."""
         if path is None:
             return None
         try:
@@ -295,9 +296,9 @@ class Folder:
         write_json(self.directory / WHOLE[type(record)], record)
 
     def append(self, *records: Trial | Outcome | FaultOutcome) -> None:
-        """Add a line for each of these records, which are of one kind, and wait until they are on the disk.
+        """Add a line for each of these records, all of one kind, and wait until all are on the disk.
 
-        None of them is added when there is no room for all.
+        If the disk has no room for all, none is added.
         """
         if not records:
             return
@@ -314,14 +315,14 @@ class Folder:
             raise
 
     def set_aside(self, key: str, attempts: int) -> None:
-        """Rename the raw output of an item's last attempt, so that the next one does not replace it."""
+        """Rename the raw output of an item's last attempt, to keep it from being replaced."""
         raw = self.raw / key
         aside = raw.with_name(f"{raw.name}~discarded{attempts}")
         if attempts and raw.is_dir() and not aside.exists():
             raw.rename(aside)
 
     def repair(self) -> None:
-        """Cut off the torn last line that a kill can leave, so that the next line stands alone."""
+        """Cut off a torn last line left by a kill, so that the next line stands alone."""
         for path in map(self.directory.joinpath, LINES.values()):
             if path.exists():
                 _replace(path, b"".join(line + b"\n" for line in _lines(path)))
@@ -333,7 +334,7 @@ def write_json(path: Path, content: object) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write beside and rename, so that a reader or a kill never meets half a file."""
+    """Write a temporary file and rename, so that neither a reader nor a kill meets half a file."""
     beside = path.with_name(path.name + ".new")
     with beside.open("wb") as file:
         file.write(content)

@@ -1,6 +1,6 @@
-"""The records of a run, each declared once: field, type, and the sentence that says what the field means.
+"""The records of a run, each declared once: field, type, and a sentence on the meaning.
 
-`folder` writes and reads them, `schema` makes their JSON Schema; msgspec takes both from the declarations here.
+`folder` writes and reads the records, `schema` makes their JSON Schema; msgspec derives both from these declarations.
 
 ``None`` means "not measured". The record of a trial is in `trials`.
 """
@@ -25,16 +25,16 @@ WARMUP_SHARE, MAX_WARMUP_S = 0.2, 2.0
 
 
 def options_of(layer: str) -> str:
-    """The option that names a layer, ` --layer view-cache`; empty without one."""
+    """The option for a layer, ` --layer view-cache`; empty without a layer."""
     return f" --layer {layer}" if layer != NO_LAYER else ""
 
 
 class ResultsError(BenchError, ValueError):
-    """A folder or a line that cannot be read as results; one line that says what, where and what to do next."""
+    """A folder or a line is not readable as results; one line says what, where and what to do next."""
 
 
 def warmup_s(duration_s: float) -> float:
-    """Seconds of unmeasured load before a trial of that duration."""
+    """Seconds of unmeasured load before a trial of this duration."""
     return min(MAX_WARMUP_S, WARMUP_SHARE * duration_s)
 
 
@@ -49,7 +49,7 @@ class LoadTool:
 
 @dataclass(frozen=True)
 class Environment:
-    """The machine and the programs of a run; what must be alike for two runs to be compared."""
+    """The machine and the programs of a run; two runs are comparable only if equal in this record."""
 
     cpu_model: Annotated[str | None, means("Model name of the processor.")]
     cores: Annotated[int, means("Processor cores this process may use.")]
@@ -89,7 +89,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the run was asked to measure."""
+    """The requested measurements of a run."""
 
     stacks: Annotated[tuple[str, ...], means("Stacks asked for.")]
     layers: Annotated[tuple[str, ...], means("Layers asked for.")]
@@ -153,17 +153,17 @@ class Plan:
 
     @property
     def command(self) -> str:
-        """The command that made the folder, and that resumes it."""
+        """The command that made the folder and resumes it."""
         return "tune" if self.tunes else "faults" if self.faults else "run"
 
     @property
     def size(self) -> str:
-        """The resource limit of a plan that has one."""
+        """The resource limit of a plan with one limit."""
         return self.sizes[0]
 
     @property
     def limit(self) -> Limit | None:
-        """The limit of the latency within which the highest rate was sought, or None."""
+        """The latency limit of a capacity run, or None."""
         return parse_limit(self.capacity) if self.capacity else None
 
 
@@ -187,13 +187,13 @@ class CaseRecord:
     caches: Annotated[str, means("What its layers cache: pages, parts (of pages) or nothing; empty: not known.")] = ""
 
 
-# Why a run until decided makes no more rounds.
+# Reasons for the end of a run until decided.
 Ended = Literal["decided", "rounds", "budget"]
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """A case that a run until decided measured no further at a level."""
+    """A case not measured further at a level of a run until decided."""
 
     case_id: Annotated[str, means("The case.")]
     level: Annotated[int, means("Connections of a closed loop, or requests a second of an open one.")]

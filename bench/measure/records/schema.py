@@ -1,9 +1,8 @@
-"""The JSON Schema of a run's folder, made by msgspec from the records beside it: other programs can rely on it.
+"""The JSON Schema of a run's folder, made by msgspec from these records: a stable interface for other programs.
 
-`python -m bench report --schema` prints it. Each file of a folder has its definition: run.json is `run`,
-environment.json `environment`, a line of trials.jsonl `trial`, one of verify.jsonl `check`, one of faults.jsonl
-`fault`. A newer program may add properties; no listed property goes
-away within one version.
+`python -m bench report --schema` prints the schema. Each file of a folder has a definition: run.json is `run`,
+environment.json `environment`, a line of trials.jsonl `trial`, of verify.jsonl `check`, of faults.jsonl `fault`. A
+newer program may add properties; no listed property goes away within one version.
 """
 
 from __future__ import annotations
@@ -46,5 +45,5 @@ def _name(record: str) -> str:
 
 
 def text(*more: type) -> str:
-    """The document as it is printed."""
+    """The printed document."""
     return json.dumps(schema(*more), indent=2) + "\n"

@@ -1,7 +1,7 @@
 """The record of a trial, in its parts; one trial a line.
 
-``None`` means "not measured". A failed trial has a reason and no figures, never a zero. A discarded trial has its
-figures and the reason why they are not to be trusted: no median, interval or ratio may use them.
+``None`` means "not measured". A failed trial has a reason and no figures, never a zero. A discarded trial has untrusted
+figures and the reason: no median, interval or ratio may use these figures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Count = TypeVar("Count", int, float)
 
 @dataclass(frozen=True, kw_only=True)
 class TrialIdentity:
-    """Which trial it is, and how its load was made."""
+    """Identity of a trial, and settings of its load."""
 
     trial_id: Annotated[
         str,
@@ -55,7 +55,7 @@ class TrialIdentity:
 
     @property
     def level(self) -> int:
-        """Connections of a closed loop or requests a second of an open one: the level as the plan names it."""
+        """Connections of a closed loop or requests a second of an open one: the level in the plan."""
         return self.level_connections if self.level_connections is not None else round(self.rate_requested or 0)
 
     @property
@@ -66,7 +66,7 @@ class TrialIdentity:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialFigures:
-    """Figures that the load tool measured in the timed load."""
+    """Figures by the load tool in the timed load."""
 
     duration_s: Annotated[float, means("Seconds the timed load lasted.")]
     requests_total: Annotated[int, means("Responses received in the timed load.")]
@@ -100,7 +100,7 @@ class TrialFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class Errors:
-    """Responses that went wrong in the timed load; also of a trial that failed for them."""
+    """Failed requests in the timed load; also of a trial that failed because of them."""
 
     errors_connect: Annotated[int | None, means("Connections that could not be made.")] = None
     errors_read: Annotated[int | None, means("Connections that broke before the response was whole.")] = None
@@ -113,14 +113,14 @@ class Errors:
 
     @property
     def total(self) -> int:
-        """Requests without a right response, as far as they were counted."""
+        """Counted requests without a right response."""
         broken = (self.errors_connect, self.errors_read, self.errors_timeout)
         return sum(count or 0 for count in (*broken, self.responses_not_2xx))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """Memory, CPU time and processes that servers and services used in the timed load."""
+    """Memory, CPU time and processes of servers and services in the timed load."""
 
     memory: Annotated[
         dict[str, Samples] | None,
@@ -151,7 +151,7 @@ class Costs:
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """The deployment before, during and after the load; also of a trial that failed."""
+    """The deployment before, during and after the load; also of a failed trial."""
 
     time_to_ready_s: Annotated[float | None, means("Seconds from starting the deployment until it responded.")] = None
     memory_idle_bytes: Annotated[
@@ -190,7 +190,7 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Findings of the guards, and what they judged by."""
+    """Findings of the guards, and their evidence."""
 
     log: Annotated[str | None, means("Log that tells more about a failure, relative to the run's folder.")] = None
 
@@ -230,7 +230,7 @@ class Trial(TrialIdentity):
 
     @property
     def key(self) -> str:
-        """The name of what was made, which its records share."""
+        """The key shared by records of the same item."""
         return self.trial_id
 
     @property
@@ -250,17 +250,17 @@ class Trial(TrialIdentity):
 
     @property
     def memory_peak_bytes(self) -> dict[str, int | None] | None:
-        """Largest memory by server and service; None if it was not sampled."""
+        """Largest memory by server and service; None if not sampled."""
         return self.costs.memory_peak_bytes if self.costs else None
 
     @property
     def is_disturbed(self) -> bool:
-        """True if interference of other processes discarded it, so that it is made again."""
+        """True if the trial was discarded for interference of other processes, and is repeated."""
         return self.status == "discarded" and any(name == INTERFERENCE for name, _ in discarded_by(self))
 
     @property
     def imbalance(self) -> float | None:
-        """How many times the mean of the workers the busiest one did; None if there are not several."""
+        """Load of the busiest worker as a multiple of the workers' mean; None with fewer than two workers."""
         used = (self.costs.worker_cpu_seconds if self.costs else None) or ()
         total = sum(used)
         return used[0] * len(used) / total if len(used) > 1 and total else None
@@ -277,18 +277,18 @@ class Trial(TrialIdentity):
 
 
 def total(values: Mapping[str, float | None] | None) -> float | None:
-    """The sum over servers and services; None without any, or when one of them was not measured."""
+    """The sum over servers and services; None if empty, or if one value is missing."""
     known = [value for value in (values or {}).values() if value is not None]
     return sum(known) if values and len(known) == len(values) else None
 
 
 def largest(values: Iterable[Count | None]) -> Count | None:
-    """The largest of those that were measured; None without one."""
+    """The largest measured value; None without one."""
     return max((value for value in values if value is not None), default=None)
 
 
 def discarded_by(trial: Trial) -> list[tuple[str, str]]:
-    """The guards that discarded a trial, with what each of them found."""
+    """The guards that discarded a trial, with their findings."""
     parts = (part.partition(": ") for part in (trial.reason or "").split("; "))
     return [(name, text) for name, colon, text in parts if colon]
 

@@ -1,4 +1,4 @@
-"""What figures say: the one statistical model, capacities, and latencies."""
+"""Meaning of figures: the one statistical model, capacities, and latencies."""
 
 from bench.measure.stats.table import INCONCLUSIVE, LEADS, MARGIN, TIES, Decision, GeometricMean, Runs, Table
 

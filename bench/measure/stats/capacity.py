@@ -1,8 +1,8 @@
-"""The capacity of a site: the highest rate at which its latency stays within a limit, found by a staircase. Pure.
+"""The capacity of a site: the highest rate with a latency within a limit, found by a staircase. Pure.
 
-A staircase tries one rate after another. It climbs while rates hold, halves the distance to the lowest rate that does
-not, and ends when both are neighbours among `RATES`. Both ends are tried twice, and the second time counts: if only one
-of them were, noise would move the capacity to the other side.
+A staircase tries one rate after another: it climbs while rates hold, then halves the distance to the lowest failed
+rate, and ends when both are neighbours among `RATES`. Both ends are tried twice, and the second result counts: with
+only one repeated end, noise would move the capacity to the other side.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _DECADE = (
     *(100, 106, 112, 118, 125, 132, 140, 150, 160, 170, 180, 190, 200, 212, 224, 236, 250, 265, 280, 300),
     *(315, 335, 355, 375, 400, 425, 450, 475, 500, 530, 560, 600, 630, 670, 710, 750, 800, 850, 900, 950),
 )
-# The rates that are tried, in requests a second. Below 22 they are all whole numbers.
+# The possible rates, in requests a second. Below 22 all are whole numbers.
 RATES = tuple(sorted({round(number * 10.0**power) for power in range(-2, 3) for number in _DECADE} | {100_000}))
 STEP = 0.06
-# The first rate of a case; a later round begins where the rounds before it ended.
+# The first rate of a case; a later round begins at the end of earlier rounds.
 FIRST_RATE = 50
-# The longest climb at once is to so many times the rate, or down to that part of it.
+# The largest step up, as a multiple of the rate; also the largest step down.
 LONGEST_CLIMB = 4
-# How often each end of a staircase is tried.
+# Number of tries of each end of a staircase.
 TRIES = 2
 
 PERCENTS = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0}
@@ -37,7 +37,7 @@ MAX_LIMIT_MS = 10_000.0
 
 @dataclass(frozen=True)
 class Limit:
-    """A percentile of the latency and how large it may be: `p95=200ms`."""
+    """A percentile of the latency and its maximum: `p95=200ms`."""
 
     percentile: str
     milliseconds: float
@@ -73,24 +73,24 @@ def parse_limit(text: str) -> Limit:
 
 @dataclass(frozen=True)
 class Step:
-    """What is known of a rate: whether it held when it was last tried, and how often it was tried."""
+    """Result for a rate: whether the last try held, and the number of tries."""
 
     held: bool
     tries: int = 1
 
 
 def bracket(steps: Mapping[int, Step]) -> tuple[int | None, int | None]:
-    """The highest rate that held, and the lowest one above it that did not; None if there is none."""
+    """The highest rate that held, and the lowest failed rate above it; or None."""
     low = max((rate for rate, step in steps.items() if step.held), default=None)
     high = min((rate for rate, step in steps.items() if not step.held and rate > (low or 0)), default=None)
     return low, high
 
 
 def next_rate(steps: Mapping[int, Step], first: int, *, near: bool) -> int | None:
-    """The rate to try next; None if the staircase is at its end.
+    """The next rate; None at the end of the staircase.
 
-    first  the rate that it began with
-    near   whether that was close to the capacity: then it leaves it in small steps that grow
+    first  the initial rate
+    near   whether the initial rate is close to the capacity: then the first steps are small, and grow
     """
     if not steps:
         return first
@@ -115,5 +115,5 @@ def _moved(rate: int, steps: int, end: int) -> int:
 
 
 def rate_near(rate: float) -> int:
-    """The highest of RATES that is not above `rate`, at least the first."""
+    """The highest of RATES up to `rate`, at least the first."""
     return RATES[max(0, bisect.bisect_right(RATES, rate) - 1)]

@@ -1,4 +1,4 @@
-"""Rows of text as aligned columns, and paragraphs, within a width: for everything that a command prints."""
+"""Rows of text as aligned columns, and paragraphs, within a width: for all printed text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MIN_WIDTH = 20
 def columns(rows: Iterable[Sequence[str]], indent: str = "", width: int | None = None) -> list[str]:
     """One line a row, the cells left-aligned and two spaces apart; all rows have the same number of cells.
 
-    With a `width` the last cell is wrapped within its column.
+    With a `width`, the last cell is wrapped within its column.
     """
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
@@ -25,7 +25,7 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "", width: int | None =
 
 
 def paragraph(text: str, width: int, indent: str = "", hanging: str = "") -> list[str]:
-    """The text in lines of a width, each indented, those after the first by `hanging` too. A longer word is broken."""
+    """Wrap the text to a width, each line indented, later lines by `hanging` too. A longer word is broken."""
     return textwrap.wrap(
         text, max(width, MIN_WIDTH), initial_indent=indent, subsequent_indent=indent + hanging, break_on_hyphens=False
     ) or [""]

@@ -1,6 +1,6 @@
-"""Quantiles of Student's t and tails of Fisher's F, which the standard library lacks. Pure.
+"""Quantiles of Student's t and tails of Fisher's F, missing in the standard library. Pure.
 
-The tests hold them against SciPy, which is too large to install for two functions.
+Tests compare both with SciPy, which is too large to install for two functions.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ PRECISION = 1e-10
 
 @lru_cache(maxsize=4096)
 def student(tail: float, freedom: float) -> float:
-    """The value that Student's t exceeds with probability `tail` (above 0, below 0.5); any positive degrees of freedom.
+    """Upper quantile of Student's t with probability `tail` (above 0, below 0.5); any positive degrees of freedom.
 
-    Infinity where it is too large for a number, as with a hundredth of a degree of freedom.
+    Infinity for values too large for a float, as with a hundredth of a degree of freedom.
     """
     try:
         return _student(tail, freedom)
@@ -25,12 +25,14 @@ def student(tail: float, freedom: float) -> float:
 
 
 def fisher_tail(ratio: float, freedom: float, other: float) -> float:
-    """The probability that F exceeds `ratio`, above 0: a variance with `freedom` to one with `other` degrees of it."""
+    """The probability of F above `ratio`, which must be positive: a variance with `freedom` to one with `other` degrees
+    of freedom."""
     return _beta(other / (other + freedom * ratio), other / 2, freedom / 2)
 
 
 def _student(tail: float, freedom: float) -> float:
-    """Newton's method on logarithms converges: the logarithm of the tail is a concave function of that of t."""
+    """Newton's method on logarithms converges: the logarithm of the tail is a concave function of the logarithm of
+    t."""
     t = NormalDist().inv_cdf(1 - tail)
     for _ in range(100):
         beyond = _tail(t, freedom)
@@ -42,7 +44,7 @@ def _student(tail: float, freedom: float) -> float:
 
 
 def _tail(t: float, freedom: float) -> float:
-    """The probability that Student's t exceeds `t`, which must be positive."""
+    """The probability of Student's t above `t`, which must be positive."""
     return _beta(freedom / (freedom + t * t), freedom / 2, 0.5) / 2
 
 
@@ -60,7 +62,7 @@ def _beta(x: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
-    """Its continued fraction (DLMF 8.17.22) by Lentz's method."""
+    """The continued fraction (DLMF 8.17.22) by Lentz's method."""
     value = c = 1.0
     d = 0.0
     for m in range(10_000):

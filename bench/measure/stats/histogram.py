@@ -15,7 +15,7 @@ from bench.errors import BenchError
 
 MAX_US = 3_600_000_000
 DIGITS = 3
-# With fewer samples beyond it, a percentile describes those samples and not the server.
+# With fewer samples beyond it, a percentile describes these samples and not the server.
 MIN_SAMPLES_BEYOND = 10
 
 
@@ -33,7 +33,7 @@ def from_counts(counts: Iterable[tuple[int, int]]) -> HdrHistogram:
 
 
 def encode(histogram: HdrHistogram) -> str:
-    """The histogram as text for a record: compressed V2 in base64, which other HDR libraries read too."""
+    """The histogram as text for a record: compressed V2 in base64, readable by other HDR libraries."""
     return str(histogram.encode().decode("ascii"))
 
 
@@ -53,7 +53,7 @@ def merged(encoded: Iterable[str | None]) -> HdrHistogram | None:
 
 
 def needed(percent: float) -> int:
-    """How many requests have MIN_SAMPLES_BEYOND beyond the percentile: 1,000 for the 99th."""
+    """Number of requests needed for MIN_SAMPLES_BEYOND beyond the percentile: 1,000 for the 99th."""
     return math.ceil(round(MIN_SAMPLES_BEYOND * 100 / (100 - percent), 6))
 
 

@@ -1,4 +1,4 @@
-"""Least squares of log(rate) = case + round + noise, and which case is plainly noisier than the others. Pure."""
+"""Least squares of log(rate) = case + round + noise, and detection of a plainly noisier case. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bench.measure.stats.distributions import fisher_tail
 Name = TypeVar("Name", bound=Hashable)
 Logs = dict[int, float]  # round -> logarithm of its rate
 
-# With equal noise a case is taken for a noisier one with this chance for each of its degrees of freedom, up to the
-# largest. Two rounds hardly tell, and each case that is taken away by mistake makes the pooled noise look smaller.
+# Probability of mistaking a case for a noisier one under equal noise, for each of its degrees of freedom, up to the
+# maximum. Two rounds hardly tell, and each mistake makes the pooled noise look smaller.
 PLAINLY, MAX_PLAINLY = 0.002, 0.02
 # Least squares with missing cells: sweeps until a round moves by less.
 SWEEPS, SMALLEST_MOVE = 500, 1e-12
@@ -30,9 +30,9 @@ class Noise:
 class Fit(Generic[Name]):
     """Least squares of case + round for cases of equal noise.
 
-    rounds  round -> its effect on all cases
+    rounds  round -> effect on all cases
     noise   pooled over the cases
-    cases   how many there are
+    cases   number of cases
     """
 
     def __init__(self, logs: Mapping[Name, Logs]):
@@ -46,7 +46,7 @@ class Fit(Generic[Name]):
         self.noise = Noise(self._total / freedom if freedom else 0.0, freedom)
 
     def _deviations(self, rounds: Logs) -> list[float]:
-        """What is left of a case without the effects of the rounds, where they are known."""
+        """Residuals of a case without the effects of known rounds."""
         return [log - self.rounds[n] for n, log in rounds.items() if n in self.rounds]
 
     def _squared(self, rounds: Logs) -> float:
@@ -54,7 +54,7 @@ class Fit(Generic[Name]):
         return statistics.variance(left) * (len(left) - 1) if len(left) > 1 else 0.0
 
     def noisiest(self) -> Name | None:
-        """The case that is plainly noisier than the others; None without one, or when too few are left to tell."""
+        """The plainly noisiest case; None without one, or with too few cases to tell."""
         count = sum(len(rounds) > 1 for rounds in self._logs.values())
         if count < 3:
             return None
@@ -71,13 +71,13 @@ class Fit(Generic[Name]):
         return found
 
     def noise_beside(self, rounds: Logs) -> Noise:
-        """The noise of a case that is none of the fitted ones, by its distance to them in each round."""
+        """The noise of a case outside of the fit, by its distance to the fitted cases in each round."""
         left = self._deviations(rounds)
         return Noise(statistics.variance(left), len(left) - 1) if len(left) > 1 else Noise(0.0, 0)
 
 
 def _effects(logs: Mapping[Name, Logs]) -> Logs:
-    """Round -> its effect. One sweep is exact without missing rounds; else it approaches the least squares."""
+    """Round -> effect. One sweep is exact without missing rounds; otherwise it approaches the least squares."""
     numbers = sorted({n for rounds in logs.values() for n in rounds})
     effects = dict.fromkeys(numbers, 0.0)
     for _ in range(SWEEPS):
@@ -95,7 +95,7 @@ def _effects(logs: Mapping[Name, Logs]) -> Logs:
 
 
 def _parts(logs: Mapping[Name, Logs]) -> int:
-    """Into how many parts the table falls that share neither a case nor a round."""
+    """Number of parts of the table that share neither a case nor a round."""
     parts: list[set[int]] = []
     for rounds in logs.values():
         joined = set(rounds).union(*(part for part in parts if part & rounds.keys()))

@@ -1,11 +1,11 @@
 """The one statistical model: how many times as fast a case is as another, and which case is the fastest. Pure.
 
 A rate is the product of its case, its round and noise, so that logarithms add up: log(rate) = case + round + noise. A
-slow round slows all cases, so that two cases are compared by their differences in the rounds that both have. Few rounds
-say little about the noise of one case, but much about that of all cases together: the noise is pooled. A case that is
-plainly noisier than the others (an F test) is judged by its own. Intervals are those of Student's t.
+slow round slows all cases, so two cases are compared by their differences in common rounds. Few rounds say little about
+the noise of one case, but much about the noise of all cases together: the noise is pooled. A plainly noisier case (an F
+test) is judged by its own noise. Intervals follow Student's t.
 
-Rounds may be missing, as those of a discarded trial. A rate that is no number above zero counts as missing.
+Rounds may be missing, such as after a discarded trial. A rate that is not a positive number counts as missing.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from bench.measure.stats.least_squares import Fit, Logs, Name, Noise
 LEADS, TIES, INCONCLUSIVE = "leads", "ties", "inconclusive"
 MARGIN = 0.05
 CONFIDENCE = 0.95
-# A single round shows no noise. Then a case is out only where it would be with this much: one standard deviation of a
-# logarithm, and more than a trial has that its guards do not discard. So many cases stay at least.
+# A single round shows no noise. Then a case is out only if it would be out with this standard deviation of a logarithm,
+# larger than in any trial that passes the guards. At least so many cases stay.
 ASSUMED_NOISE = 0.25
 MIN_LEFT = 4
 MAX_LOGARITHM = 700.0
@@ -36,14 +36,14 @@ Ratio = tuple[float, float, float]  # estimate, low, high
 
 @dataclass(frozen=True)
 class Decision(Generic[Name]):
-    """Which case is the fastest.
+    """Verdict on the fastest case.
 
-    verdict  `leads`: all others are slower than the best by more than the margin. `ties`: some are within the margin
-             of the best, and all others are slower. `inconclusive`: the rounds do not tell
+    verdict  `leads`: all others are slower than the best by more than the margin. `ties`: some are within the margin of
+             the best, and all others are slower. `inconclusive`: the rounds do not suffice
     best     the case with the highest rate; None without a rate
-    ties     the other cases that are within the margin of the best
-    open     the other cases that may be the best, or tie with it
-    slower   the cases that are slower than the best by more than the margin
+    ties     the other cases within the margin of the best
+    open     the other cases that may be the best, or tie with the best
+    slower   the cases slower than the best by more than the margin
     """
 
     verdict: str
@@ -55,9 +55,9 @@ class Decision(Generic[Name]):
 
 @dataclass(frozen=True)
 class Difference:
-    """How far apart two logarithms are, with the variance of that and its degrees of freedom: 0 when not known.
+    """Difference of two logarithms, with its variance and degrees of freedom: 0 if unknown.
 
-    less, more  how far it may be below and above that without any noise, where rates were found in steps
+    less, more  possible deviation below and above without any noise, for rates found in steps
     """
 
     estimate: float
@@ -67,7 +67,7 @@ class Difference:
     more: float = 0.0
 
     def ends(self, chance: float) -> tuple[float, float]:
-        """The interval of which each end errs with this chance."""
+        """Confidence interval with error probability `chance` at each end."""
         if not self.freedom:
             return -math.inf, math.inf
         reach = student(chance, self.freedom) * math.sqrt(self.variance) if self.variance else 0.0
@@ -80,7 +80,7 @@ class Difference:
 
 
 class Cases(ABC, Generic[Name]):
-    """Cases that can be compared with each other, by one table or by several."""
+    """Comparable cases, from one table or several."""
 
     @property
     @abstractmethod
@@ -89,30 +89,30 @@ class Cases(ABC, Generic[Name]):
 
     @abstractmethod
     def rate(self, case: Name) -> float:
-        """Requests/s of a case: the geometric mean of its rounds, corrected for those that it has missed."""
+        """Requests/s of a case: the geometric mean of its rounds, corrected for missing rounds."""
 
     @abstractmethod
     def difference(self, case: Name, other: Name) -> Difference:
-        """Logarithm of the rate of a case minus that of the other."""
+        """Logarithm of a case's rate minus the logarithm of the other's."""
 
     def ratio(self, case: Name, other: Name, confidence: float = CONFIDENCE) -> Ratio:
-        """How many times the rate of `other` that of `case` is: estimate, low and high end of the interval.
+        """Rate of `case` as a multiple of the rate of `other`: estimate, low and high end of the interval.
 
-        The ends are 0 and infinity when the rounds say nothing about noise. Raises KeyError for a case without a rate,
-        ValueError for a confidence that is no share.
+        The ends are 0 and infinity if the noise is unknown. Raises KeyError for a case without a rate, ValueError for a
+        confidence outside of 0 to 1.
         """
         if not 0 < confidence < 1:
             raise ValueError(f"confidence {confidence}: use a share, such as {CONFIDENCE}")
         return self.difference(case, other).ratio(confidence)
 
     def decide(self, margin: float = MARGIN, look: int | None = None, dropped: Collection[Name] = ()) -> Decision[Name]:
-        """Which case is the fastest, with 95 % confidence in all of it together.
+        """Decide on the fastest case, with 95 % confidence in the whole decision.
 
-        margin   share by which rates must differ to count as different
-        look     1, 2, ...: the decision is the so-manieth of a race, and all of them together err in 5 %
-        dropped  the cases that earlier looks have found to be slower
+        margin   minimum relative difference of rates
+        look     1, 2, ...: number of the decision in a race; all decisions together err in at most 5 %
+        dropped  cases found slower by earlier looks
 
-        Raises ValueError for a margin that is no share, or a look before the first.
+        Raises ValueError for a margin outside of 0 to 1, or a look below 1.
         """
         if not 0 <= margin < math.inf or (look is not None and look < 1):
             raise ValueError(f"margin {margin}, look {look}: a margin is a share, the first look is 1")
@@ -138,7 +138,7 @@ class Cases(ABC, Generic[Name]):
         """True if a case has more than one round."""
 
     def _far_behind(self, left: Sequence[Name], chance: float, margin: float) -> tuple[Name, ...]:
-        """The cases, fastest first, that are slower than the first even with the noise that is assumed."""
+        """The cases, fastest first, that are slower than the first even with the assumed noise."""
         if any(self.repeated(name) for name in self.names):
             return ()  # they have no round in common
         reach = NormalDist().inv_cdf(1 - chance) * math.sqrt(2) * ASSUMED_NOISE + math.log1p(margin)
@@ -148,8 +148,8 @@ class Cases(ABC, Generic[Name]):
 class Table(Cases[Name]):
     """Rates of one run under one load: case -> round -> requests/s.
 
-    steps  case -> how many times its rate is at most, where rates were found in steps: the highest that held is known,
-           and a higher one that did not; infinity where that was not found
+    steps  case -> upper bound as a multiple of its rate, for rates found in steps: between the highest that held and a
+           higher failed one; infinity if none failed
     """
 
     def __init__(self, rates: Mapping[Name, Mapping[int, float]], steps: Mapping[Name, float] | None = None):
@@ -162,7 +162,7 @@ class Table(Cases[Name]):
 
     @property
     def names(self) -> Sequence[Name]:
-        """The cases with a rate, in the order in which they were given."""
+        """The cases with a rate, in the given order."""
         return list(self._logs)
 
     def repeated(self, case: Name) -> bool:
@@ -170,13 +170,13 @@ class Table(Cases[Name]):
         return len(self._logs[case]) > 1
 
     def rate(self, case: Name) -> float:
-        """Requests/s of a case: the geometric mean of its rounds, corrected for those that it has missed."""
+        """Requests/s of a case: the geometric mean of its rounds, corrected for missing rounds."""
         rounds, effects = self._logs[case], self._fit.rounds
         usual = statistics.fmean(effects.values())
         return math.exp(statistics.fmean(log - effects.get(n, usual) for n, log in rounds.items()) + usual)
 
     def difference(self, case: Name, other: Name) -> Difference:
-        """Logarithm of the rate of a case minus that of the other, from the rounds that both have."""
+        """Logarithm of a case's rate minus the logarithm of the other's, from common rounds."""
         one, two = self._logs[case], self._logs[other]
         if case == other:
             return Difference(0.0, 0.0, math.inf)
@@ -191,9 +191,9 @@ class Table(Cases[Name]):
         return Difference(estimate, total.variance / len(shared), total.freedom, less, more)
 
     def alone(self, case: Name) -> Difference:
-        """Logarithm of the rate of a case by itself: rounds that were faster or slower count as noise, too.
+        """Logarithm of a case's rate by itself: faster and slower rounds count as noise, too.
 
-        For a comparison with another run, whose rounds were others.
+        For a comparison with another run, which has other rounds.
         """
         count, effects = len(self._logs[case]), self._fit.rounds
         mean = statistics.fmean(self._logs[case].values())
@@ -217,7 +217,7 @@ class Table(Cases[Name]):
 
     @cached_property
     def _fitted(self) -> tuple[Fit[Name], dict[Name, Noise]]:
-        """The cases that share the pooled noise, and the noise of each one that is plainly noisier."""
+        """The cases with the pooled noise, and the noise of each plainly noisier case."""
         apart: list[Name] = []
         fit = Fit(self._logs)
         while (name := fit.noisiest()) is not None:
@@ -227,10 +227,10 @@ class Table(Cases[Name]):
 
 
 class GeometricMean(Cases[Name]):
-    """The same cases in several tables, such as workloads, each of which counts alike.
+    """The same cases in several tables, such as workloads, with equal weights.
 
-    Their rate is the geometric mean: no workload outweighs the others because it is quick (Fleming and Wallace 1986).
-    Cases that lack a rate in one of the tables take no part.
+    The rate is the geometric mean, so that a quick workload does not outweigh the others (Fleming and Wallace 1986).
+    Cases without a rate in one of the tables are left out.
     """
 
     def __init__(self, tables: Sequence[Cases[Name]]):
@@ -238,7 +238,7 @@ class GeometricMean(Cases[Name]):
 
     @cached_property
     def names(self) -> Sequence[Name]:
-        """The cases that have a rate in each table."""
+        """The cases with a rate in each table."""
         return [name for name in self._tables[0].names if all(name in table.names for table in self._tables)]
 
     def repeated(self, case: Name) -> bool:
@@ -246,7 +246,7 @@ class GeometricMean(Cases[Name]):
         return all(table.repeated(case) for table in self._tables)
 
     def rate(self, case: Name) -> float:
-        """The geometric mean of its requests/s."""
+        """The geometric mean of the case's requests/s."""
         return statistics.geometric_mean([table.rate(case) for table in self._tables])
 
     def difference(self, case: Name, other: Name) -> Difference:
@@ -278,12 +278,12 @@ class Runs(Cases[str]):
         return math.exp(self._alone(case).estimate)
 
     def repeated(self, case: str) -> bool:
-        """True if it has more than one round in the run."""
+        """True if the case has more than one round in the run."""
         table, name = self._sides[case]
         return table.repeated(name)
 
     def difference(self, case: str, other: str) -> Difference:
-        """Logarithm of the rate in one run minus that in the other."""
+        """Logarithm of the rate in one run minus the logarithm in the other."""
         one, two = self._alone(case), self._alone(other)
         total = _sum([Noise(part.variance, part.freedom) for part in (one, two)])
         return Difference(one.estimate - two.estimate, total.variance, total.freedom, two.more, one.more)
@@ -294,7 +294,7 @@ class Runs(Cases[str]):
 
 
 def _sum(parts: Sequence[Noise]) -> Noise:
-    """The noise of a sum; its degrees of freedom by Satterthwaite (1946). 0 of them when those of a part are 0."""
+    """The noise of a sum, with degrees of freedom by Satterthwaite (1946); 0 if a part has none."""
     variance = sum(part.variance for part in parts)
     if not all(part.freedom for part in parts):
         return Noise(variance, 0.0)
@@ -303,14 +303,14 @@ def _sum(parts: Sequence[Noise]) -> Noise:
 
 
 def _chance(cases: int, look: int | None) -> float:
-    """The chance of each bound to err, so that all of a decision err in 5 % together (Bonferroni).
+    """Error probability of each bound, for 5 % in the whole decision (Bonferroni).
 
-    Look k of a race spends 0.05 / (k (k + 1)) of it: the looks together never more, however many there are.
+    Look k of a race spends 0.05 / (k (k + 1)): all looks together at most 5 %, whatever their number.
     """
     spent = (1 - CONFIDENCE) / (look * (look + 1) if look else 1)
     return spent / 2 / max(1, cases - 1)
 
 
 def _exp(logarithm: float) -> float:
-    """The ratio of a logarithm; infinity where it is too large for a number."""
+    """The ratio of a logarithm; infinity for values too large for a float."""
     return math.exp(logarithm) if logarithm < MAX_LOGARITHM else math.inf

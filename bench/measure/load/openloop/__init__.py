@@ -1,7 +1,8 @@
-"""The load tool of this project, always there: an open loop and a closed loop over HTTP/1.1.
+"""The built-in load tool: an open loop and a closed loop over HTTP/1.1.
 
 Its adapter (bench.measure.load.engine) starts it as a program, like any other load tool. bench.measure.hosts.loaders
-starts it on several hosts, and alone uses its modules. All of them except `__main__` need only Python.
+starts the program on several hosts, and is the only other user of its modules. All modules except `__main__` need only
+Python.
 """
 
 VERSION = "2.0"

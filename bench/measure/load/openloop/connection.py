@@ -1,4 +1,4 @@
-"""A connection that never blocks, the request on it, and its HTTP/1.1 answer, in whatever pieces that comes."""
+"""A connection that never blocks, its request, and its HTTP/1.1 response, received in any pieces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEAD, LENGTH, CHUNKED, TRAILER, UNTIL_END = range(5)
 # Responses that have no body, whatever length their head names (RFC 9112, 6.3).
 BODILESS = (204, 304)
 MAX_HEAD_BYTES = 65536
-# The fields of a head that say where its response ends.
+# The header fields that determine the end of a response.
 FIELDS = re.compile(rb"\r\n(connection|content-length|transfer-encoding):[ \t]*([^\r]*)", re.IGNORECASE)
 
 
@@ -23,10 +23,10 @@ class AnswerError(Exception):
 class Answer:
     """Status and body size of one response.
 
-    status  of the response, 0 until its head has come
-    size    bytes of its body so far, as sent: without the frames of chunks
-    closes  whether the connection ends with it
-    pieces  of its body, where they are `wanted`; else None
+    status  of the response, 0 before its head
+    size    bytes of the body so far, as sent: without the frames of chunks
+    closes  whether the connection ends after the response
+    pieces  of the body, if `wanted`; else None
     """
 
     __slots__ = ("_buffer", "_left", "_state", "closes", "pieces", "size", "status")
@@ -41,9 +41,9 @@ class Answer:
         self._left = 0
 
     def feed(self, data: bytes) -> bool:
-        """Read a piece; true when the response is whole.
+        """Read a piece; true if the response is complete.
 
-        Raises AnswerError for anything but a response, and for more than one: no other was requested yet.
+        Raises AnswerError for anything except a single response: no further request was sent yet.
         """
         while self._state == HEAD:
             data = self._buffer + data
@@ -64,7 +64,7 @@ class Answer:
         return self._state == LENGTH and self.size == self._left
 
     def ended(self) -> bool:
-        """True if the response is whole now that the connection has ended."""
+        """True if the end of the connection completes the response."""
         return self._state == UNTIL_END
 
     def _add(self, data: bytes) -> None:
@@ -86,7 +86,7 @@ class Answer:
         if status in BODILESS:
             self._state, self._left = LENGTH, 0
         elif b"chunked" in fields.get(b"transfer-encoding", b""):
-            # They count where a length is named as well (RFC 9112, 6.3).
+            # Chunks count even with a length (RFC 9112, 6.3).
             self._state = CHUNKED
             self._left = -1
         elif length is not None:
@@ -96,9 +96,8 @@ class Answer:
             self._state, self.closes = UNTIL_END, True
 
     def _feed_chunks(self, data: bytes) -> bool:
-        """Chunks: a line with the size, that many bytes, an empty line. The last has size 0 and no bytes; header fields
-        may follow it, and an empty line ends them. -1: a line is awaited.
-        """
+        """Chunks: a line with the size, so many bytes, an empty line. The last chunk has size 0 and no bytes; header
+        fields may follow, ended by an empty line. -1: a line is expected."""
         data = self._buffer + data
         while True:
             if self._left < 0:
@@ -126,23 +125,23 @@ class Answer:
 
 
 def _size(text: bytes, base: int) -> int:
-    """A number of bytes. Raises ValueError for what is none."""
+    """Parse a number of bytes. Raises ValueError."""
     if (size := int(text, base)) < 0:
         raise ValueError(f"a negative size: {text!r}")
     return size
 
 
 class Connection:
-    """One TCP connection, with TLS where asked.
+    """One TCP connection, optionally with TLS.
 
     ready   connected, and the handshake done
-    busy    its request has no whole response yet
-    fresh   no response has come on it yet
-    since   when the latency of its request begins
-    left    when its request was given to it
-    again   how often its request was sent before, on connections that the server closed as they were idle
-    page    which path it requests
-    unsent  what is left to send of the request
+    busy    the response is not complete yet
+    fresh   no response has come on this connection yet
+    since   start of the request's latency
+    left    time of sending the request
+    again   number of earlier attempts, on idle connections closed by the server
+    page    index of the requested path
+    unsent  the unsent part of the request
     answer  the part received so far
     """
 
@@ -152,7 +151,7 @@ class Connection:
     )
 
     def __init__(self, tls: ssl.SSLContext | None, name: str, wanted: bool = False) -> None:
-        """`name` is the host's for TLS, the bodies of responses are kept where they are `wanted`."""
+        """`name` is the host's name for TLS; bodies of responses are kept if `wanted`."""
         self._name, self._tls, self._wanted = name, tls, wanted
         self.ready = False
         self.busy = False
@@ -188,7 +187,7 @@ class Connection:
     def connected(self) -> None:
         """Continue to connect: the socket is readable or writable.
 
-        Raises ssl.SSLWantReadError or ssl.SSLWantWriteError while a handshake waits, another OSError when it failed.
+        Raises ssl.SSLWantReadError or ssl.SSLWantWriteError while a handshake waits, another OSError if it failed.
         """
         if error := self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(error, "cannot connect")
@@ -199,7 +198,7 @@ class Connection:
         self.ready = True
 
     def send(self) -> None:
-        """Send what the socket takes now. Raises OSError if the connection is broken."""
+        """Send as much as the socket takes now. Raises OSError if the connection is broken."""
         try:
             sent = self.sock.send(self.unsent)
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
@@ -207,9 +206,9 @@ class Connection:
         self.unsent = self.unsent[sent:]
 
     def receive(self) -> bytes | None:
-        """The bytes received; empty if the connection has ended, None if there are none.
+        """The bytes received; empty if the connection has ended, None if nothing came.
 
-        Raises OSError if it broke: the end of a response that names no length is not its end then.
+        Raises OSError if the connection broke: without a length, the response is then incomplete.
         """
         sock = self.sock
         try:

@@ -16,19 +16,19 @@ SLICES = 10
 class Counts:
     """Counts of one process.
 
-    seconds                 from the start to the end, or to the last response when that came later
-    late_s                  how long after its start the process was ready
-    answers                 whole responses, whatever their status
-    due, dropped            requests that an open loop had to send, and those it did not send
+    seconds                 from the start to the end, or to the last response if later
+    late_s                  seconds until the process was ready
+    answers                 complete responses, whatever their status
+    due, dropped            requests planned by an open loop, and requests not sent
     bytes                   received
     connect, read, timeout  requests that failed: no connection, a broken one, no response in time
-    resized                 answers whose length differs from the first one to the same path
-    opened                  connections made
-    thirds                  answers in the first, second and last third of the load
-    slice_answers           answers in each of SLICES equal parts of the load
-    slice_us                microseconds that those took together
-    latency, delay          microseconds -> requests; `delay` is how late a request of an open loop left
-    visits                  the log of the requests, where one is requested (bench.measure.load.visits)
+    resized                 responses with another length than the first for the same path
+    opened                  opened connections
+    thirds                  responses in the first, second and last third of the load
+    slice_answers           responses in each of SLICES equal parts of the load
+    slice_us                total microseconds of these responses
+    latency, delay          microseconds -> requests; `delay` is the delay of sending in an open loop
+    visits                  the log of the requests, if requested (bench.measure.load.visits)
     """
 
     seconds: float = 0.0
@@ -51,7 +51,7 @@ class Counts:
     visits: list[list[Any]] = field(default_factory=list)
 
     def note(self, latency_us: int, at: float) -> None:
-        """Count the latency of a response that came at this share of the load, which is 1 and more after its end."""
+        """Count the latency of a response at this share of the load, 1 and more after the end of the load."""
         self.latency[latency_us] += 1
         if at < 1:
             self.thirds[int(at * 3)] += 1
@@ -60,7 +60,7 @@ class Counts:
             self.slice_us[part] += latency_us
 
     def packed(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The counts in types of JSON."""
         return vars(self) | {name: {str(key): n for key, n in getattr(self, name).items()} for name in COUNTERS}
 
 

@@ -1,4 +1,4 @@
-"""What load to make: the job of every load tool, which the engine reads in JSON."""
+"""The job of every load tool, which the engine reads in JSON."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Job:
-    """A closed loop: each of `connections` sends its next request when it has its response, for `seconds`.
+    """A closed loop: each of `connections` sends its next request after a response, for `seconds`.
 
-    With a `rate` it is an open loop: that many requests a second are due on a schedule whatever comes back, on as many
-    connections as it takes up to `connections`.
+    With a `rate`, an open loop: so many requests a second are due on a schedule regardless of responses, on as many
+    connections as needed, up to `connections`.
 
     base_url    http://127.0.0.1:8000, without a path
     paths       requested in this order, over and over, by every connection
-    threads     how many processor cores the tool may keep busy, if it has such an option
-    timeout_s   seconds after which a request counts as unanswered
-    keep_alive  request connections to be reused
+    threads     number of processor cores for the tool, if supported
+    timeout_s   seconds until a request counts as failed
+    keep_alive  reuse connections
     rate        requests due a second; None in a closed loop
 
-    Of the engine alone:
+    Only for the engine:
 
-    times       when each request is due instead, in seconds from the start
-    headers     more header lines for each path, none where empty
-    mark        a regular expression: what it finds in each response of an open loop goes to a log (see `visits`)
-    own         numbers of the processes that are started here; all of them where empty
-    begins      when the load begins, in seconds by this machine's clock; None: as soon as it can
-    connect     HOST:PORT where connections go, if not to that of the URL
-    trust       certificates (PEM) beside those of this machine to verify an https URL by; None: any certificate,
-                because a deployment on this machine signs its own
+    times       due times of requests instead, in seconds from the start
+    headers     additional header lines for each path; may be empty
+    mark        a regular expression: its groups in each response of an open loop go to a log (see `visits`)
+    own         numbers of the processes started here; empty: all
+    begins      start of the load, in seconds by this machine's clock; None: as soon as possible
+    connect     HOST:PORT destination of connections, if not the URL's
+    trust       additional certificates (PEM) for an https URL; None: accept any, because a deployment on this machine
+                signs its own
     """
 
     base_url: str
@@ -52,17 +52,17 @@ class Job:
 
     @property
     def processes(self) -> int:
-        """How many processes of the engine share the load: no more than connections, and one log is of one process."""
+        """Number of the engine's processes: at most one for each connection, and a log needs a single process."""
         return 1 if self.mark else min(self.threads, self.connections)
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of the processes that are started here."""
+        """The numbers of the processes started here."""
         return self.own or tuple(range(self.processes))
 
     @property
     def name(self) -> str:
-        """The host name of the URL, which a certificate is for."""
+        """The host name of the URL, for its certificate."""
         return urlsplit(self.base_url).hostname or ""
 
     @cached_property
@@ -95,6 +95,6 @@ class Job:
         ]
 
     def share(self, number: int) -> int:
-        """How many of the connections process `number` has, at least one."""
+        """Number of connections of process `number`, at least one."""
         each, more = divmod(self.connections, self.processes)
         return max(1, each + (number < more))

@@ -1,5 +1,5 @@
-"""What both loops have in common, their connections, events and counts; and the closed loop, in which each connection
-sends its next request when its response has come."""
+"""The common part of both loops: connections, events and counts; and the closed loop, in which each connection sends
+its next request after a response."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Loop(ABC):
 
     @abstractmethod
     def _free(self, connection: Connection, now: float) -> None:
-        """A request was answered; its connection is free, or closed when it is not `ready`."""
+        """Free the connection after a response, or close a connection that is not `ready`."""
 
     def _broken(self, connection: Connection) -> None:
-        """Close a connection that ended before its response was whole."""
+        """Close a connection that ended before its response was complete."""
         self._close(connection)
         self._failed(connection, "read")
 
@@ -58,7 +58,7 @@ class Loop(ABC):
         setattr(self.counts, kind, getattr(self.counts, kind) + 1)
 
     def _open(self, page: int, since: float, again: int = 0) -> None:
-        """Send a request on a new connection, once it is open; `again` is how often it was sent before."""
+        """Send a request on a new connection, once open; `again` is the number of earlier attempts."""
         connection = Connection(self._job.tls, self._name, bool(self._job.mark))
         connection.begin(self._job.requests[page], page, since, again)
         try:
@@ -109,7 +109,7 @@ class Loop(ABC):
             self._write(connection, READ | WRITE)
 
     def _write(self, connection: Connection, watched: int) -> None:
-        """Send what is left of the request; `watched` are the events that epoll reports of it so far."""
+        """Send the rest of the request; `watched` are the events registered with epoll so far."""
         try:
             connection.send()
         except OSError:
@@ -151,7 +151,7 @@ class Loop(ABC):
         self._free(connection, now)
 
     def _give_up(self, now: float) -> None:
-        """Fail the requests whose timeout has passed."""
+        """Fail requests beyond their timeout."""
         for connection in list(self._by_fd.values()):
             if connection.busy and now - connection.since > self._job.timeout_s:
                 self._close(connection)
@@ -170,12 +170,12 @@ class Loop(ABC):
 
 
 class ClosedLoop(Loop):
-    """As many requests under way as the process has connections, until the time is up.
+    """One request at a time on each connection of the process, until the time is up.
 
-    The connections of a process draw their paths from one list in turn; processes begin at different places of it, so
-    that they do not request the same page at the same time. Latency begins when a request is sent, or when its
-    connection is opened where it needs a new one. Requests under way at the end count nowhere. After a failure the
-    connection is opened again after CHECK_INTERVAL_S at most, so that a refusing server is not flooded.
+    The connections of a process draw paths from one list in turn; processes begin at different places, to avoid
+    requesting the same page at the same time. Latency begins with sending a request, or with opening a new connection.
+    Unfinished requests at the end are not counted. After a failure the connection is opened again within
+    CHECK_INTERVAL_S, to avoid flooding a refusing server.
     """
 
     def __init__(self, job: Job, number: int, begins: float) -> None:
@@ -186,7 +186,7 @@ class ClosedLoop(Loop):
     def run(self) -> Counts:
         """Keep the connections busy until the end."""
         time.sleep(max(0.0, self._begins - time.monotonic()))
-        # A process that gets its core late has its full time all the same.
+        # A process that gets its core late still has its full time.
         self._begins = next_check = time.monotonic()
         self._ends = self._begins + self._job.seconds
         while (now := time.monotonic()) < self._ends:

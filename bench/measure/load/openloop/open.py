@@ -18,9 +18,9 @@ class OpenLoop(Loop):
     """Request i of the job is due i / rate seconds after the start, or at its time; of n processes each sends every
     n-th.
 
-    A request leaves when it is due, on an idle connection or a new one. Where the limit of connections is reached it
-    waits for one, and counts as dropped when it finds none within the timeout. Its latency begins when it was due.
-    Where the job requests a log, SIGINT ends the load early: no request leaves any more, and the responses are awaited.
+    A due request is sent on an idle connection or a new one. At the limit of connections, the request waits, and is
+    dropped after the timeout. Latency begins at the due time. If the job requests a log, SIGINT ends the load early: no
+    more requests are sent, and the responses are awaited.
     """
 
     def __init__(self, job: Job, number: int, begins: float) -> None:
@@ -33,13 +33,13 @@ class OpenLoop(Loop):
         self._waiting: deque[tuple[int, float]] = deque()
         self._done = self._sent = 0
         self._last = begins
-        # What its groups find in a body is what the page said.
+        # The groups in a body are the page's own information.
         self._mark = re.compile(job.mark.encode(), re.DOTALL) if job.mark else None
         if self._mark:
             signal.signal(signal.SIGINT, lambda *_: self._end_early())
 
     def run(self) -> Counts:
-        """Send each request when it is due and wait for the responses."""
+        """Send each request at its due time and wait for the responses."""
         next_check = self._begins + CHECK_INTERVAL_S
         while self._done < self._total:
             now = time.monotonic()
@@ -72,7 +72,7 @@ class OpenLoop(Loop):
         return self._begins + (self._job.times[index] if self._job.times else index / self._rate)
 
     def _leave(self, page: int, due: float) -> None:
-        """A request is due: send it on an idle connection or a new one, or let it wait for one."""
+        """Send a due request on an idle connection or a new one, or let it wait for a connection."""
         while self._idle:
             connection = self._idle.popleft()
             if connection.ready:
@@ -118,7 +118,7 @@ class OpenLoop(Loop):
         self._log(connection, time.monotonic(), kind)
 
     def _drop(self, now: float) -> None:
-        """Give up the request that has waited longest for a connection."""
+        """Give up the request with the longest wait for a connection."""
         page, due = self._waiting.popleft()
         self.counts.dropped += 1
         self._done += 1
@@ -131,7 +131,7 @@ class OpenLoop(Loop):
         super()._answered(connection, now)
 
     def _log(self, connection: Connection, now: float, failure: str = "") -> None:
-        """Log a request that was answered or failed, as `visits.Visit` reads it, if the job requests it."""
+        """Log a finished or failed request for `visits.Visit`, if the job requests a log."""
         if self._mark is None:
             return
         answer, times = connection.answer, (connection.since, connection.left, now)

@@ -1,4 +1,4 @@
-"""The processes of a load: all of a job's, or those that one of several machines makes."""
+"""The processes of a load: all of a job, or the part of one machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make(job: Job) -> dict[str, Any]:
     children = []
     for number in numbers:
         read, write = fork.Pipe(duplex=False)
-        # Daemons are ended with this process when it is interrupted, or when one of them fails.
+        # Daemons end with this process if interrupted, or if another daemon fails.
         child = fork.Process(target=_send, args=(write, job, number, begins), daemon=True)
         child.start()
         write.close()
