@@ -1,1 +1,1 @@
-"""Faults: what visitors notice when something is replaced or breaks while they ask."""
+"""Faults: effects on visitors when something is replaced or breaks under load."""

@@ -21,14 +21,14 @@ from bench.measure.faults.fault import NO_CACHED_PAGES, NO_SERVICE, Expected, fa
 from bench.measure.faults.fault_context import FaultContext
 from bench.serve.machine import http
 
-# For how long the service hangs: longer than a page may take then, so that a wait without a limit shows. A page may
-# wait for a render lock that the service could not release (benchapp/caching/render_lock.py, 5 s), and for a worker.
+# Duration of the hang: longer than the time limit of a page, so that a wait without a limit shows. A page may wait for
+# a render lock that the service could not release (benchapp/caching/render_lock.py, 5 s), and for a worker.
 HANGS_S, PAGE_S = 9.0, 8.0
 # Requests fail while a server restarts.
 RESTARTED = Expected(lost=None, recovery_s=5.0)
 # For how long nobody reaches the service, and how soon after that everybody gets the new page.
 CUT_OFF_S, FRESH_S = 3.0, 6.0
-# Each worker has connections of its own: so many requests in a row get the new page.
+# Each worker has separate connections: so many requests in a row must get the new page.
 IN_A_ROW, POLL_S = 8, 0.05
 
 
@@ -40,7 +40,7 @@ class Switch:
         self._opened: list[socket.socket] = []
 
     def open(self) -> None:
-        """Take connections, for those who may connect to the service."""
+        """Accept connections from whoever may connect to the service."""
         listener = socket.socket(socket.AF_UNIX)
         self._opened = [listener]
         listener.bind(str(self._path))
@@ -101,7 +101,7 @@ def switched(scene: FaultContext) -> Iterator[Switch]:
 
 @fault("caching-service", "killed", misfit=NO_SERVICE)
 def caching_service(scene: FaultContext) -> Generator[None]:
-    """The caching service is killed: a row that is edited meanwhile shows at once, and hits return with the service."""
+    """The caching service is killed: a row edited meanwhile shows at once, and hits return with the service."""
     name = scene.running.case.services[0].name
     with edited_rows(scene) as edited:
         had_hits = seconds_until_hits(scene) is not None
@@ -120,7 +120,7 @@ def caching_service(scene: FaultContext) -> Generator[None]:
 
 @fault("caching-service-hangs", "hung", Expected(slowest_s=PAGE_S), NO_SERVICE)
 def caching_service_hangs(scene: FaultContext) -> Generator[None]:
-    """The caching service hangs for 9 s: pages come within 8 s, a row that is edited meanwhile shows, hits return."""
+    """The caching service hangs for 9 s: pages come within 8 s, a row edited meanwhile shows, hits return."""
     name = scene.running.case.services[0].name
     with edited_rows(scene) as edited:
         had_hits = seconds_until_hits(scene) is not None
@@ -141,7 +141,8 @@ def caching_service_hangs(scene: FaultContext) -> Generator[None]:
 
 @fault("caching-service-cut-off", "hung", misfit=NO_SERVICE)
 def caching_service_cut_off(scene: FaultContext) -> Generator[None]:
-    """Nobody reaches the caching service for 3 s while a row is edited: with its pages back nobody gets the old one."""
+    """The caching service is unreachable for 3 s while a row is edited: when its pages return, nobody gets the old
+    one."""
     require_rows(scene)
     with switched(scene) as switch, edited_rows(scene) as (row,):
         yield

@@ -1,4 +1,4 @@
-"""Slow and malformed clients ask beside ordinary visitors."""
+"""Slow and malformed clients send requests beside ordinary visitors."""
 
 from __future__ import annotations
 
@@ -22,45 +22,46 @@ from bench.verify.wire import BadAnswer, Connection, Target, build
 
 # So many slow clients at a time: fewer than most stacks have threads, then more.
 STEPS = (4, 5, 20, 200)
-# Between some and the next, so that the servers have them; and until all have reached the workers.
+# Pause between batches, for the servers to accept them; and until all have reached the workers.
 BETWEEN_S, SETTLED_S = 0.1, 0.3
-# Others request this long, and each response may take as long as this. On a busy machine one may be late: two in a row
-# are not. Between two requests they pause: they are visitors, not a load.
+# Duration of the other visitors' requests, and time limit of each response. On a busy machine one may be late, but not
+# two in a row. Pauses between requests keep them from being a load.
 OTHERS_S, LIMIT_S, PAUSE_S = 1.0, 1.0, 0.05
-# A page as the visitors' own; it costs little, so that it waits for threads and not for the processor.
+# A cheap page like the visitors' own, which waits for threads and not for the processor.
 ASKED = PAGE.format("beside-slow")
 # Longer than what the kernel takes from a server for one connection, 4 MB by default (tcp(7), tcp_wmem).
 DOWNLOAD = "/__probe__/download/6/"
-# So many clients send a body of so many bytes, but hold its last one back for so long; then each upload has its time.
+# So many clients send a body of so many bytes, but hold the last byte back for so long; then each upload has its time
+# limit.
 HOLDING, BODY_BYTES, HELD_S, UPLOAD_S = 20, 9_000_000, 3.0, 60.0
 # So many of them send the last byte: to read all bodies would be load.
 FINISHING = 4
 # By so much may the memory of servers grow meanwhile: a third of the bodies, half of what as many readers do not read.
 GROWTH_MB = 60.0
 BOUNDARY = "slow-bodies"
-# The same requests for every stack; with several rounds each makes its share of them.
+# The same requests for every stack; several rounds divide them.
 SEED = 1
 MALFORMED = 10_000
 # Together with the visitors they must not be more than the deployment can do, nor last longer in all rounds.
 MIN_PER_SECOND, MALFORMED_S = 20, 60
-# Refusals in words of their own: the method or the coding, and the version, are not known.
+# Refusals of an unknown method or coding, and of an unknown version.
 REFUSALS = (501, 505)
 
 
 # 200 MB of a body, 64 KB at a time, and lines of headers.
 CHUNK, CHUNKS = wire.chunked(b"a" * 65536, 65536).removesuffix(b"0\r\n\r\n"), 3200
 COPIED = (b"X-Copied: 1\r\n", b"Cookie: a=1\r\n")
-# How long they may take, after how many pieces the servers are looked at, and by how much those may grow.
+# Time limit, number of pieces between two looks at the servers, and their allowed growth.
 FLOOD_S, LOOK_EVERY, MAX_GROWN_MB = 20.0, 100, 64
 
 
 @dataclass(frozen=True)
 class Slowness:
-    """One way to be slow.
+    """One kind of slow client.
 
-    sends    all that comes of a request, with the host for braces
-    at_once  how many come at a time: what slow clients request must not be load, and readers request much
-    buffer   receive buffer of who reads nothing: with the smallest that there is, the rest waits in the servers
+    sends    the sent part of a request, with the host for braces
+    at_once  number of clients at a time: slow clients must not be a load, and readers request much
+    buffer   receive buffer of a client that reads nothing: with the smallest one, the rest waits in the servers
     """
 
     name: str
@@ -76,7 +77,7 @@ READERS = Slowness("slow readers", f"GET {DOWNLOAD} HTTP/1.1\r\nHost: {{}}\r\n\r
 
 
 def _slow(name: str, what: str, how: Slowness, then: Callable[[FaultContext], None] | None = None) -> Fault:
-    """More and more clients that `what`, until they stop the site; noted is at how many they do, and then more."""
+    """More and more clients that `what`, until the site stops, with a note of their number; then more."""
 
     def run(scene: FaultContext) -> Generator[None]:
         yield
@@ -94,12 +95,12 @@ def _slow(name: str, what: str, how: Slowness, then: Callable[[FaultContext], No
                 then(scene)
 
     title = f"Clients that {what}: {', '.join(map(str, STEPS))} of them, until others are not served within 1 s."
-    # Who comes while they hold all threads may be lost, and comes back as they go.
+    # Visitors may be lost while slow clients hold all threads, and return when they go.
     return Fault(name, "abused", title, run, Expected(lost=0, recovery_s=None))
 
 
 def _held_up(scene: FaultContext, how: Slowness, clients: ExitStack, more: int) -> str:
-    """How so many more slow clients stop the site, or empty."""
+    """The effect of so many more slow clients on the site, or empty."""
     try:
         for number in range(more):
             if number % how.at_once == 0:
@@ -114,7 +115,7 @@ def _held_up(scene: FaultContext, how: Slowness, clients: ExitStack, more: int) 
 
 
 def others_wait(target: Target, paths: tuple[str, ...]) -> str:
-    """The first of these paths, asked by turns, that is late twice in a row, and why; empty if none is."""
+    """The first of these paths, requested in turn, that is late twice in a row, and the reason; empty if none."""
     late = dict.fromkeys(paths, "")
     deadline = time.monotonic() + OTHERS_S
     while time.monotonic() < deadline or any(late.values()):
@@ -134,9 +135,9 @@ def in_front(scene: FaultContext) -> list[str]:
 
 @contextmanager
 def _bounded_memory(scene: FaultContext, servers: Sequence[str]) -> Iterator[Callable[[str], None]]:
-    """Measure servers now; yields a function that notes by how much their memory has grown since, and what is wrong.
+    """Measure servers now; yields a function that notes the growth of their memory since then, and any fault.
 
-    Without servers, or where their memory cannot be read, nothing is noted.
+    Without servers, or if their memory is unreadable, nothing is noted.
     """
     before_mb = _memory_mb(scene, servers)
 
@@ -177,9 +178,10 @@ def _large_bodies(scene: FaultContext) -> None:
 
 
 def _upload(target: Target, over: threading.Event, finishes: bool) -> str:
-    """Upload a file, its last byte when `over` is set; the status of the response, or why there is none.
+    """Upload a file, its last byte when `over` is set; returns the status of the response, or the reason for its
+    absence.
 
-    finishes  whether the last byte is sent at all
+    finishes  whether the last byte is sent
     """
     head = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n'
     body = head.encode() + b"x" * BODY_BYTES + f"\r\n--{BOUNDARY}--\r\n".encode()
@@ -252,7 +254,7 @@ def copied_headers(scene: FaultContext) -> Generator[None]:
 
 
 def _flooded(scene: FaultContext, what: str, pieces: list[bytes]) -> None:
-    """Send a request of many pieces, as far as the server takes them; note what is wrong with how that ends."""
+    """Send a request of many pieces, as far as the server accepts them; note a wrong end."""
     workers, before = Workers(scene.running), _known_memory_mb(scene)
     most, begun, got_status = before, time.monotonic(), "no answer"
     try:
@@ -280,7 +282,7 @@ def _flooded(scene: FaultContext, what: str, pieces: list[bytes]) -> None:
 
 
 def _known_memory_mb(scene: FaultContext) -> float:
-    """The memory of the servers and services, as far as it can be read."""
+    """The memory of the servers and services, as far as readable."""
     return sum(processes.memory_bytes(pid) or 0 for pid in scene.running.pids.values()) / 1e6
 
 

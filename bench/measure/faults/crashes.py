@@ -1,7 +1,7 @@
 """A process is killed or hangs.
 
-What is killed dies by SIGKILL, and is started again as the units do: a second later, with the rest of it killed. What
-hangs takes requests and answers none; after some seconds it goes on.
+A killed process dies by SIGKILL and is restarted like its unit: a second later, after the rest of its group was killed.
+A hanging process accepts requests without responding; after some seconds it goes on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.measure.faults.fault import ANY, NO_FRONT, NONE, Expected, Fault, Mis
 from bench.measure.faults.fault_context import FaultContext, FaultNotApplicable, Which, application, front
 from bench.serve.machine import http
 
-# Says which process answers.
+# Page with the id of the responding process.
 INSIDE = "/__probe__/inside"
 # Shorter than a visitor's patience.
 HANGS_S = 3.0

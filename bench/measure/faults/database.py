@@ -1,4 +1,4 @@
-"""The site's database dies or hangs, or another program holds it, for a while."""
+"""The site's database dies or hangs, or another program holds it for a while."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from bench.verify.visitor import Visitor
 from bench.verify.wire import BadAnswer
 
 ROWS = "/__probe__/rows/"
-# For how long it is away: longer than any wait of the site for it, and shorter than a visitor's patience.
+# Duration of the outage: longer than any wait of the site for its database, and shorter than a visitor's patience.
 AWAY_S = 5.0
-# How soon a page must say that the database is gone: nothing keeps it waiting. While it hangs no wait may be longer
+# Time for a page to report the missing database: nothing keeps the page waiting. During a hang no wait may be longer
 # than this; the site's own limit is 2 s, and a machine may be busy.
 GONE_LIMIT_S, HUNG_LIMIT_S, HEALTH_LIMIT_S = 1.0, 8.0, 4.0
 # Each thread of the application server has its wait by then.
@@ -44,11 +44,11 @@ def database_dies(scene: FaultContext) -> Generator[None]:
     yield
     with scene.cause():
         scene.kill(name)
-        # What another project does without a database is its own.
+        # Other projects may do anything without a database.
         if scene.site.description.strict:
             _expect_page(scene, GONE_LIMIT_S)
             _expect_health(scene)
-        # Its host starts it again: not the supervisor, which would after a second.
+        # The host starts the database again: the supervisor would do so after a second.
         time.sleep(max(0.0, scene.moments.struck + AWAY_S - time.monotonic()))
         scene.wait_started(name)
         scene.running.services.wait_serving(name)
@@ -56,7 +56,7 @@ def database_dies(scene: FaultContext) -> Generator[None]:
 
 @fault("database-hangs", "hung", ANY, NO_OWN_DATABASE)
 def database_hangs(scene: FaultContext) -> Generator[None]:
-    """The database answers nothing for 5 s: pages fail, the health page does not."""
+    """The database hangs for 5 s: pages fail, the health page does not."""
     yield
     with scene.cause(), scene.running.hung(scene.running.case.database.service), _watched(scene):
         if scene.site.description.strict:
@@ -65,7 +65,7 @@ def database_hangs(scene: FaultContext) -> Generator[None]:
 
 @fault("database-connections", "hung", ANY, NO_OWN_DATABASE)
 def database_connections(scene: FaultContext) -> Generator[None]:
-    """Another program ends the site's connections to the database, and holds all that there are for 5 s."""
+    """Another program ends the site's connections to the database, and holds all possible ones for 5 s."""
     yield
     # Requests fail from the first connection that ends, before all are held.
     with scene.cause(), all_connections(scene.running.env["DATABASE_URL"]), _watched(scene):
@@ -74,7 +74,7 @@ def database_connections(scene: FaultContext) -> Generator[None]:
 
 @fault("write-lock", "hung", misfit=NO_WRITE_LOCK)
 def write_lock(scene: FaultContext) -> Generator[None]:
-    """Another program holds SQLite's write lock for 5 s, and as many visitors write as there are threads."""
+    """Another program holds SQLite's write lock for 5 s, and one visitor a thread writes."""
     url = scene.running.env["DATABASE_URL"]
     if not scene.site.has_rows:
         raise FaultNotApplicable(NEEDS_ROWS)
@@ -90,7 +90,7 @@ def write_lock(scene: FaultContext) -> Generator[None]:
 
 @contextmanager
 def _watched(scene: FaultContext) -> Iterator[None]:
-    """Let 5 s pass around the block; the health page must be answered meanwhile."""
+    """Spend 5 s around the block; the health page must respond meanwhile."""
     begun = time.monotonic()
     scene.wait(SETTLED_S)
     _expect_health(scene)
@@ -121,7 +121,7 @@ def _writers(scene: FaultContext, headers: dict[str, str]) -> Iterator[None]:
 
 
 def _expect_page(scene: FaultContext, limit_s: float) -> None:
-    """A page that no layer caches must say within so many seconds when to come again."""
+    """Expect a page that no layer caches to send Retry-After within so many seconds."""
     path, headers = scene.site.url("section", "home"), {"Cookie": f"{scene.site.session_cookie}=nobody"}
     scene.expect(path, "503 with Retry-After", limit_s, "page_without_database_s", headers)
 
@@ -147,7 +147,8 @@ def locked(url: str) -> Iterator[None]:
 
 @contextmanager
 def all_connections(url: str) -> Iterator[int]:
-    """Hold every connection that PostgreSQL allows until the block ends, and yield how many; those of others end."""
+    """Hold every connection allowed by PostgreSQL until the block ends, and yield their number; other connections are
+    ended."""
     psycopg2 = servers_module("psycopg2")
 
     def opened() -> Any:
@@ -156,7 +157,7 @@ def all_connections(url: str) -> Iterator[int]:
     with ExitStack() as held:
         first, count, others, deadline = opened(), 1, 1, time.monotonic() + TIMEOUT_S
         first.autocommit = True
-        # Others may be faster for a connection that has just ended: until they have none, and none is left.
+        # Others may be faster at taking an ended connection: repeat until they have none, and none is left.
         while others:
             try:
                 while count < MAX_CONNECTIONS:

@@ -18,22 +18,22 @@ from bench.serve.deployment import render
 from bench.serve.deployment.tls import make_certificate
 from bench.serve.project import commands
 
-# How long a release is served, or tried, that cannot be imported.
+# Seconds for which a release that cannot be imported is served or tried.
 BROKEN_S = 3.0
-# A server that a broken release ends may end as it is rolled back: a second until it is started again, and its start.
+# A server ended by a broken release may end while it is rolled back: a second until the restart, and its start.
 ROLLED_BACK = Expected(lost=None, recovery_s=5.0, stale=None)
-# How long the slow request takes that is under way during a deploy, how long before the deploy it begins, and what it
-# gets beyond its time. No other request may wait for it; each version's pages come meanwhile.
+# Duration of the slow request during a deploy, its lead before the deploy, and its allowance beyond. No other request
+# may wait for it; each version's pages come meanwhile.
 SLOW_S, BEGUN_S, SLACK_S = 10, 0.5, 20
 SLOW_PAGE = f"/__probe__/slow/{SLOW_S * 1000}/{{}}/"
 NO_WAIT = Expected(stale=None, slowest_s=2.0)
-# Workers that are recycled, and how long the visitors' requests may take for that.
+# Number of recycled workers, and time limit for the visitors' requests to cause it.
 RECYCLED, RECYCLED_S, POLL_S = 2, 30.0, 0.2
 
 
 @fault("configuration", "replaced")
 def configuration(scene: FaultContext) -> Generator[None]:
-    """Every server takes over its configuration files again."""
+    """Every server reloads its configuration files."""
     case = scene.running.case
     yield
     with scene.cause():
@@ -68,7 +68,7 @@ cache_after_deploy = replace(
 
 @fault("deploy-under-slow-requests", "replaced", NO_WAIT, stop_timeout_s=30)
 def deploy_under_slow_requests(scene: FaultContext) -> Generator[None]:
-    """A new version is deployed while a request takes 10 s: it is answered, and no other waits for it."""
+    """A new version is deployed during a request of 10 s, which gets its response, and no other request waits."""
     release, path = scene.versions.new(), SLOW_PAGE.format(secrets.token_hex(4))
     yield
     with ThreadPoolExecutor(1, "slow") as pool:
@@ -95,7 +95,7 @@ def broken_application(scene: FaultContext) -> Generator[None]:
 
 
 def _reload_unchecked(scene: FaultContext, folder: Path) -> None:
-    """Switch to a release and reload or restart the application server, whether or not the site answers then."""
+    """Switch to a release and reload or restart the application server, whether or not the site responds afterwards."""
     scene.versions.switch(folder)
     if scene.running.chain.ask_application():
         return
@@ -105,7 +105,7 @@ def _reload_unchecked(scene: FaultContext, folder: Path) -> None:
 
 @fault("certificate", "replaced", misfit=NO_TLS, listener="tls")
 def certificate(scene: FaultContext) -> Generator[None]:
-    """The certificate of the TLS listener is replaced, and the server in front takes it over."""
+    """The certificate of the TLS listener is replaced, and the server in front reloads it."""
     running, name = scene.running, front(scene.running.case)
     place = running.chain.places
     old = ssl.get_server_certificate((place.bind, place.port))

@@ -1,4 +1,4 @@
-"""A row that a fault edits: every page about it must show the edit soon, whatever is broken meanwhile."""
+"""A row edited by a fault: every page about it must show the edit soon, whatever is broken meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HITS_S, POLL_S = 12.0, 0.05
 
 @dataclass
 class EditedRow:
-    """A row of the fault's own, and the row before its last edit."""
+    """A row made by the fault, and the row before its last edit."""
 
     scene: FaultContext
     writer: Writer
@@ -31,12 +31,12 @@ class EditedRow:
     old: Row
 
     def warm(self) -> None:
-        """Request all pages about the row, so that the layers have them."""
+        """Request all pages about the row, to get them into the layers."""
         with suppress(BadAnswer, OSError):
             rows.warm(self.scene.context, self._pages())
 
     def write(self) -> None:
-        """Edit the row; an edit that fails is wrong."""
+        """Edit the row; note a failed edit as wrong."""
         self.old = self.row
         try:
             self.row = self.writer.write(self.row, "edit")
@@ -44,13 +44,13 @@ class EditedRow:
             self.scene.wrong.append(f"an edit: {error}")
 
     def shown(self, when: str) -> None:
-        """Note every page that does not show the last edit soon; without invalidation none need."""
+        """Note every page without the last edit, after a short wait; without invalidation, pages may be stale."""
         if self.row != self.old and not without_invalidation(self.scene.context):
             own = ExpectedPage(self.row.probe_page, (self.row.title or "",), (self.old.title or "",))
             self.scene.note(rows.soon_right(self.scene.context, self.row, self.old, when, own))
 
     def edit(self, when: str) -> None:
-        """Edit the row, and note every page that does not show it soon."""
+        """Edit the row, and note every page that does not show the edit soon."""
         self.write()
         self.shown(when)
 
@@ -60,9 +60,9 @@ class EditedRow:
 
 @contextmanager
 def edited_rows(scene: FaultContext, count: int = 1) -> Iterator[list[EditedRow]]:
-    """Rows of the fault's own, whose pages the layers have; removed at the end of the block.
+    """Rows made by the fault, with their pages cached; removed at the end of the block.
 
-    None for a project whose rows no probe may write. Raises BenchError where the site does not write them.
+    Empty for a project without probes for rows. Raises BenchError if the site does not write the rows.
     """
     if not scene.site.has_rows:
         yield []
@@ -81,7 +81,7 @@ def edited_rows(scene: FaultContext, count: int = 1) -> Iterator[list[EditedRow]
 
 
 def require_rows(scene: FaultContext) -> None:
-    """Raise FaultNotApplicable for a project whose rows no probe may write."""
+    """Raise FaultNotApplicable for a project without probes for rows."""
     if not scene.site.has_rows:
         raise FaultNotApplicable(NEEDS_ROWS)
 
@@ -93,7 +93,7 @@ def require_invalidation(scene: FaultContext) -> None:
 
 
 def seconds_until_hits(scene: FaultContext) -> float | None:
-    """Seconds until many requests in a row for a page cost at most one rendering of it, or of its cached part."""
+    """Seconds until many requests in a row for a page cost at most one rendering of the page, or of its cached part."""
     name = "render-id" if caches_pages(scene.context) else "part-id"
     begun = time.monotonic()
     while (now := time.monotonic() - begun) < HITS_S:
@@ -104,7 +104,7 @@ def seconds_until_hits(scene: FaultContext) -> float | None:
 
 
 def _are_hits(scene: FaultContext, name: str) -> bool:
-    """True if requests for a page that nobody has requested before are hits, once it was requested."""
+    """True if requests for a new page are hits, once it was requested."""
     path = f"/__probe__/slow/0/{secrets.token_hex(8)}/"
     try:
         scene.context.get(path)

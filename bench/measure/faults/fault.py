@@ -1,4 +1,5 @@
-"""What a fault is, what is expected of it, and on which cases it is made. bench.measure.faults.kinds has all."""
+"""Definition of a fault: its expectations, and the cases that can have it. bench.measure.faults.kinds has all
+faults."""
 
 from __future__ import annotations
 
@@ -11,21 +12,21 @@ from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.database import AS_IS, SQLITE
 
-# What does a fault: up to its first `yield` it prepares, then visitors ask and some quiet seconds pass; what follows is
-# the fault itself. After a second `yield`, once the visitors have gone, it puts things back.
+# The steps of a fault: up to its first `yield` it prepares; then visitors send requests for some quiet seconds; the
+# fault itself follows. After a second `yield`, once the visitors have gone, it cleans up.
 Run = Callable[[FaultContext], Generator[None]]
-# Why a case cannot have a fault, or empty.
+# The reason why a case cannot have a fault, or empty.
 Misfit = Callable[[Case], str]
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What visitors may notice at most; None: anything. No response may be wrong, and no static file missing.
+    """Limits of the effects on visitors; None: no limit. No response may be wrong, and no static file missing.
 
     lost        requests without a right response
     recovery_s  seconds from the end of the cause to right responses only
     stale       stale pages
-    slowest_s   seconds that a request may take
+    slowest_s   maximum seconds of a request
     """
 
     lost: int | None = 0
@@ -38,7 +39,7 @@ ANY = Expected(lost=None)
 
 
 def unless(holds: Callable[[Case], object], reason: str) -> Misfit:
-    """Why a case of which `holds` is false cannot have a fault; {app} and {front} name its servers."""
+    """The reason why a case fails the condition `holds`; {app} and {front} name its servers."""
 
     def misfit(case: Case) -> str:
         return "" if holds(case) else reason.format(app=case.servers[0].name, front=case.servers[-1].name)
@@ -66,11 +67,11 @@ class Fault:
     """One fault.
 
     group     one of bench.measure.records.faults.GROUPS
-    title     what happens, in a sentence
-    run       does it; may raise FaultNotApplicable with the reason
-    expected  what visitors may notice
-    misfit    why a case cannot have it, or empty
-    changes   values that the deployment is served with for this fault
+    title     the event, in a sentence
+    run       causes the event; may raise FaultNotApplicable with the reason
+    expected  limits of the effects on visitors
+    misfit    why a case cannot have the fault, or empty
+    changes   changed values of the deployment for this fault
     """
 
     name: str
@@ -85,7 +86,7 @@ class Fault:
 def fault(
     name: str, group: str, expected: Expected = Expected(), misfit: Misfit = NONE, **changes: object
 ) -> Callable[[Run], Fault]:
-    """Make a fault of what does it, whose docstring is its title; `changes` are values for its deployment."""
+    """Make a Fault of a function, whose docstring is its title; `changes` are values for its deployment."""
 
     def made(run: Run) -> Fault:
         return Fault(name, group, " ".join((run.__doc__ or "").split()), run, expected, misfit, changes)

@@ -1,4 +1,4 @@
-"""What a fault works with: the deployment, its supervisor, its releases, and what to note."""
+"""The context of a fault: the deployment, its supervisor, its releases, and notes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from bench.verify.wire import BadAnswer, Connection, Target
 
 # The word for the version in the files of a release; bench/serve/inside/release.py.
 FIRST = "release-1"
-# What pages say instead where the project's settings are not those of the release; bench/serve/inside/visits.py.
+# Mark of pages if the project's settings are not the release's; bench/serve/inside/visits.py.
 OUTSIDE = "outside"
 FILES = (
     "bench/serve/inside/release.py",
     "bench/serve/inside/templates/probes/mark.html",
     "bench/serve/inside/static/probes/release.css",
 )
-# How long what died may take until it runs again; a database recovers first.
+# Time limit for a dead process to run again; a database recovers first.
 BACK_S = 15.0
 NONE: Mapping[str, str] = {}
 BROKEN = 'raise ImportError("this release is broken on purpose")\n'
@@ -52,12 +52,12 @@ def application(case: Case) -> str:
 
 
 def front(case: Case) -> str:
-    """The server that clients speak to."""
+    """The server in front, for clients."""
     return case.servers[-1].name
 
 
 def status_of(target: Target, path: str, limit_s: float, headers: Mapping[str, str] = NONE) -> str:
-    """What GET gets: `200`, `503 with Retry-After` or why no response comes within so many seconds."""
+    """The result of a GET: `200`, `503 with Retry-After` or the reason for no response within so many seconds."""
     try:
         with Connection(target, timeout_s=limit_s) as connection:
             answer = connection.exchange("GET", path, headers)
@@ -69,8 +69,8 @@ def status_of(target: Target, path: str, limit_s: float, headers: Mapping[str, s
 class Versions:
     """The releases of a deployment, numbered.
 
-    word    of the one that is served, which its pages say
-    served  its folder
+    word    the mark of the served release on its pages
+    served  folder of the served release
     """
 
     def __init__(self, releases: Releases, word: str = FIRST):
@@ -80,9 +80,9 @@ class Versions:
         self.served = releases.current.resolve()
 
     def new(self, broken: bool = False) -> Path:
-        """A new release, its static files collected, beside the one that is served; a `broken` one cannot be imported.
+        """A new release, with static files collected, beside the served one; a `broken` one cannot be imported.
 
-        Raises BenchError if it cannot be made, FaultNotApplicable if no page would tell it from the one that is served.
+        Raises BenchError if it cannot be made, FaultNotApplicable if no page differs from the served release's.
         """
         if self.word == OUTSIDE:
             project = self._releases.project.project
@@ -105,13 +105,13 @@ class Versions:
         return folder
 
     def switch(self, folder: Path) -> None:
-        """Have that release served from the next reload on."""
+        """Serve this release from the next reload on."""
         self._releases.switch(folder)
         self.served, self.word = folder, f"release-{folder.name}"
 
 
 class Workers:
-    """Counts the processes of the servers that have ended, beside their masters; `look` often enough."""
+    """Counts ended processes of the servers, except their masters; call `look` often enough."""
 
     def __init__(self, running: Running):
         self.ended = 0
@@ -119,7 +119,7 @@ class Workers:
         self._seen = supervise.children(running.chain.servers)
 
     def look(self) -> int:
-        """Count those that have ended since the last look; how many there are in all."""
+        """Count processes ended since the last look; returns the total."""
         now = supervise.children(self._running.chain.servers)
         self.ended += len(self._seen - now)
         self._seen = now
@@ -128,15 +128,15 @@ class Workers:
 
 @dataclass
 class FaultContext:
-    """One fault under way.
+    """One fault in progress.
 
     site          the project's URLs and commands
     rate          requests a second of the visitors
-    round, rounds  which one this is, from 1, and how many there are
-    operator      what the operator had to do
-    servers       what was done to each server, or what became of it
-    figures       of this fault alone; the unit is in the name
-    wrong         sentences about what was wrong besides the visitors' answers
+    round, rounds  number of this round, from 1, and of all rounds
+    operator      the operator's part
+    servers       the action on each server, or its end
+    figures       of this fault only; the unit is in the name
+    wrong         sentences on defects besides the visitors' responses
     """
 
     running: Running
@@ -154,21 +154,21 @@ class FaultContext:
 
     @property
     def target(self) -> Target:
-        """Where the site is asked by hand."""
+        """Target of single requests."""
         return Target.parse(self.running.url)
 
     @cached_property
     def context(self) -> Context:
-        """The deployment as functions of `verify` ask it."""
+        """The deployment as a context of `verify`."""
         case = self.running.case
         env = case.project.environment(self.running.env)
         accounts = Accounts(self.site, env)
         return Context(target_of(self.running), self.site, case.layers, accounts, env, running=self.running)
 
     def note(self, found: Iterable[Finding]) -> None:
-        """Take over figures, and sentences about what is wrong, that functions of `verify` find.
+        """Add figures and mismatches of `verify`.
 
-        Raises FaultNotApplicable if they say that it cannot be tried.
+        Raises FaultNotApplicable for a NotTried.
         """
         try:
             for finding in found:
@@ -185,7 +185,7 @@ class FaultContext:
 
     @contextmanager
     def cause(self) -> Iterator[None]:
-        """The fault, from the moment it begins; after it the site recovers."""
+        """Time the fault from its beginning; afterwards the site recovers."""
         self.moments.struck = time.monotonic()
         try:
             yield
@@ -193,13 +193,13 @@ class FaultContext:
             self.moments.over = time.monotonic()
 
     def wait(self, seconds: float, until: Callable[[], object] = lambda: False) -> bool:
-        """Let the supervisor work for so long, or until it holds; returns whether it does."""
+        """Let the supervisor work for so many seconds, or until `until` holds; returns whether it holds."""
         return self.supervisor.wait(until, seconds)
 
     def expect(self, path: str, wanted: str, limit_s: float, figure: str, headers: Mapping[str, str] = NONE) -> None:
-        """Ask for a page, note how long it took under the name of a figure, and what is wrong with its response.
+        """Request a page, note its time as a figure, and any difference of its response.
 
-        wanted  as `got` says it, within so many seconds
+        wanted  the result in the words of `status_of`, within so many seconds
         """
         begun = time.monotonic()
         answer = status_of(self.target, path, limit_s, headers)
@@ -213,7 +213,7 @@ class FaultContext:
         os.kill(self.running.pids[name], signal.SIGKILL)
 
     def wait_started(self, name: str) -> None:
-        """Wait until the supervisor has started again what died in this fault. Raises BenchError if it does not."""
+        """Wait until the supervisor has restarted the process that died in this fault. Raises BenchError on failure."""
 
         def started() -> bool:
             since = (death for death in self.supervisor.deaths if death.at_s >= self.moments.struck)

@@ -1,4 +1,4 @@
-"""A deployment on which faults are made: releases, a supervisor, two accounts that are signed in, and its capacity."""
+"""A deployment for faults: releases, a supervisor, two signed-in accounts, and its capacity."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ ACCOUNTS = 2
 MAX_OWN = 3
 # The visitors request so long before the fault, and after the site has come back from it.
 QUIET_S, AFTER_S = 1.5, 1.5
-# How long the site may take to come back.
+# Time limit for the site to come back.
 BACK_S = 20.0
-# What a process uses after its last sample is taken for that of others, should its parent have been killed.
+# CPU time after the last sample counts as interference if the parent was killed, so sample often.
 SAMPLES_S = 0.2
 OURS = "this process and all below it"
 
 
 @dataclass(frozen=True)
 class PlannedFault:
-    """A fault to be made; `outcome` is as before it is made."""
+    """A fault to be made; `outcome` is the record before."""
 
     outcome: FaultOutcome
     deployment: Deployment
 
     @property
     def key(self) -> str:
-        """The name of its outcome."""
+        """The key of its outcome."""
         return self.outcome.key
 
 
 @dataclass
 class FaultSession:
-    """The deployment while its faults are made.
+    """The deployment during its faults.
 
-    cookies   the Cookie header of each account, by its name
-    own       pages of the project that visitors request, too
-    notes     what a reader of its outcomes must know
+    cookies   the Cookie header of each account, by name
+    own       pages of the project for visitors
+    notes     notes for the reader of the outcomes
     bounds    of the guards of an outcome (bench.measure.faults.judge)
-    rounds    how often each fault is made in all
-    capacity  requests a second that it answers
+    rounds    total number of times for each fault
+    capacity  requests a second of the deployment
     """
 
     running: Running
@@ -86,11 +86,11 @@ class FaultSession:
 
     @property
     def is_whole(self) -> bool:
-        """True if everything runs and the site answers, so that another fault can be made."""
+        """True if everything runs and the site responds, so that another fault can be made."""
         return self.running.died() is None and self.running.answers()
 
     def make(self, item: PlannedFault, attempt: int) -> FaultOutcome:
-        """Make a fault, and complete its outcome: what visitors noticed, and whether it was expected."""
+        """Make a fault, and complete its outcome: effects on visitors, and whether they were expected."""
         fault, rate = kinds.FAULTS[item.outcome.fault], visitors.rate_of(self.capacity)
         outcome = replace(
             item.outcome,
@@ -121,7 +121,7 @@ class FaultSession:
     def _visited(
         self, fault: Fault, steps: Generator[None], scene: FaultContext, name: str, outcome: FaultOutcome
     ) -> FaultOutcome:
-        """Quiet seconds, the fault, some seconds more, and what visitors noticed of it."""
+        """Quiet seconds, the fault, some seconds more, and the observed effects on visitors."""
         url, pages, moments = self.running.url, self.pages(), scene.moments
         interference = Interference()
         with (
@@ -133,9 +133,9 @@ class FaultSession:
             try:
                 next(steps, None)
             except (BenchError, ProcessLookupError, psutil.Error) as error:
-                # The visitors go on: what they notice of it matters all the more.
+                # The visitors go on: the effects of an error on them matter all the more.
                 scene.wrong.append(str(error) or type(error).__name__)
-            # Nothing was struck where it went wrong before.
+            # An earlier error means that nothing was struck.
             moments.struck = moments.struck or time.monotonic()
             moments.over = max(moments.over, moments.struck)
             scene.wait(BACK_S, self.running.answers)
@@ -149,7 +149,7 @@ class FaultSession:
         return with_verdict(fault, scene, found, outcome, self.bounds)
 
     def pages(self) -> list[RequestedPage]:
-        """Pages of new names, which no layer has yet, and pages of the project."""
+        """New pages, in no layer yet, and pages of the project."""
         token = secrets.token_hex(4)
         return visitors.pages(token, self.cookies, _first_said(self.running, token)[-1], self.own)
 
@@ -157,9 +157,9 @@ class FaultSession:
 def with_verdict(
     fault: Fault, scene: FaultContext, found: Observations, outcome: FaultOutcome, bounds: Mapping[str, float]
 ) -> FaultOutcome:
-    """The outcome with its status; its figures are known."""
+    """The outcome with its status, derived from its figures."""
     restarted = "restarted" in scene.servers.values()
-    # What cannot reload is restarted, and refuses requests meanwhile: that is its nature, and said.
+    # A server without reload is restarted, and declares that requests are refused meanwhile.
     expected = replace(fault.expected, lost=None, slowest_s=None) if restarted else fault.expected
     outcome = replace(
         outcome,
@@ -190,8 +190,8 @@ def open_session(
 ) -> Iterator[FaultSession]:
     """Bring the deployment up, and take it down at the end.
 
-    `write` lets accounts be made in a database that a project uses itself. Raises BenchError if it does not come up or
-    gives no right responses.
+    `write` allows accounts in a database of the project. Raises BenchError if the deployment does not come up or gives
+    no right responses.
     """
     with deployment.deployed(case, run_dir=directory, progress=progress, releases=True) as running:
         try:
@@ -215,7 +215,7 @@ def open_session(
 
 
 def _first_said(running: Running, token: str) -> tuple[str, ...]:
-    """What a visitors' page of a new name says. Raises BenchError where it says nothing."""
+    """The mark of a new page for visitors. Raises BenchError without a mark."""
     path = visitors.PAGE.format(token)
     said = visitors.parse_page_marker(http.get(running.url, path).decode())
     if said is None:
@@ -224,7 +224,7 @@ def _first_said(running: Running, token: str) -> tuple[str, ...]:
 
 
 def _own_pages(running: Running) -> list[RequestedPage]:
-    """Pages of another project that say which version rendered them: HTML that is no check of its health."""
+    """Pages of another project with the mark of their version: HTML, but no health check."""
     project = running.case.project
     if not project.overlaid:
         return []
@@ -236,14 +236,14 @@ def _own_pages(running: Running) -> list[RequestedPage]:
 
 
 def _max_age(cache_control: str) -> float:
-    """For how many seconds a page says that caches may have it; 0 where it does not say."""
+    """The longest max-age or s-maxage in seconds; 0 without any."""
     ages = re.findall(r"\b(?:s-maxage|max-age)=(\d+)", cache_control)
     return float(max(map(int, ages), default=0))
 
 
 @contextmanager
 def _accounts(site: Site, running: Running, notes: list[str]) -> Iterator[list[tuple[str, str]]]:
-    """Accounts that are signed in, with their Cookie headers, removed at the end. Where none can be, a note says so."""
+    """Signed-in accounts with their Cookie headers, removed at the end. If none is possible, a note explains."""
     try:
         accounts = site.create_accounts(ACCOUNTS)
     except NotTried as error:

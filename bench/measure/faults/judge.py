@@ -1,4 +1,4 @@
-"""True if what visitors noticed is as expected, and whether it can be trusted. Pure."""
+"""Compare the effects on visitors with the expectations, and judge their validity. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from bench.measure.faults.fault import Expected
 from bench.measure.records.faults import FaultOutcome
 from bench.measure.run import guards
 
-# The guard of an outcome, with its default bound: beyond it a busy machine, and not the fault, may be what visitors
-# noticed. So may it be when visitors left late, or lost requests before the fault.
+# The guard of an outcome, with its default bound: beyond it, visitors may notice a busy machine instead of the fault.
+# The same holds for requests sent late, or lost before the fault.
 GUARD = "interference"
 BOUNDS = {GUARD: guards.BOUNDS[GUARD]}
 MAX_LATE_MS = 100.0
 
 
 def unexpected(seen: FaultOutcome, expected: Expected) -> Iterator[str]:
-    """A sentence for everything that is not as expected."""
+    """A sentence for each unexpected effect."""
     lost, asked = seen.failed or 0, (seen.requests_new or 0) + (seen.requests_kept or 0)
     if expected.lost is not None and lost > expected.lost:
         kinds = ", ".join(f"{count}x {kind}" for kind, count in sorted((seen.failures or {}).items()))
@@ -37,7 +37,7 @@ def unexpected(seen: FaultOutcome, expected: Expected) -> Iterator[str]:
 
 
 def discarded(seen: FaultOutcome, failed_before: int, bounds: Mapping[str, float]) -> str:
-    """Why the outcome cannot be trusted, by the guard where `bounds` has it; or empty.
+    """The reason to discard the outcome, by the guard if in `bounds`; or empty.
 
     failed_before  requests without a right response before the fault
     """

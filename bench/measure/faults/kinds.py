@@ -1,4 +1,4 @@
-"""All faults, in the order in which they are made."""
+"""All faults, in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAULTS = {fault.name: fault for fault in _ALL}
 
 
 def named(names: tuple[str, ...]) -> list[Fault]:
-    """The faults of these names and groups, all without one. Raises BenchError for a name that does not exist."""
+    """The faults of these names and groups; all by default. Raises BenchError for an unknown name."""
     for name in names:
         if name not in FAULTS and name not in GROUPS:
             listed = hint(name, [*FAULTS, *GROUPS], lister=f"{PROGRAM} faults --list-faults")

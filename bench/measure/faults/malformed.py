@@ -1,7 +1,7 @@
-"""Malformed requests, the same ones for the same seed, and what sends them.
+"""Malformed requests, the same for the same seed, and their sender.
 
 A form is the bytes of a request with words in angle brackets, such as `<odd>`: each stands for one of its CHOICES,
-drawn again wherever it is met.
+drawn again at each place.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from bench.verify import wire
 from bench.verify.wire import BadAnswer, Connection, Target
 
 THREADS, POLL_S = 16, 0.1
-# A refusal takes milliseconds; on a busy machine it may wait its turn.
+# A refusal takes milliseconds; on a busy machine it may be delayed.
 PATIENCE_S = 2.0
-# What a request got that has no status: closed without a response, none in time, a connection that cannot be opened.
+# Results without a status: closed without a response, no response in time, a connection that cannot be opened.
 CLOSED, SILENT, UNOPENED = "closed", "silent", "unopened"
 
 FORM = "/__probe__/form/malformed/"
 HIDDEN = b"GET /hidden/in/a/request/ HTTP/1.1\r\n<host>\r\n"
 POST = b"POST /__probe__/form/malformed/ HTTP/1.1\r\n<host>Content-Type: application/x-www-form-urlencoded\r\n"
-# At the end of a request that has not ended: the client ends its side, so that nobody waits.
+# Mark at the end of an unfinished request: the client closes its side, so that nobody waits.
 CUT = b"<cut>"
 # Longer than a server's buffer, or not.
 LONG = (200, 2_000, 7_000, 20_000, 100_000)
-# Bytes that no part of a request may have: NUL, controls, DEL, and those above ASCII.
+# Bytes invalid in any part of a request: NUL, controls, DEL, and bytes above ASCII.
 ODD = (b"\0", b"\1", b"\t", b"\v", b"\x1b", b"\x7f", b"\x80", b"\xff", b"\xc3\xa9")
 
 CHOICES: dict[bytes, tuple[bytes, ...]] = {
@@ -62,7 +62,7 @@ CHOICES: dict[bytes, tuple[bytes, ...]] = {
     ),
 }
 
-# What is wrong with a request, in words -> what stands around each form, and the forms.
+# Kind of malformed request -> text around each form, and the forms.
 KINDS: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
     # Words missing, too many or of another protocol.
     "request line": (
@@ -131,7 +131,7 @@ KINDS: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
             *(b"3\r\na=1\r\n0\r\nX-Trailer\0: a\r\n\r\n", b"3\r\na=1\r\n" + CUT, b"3\0\r\na=1\r\n0\r\n\r\n"),
         ),
     ),
-    # A body with a length that is none, several, or another than its own.
+    # A body with an invalid length, several lengths, or a wrong one.
     "wrong length": (
         POST + b"<form>",
         (
@@ -144,7 +144,7 @@ KINDS: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
             b"\r\na=1",
         ),
     ),
-    # Two lengths for one body that hides a request, and an ordinary request after it.
+    # Two lengths for one body with a hidden request, and an ordinary request afterwards.
     "smuggling pair": (
         POST + b"<form>\r\n0\r\n\r\n" + HIDDEN + b"GET / HTTP/1.1\r\n<host>\r\n" + CUT,
         (b"<coding>Content-Length: <length>\r\n", b"Content-Length: <length>\r\n<coding>"),
@@ -170,8 +170,8 @@ KINDS: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
 class Malformed:
     """One request, or a pair of them.
 
-    kind   what is wrong with it, in words
-    waits  whether the server must wait for more: then the client ends its side, so that nobody waits
+    kind   the defect, in words
+    waits  whether the server must wait for more: then the client closes its side, so that nobody waits
     """
 
     kind: str
@@ -180,10 +180,10 @@ class Malformed:
 
 
 def requests(seed: int, count: int, netloc: str) -> Iterator[Malformed]:
-    """So many malformed requests to that host and port. The order of kinds and their content follow from the seed."""
+    """Generate malformed requests to this host and port. The seed determines the order of kinds and their content."""
     choice = random.Random(seed)
     host = b"Host: " + netloc.encode() + b"\r\n"
-    # The length of the body of a smuggling pair, that of its beginning, and one beyond its end.
+    # Length of the body of a smuggling pair, of its beginning, and one beyond its end.
     whole = len(b"0\r\n\r\n" + HIDDEN.replace(b"<host>", host))
     lengths = tuple(b"%d" % length for length in (4, 5, whole, whole + 40))
     choices = CHOICES | {b"host": (host,), b"length": lengths}
@@ -203,7 +203,7 @@ def requests(seed: int, count: int, netloc: str) -> Iterator[Malformed]:
 
 
 def send(target: Target, request: Malformed) -> int | str:
-    """Send one on a connection of its own; the status it got, or CLOSED, SILENT or UNOPENED."""
+    """Send one request on a new connection; returns the status, or CLOSED, SILENT or UNOPENED."""
     try:
         with Connection(target, timeout_s=PATIENCE_S) as connection:
             connection.send_anyway(request.data)
@@ -228,14 +228,14 @@ def send_all(
     limit_s: float,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> list[tuple[str, int | str]]:
-    """Send the requests no faster than `per_second`, for `limit_s` at most; the kind of each, and what it got.
+    """Send the requests no faster than `per_second`, for `limit_s` at most; returns the kind and result of each.
 
     meanwhile  called again and again until all are sent, in the thread of the caller
     """
     every, over, begun = list(requests), threading.Event(), time.monotonic()
 
     def work(first: int) -> list[tuple[str, int | str]]:
-        """Send one request of THREADS, each when it is due."""
+        """Send every THREADS-th request at its due time."""
         answers = []
         for number in range(first, len(every), THREADS):
             due, now = begun + number / per_second, time.monotonic()
@@ -250,6 +250,6 @@ def send_all(
             while wait(working, POLL_S).not_done:
                 meanwhile()
         finally:
-            # Also where a signal comes: nothing is sent after it.
+            # After a signal, too: nothing more is sent.
             over.set()
     return [answer for each in working for answer in each.result()]

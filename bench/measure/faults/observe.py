@@ -1,4 +1,4 @@
-"""What visitors noticed, counted from their visits. Pure: the log and the times of the fault in, figures out."""
+"""Effects on visitors, counted from their visits. Pure: the log and the times of the fault in, figures out."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 from bench.measure.faults.visitors import RequestedPage
 from bench.measure.load.visits import Visit
 
-# A page may be rendered for another visitor whose request it joins; it is stale only beyond that.
+# Allowance for a page that joined an earlier rendering for another visitor.
 AGE_SLACK_S = 2.0
 
 
 @dataclass
 class FaultTimeline:
-    """When things happened, in seconds of the monotonic clock; a fault notes them as it goes.
+    """Times of events, in seconds of the monotonic clock, noted by a fault.
 
     struck    the fault began
-    over      its cause was over: what was killed had died, what hung was woken
+    over      end of the cause: the killed process was dead, the hanging one was woken
     deployed  a deploy was complete; None without one
-    wall_s    what to add to get the time of the day
-    ttl_s     the time to live of pages without an account; 0 if nothing caches them
+    wall_s    offset to the time of day
+    ttl_s     the time to live of pages without an account; 0 if not cached
     old, new  the versions before and after a deploy; the same without one
     """
 
@@ -38,12 +38,12 @@ class FaultTimeline:
 
 @dataclass(frozen=True)
 class Observations:
-    """What visitors noticed.
+    """Effects on visitors.
 
     figures        fields of bench.measure.records.faults.FaultOutcome
     failed_before  requests without a right response before the fault
-    named          static files that pages named
-    asked          the page of the first request without a right response; None if there was none
+    named          static files referenced by pages
+    asked          the page of the first request without a right response, or None
     """
 
     figures: dict[str, Any]
@@ -53,7 +53,7 @@ class Observations:
 
 
 def observe(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: FaultTimeline) -> Observations:
-    """Count what visitors saw from the fault on."""
+    """Count effects on visitors from the fault on."""
     since = [visit for visit in visits if visit.end >= moments.struck]
     bad = [visit for visit in since if not visit.is_good]
     good = [visit for visit in since if visit.is_good]
@@ -90,7 +90,8 @@ def _longest_gap(good: Sequence[Visit], since: Sequence[Visit], struck: float) -
 
 
 def _recovery(good: Sequence[Visit], bad: Sequence[Visit], over: float) -> float | None:
-    """From the end of the cause to the first right response after the last failure; a request fails when it is due."""
+    """Seconds from the end of the cause to the first right response after the last failure; a request fails at its due
+    time."""
     if not bad:
         return 0.0
     last = max(visit.due for visit in bad)
@@ -99,13 +100,13 @@ def _recovery(good: Sequence[Visit], bad: Sequence[Visit], over: float) -> float
 
 
 def _late(visits: Sequence[Visit]) -> float:
-    """How late 1 in 100 requests left, of those that left once."""
+    """99th percentile of the delay in sending, without retried requests."""
     delays = sorted(visit.left - visit.due for visit in visits if not visit.again and visit.failure != "dropped")
     return round(delays[int(len(delays) * 0.99)] * 1000, 1) if delays else 0.0
 
 
 def _wrong(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: FaultTimeline) -> dict[Visit, str]:
-    """The wrong responses since the fault, each with what was wrong first, in the order in which they came."""
+    """The wrong responses since the fault, each with its first defect, in order of arrival."""
     found: dict[Visit, str] = {}
     sizes: dict[str, int] = {}
     for visit in sorted((visit for visit in visits if visit.is_good), key=lambda visit: visit.end):
@@ -122,7 +123,7 @@ def _wrong(visits: Sequence[Visit], pages: Sequence[RequestedPage], moments: Fau
 
 
 def _wrong_in(visit: Visit, expected: str, moments: FaultTimeline) -> Iterator[str]:
-    """What is wrong with a page, which must be that of an account."""
+    """Defects of a page for an account."""
     if len(visit.said) != 5:
         yield f"{visit.size:,} bytes, cut or of another page"
         return
@@ -136,7 +137,7 @@ def _wrong_in(visit: Visit, expected: str, moments: FaultTimeline) -> Iterator[s
 
 
 def _stale(visit: Visit, page: RequestedPage, moments: FaultTimeline) -> str | None:
-    """Why a page is stale, if it is."""
+    """The reason why a page is stale, or None."""
     ttl_s = max(page.ttl_s, moments.ttl_s) if page.account and not page.cookie else 0.0
     age_s = visit.due + moments.wall_s - float(visit.said[3])
     if age_s > ttl_s + AGE_SLACK_S:

@@ -1,4 +1,4 @@
-"""Prepare faults, or what is left of them: each case is brought up once a round, and its faults are made one by one."""
+"""Prepare faults, or the rest of them: each case is brought up once a round, and its faults are made one by one."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from bench.serve.project import health
 from bench.serve.project.opened import UnderTest, recorded_project
 from bench.words import estimate, plural
 
-# How often a fault is made again that other processes disturbed.
+# Number of repetitions of a disturbed fault.
 REPEATS = 1
-# About how many seconds it takes to bring a deployment up and measure its capacity, and to make one fault.
+# Estimated seconds to bring a deployment up and measure its capacity, and to make one fault.
 UP_S, FAULT_S = 8.0, 11.0
 
 # The values that a fault needs, as pairs.
@@ -41,12 +41,12 @@ Changes = tuple[tuple[str, object], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedFaults:
-    """Faults before anything is started or written: all of them, or what a stopped run has left.
+    """Faults before anything is started or written: all of them, or the rest of a stopped run.
 
-    faults       in their order
-    skipped      the outcomes of what cannot be made
-    environment  looks at the machine, or says what it was at the beginning
-    before       the run that is resumed
+    faults       in order
+    skipped      outcomes of impossible faults
+    environment  reads the machine, or the record from the beginning
+    before       the resumed run
     """
 
     info: RunInfo
@@ -57,28 +57,28 @@ class PreparedFaults:
 
     @property
     def made(self) -> tuple[FaultOutcome, ...]:
-        """The outcomes of the run that is resumed, in their order."""
+        """The outcomes of the resumed run, in order."""
         return self.before.outcomes if self.before else ()
 
     def replay(self) -> Replay[PlannedFault, FaultOutcome]:
-        """The schedule, at the first fault that is left."""
+        """Replay the schedule up to the first missing fault."""
         return Replay(schedule(self.faults), counting(self.made))
 
     def journal(self, folder: Path | None, replay: Replay[PlannedFault, FaultOutcome]) -> Journal:
-        """The journal, its folder made or repaired. Raises BenchError if it cannot be, or when nothing is left."""
+        """The journal, in a new or repaired folder. Raises BenchError on failure, or if nothing is left."""
         if self.before:
             return session.resume(self.before.directory, self.info, self.environment, replay)
         return session.begin(folder, "faults-", self.info, self.environment)
 
     @property
     def newly_skipped(self) -> list[FaultOutcome]:
-        """Outcomes of what cannot be made, as far as they are not recorded yet."""
+        """Outcomes of skipped faults without a record so far."""
         known = {outcome.key for outcome in self.made}
         return [replace(outcome, started_at=now()) for outcome in self.skipped if outcome.key not in known]
 
     @property
     def words(self) -> list[str]:
-        """Lines for people: how many faults are left, about how long they take, and which are skipped and why."""
+        """Lines for people: number of remaining faults, estimated time, and skipped faults with reasons."""
         done = {outcome.key for outcome in counting(self.made)}
         left = [item for item in self.faults if item.key not in done]
         count, ups = len(left), len({item.deployment for item in left})
@@ -93,17 +93,17 @@ class PreparedFaults:
 
 
 def schedule(faults: Sequence[PlannedFault]) -> Generator[PlannedFault, FaultOutcome, None]:
-    """Each fault, once more where other processes disturbed it.
+    """Each fault, once more if disturbed by other processes.
 
-    A table takes at most ten minutes a stack on a busy machine, too; --resume makes again what was discarded.
+    On a busy machine, too, a table takes at most ten minutes a stack; --resume repeats discarded faults.
     """
     for fault in faults:
         yield from undisturbed(fault, REPEATS)
 
 
 def new_faults(request: Request, names: tuple[str, ...]) -> PreparedFaults:
-    """New faults: those and the groups of these names. Raises BenchError for unknown names and invalid values, and when
-    none of the faults can be made."""
+    """New faults of these names and groups. Raises BenchError for unknown names and invalid values, and if none of the
+    faults can be made."""
     faults = kinds.named(names)
     layers, rounds = request.layers or (NO_LAYER,), request.rounds or 1
     plan = make_plan(replace(request, layers=layers, rounds=rounds))
@@ -139,7 +139,7 @@ def new_faults(request: Request, names: tuple[str, ...]) -> PreparedFaults:
 
 
 def stopped_faults(directory: Path, project: UnderTest, asked: str | None) -> PreparedFaults:
-    """The rest of the faults in a folder; `project` is that of the command line. Raises BenchError if they cannot be
+    """The remaining faults in a folder; `project` is from the command line. Raises BenchError if they cannot be
     resumed."""
     run = read_faults(directory)
     plan = run.info.plan
@@ -157,9 +157,9 @@ def _faults(plan: Plan, project: UnderTest, rows: Database) -> tuple[list[Planne
 
 
 def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[list[PlannedFault], list[FaultOutcome]]:
-    """The faults of a plan in their order, and what cannot be made.
+    """The faults of a plan in order, and the impossible ones.
 
-    Faults that need other values than the rest have their own deployment.
+    Faults with changed values have separate deployments.
     """
     planned: list[PlannedFault] = []
     skipped: list[FaultOutcome] = []
@@ -186,7 +186,7 @@ def faults_of(plan: Plan, faults: Sequence[Fault], resolve: Resolve) -> tuple[li
 
 
 def _served(case: Case | CannotRun, fault: Fault) -> Case | CannotRun:
-    """The case with the values of a fault, or why it cannot have it."""
+    """The case with the values of a fault, or the reason why it cannot have the fault."""
     if isinstance(case, CannotRun):
         return case
     if misfit := fault.misfit(case):

@@ -21,34 +21,34 @@ from bench.verify.finding import Finding, Mismatch
 from bench.verify.hits import new_path
 from bench.verify.wire import BadAnswer, TooLate
 
-# Requests fail until the workers are there again, and a small machine starts them slowly.
+# Requests fail until the workers are back, and a small machine starts them slowly.
 KILLED = Expected(lost=None, recovery_s=None)
-# A page that takes so long, at half of which workers are killed.
+# A page of this duration; workers are killed at half of it.
 SLOW = "/__probe__/slow/1000/{}/"
 SLOW_S = 1.0
-# How many clients wait for the page that a killed worker renders.
+# Number of clients that wait for the page of a killed worker.
 WAITING = 60
-# By so much longer than another page may that one take then: for a dead worker's lock, which ends by itself.
+# Allowance for this page beyond others: for a dead worker's lock, which expires.
 LOCKED_S = 4.0
-# All workers start at once, beside the clients: on a busy machine that takes as long as several starts. One more second
-# for a master that ended with them.
+# All workers start at once, beside the clients: on a busy machine as slow as several starts. One more second for a
+# master that ended with its workers.
 STARTS, STARTED_S = 3, 4.0
 BACK_S, PATIENCE_S = 20.0, 20.0
 NO_WORKERS = "the application server has no worker processes under a master"
 CODINGS = ("identity", "gzip")
-# The site may answer with one worker at first; then nobody can ask how far that one is.
+# The site may respond with one worker at first; then nobody can query its progress.
 ATTEMPTS = 8
 AT_ONCE = "the application server sends a body only when it has all of it"
 TOO_LATE = f"in {ATTEMPTS} attempts no worker was killed before it had answered"
-# How often workers are killed while pages are rewritten for so long.
+# Number of kills of workers, and seconds of rewriting before each.
 KILLS, REWRITTEN_S = 2, 0.3
 READERS = 8
 
 
 @fault("render-lock-holder-killed", "killed", KILLED, NO_CACHED_PAGES)
 def lock_holder_killed(scene: FaultContext) -> Generator[None]:
-    """All workers are killed while one renders a page that 60 clients wait for: another page comes as soon as the
-    servers can start, the same page 4 s later at most."""
+    """All workers are killed while one renders a page for 60 waiting clients: another page comes as soon as the servers
+    can start, the same page at most 4 s later."""
     yield
     path = SLOW.format(secrets.token_hex(4))
     with scene.cause(), ThreadPoolExecutor(WAITING) as pool:
@@ -72,7 +72,7 @@ def lock_holder_killed(scene: FaultContext) -> Generator[None]:
 
 
 def _seconds(scene: FaultContext, path: str) -> float:
-    """How long a page takes; what is wrong with it is noted."""
+    """Time of a page; defects are noted."""
     begun = time.monotonic()
     if (said := status_of(scene.target, path, PATIENCE_S)) != "200":
         scene.wrong.append(f"GET {path}: {said}")
@@ -81,7 +81,8 @@ def _seconds(scene: FaultContext, path: str) -> float:
 
 @fault("killed-mid-body", "killed", KILLED)
 def killed_mid_body(scene: FaultContext) -> Generator[None]:
-    """All workers are killed in the middle of a body: the client sees that it broke off, no cache has a part of it."""
+    """All workers are killed in the middle of a body: the client sees the truncation, and no cache has a part of the
+    body."""
     require_rows(scene)
     with edited_rows(scene) as (row,):
         yield
@@ -114,8 +115,8 @@ def _broken_off(scene: FaultContext, edited: EditedRow, headers: dict[str, str])
 
 @fault("killed-while-writing", "killed", KILLED, NO_CACHED_PAGES, cache_seconds=2)
 def killed_while_writing(scene: FaultContext) -> Generator[None]:
-    """All workers are killed while they store pages, at a time to live of 2 s: no page is cut off, and what they leave
-    is removed."""
+    """All workers are killed while they store pages, at a time to live of 2 s: no page is cut off, and leftovers are
+    removed."""
     require_rows(scene)
     with edited_rows(scene, files.ROWS) as edited:
         writer, made = edited[0].writer, [each.row for each in edited]

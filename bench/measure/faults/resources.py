@@ -18,17 +18,17 @@ from bench.verify.finding import Figure, Finding, Mismatch
 from bench.verify.hits import complete_page, new_path, repeat, until_hit
 
 FULL_S = 3.0
-# A page that uses so many megabytes; a worker that does is killed at the limit.
+# A page that uses so many megabytes; its worker is killed at the limit.
 MEMORY = "/__probe__/memory/{}/"
 TIMES = 2
 MEMORY_TIMEOUT_S = 10.0
-# The room of a store that is filled: the least that a caching service starts with.
+# Capacity of a store to be filled: the minimum of a caching service.
 SMALL_MB = 8
 # Made-up pages: large ones fill most of such a store, small ones the rest.
 LARGE_PAGES, SMALL_PAGES, ASKED_AT_ONCE = 8, 400, 8
-# How often the probe puts its entries into the store; a request that puts all of them would time out on a busy machine.
+# Number of requests to fill the store; a single request would time out on a busy machine.
 FILLS = 16
-# How often pages that nobody has requested are requested while the disk is full.
+# Number of new pages requested while the disk is full.
 NEW_PAGES = 4
 
 
@@ -50,7 +50,7 @@ def memory(scene: FaultContext) -> Generator[None]:
 
 @fault("full-store", "starved", misfit=NO_CACHED_PAGES, cache_memory_mb=SMALL_MB)
 def full_store(scene: FaultContext) -> Generator[None]:
-    """The store of pages is full of other entries, with 8 MB: an edit shows, and no page from before it comes back."""
+    """The store of pages is full of other entries, with 8 MB: an edit shows, and no older page comes back."""
     require_rows(scene)
     require_invalidation(scene)
     with edited_rows(scene, 2) as (row, raced):
@@ -65,7 +65,7 @@ def full_store(scene: FaultContext) -> Generator[None]:
 
 
 def _fill(scene: FaultContext, row: EditedRow) -> Iterator[Finding]:
-    """Fill the store, while visitors request the home page all the time; pages of the row are left alone."""
+    """Fill the store, while visitors constantly request the home page; pages of the row are not requested."""
     for _ in range(FILLS):
         row.writer.fill()
         repeat(scene.context, scene.site.url("home"), ASKED_AT_ONCE)
@@ -75,7 +75,7 @@ def _fill(scene: FaultContext, row: EditedRow) -> Iterator[Finding]:
 
 
 def _race(scene: FaultContext, raced: EditedRow) -> Iterator[Finding]:
-    """What is wrong after a write during a slow rendering."""
+    """Findings after a write during a slow rendering."""
     found = race(scene.context, raced.writer, raced.row, "update")
     if found is None:
         raise FaultNotApplicable(NO_RACE)
@@ -87,7 +87,7 @@ def full_disk(scene: FaultContext) -> Generator[None]:
     """The disk of stored pages is full for 3 s, then has room for no other file: edits show, pages are whole; with room
     again pages are stored again."""
     with _small_disk(scene, scene.running.store) as disk:
-        # The second time it comes from the store, if there is one.
+        # The second response comes from the store, if the layer stores pages.
         for _ in range(2):
             http.status(scene.running.url, scene.site.url("home"))
         if not any(path.is_file() for path in scene.running.store.rglob("*")):
@@ -112,13 +112,13 @@ def full_disk(scene: FaultContext) -> Generator[None]:
 
 
 def _whole_pages(scene: FaultContext, what: str) -> Iterator[Finding]:
-    """What is wrong with pages that nobody has requested before."""
+    """Findings on new pages."""
     for path in [new_path(view) for view in ("page", "large") for _ in range(NEW_PAGES)]:
         yield from scene.context.ask(path, complete_page(), when=f"on {what}")
 
 
 def _stores_again(scene: FaultContext, before: set[str]) -> Iterator[Finding]:
-    """What is wrong with the store once there is room again."""
+    """Findings on the store once the disk has room again."""
     path = new_path()
     if until_hit(scene.context, path) is None:
         yield Mismatch(f"GET {path} on a disk with room again, a hit", "it is rendered each time")
@@ -128,20 +128,20 @@ def _stores_again(scene: FaultContext, before: set[str]) -> Iterator[Finding]:
 
 
 def _temporary(scene: FaultContext) -> set[str]:
-    """The names of stored files that look as if they were still being written."""
+    """Names of stored files that look as if they were still being written."""
     return {path.name for path in scene.running.store.rglob("*") if path.is_file() and files.is_temporary(path)}
 
 
 @fault("full-logs", "starved")
 def full_logs(scene: FaultContext) -> Generator[None]:
-    """The disk of the logs is full for 3 s; then there is room again."""
+    """The disk of the logs is full for 3 s, and then has room again."""
     with _small_disk(scene, scene.running.logs) as disk:
         yield from _filled(scene, disk)
 
 
 @contextmanager
 def _small_disk(scene: FaultContext, folder: Path) -> Iterator[SmallDisk]:
-    """A directory of the servers on a small disk of its own. Raises FaultNotApplicable if none can be mounted."""
+    """A directory of the servers on a separate small disk. Raises FaultNotApplicable if no disk can be mounted."""
     try:
         with scene.running.on_small_disk(folder) as disk:
             yield disk

@@ -1,4 +1,4 @@
-"""Pages that a layer stores: how long they live, and how much room they take."""
+"""Stored pages of a layer: their lifetime and size."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BACK_S = 3600
 # The room of a layer, and how many pages are made up to fill it three times, within so many seconds.
 ROOM_MB, MADE_UP, MADE_UP_S = 8, 3000, 40.0
 CLIENTS, PATIENCE_S, LOOK_S = 8, 10.0, 0.2
-# Files that come with the store, and a folder that grows, beside the pages.
+# Files of the store itself, and a growing folder, in addition to the pages.
 ALLOWED_MB = ROOM_MB * 1.1
 BLOCK_BYTES = 512
 # The generation of layers in memory.
@@ -34,7 +34,7 @@ NOT_PAGES = ("purged",)
 
 @fault("sidecar-stopped", "hung", misfit=NO_SIDECAR, cache_seconds=TTL_S)
 def sidecar_stopped(scene: FaultContext) -> Generator[None]:
-    """The program that removes old pages beside the servers does nothing for 16 s, at a time to live of 8 s."""
+    """The sidecar that removes old pages is stopped for 16 s, at a time to live of 8 s."""
     yield
     with scene.cause(), ExitStack() as hanging:
         for name in scene.running.case.sidecars:
@@ -44,7 +44,7 @@ def sidecar_stopped(scene: FaultContext) -> Generator[None]:
 
 @fault("clock-set-back", "hung", misfit=NO_CACHED_PAGES, cache_seconds=TTL_S)
 def clock_set_back(scene: FaultContext) -> Generator[None]:
-    """All stored pages are an hour ahead, as those from before the clock was set back, at a time to live of 8 s."""
+    """All stored pages are an hour ahead, as after setting back the clock, at a time to live of 8 s."""
     _require_files(scene)
     yield
     with scene.cause():
@@ -57,7 +57,7 @@ def clock_set_back(scene: FaultContext) -> Generator[None]:
 
 @fault("application-away", "hung", Expected(lost=None, recovery_s=None), NO_CACHED_PAGES, cache_seconds=TTL_S)
 def application_away(scene: FaultContext) -> Generator[None]:
-    """The application server answers nothing for 16 s: stored pages are served for their time to live of 8 s."""
+    """The application server hangs for 16 s: stored pages are served for their time to live of 8 s."""
     yield
     instances = re.compile(rf"{application(scene.running.case)}(-\d+)?")
     with scene.cause(), ExitStack() as hanging:
@@ -69,7 +69,7 @@ def application_away(scene: FaultContext) -> Generator[None]:
 
 @fault("made-up-pages", "abused", misfit=NO_CACHED_PAGES, cache_memory_mb=ROOM_MB)
 def made_up_pages(scene: FaultContext) -> Generator[None]:
-    """3,000 made-up pages in 40 s, if there is room for 8 MB: the files and folders of the store never take more."""
+    """3,000 made-up pages in 40 s, with room for 8 MB: files and folders of the store never take more."""
     _require_files(scene)
     yield
     numbers, most_mb = count(), 0.0
@@ -95,7 +95,7 @@ def made_up_pages(scene: FaultContext) -> Generator[None]:
 
 
 def disk_bytes(folder: Path) -> int:
-    """What all that is below a folder takes on the disk, the folders included."""
+    """Disk usage of a folder with all its contents."""
     total = 0
     for path in folder.rglob("*"):
         with suppress(FileNotFoundError):
@@ -108,7 +108,7 @@ def _files(store: Path) -> Iterator[Path]:
 
 
 def _require_files(scene: FaultContext) -> None:
-    """Raise FaultNotApplicable where a page is not stored as a file."""
+    """Raise FaultNotApplicable if a page is not stored as a file."""
     path = scene.site.url("home")
     for _ in range(2):
         http.status(scene.running.url, path)

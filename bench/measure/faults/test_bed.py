@@ -1,4 +1,4 @@
-"""This machine as the test bed of faults, and the line that is printed for each."""
+"""This machine as the test bed of faults, and the printed line for each fault."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from bench.printer import Printer
 
 
 class FaultsTestBed(TestBed[PlannedFault, FaultOutcome]):
-    """This machine, where faults are made on what is up.
+    """This machine, with a deployment for faults.
 
-    allow_writes  whether accounts may be made in a database that a project uses itself; a folder stores no leave
+    allow_writes  whether accounts may be made in a database of the project; a folder does not store the permission
     """
 
     def __init__(self, journal: Journal, printer: Printer, allow_writes: bool):

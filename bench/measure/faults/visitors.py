@@ -19,21 +19,21 @@ from bench.measure.run import load_process
 from bench.measure.run.load_process import TrialError
 from bench.serve.machine import http
 
-# What a page of the visitors ends with; bench/serve/inside/templates/probes/visit.html.
+# The end of a page for visitors; bench/serve/inside/templates/probes/visit.html.
 MARK = r"<!-- visit code=(\S+) template=(\S+) account=(\S+) rendered=(\S+) static=(\S+) -->\s*\Z"
 NOBODY = "nobody"
 PAGE = "/__probe__/visit/{}/"
 CLOSE = "Connection: close\r\n"
-# Different pages that are requested without an account, so that a layer has several.
+# Number of pages requested without an account, so that a layer has several.
 ANONYMOUS = 3
 CAPACITY_S = 2
 CAPACITY_CONNECTIONS = 8
-# The visitors ask at a third of what the deployment can do, but no faster than the load tool does beside it.
+# Rate of the visitors as a share of the deployment's capacity, but no faster than the load tool beside it.
 SHARE = 1 / 3
 MIN_RATE, MAX_RATE = 5, 200
 # A visitor waits no longer for a response.
 PATIENCE_S = 10
-# While a site hangs, every visitor has a connection until patience ends; some idle ones are left beside those.
+# While a site hangs, every visitor has a connection until patience ends, plus some idle ones.
 MAX_CONNECTIONS = MAX_RATE * PATIENCE_S + 500
 MAX_S = 180
 # Between two pages of the visitor who follows them to their static files.
@@ -42,11 +42,11 @@ INTERVAL_S = 0.2
 
 @dataclass(frozen=True)
 class RequestedPage:
-    """What a visitor requests.
+    """One request of a visitor.
 
-    account  whose page it must be: NOBODY without an account; None for a static file
+    account  the expected account: NOBODY without an account; None for a static file
     cookie   the Cookie header, or empty
-    ttl_s    for how long the page itself says that it is fresh
+    ttl_s    lifetime declared by the page
     """
 
     path: str
@@ -58,8 +58,8 @@ class RequestedPage:
 def pages(
     token: str, accounts: Sequence[tuple[str, str]], static: str, own: Sequence[RequestedPage] = ()
 ) -> list[RequestedPage]:
-    """What visitors request in turn: pages of new names, of no account and of those (name and cookie), a file, and
-    pages of the project's own."""
+    """Requests of visitors in turn: new pages, without an account and with each of the accounts (name and cookie), a
+    file, and pages of the project."""
     anonymous = [RequestedPage(PAGE.format(f"{token}-{number}")) for number in range(ANONYMOUS)]
     signed_in = [RequestedPage(anonymous[0].path, name, cookie) for name, cookie in accounts]
     mixed = [
@@ -71,18 +71,18 @@ def pages(
         *anonymous[2:],
         *own,
     ]
-    # An odd number, so that in the second turn the other half of them end their connection.
+    # An odd number, so that in the second turn the other half close their connection.
     return mixed if len(mixed) % 2 else [*mixed, RequestedPage(static, None)]
 
 
 def parse_page_marker(body: str) -> tuple[str, ...] | None:
-    """Code, template, account, time of rendering and static file that a page says; None if it says nothing."""
+    """Code, template, account, time of rendering and static file in the mark of a page; None without the mark."""
     found = re.search(MARK, body)
     return found.groups() if found else None
 
 
 def job(url: str, asked: Sequence[RequestedPage], seconds: int, rate: int | None) -> Job:
-    """The load: every second request ends its connection, so that half of all open one."""
+    """The load: every second request closes its connection, so that half of all requests open one."""
     turns = [*asked, *asked]
     headers = tuple(
         (f"Cookie: {page.cookie}\r\n" if page.cookie else "") + (CLOSE if number % 2 else "")
@@ -101,7 +101,7 @@ def job(url: str, asked: Sequence[RequestedPage], seconds: int, rate: int | None
 
 
 def capacity(url: str, asked: Sequence[RequestedPage], directory: Path) -> float:
-    """Requests a second that are answered in a closed loop. Raises TrialError if none is."""
+    """Responses a second in a closed loop. Raises TrialError without any."""
     tool = ClosedLoopTool()
     command = tool.command(sys.executable, job(url, asked, CAPACITY_S, None))
     directory.mkdir(parents=True, exist_ok=True)
@@ -120,9 +120,9 @@ def rate_of(capacity_per_second: float) -> int:
 
 @contextmanager
 def background_load(url: str, asked: Sequence[RequestedPage], rate: int, directory: Path) -> Iterator[list[Visit]]:
-    """Visitors who ask until the block ends; then the list has what they saw.
+    """Visitors who send requests until the block ends; then the list has their visits.
 
-    Visit.page is an index of the pages requested, taken twice. Raises what kept them from asking.
+    Visit.page is an index of the requested pages, taken twice. Raises errors of the load tool.
     """
     tool, enough, seen = OpenLoopTool(), threading.Event(), list[Visit]()
     shutil.rmtree(directory, ignore_errors=True)
@@ -140,9 +140,9 @@ def background_load(url: str, asked: Sequence[RequestedPage], rate: int, directo
 
 @contextmanager
 def watch_static_links(url: str, path: str, interval_s: float = INTERVAL_S) -> Iterator[list[bool]]:
-    """A visitor who requests a page and at once for the static file that it names, as a browser does, in the block.
+    """A visitor who requests a page and at once its static file, like a browser, during the block.
 
-    The list grows by each page: whether its file was missing (4xx). What else fails is counted by the other visitors.
+    The list gets an entry for each page: whether its file was missing (4xx). The other visitors count other failures.
     """
     over, missing = threading.Event(), list[bool]()
 

@@ -1,1 +1,1 @@
-"""Reports: documents made from the files of a run alone. `write` makes them; `model` holds the data that they show."""
+"""Reports: documents made only from the files of a run. `write` makes them; `model` holds their data."""

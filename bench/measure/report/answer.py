@@ -1,4 +1,5 @@
-"""What to take and why, as the first lines of page and terminal. Pure: every word comes from the board."""
+"""The recommendation and its reasons, as the first lines of page and terminal. Pure: every word comes from the
+board."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ NEXT = "Next: "
 
 
 def answered(board: Ranking, project: str = "", more: str = "") -> Ranking:
-    """The board with its sentences: what to take, its cost, its safety, and the next command.
+    """The board with its sentences: recommendation, cost, safety, and the next command.
 
     `project` has the options that name the project, `more` is the command that makes more rounds.
     """
@@ -34,7 +35,7 @@ def answered(board: Ranking, project: str = "", more: str = "") -> Ranking:
 
 
 def _together(rows: Sequence[CaseRow]) -> str:
-    """`a, b and c with L` where all have that layer, else each with its own."""
+    """`a, b and c with L` if all have the same layer, else each with its own."""
     layers = {row.layer for row in rows}
     if len(layers) > 1 or layers == {NO_LAYER}:
         return first_names([name(row) for row in rows])
@@ -72,7 +73,7 @@ def _headline(board: Ranking) -> str:
 
 
 def _at_a_rate(board: Ranking) -> str:
-    """Which cases serve what was asked: the question of a rate is how long answers take."""
+    """The cases that serve the requested rate: the question of a rate is how long responses take."""
     kept = [name(row) for row in board.cases if row.verdict in (LEADS, TIES, INCONCLUSIVE)]
     every = sum(row.ratio is not None for row in board.cases)
     return f"{len(kept)} of {plural(every, 'case')} serve {board.load}: compare how long answers take."
@@ -90,7 +91,7 @@ def _cost(row: CaseRow) -> str:
 
 
 def _safety(row: CaseRow) -> str:
-    """What verify found."""
+    """The result of verify."""
     if row.checks is None:
         return "It was not verified."
     left = f"; {plural(row.checks.not_tried, 'slower check')} skipped" if row.checks.not_tried else ""

@@ -1,4 +1,4 @@
-"""The document of one or several folders of results. Reads records; computes nothing that its modules do not."""
+"""The document of one or several folders of results. Reads records; its modules compute everything."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _title(made: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> str:
 
 
 def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequence[FaultCase]) -> tuple[str, ...]:
-    """The first lines: those of the only board, or the headline of each."""
+    """The first lines: of the only board, or the headline of each."""
     if len(made) == 1:
         return made[0].answer
     if made:
@@ -117,7 +117,7 @@ def _answer(runs: Sequence[RunFacts], made: Sequence[Ranking], every_fault: Sequ
 
 
 def places(runs: Sequence[RunFacts], made: Sequence[Ranking]) -> list[str]:
-    """What tells the boards apart: the run's name, the size and the database, if there are several."""
+    """The attributes that tell boards apart: the run's name, the size and the database, if there are several."""
     several = {field: len({getattr(board, field) for board in made}) > 1 for field in ("run", "size", "database")}
     found = []
     for board in made:
@@ -132,7 +132,7 @@ def places(runs: Sequence[RunFacts], made: Sequence[Ranking]) -> list[str]:
 
 
 def _hosts(run: Run) -> Iterable[Host]:
-    """What each host used under each load, medians of the rounds; none for a run on one host."""
+    """Costs of each host under each load, medians of the rounds; empty for a run on one host."""
     found: dict[tuple[str, str, str], list[HostCosts]] = {}
     for trial in run.latest.values():
         if trial.status == "ok":

@@ -1,7 +1,7 @@
 """The page's pictures as SVG: the rounds of a case as dots, a ratio with its interval, one line chart. Pure.
 
-Places along an axis are percentages of the picture's width, so that a picture fits any column and its text keeps its
-size. Colours are classes that the style sheet resolves for light, dark and print.
+Positions on an axis are percentages of the picture's width, so that a picture fits any column with unscaled text.
+Colours are classes resolved by the style sheet for light, dark and print.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEFT, RIGHT = 1.5, 98.5  # per cent of the width that the axis spans
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
-    """An element, everything in it escaped. `cls` means class, an underscore in a name a hyphen."""
+    """An element with escaped content. `cls` means class, an underscore in a name a hyphen."""
     pairs = "".join(
         f' {"class" if key == "cls" else key if key == "viewBox" else key.replace("_", "-")}="{escape(_text(value))}"'
         for key, value in attributes.items()
@@ -40,7 +40,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """A scale from its lowest to its highest value; logarithmic where values differ much."""
+    """A scale from its lowest to its highest value; logarithmic if values differ much."""
 
     low: float
     high: float
@@ -48,7 +48,7 @@ class Axis:
 
     @classmethod
     def of(cls, values: Iterable[float], *, ratio: bool = False) -> Axis:
-        """An axis that holds the values: from zero, or for a ratio from the lowest."""
+        """An axis for the values: from zero, or for a ratio from the lowest."""
         known = [value for value in values if math.isfinite(value) and value > 0]
         if not known:
             return cls(0.0, 1.0, log=False)
@@ -58,7 +58,7 @@ class Axis:
         return cls(0.0, last, log=False)
 
     def at(self, value: float) -> float:
-        """Where a value lies, in per cent of the width."""
+        """Position of a value, in per cent of the width."""
         value = min(max(value, self.low), self.high)
         if self.log:
             share = math.log(value / self.low) / math.log(self.high / self.low)
@@ -68,7 +68,7 @@ class Axis:
 
     @property
     def ticks(self) -> list[float]:
-        """Round values on it: 1, 2 and 5 times a power of ten, three to five of them."""
+        """Round values on the axis: 1, 2 and 5 times a power of ten, three to five of them."""
         if self.log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             found = [10.0**power for power in powers if self.low <= 10.0**power <= self.high]
@@ -83,7 +83,7 @@ class Axis:
 
 
 def _strip(axis: Axis, *parts: Markup, height: int = STRIP) -> Markup:
-    """A row's picture over the lines of the axis. The row says the same in figures, so that nobody has to hear it."""
+    """A row's picture over the lines of the axis, hidden from screen readers, because the row has the figures."""
     grid = [tag("line", x1=_at(axis, tick), x2=_at(axis, tick), y1=0, y2=height, cls="grid") for tick in axis.ticks]
     return tag("svg", *grid, *parts, width="100%", height=height, cls="strip", aria_hidden="true")
 
@@ -119,7 +119,7 @@ def dots(axis: Axis, rates: Iterable[float], colour: int) -> Markup:
 
 
 def interval(axis: Axis, estimate: float, low: float | None, high: float | None) -> Markup:
-    """A ratio as a dot with its interval as a line; one that is not bounded goes on to the edge."""
+    """A ratio as a dot with its interval as a line; an unbounded one extends to the edge."""
     middle = STRIP / 2
     ends = _at(axis, axis.low if low is None else low), _at(axis, axis.high if high is None else high)
     line = tag("line", x1=ends[0], x2=ends[1], y1=middle, y2=middle, cls="interval")
@@ -130,7 +130,7 @@ Line = tuple[str, int, Sequence[tuple[float, float]]]  # label, colour, points
 
 
 def lines(title: str, series: Sequence[Line], limit: float | None = None) -> Markup:
-    """Figures over the level: a line a case, named by its number in the table; `limit` is a dashed line."""
+    """Figures over the level: a line for each case, with its number in the table; `limit` is a dashed line."""
     xs = [x for _, _, points in series for x, _ in points]
     ys = [y for _, _, points in series for _, y in points] + ([limit] if limit else [])
     across, up = Axis.of(xs), Axis.of(ys)
@@ -158,7 +158,7 @@ def lines(title: str, series: Sequence[Line], limit: float | None = None) -> Mar
 
 
 def _apart(places: Mapping[str, float], bottom: float, room: float = 11) -> dict[str, float]:
-    """Labels moved down where they would lie on each other, and up again where they would leave the picture."""
+    """Move labels down to avoid overlaps, and up again to stay inside the picture."""
     found: dict[str, float] = {}
     last = -math.inf
     for label, place in sorted(places.items(), key=lambda item: item[1]):
@@ -175,7 +175,7 @@ def _apart(places: Mapping[str, float], bottom: float, room: float = 11) -> dict
 Bar = tuple[str, int, Sequence[float]]  # case, colour, rounds
 
 WIDTH, MARGIN, NAME, FIGURE = 860, 24, 300, 84
-# Characters of a line of the heading, which a picture alone does not wrap by itself, and its height.
+# Characters in a line of the heading, which a standalone picture does not wrap, and its height.
 HEADING_CHARACTERS, HEADING_LINE = 70, 25
 STYLE = """text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-serif;fill:#1b1f24}
 .heading{font-size:19px;font-weight:650}.dim,.tick{fill:#59636e}.tick{font-size:11px;text-anchor:middle}
@@ -185,7 +185,7 @@ STYLE = """text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-s
 
 
 def picture(heading: str, below: str, groups: Mapping[str, Sequence[Bar]], foot: str) -> str:
-    """Every round of every case as a file of its own, on a white card that reads well on light and dark pages.
+    """Every round of every case as a separate file, on a white card for light and dark pages.
 
     `groups`: workload -> its cases.
     """
@@ -225,5 +225,5 @@ def picture(heading: str, below: str, groups: Mapping[str, Sequence[Bar]], foot:
 
 
 def _placed(drawing: Markup, y: float, width: float) -> Markup:
-    """A strip at its place in the picture: percentages are of its own width."""
+    """A strip at its place in the picture: percentages refer to its own width."""
     return tag("svg", drawing, x=MARGIN + NAME, y=y, width=width, height=STRIP)

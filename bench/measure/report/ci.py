@@ -16,14 +16,14 @@ FORMATS = (GITHUB, ACTION, BENCHER)
 
 
 def written(form: str, runs: Sequence[Run], document: Document) -> str:
-    """The text of a format for these runs, which the document is of."""
+    """The text of a format for these runs and their document."""
     if form == GITHUB:
         return markdown(runs, document)
     return json.dumps(action(runs) if form == ACTION else bencher(runs), indent=2) + "\n"
 
 
 def markdown(runs: Sequence[Run], document: Document) -> str:
-    """The answer, and a table of each run's commits, else of its cases."""
+    """The answer, and a table of each run's commits, otherwise of its cases."""
     lines = ["## benchapp", "", *document.answer, ""]
     for run in runs:
         compared = compare_refs(run)

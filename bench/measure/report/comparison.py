@@ -1,7 +1,7 @@
 """Compare two runs case by case: requests/s of A and B, their ratio, and a verdict. Pure.
 
-The noise of a run comes from all of its cases (bench.measure.stats). Nothing pairs the rounds of two runs, so faster
-and slower rounds count as noise, too.
+The noise of a run is pooled over its cases (bench.measure.stats). Rounds of two runs are not paired, so faster and
+slower rounds count as noise, too.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Key(NamedTuple):
 class CaseComparison:
     """One case at one level in both runs.
 
-    ratio_b_to_a  with the ends of its 95 % interval: 0 and None if the rounds say nothing
-    verdict       `leads`: they differ by more than the margin. `ties`: by no more. `inconclusive`: nobody can say
-    best          A or B, of those that differ
+    ratio_b_to_a  with the ends of its 95 % interval: 0 and None if the noise is unknown
+    verdict       `leads`: the difference exceeds the margin. `ties`: no larger difference. `inconclusive`: unknown
+    best          the faster run, A or B, if different
     """
 
     key: Key
@@ -56,7 +56,7 @@ class CaseComparison:
 
     @property
     def of_b(self) -> str:
-        """What that says of B: slower, faster, same or inconclusive."""
+        """The verdict on B: slower, faster, same or inconclusive."""
         if self.verdict == LEADS:
             return "slower" if self.best == "A" else "faster"
         return "same" if self.verdict == TIES else "inconclusive"
@@ -64,7 +64,7 @@ class CaseComparison:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Two runs side by side, and what differs between their environments."""
+    """Two runs side by side, and differences between their environments."""
 
     cases: tuple[CaseComparison, ...]
     only_before: tuple[Key, ...]
@@ -85,7 +85,7 @@ class RunComparison:
 
 
 def compare(before: Run, after: Run) -> RunComparison:
-    """The cases that both runs measured. Raises BenchError if there is none."""
+    """The cases measured by both runs. Raises BenchError if none."""
     # A run has one. The same cases on another are still worth comparing, with a warning.
     databases = {before.info.plan.database, after.info.plan.database}
     database = databases.pop() if len(databases) == 1 else "any"
@@ -117,7 +117,7 @@ def _compared(key: Key, runs: Runs, margin: float) -> CaseComparison:
 def tables(run: Run, database: str) -> dict[Key, Table[Key]]:
     """Case -> the rates of all cases with its workload, size and level, itself included.
 
-    Without wrong answers, and in the order of the plan. `database` is what theirs is called.
+    Without wrong responses, and in the order of the plan. `database` replaces the database's name.
     """
     order = {case.case_id: place for place, case in enumerate(run.info.cases)}
     wrong = {(check.stack, check.layer) for check in run.checks if not check.ok}
@@ -137,7 +137,7 @@ def tables(run: Run, database: str) -> dict[Key, Table[Key]]:
 
 
 def _trials(run: Run) -> Iterable[tuple[Trial, float]]:
-    """The trials to compare, and how many times its requests/s each case reaches at most (`Table`)."""
+    """The trials to compare, and the upper bound of each case's requests/s as a multiple (`Table`)."""
     limit = run.info.plan.limit
     if not limit:
         for trial in run.latest.values():
@@ -166,7 +166,7 @@ def warnings(before: Run, after: Run) -> Iterable[str]:
 
 
 def _conditions(run: Run) -> dict[str, object]:
-    """What changes figures, by name."""
+    """Conditions that change figures, by name."""
     environment, plan = run.environment, run.info.plan
     return {
         "CPUs": environment.cpu_model,
@@ -194,7 +194,7 @@ def _pairs(values: Mapping[str, object] | None) -> str | None:
 
 
 def _configs(before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
-    """Configuration files that both runs rendered and that differ."""
+    """Configuration files rendered by both runs and different."""
     differing = [name for name in before if name in after and before[name] != after[name]]
     if differing:
         more = f" and {len(differing) - MAX_CONFIGS_SHOWN} more" if len(differing) > MAX_CONFIGS_SHOWN else ""
@@ -214,7 +214,7 @@ def _listed(values: Sequence[str]) -> str:
 
 
 def _versions(what: str, before: dict[str, str], after: dict[str, str]) -> Iterable[str]:
-    """One line for all versions that differ, of programs that both runs name."""
+    """One line for all differing versions of programs in both runs."""
     differing = [
         f"{name} {before[name]} / {after[name]}" for name in before if name in after and before[name] != after[name]
     ]
@@ -261,7 +261,7 @@ def _interval(item: CaseComparison) -> str:
 
 
 def _varying(keys: Sequence[Key]) -> set[int]:
-    """Indexes of the key to print: stack, layer and workload always, the others where they differ."""
+    """Indexes of the key to print: stack, layer and workload always, the others if they differ."""
     return {0, 1, 2} | {index for index in range(3, 6) if len({key[index] for key in keys}) > 1}
 
 
@@ -270,7 +270,7 @@ def _name(key: Key, varying: set[int]) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Columns; where that is too wide, each case stands in a line of its own over its figures."""
+    """Columns; if too wide, each case has a line above its figures."""
     lines = columns(rows)
     if max(map(len, lines)) <= width:
         return lines

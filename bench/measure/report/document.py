@@ -1,7 +1,7 @@
-"""report.json: what one or several runs found, each field declared once with the sentence that says what it means.
+"""report.json: results of one or several runs, each field declared once with a sentence on its meaning.
 
-`build` makes it from folders of results, the page is rendered from it alone, the terminal prints its first lines, and
-other programs read it. ``None`` means "not measured".
+`build` makes the document from folders of results, the page is rendered only from the document, the terminal prints its
+first lines, and other programs read it. ``None`` means "not measured".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VERDICT = Meta(
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as fast the best case is."""
+    """Rate of the best case as a multiple of this case's."""
 
     estimate: Annotated[float, means("The best case's figure divided by this one's, from rounds in pairs.")]
     low: Annotated[float | None, means("Lower end of its 95 % confidence interval; null: not bounded.")]
@@ -34,7 +34,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Latency:
-    """How long responses took in an open loop, in which requests leave on a schedule."""
+    """Response times in an open loop, with requests sent on a schedule."""
 
     rate_per_second: Annotated[float, means("Requests a second that left.")]
     p50_ms: Annotated[float | None, means("Half of the responses came within this many milliseconds.")]
@@ -44,7 +44,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Point:
-    """A case at another level than the one that the verdict is about."""
+    """A case at another level than the verdict's."""
 
     level: Annotated[float, means("Connections of a closed loop, requests a second of an open one.")]
     value: Annotated[float | None, means("The figure that the chart shows at this level; null: not measured.")]
@@ -84,7 +84,7 @@ class CaseLoad:
 
 @dataclass(frozen=True)
 class FaultRow:
-    """What visitors noticed of one fault on a case, over its rounds."""
+    """Effects on visitors of one fault on a case, over its rounds."""
 
     fault: Annotated[str, means("Name of the fault.")]
     group: Annotated[str, means("Group of the fault.")]
@@ -104,7 +104,7 @@ class FaultRow:
 
 @dataclass(frozen=True)
 class Checks:
-    """What verify found on a case."""
+    """Results of verify for a case."""
 
     passed: Annotated[int, means("Checks that passed.")]
     declared: Annotated[int, means("Checks that stack or layer declare as not supported.")]
@@ -114,7 +114,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class Host:
-    """What a host of an inventory used under a load, medians of the rounds."""
+    """Costs of a host of an inventory under a load, medians of the rounds."""
 
     case: Annotated[str, means("Name of the case.")]
     workload: Annotated[str, means("Name of the workload.")]
@@ -153,7 +153,7 @@ class CaseRow:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Cases that may be compared directly: one run, size, database and kind of load."""
+    """Directly comparable cases: one run, size, database and kind of load."""
 
     run: Annotated[int, means("Index of its run.")]
     size: Annotated[str, means("Name of the resource limit.")]
@@ -184,7 +184,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class FaultCase:
-    """A case with the faults that were made on it."""
+    """A case with its faults."""
 
     run: Annotated[int, means("Index of its run.")]
     stack: Annotated[str, means("Name of the stack.")]
@@ -196,7 +196,7 @@ class FaultCase:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """One folder: its request, its machine, and what a reader must know of it."""
+    """One folder: its request, its machine, and notes for the reader."""
 
     directory: Annotated[str, means("Its folder, relative to the page.")]
     name: Annotated[str, means("Name of the folder.")]

@@ -1,4 +1,4 @@
-"""A folder's machine and request in words, what could not run, and what to know before trusting a figure. Pure."""
+"""A folder's machine and request in words, skipped cases, and notes on trust in the figures. Pure."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _took(started: str, finished: str) -> str:
 
 
 def more_rounds(run: Run) -> str:
-    """The command that makes more rounds of the same cases, without secrets; a search for settings has none."""
+    """The command for more rounds of the same cases, without secrets; empty for a search for settings."""
     words, plan = list(run.info.command), run.info.plan
     if plan.tunes:
         return ""
@@ -99,7 +99,7 @@ def more_rounds(run: Run) -> str:
 
 
 def project_options(run: Run) -> str:
-    """The options that name the project of a run, before which a space stands; empty for the kit's own."""
+    """The options for the project of a run, with a leading space; empty for the kit's own."""
     plan = run.info.plan
     words: list[str] = []
     for option, value in (("--project", plan.project), ("--config", plan.describe)):
@@ -117,7 +117,7 @@ def skips(run: Run) -> dict[str, tuple[str, ...]]:
 
 
 def declared(run: Run) -> dict[str, tuple[str, ...]]:
-    """Reason why checks are declared as not supported -> the checks, each with its case."""
+    """Reason of a known limitation -> its checks, each with its case."""
     found: dict[str, dict[str, None]] = {}
     for check in run.checks:
         if check.word == "declared" and check.declared:
@@ -127,7 +127,7 @@ def declared(run: Run) -> dict[str, tuple[str, ...]]:
 
 
 def notes(run: Run) -> tuple[str, ...]:
-    """What a reader must know before trusting a figure, as sentences."""
+    """Notes on trust in the figures, as sentences."""
     info, plan, environment = run.info, run.info.plan, run.environment
     found = [_sentence(note) for note in info.notes]
     if run.missing > 0 and not plan.capacity:
@@ -162,7 +162,7 @@ def _trials(run: Run) -> Iterable[str]:
 
 
 def _few_requests(run: Run) -> Iterable[str]:
-    """Capacities whose percentile rests on too few requests."""
+    """Capacities with a percentile from too few requests."""
     limit = run.info.plan.limit
     if not limit:
         return

@@ -1,4 +1,4 @@
-"""A case under one load, from its trials: rates by round, costs, and latency from the open loop alone. Pure."""
+"""A case under one load, from its trials: rates by round, costs, and latency from the open loop only. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from bench.words import plural
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run has of a case under a workload.
+    """Results of a run for a case under a workload.
 
-    climbs   round -> its staircase, where a capacity was sought
-    dropped  level -> that a race dropped it
-    wrong    names of the checks with a wrong answer
+    climbs   round -> its staircase, in a capacity run
+    dropped  level -> whether a race dropped the case
+    wrong    names of the checks with a wrong response
     """
 
     trials: Sequence[Trial]
@@ -40,12 +40,12 @@ class Measured:
 
 
 def usable(trials: Iterable[Trial]) -> dict[int, Trial]:
-    """Round -> its trial to trust; a repeated trial replaces the earlier one."""
+    """Round -> its trusted trial, the last one."""
     return {trial.round: trial for trial in trials if trial.status == "ok"}
 
 
 def reason(found: Measured, trials: Sequence[Trial]) -> str | None:
-    """Why a case has no figure to trust; None if it has one."""
+    """The reason why a case has no trusted figure, or None."""
     if found.wrong:
         return f"wrong answers: {', '.join(found.wrong)}"
     if usable(trials):
@@ -58,7 +58,7 @@ def reason(found: Measured, trials: Sequence[Trial]) -> str | None:
 
 
 def at_level(found: Measured, level: int, opened: bool, rate: int | None) -> CaseLoad:
-    """The case at a level of connections, or of requests a second; its latency is that at the `rate`."""
+    """The case at a level of connections, or of requests a second; its latency is at the `rate`."""
     levels = found.levels("open" if opened else "closed")
     trials = levels.get(level, ())
     points = [
@@ -94,7 +94,7 @@ def at_capacity(found: Measured, limit: Limit, visit: Visits | None) -> CaseLoad
 
 
 def step(found: Measured) -> float:
-    """How many times its rates a case may hold at most: the next rate of a staircase was too much, or was not tried."""
+    """Upper bound of a case's rates as a multiple: the next rate of a staircase was too much, or was not tried."""
     steps = [1.0]
     for climb in found.climbs.values():
         if climb.held and climb.held.throughput:
@@ -110,7 +110,7 @@ def _load(
     points: Sequence[Point],
     answered: Latency | None,
 ) -> CaseLoad:
-    # Wrong answers have no figures.
+    # Wrong responses have no figures.
     trials, points = ({}, ()) if found.wrong else (trials, points)
     every = list(trials.values())
     rates = {number: trial.throughput for number, trial in sorted(trials.items())}
@@ -139,13 +139,13 @@ def _load(
 
 
 def _log(trials: Iterable[Trial]) -> str | None:
-    """The log of the first failure that has one."""
+    """The log of the first failure with a log."""
     logs = [trial.evidence.log for trial in trials if trial.status == "failed"]
     return next(filter(None, logs), None)
 
 
 def latency(found: Measured, rate: int | None) -> Latency | None:
-    """How long answers took in the open-loop trials at that rate; None without one to trust."""
+    """Response times in the open-loop trials at this rate; None without a trusted trial."""
     trials = list(usable(found.levels("open").get(rate or 0, ())).values())
     merged = histogram.merged(trial.histogram for trial in trials)
     if rate is None or merged is None or not merged.total_count:
@@ -156,7 +156,7 @@ def latency(found: Measured, rate: int | None) -> Latency | None:
 
 
 def common_rate(every: Iterable[Measured]) -> int | None:
-    """The rate at which most cases have an open-loop trial to trust, the highest of those; None without any."""
+    """The rate at which most cases have a trusted open-loop trial, the highest of several; None without any."""
     counts: dict[int, int] = {}
     for found in every:
         for rate, trials in found.levels("open").items():
@@ -165,7 +165,7 @@ def common_rate(every: Iterable[Measured]) -> int | None:
 
 
 def median_or_none(values: Iterable[float | None]) -> float | None:
-    """The median of those that were measured; None without one."""
+    """The median of the measured values; None without any."""
     known = [value for value in values if value is not None]
     return float(median(known)) if known else None
 

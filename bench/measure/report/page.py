@@ -1,4 +1,4 @@
-"""The page and the picture, rendered from the document alone."""
+"""The page and the picture, rendered only from the document."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from bench.measure.report.document import CaseRow, Checks, Document, FaultCase, 
 from bench.serve.catalog.names import NO_LAYER, NO_LIMIT
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-# A path below a folder, with nothing in it that a browser could read as an address.
+# A path below a folder that no browser could read as an address.
 PLAIN_PATH = re.compile(r"[\w.@+~=,-]+(?:/[\w.@+~=,-]+)*")
-# Figures of single faults -> what they count.
+# Figures of single faults -> their headings.
 FAULT_FIGURES = {"server_errors": "5xx", "workers_ended": "crashes", "oom_kills": "killed"}
 
 
@@ -41,7 +41,7 @@ def render(document: Document, data: str = "report.json") -> str:
 
 
 def picture(document: Document) -> str | None:
-    """The throughput chart of the first board alone; None if nothing was measured."""
+    """The throughput chart of the first board; None if nothing was measured."""
     board = next((board for board in document.boards if board.best is not None), None)
     if board is None:
         return None
@@ -87,7 +87,7 @@ def _mib(value: float | None) -> str:
 
 
 def _unbroken(text: str) -> Markup:
-    """A heading in which no line ends inside a name such as that of a stack."""
+    """A heading without line breaks inside names, such as a stack's."""
     name = Markup('<span class="unbroken">{}</span>')
     parts = words.printable(text).split()
     return Markup(" ").join(name.format(part) if "-" in part else escape(part) for part in parts)
@@ -107,12 +107,12 @@ def case_name(row: CaseRow | FaultCase) -> str:
 
 
 def colour(board: Ranking, row: CaseRow) -> int:
-    """The number of a layer's colour; the baseline has its own."""
+    """The number of a layer's colour; the baseline has a fixed one."""
     layers = sorted({each.layer for each in board.cases} - {NO_LAYER})
     return 1 + layers.index(row.layer) % (chart.COLOURS - 1) if row.layer in layers else 0
 
 
-# Column of what a case costs and how it was checked -> its head, and its text; empty if it was not measured.
+# Column of costs or checks -> its head and its text; empty if not measured.
 COLUMNS: dict[str, tuple[str, Callable[[CaseRow], str]]] = {
     "memory": ("memory MiB", lambda row: _mib(row.memory_peak_bytes) if row.memory_peak_bytes else ""),
     "cpu": ("CPU s per 1,000", lambda row: _known(row.cpu_seconds_per_1000_requests, words.number)),
@@ -132,22 +132,22 @@ def _checked(checks: Checks) -> str:
 
 
 def columns(board: Ranking) -> dict[str, str]:
-    """The columns that a case of the board has a figure for -> their heads."""
+    """The columns with a figure for any case of the board -> their heads."""
     return {name: head for name, (head, text) in COLUMNS.items() if any(map(text, board.cases))}
 
 
 def cell(row: CaseRow, column: str) -> str:
-    """A figure of a case as text; empty if it was not measured."""
+    """A figure of a case as text; empty if not measured."""
     return COLUMNS[column][1](row)
 
 
 def lacking(board: Ranking) -> list[str]:
-    """What no case of the board has a figure for."""
+    """Columns without a figure for any case of the board."""
     return [] if "deploy" in columns(board) else ["slow clients", "deploys"]
 
 
 def ratio_words(ratio: Ratio) -> str:
-    """`1.9 (1.8 to 2.1)`; the figure alone where the rounds say nothing about noise."""
+    """`1.9 (1.8 to 2.1)`; only the figure if the noise is unknown."""
     if ratio.low == ratio.high == 1:
         return "1\N{MULTIPLICATION SIGN}"
     if ratio.low is None:
@@ -156,7 +156,7 @@ def ratio_words(ratio: Ratio) -> str:
 
 
 def times_axis(ratios: Sequence[Ratio]) -> chart.Axis:
-    """The axis of a column of ratios: from the best (or where an interval begins beyond it) to the slowest."""
+    """The axis of a column of ratios: from the best (or the beginning of an interval beyond it) to the slowest."""
     ends = [end for ratio in ratios for end in (ratio.estimate, ratio.low, ratio.high) if end]
     return chart.Axis.of([1.0, *ends], ratio=True)
 
@@ -168,13 +168,13 @@ def link(document: Document, run: int, path: str) -> str:
 
 
 def log_of(row: CaseRow) -> str | None:
-    """The log of a failure, where it is a plain path inside the run's folder: records come from anywhere."""
+    """The log of a failure, if its path is plain and inside the run's folder: records come from anywhere."""
     logs = (load.log for load in row.loads.values())
     return next((log for log in logs if log and PLAIN_PATH.fullmatch(log) and ".." not in log.split("/")), None)
 
 
 def notes(board: Ranking) -> dict[str, str]:
-    """What differs between the cases -> those it applies to; a stack where it does with each of its layers."""
+    """Differences between the cases -> cases with this difference; a stack if all its layers have it."""
     found: dict[str, list[CaseRow]] = {}
     for row in board.cases:
         texts = [words.one_line(note).removeprefix(f"{row.stack}: ") for note in row.notes]
@@ -217,7 +217,7 @@ def levels(board: Ranking) -> dict[str, Markup]:
 
 
 def to_know(document: Document) -> list[str]:
-    """What a reader must know, each thing once; of one of several runs with its name."""
+    """Notes for the reader, each once; with the run's name if there are several runs."""
     found: dict[str, list[str]] = {}
     for run in document.runs:
         texts = list(run.notes)
@@ -243,7 +243,7 @@ def _each_once(names: Sequence[str]) -> str:
 
 
 def matrix(document: Document) -> Mapping[str, list[CaseRow | None]]:
-    """Case -> its row on each board, of the cases that several boards have."""
+    """Case -> its row on each board, for cases on several boards."""
     found: dict[str, list[CaseRow | None]] = {}
     for number, board in enumerate(document.boards):
         for row in board.cases:

@@ -1,4 +1,4 @@
-"""The boards of a run: which cases may be compared, which is the best of them, and how sure that is. Pure."""
+"""The boards of a run: comparable cases, the best of them, and the certainty. Pure."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class RankedCase:
 
     @property
     def limit(self) -> Limit | None:
-        """The limit of the latency within which a capacity was sought."""
+        """The latency limit of a capacity run."""
         return self.run.info.plan.limit
 
     @property
     def opened(self) -> bool:
-        """True if the plan's own trials are of an open loop; others have them to show latency."""
+        """True if the plan's own trials use an open loop; other plans have open-loop trials for latency."""
         return self.run.info.plan.mode == "open"
 
     @cached_property
     def cases(self) -> list[CaseRecord]:
-        """As they were planned."""
+        """In the planned order."""
         return [case for case in self.run.info.cases if (case.size, case.database) == (self.size, self.database)]
 
     @property
@@ -64,12 +64,12 @@ class RankedCase:
 
     @property
     def dropped(self) -> set[str]:
-        """The cases that a race has found to be slower."""
+        """The cases found slower by a race."""
         ids = {item.case_id for item in self.run.info.dropped}
         return {name_of(case) for case in self.cases if case.case_id in ids}
 
     def found(self, workload: str) -> dict[str, Measured]:
-        """Case -> what the run has of it under a workload."""
+        """Case -> results of the run under a workload."""
         run, limit, trials = self.run, self.limit, dict[str, list[Trial]]()
         for trial in (*run.trials, *run.latency):
             trials.setdefault(trial.case_id, []).append(trial)
@@ -97,7 +97,7 @@ def places(run: Run) -> list[RankedCase]:
 
 
 def board(place: RankedCase, number: int, faults: Sequence[FaultCase]) -> Ranking:
-    """The board of a place, without its answer; `faults` are those made on the same machine."""
+    """The board of a place, without its answer; `faults` were made on the same machine."""
     by_load = {workload: _judged(place, workload) for workload in place.workloads}
     rows = {name: _row(place, where, by_load, faults) for where, name in place.names.items()}
     overall = GeometricMean([load.table for load in by_load.values()])
@@ -143,7 +143,7 @@ def _load_words(place: RankedCase, levels: Iterable[int]) -> str:
 
 @dataclass(frozen=True)
 class WorkloadRanking:
-    """A workload of a place: its cases, at the level that the verdict is about, and the rates to trust."""
+    """A workload of a place: its cases, at the level of the verdict, and the trusted rates."""
 
     level: int
     loads: Mapping[str, CaseLoad]
@@ -175,14 +175,14 @@ def _main_level(place: RankedCase, found: Iterable[Measured]) -> int:
 
 
 def decide(table: Cases[str], place: RankedCase, without: Collection[str] = ()) -> Decision[str]:
-    """Which of the cases is the best, leaving out those `without`; a race has looked once a round."""
+    """Decide on the best case, except those in `without`; a race has looked once a round."""
     plan = place.run.info.plan
     look = max((trial.round for trial in place.run.trials), default=1) if plan.until else None
     return table.decide(plan.margin, look, {*without} & {*table.names})
 
 
 def _to_best(table: Cases[str], decision: Decision[str], name: str) -> dict[str, Any]:
-    """How many times as fast the best is, None without a figure; and the verdict word, empty if that is proven."""
+    """The best as a multiple, None without a figure; and the verdict word, empty for a proven loser."""
     if decision.best is None or name not in table.names:
         return {"ratio": None, "verdict": NOT_MEASURED}
     estimate, low, high = table.ratio(decision.best, name)
@@ -194,7 +194,7 @@ def _to_best(table: Cases[str], decision: Decision[str], name: str) -> dict[str,
 
 
 def recommended(decision: Decision[str], rows: Mapping[str, CaseRow]) -> str | None:
-    """The case to take: the best, or of those that tie the fastest of those that need the least memory."""
+    """The recommended case: the best, or among ties the fastest of the cases with the least memory."""
     if decision.best is None or decision.verdict != TIES:
         return decision.best
     needs = {name: rows[name].memory_peak_bytes or math.inf for name in (decision.best, *decision.ties)}
@@ -232,7 +232,7 @@ def _row(
         **visitors.seen(faults, *where, place.size, place.database),
         checks=_checks(place.run, where),
         needs_proxy=any(case.needs_proxy for case in planned),
-        # A run that does not say has a layer that caches pages.
+        # Without a record, assume that a layer caches pages.
         caches_pages=where[1] != NO_LAYER and not known <= {"nothing", "parts"},
         notes=tuple(dict.fromkeys(note for case in planned for note in case.notes)),
         configuration=_configuration(place.run, where),

@@ -1,4 +1,4 @@
-"""Remove from a report what must not be shared: secrets, passwords in URLs, and paths of the machine."""
+"""Remove confidential parts from a report: secrets, passwords in URLs, and paths of the machine."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ OUTPUT = ("-o", "--output")
 
 
 def command(words: Iterable[str]) -> str:
-    """A command line to repeat, without secrets, and without the folder of its results, which is taken.
+    """A command line to repeat, without secrets, and without the existing folder of its results.
 
-    Paths below the kit's folder, which a report does not show, are relative to it: the command is called there.
+    Paths below the kit's folder, hidden in a report, are relative: the command is called there.
     """
     shown, before = [], ""
     for word in words:
@@ -48,7 +48,7 @@ def places(directory: Path) -> dict[str, str]:
 
 
 def placed(text: str, known: Mapping[str, str]) -> str:
-    """`text` with those paths replaced, longest first; a longer name with the same beginning stays."""
+    """`text` with these paths replaced, longest first; a longer name with the same beginning stays."""
     text = _SOCKETS.sub("$RUN/run", text)
     for path in sorted((path for path in known if path.strip("/")), key=len, reverse=True):
         name = known[path].replace("\\", r"\\")

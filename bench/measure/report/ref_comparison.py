@@ -17,7 +17,7 @@ from bench.words import number
 
 Verdict = Literal["slower", "faster", "same", "inconclusive"]
 SLOWER, FASTER, SAME, INCONCLUSIVE = "slower", "faster", "same", "inconclusive"
-# Queries a request that differ by less are the same: they are averages.
+# Averages of queries a request with a smaller difference count as equal.
 SAME_QUERIES = 0.01
 
 
@@ -25,12 +25,12 @@ SAME_QUERIES = 0.01
 class RefComparison:
     """A commit beside the first one, under the same stack, layer, workload, size and level.
 
-    case             all that both have in common, in words
+    case             the common attributes, in words
     first, other     labels of the commits
-    ratio            how many times the requests/s of the first those of the other are; low, high: its 95 % interval,
-                     where high is None without an end
-    verdict          slower or faster: by more than the margin, proven; same: within it; inconclusive: nobody knows
-    queries          database queries a request of both; None if they were not counted
+    ratio            requests/s of the other as a multiple of the first's; low, high: its 95 % interval, high is None if
+                     unbounded
+    verdict          slower or faster: by more than the margin, proven; same: within the margin; inconclusive: unknown
+    queries          database queries a request of both; None if not counted
     page_bytes       bytes a response of both
     """
 
@@ -48,13 +48,13 @@ class RefComparison:
 
     @property
     def more_queries(self) -> bool:
-        """True if the other commit makes another number of queries, which needs no statistics."""
+        """True if the number of queries differs, which needs no statistics."""
         one, two = self.queries
         return one is not None and two is not None and abs(two - one) >= SAME_QUERIES
 
 
 def compare_refs(run: Run) -> tuple[RefComparison, ...]:
-    """Each commit beside the first one, in each case that both have; none for a run without commits."""
+    """Each commit beside the first one, in each common case; empty for a run without commits."""
     labels = list(run.info.plan.refs or {})
     if len(labels) < 2:
         return ()
@@ -71,7 +71,7 @@ def compare_refs(run: Run) -> tuple[RefComparison, ...]:
 
 
 def label_of(stack: str) -> str:
-    """The label of the commit that a stack's name has; empty without one."""
+    """The label of the commit in a stack's name; empty without one."""
     values = stack.partition("@")[2].split(",")
     return next((value.removeprefix("ref=") for value in values if value.startswith("ref=")), "")
 
@@ -103,7 +103,7 @@ def _compared(run: Run, table: Table[Key], key: Key, other: Key, label: str) -> 
 
 
 def verdict(low: float, high: float, margin: float) -> Verdict:
-    """What an interval of the ratio of two rates says with that margin."""
+    """The verdict of a ratio's interval, for a margin."""
     if high < 1 / (1 + margin):
         return "slower"
     if low > 1 + margin:

@@ -1,4 +1,4 @@
-"""What visitors noticed when something was replaced or broken on purpose, case by case. Pure."""
+"""Effects of faults on visitors, case by case. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Key = tuple[str, str, str, str]  # stack, layer, size, database
 
 
 def seen(every: Iterable[FaultCase], *key: str) -> dict[str, Any]:
-    """What the row of a case, of this stack, layer, size and database, says of the faults that were made on it."""
+    """Columns of a case's row, of this stack, layer, size and database, from its faults."""
     rows = [row for case in every if _key(case) == key for row in case.faults if row.requests_lost is not None]
     slow = [row for row in rows if row.fault.startswith("slow-")]
     stops = [found for row in slow if (found := row.figures.get(STOPS_AT))]
@@ -32,7 +32,7 @@ def seen(every: Iterable[FaultCase], *key: str) -> dict[str, Any]:
 
 
 def cases(run: Run, number: int) -> tuple[FaultCase, ...]:
-    """Each case with the faults that were made on it."""
+    """Each case with its faults."""
     found: dict[Key, dict[str, list[FaultOutcome]]] = {}
     for outcome in run.latest_outcomes.values():
         found.setdefault(_key(outcome), {}).setdefault(outcome.fault, []).append(outcome)
@@ -48,7 +48,7 @@ def _row(outcomes: list[FaultOutcome]) -> FaultRow:
     made = [item for item in outcomes if item.status in ("ok", "failed") and item.failed is not None]
     names = dict.fromkeys(name for item in made for name in item.figures or {})
     figures = {name: median_or_none((item.figures or {}).get(name) for item in made) for name in names}
-    # The worst of the rounds, where any stopped it.
+    # The worst of the rounds, if any stopped the site.
     stops = [found for item in made if (found := (item.figures or {}).get(STOPS_AT))]
     figures |= {STOPS_AT: min(stops)} if stops else {}
     never = any(item.recovery_s is None for item in made)

@@ -25,7 +25,7 @@ def document(directories: Sequence[Path], to: Path) -> tuple[Document, str]:
 
 
 def write(directories: Sequence[Path], to: Path | None = None) -> tuple[Path, Document]:
-    """Write the page, and beside it its data as .json and its picture as .svg. Raises BenchError in one line."""
+    """Write the page, and its data as .json and its picture as .svg beside it. Raises BenchError in one line."""
     if to is None:
         if len(directories) > 1:
             raise BenchError("a page of several folders needs a place: give --output FILE, such as results/all.html")
