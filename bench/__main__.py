@@ -1,5 +1,6 @@
 # PYTHON_ARGCOMPLETE_OK
-"""`python -m bench`: the instrument's command line. This file runs on older Pythons too, to say which one is needed."""
+"""`python -m bench`: the instrument's command line. This file also runs on older Pythons, to name the required
+version."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The one error a person sees: what is wrong, where, and what to do next, in one line."""
+"""The one error for people: what is wrong, where, and what to do next, in one line."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class BenchError(Exception):
 
 
 class GlobalFault(BenchError):
-    """A problem of the machine that every further case would meet too, such as a database that is gone."""
+    """A problem of the machine that every further case would meet too, such as a missing database."""
 
 
 class MachineBusy(GlobalFault):
-    """Other programs take so much of the machine that nothing can be measured on it."""
+    """Other programs use too much of the machine to measure anything."""
 
 
 class DeploymentError(BenchError):
-    """A deployment did not come up; `log` is the file that says why, or None."""
+    """A deployment did not come up; `log` is the explaining file, or None."""
 
     def __init__(self, message: str, log: Path | None = None):
         super().__init__(message if log is None else f"{message}; see {log}")
@@ -36,9 +36,9 @@ class DeploymentError(BenchError):
 
 
 def hint(name: str, known: Iterable[str], there_are: str = "there are:", lister: str = "") -> str:
-    """The end of a message about a name that does not exist: the nearest known name, or all of them.
+    """The end of a message about an unknown name: the nearest known name, or all known names.
 
-    lister  the command that prints them, where they are too many for a line
+    lister  the command that prints the names, if too many for a line
     """
     known = list(known)
     near = difflib.get_close_matches(name, known, 1)
@@ -51,5 +51,5 @@ DISK_FULL = os.strerror(errno.ENOSPC)
 
 
 def is_disk_full(error: OSError) -> bool:
-    """Whether there was no room for a file; shutil.Error has its reasons as text only."""
+    """True if a file found no room; shutil.Error has its reasons as text only."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT) or (isinstance(error, shutil.Error) and DISK_FULL in str(error))

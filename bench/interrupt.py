@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as one exception that comes once, and not while a deployment is being taken down."""
+"""Ctrl-C and SIGTERM as one exception, raised once, and not while a deployment is shut down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(BaseException):
-    """A signal asked to stop; not an Exception, so that nothing on the way takes it for a failure."""
+    """Stop after a signal; not an Exception, so that no handler treats it as a failure."""
 
     def __init__(self, number: int):
         super().__init__(number)
@@ -25,14 +25,14 @@ class Stopped(BaseException):
 
     @property
     def exit_status(self) -> int:
-        """What a shell expects of a program ended by the signal: 130 or 143."""
+        """Exit status of a program ended by the signal, by convention of shells: 130 or 143."""
         return 128 + self.number
 
 
 class Interrupts:
     """While the context lasts, the first signal raises Stopped in the main thread; later ones do nothing.
 
-    A clean-up that fails on the way replaces Stopped by its own exception: `again` raises it once more.
+    A failing clean-up replaces Stopped by its own exception: `again` raises Stopped once more.
     """
 
     def __init__(self) -> None:

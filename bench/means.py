@@ -1,4 +1,4 @@
-"""The meaning of a field, declared beside its type: JSON Schemas and documentation take it from there."""
+"""The meaning of a field, declared beside its type, for JSON Schemas and documentation."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from msgspec import Meta
 
 
 def means(sentence: str) -> Meta:
-    """The annotation that says what a field means."""
+    """The annotation for a field's meaning."""
     return Meta(description=sentence)

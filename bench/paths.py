@@ -1,4 +1,4 @@
-"""Where things are: in a clone, or where the wheel is installed."""
+"""Folders of the kit: in a clone, or in an installed wheel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IS_CLONE = not _INSTALLED.is_dir()
 
 
 def _state() -> Path:
-    """The folder of all that the kit makes: databases, environments, collected files, logs."""
+    """The folder for the kit's own data: databases, environments, collected files, logs."""
     if named := os.environ.get("BENCHAPP_STATE"):
         return Path(named).absolute()
     if IS_CLONE:
@@ -31,7 +31,7 @@ def _state() -> Path:
     return above / "benchapp"
 
 
-# Nothing is written there: the site, what servers read, and what is laid over other projects.
+# Read-only: the site, the servers' files, and the overlay for other projects.
 KIT = PACKAGE.parent if IS_CLONE else _INSTALLED
 DEPLOY = KIT / "deploy"
 STATE = _state()
@@ -43,9 +43,9 @@ VENV = Path(sys.prefix)
 
 
 def copy_of_kit(source: Path, target: Path, *left_out: str) -> None:
-    """Copy a folder of the kit, without the names that match one of the patterns.
+    """Copy a folder of the kit, without names matching the patterns.
 
-    The copy may be changed, also where a package manager lets nobody change the kit's own files.
+    The copy is writable, even if a package manager protects the kit's own files.
     """
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", *left_out))
     for path in (target, *target.rglob("*")):
@@ -62,6 +62,6 @@ def must_be_plain(*folders: Path) -> None:
 
 
 def odd_characters(path: Path) -> str:
-    """What some server cannot have in a path, in words; empty where there is nothing."""
+    """Characters in a path that some server does not support, in words; or empty."""
     odd = dict.fromkeys(re.sub(r"[\w./+@~=-]", "", str(path.absolute())))
     return " ".join("a space" if character.isspace() else character for character in odd)

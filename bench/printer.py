@@ -1,7 +1,7 @@
-"""The one printer of progress: lines that stay and, on a terminal, a live line below them that is replaced.
+"""The one printer of progress: permanent lines and, on a terminal, a live line below.
 
-It serves every command: `run` writes to stdout, `verify` shows its checks on stderr. Where the stream is
-no terminal only the lines that stay are written, as plain text.
+Every command uses the printer: `run` writes to stdout, `verify` shows its checks on stderr. Without a terminal, only
+the permanent lines are written, as plain text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rich.highlighter import RegexHighlighter
 from rich.live import Live
 from rich.text import Text
 
-# After that a live line that does not change shows that time passes.
+# Afterwards, an unchanged live line shows the elapsed time.
 SILENT_S = 2.0
 REFRESHES_PER_S = 1.0
 
@@ -36,14 +36,14 @@ class Outcomes(RegexHighlighter):
 
 
 class Printer:
-    """Writes to `stream`, stdout by default. As a context manager it removes the live line at the end.
+    """Writes to `stream`, stdout by default. As a context manager, removes the live line at the end.
 
     prefix  begins every live line: `with Printer(sys.stderr, "STACK: ") as printer: printer.show("3 of 40")`
     """
 
     def __init__(self, stream: TextIO | None = None, prefix: str = ""):
         stream = stream or sys.stdout
-        # The stream alone decides: FORCE_COLOR and the like put no control codes into a file.
+        # Only the stream decides: FORCE_COLOR and the like put no control codes into a file.
         self._console = Console(file=stream, force_terminal=stream.isatty(), highlighter=Outcomes())
         self._prefix = prefix
         self._words = ""
@@ -58,18 +58,18 @@ class Printer:
 
     @property
     def width(self) -> int:
-        """The columns of the terminal, 80 where there is none."""
+        """The columns of the terminal, 80 without one."""
         return self._console.width
 
     def say(self, line: str) -> None:
-        """Write a line that stays, in place of the live one."""
+        """Write a permanent line in place of the live one."""
         self.clear()
         self._console.out(line)
 
     def show(self, words: str) -> None:
-        """Replace the live line, cut to the terminal's width; no words remove it. Nothing where there is no terminal.
+        """Replace the live line, cut to the terminal's width; empty words remove it. Does nothing without a terminal.
 
-        After SILENT_S it also says for how long these words have been there.
+        After SILENT_S the line also shows the elapsed time.
         """
         if not words:
             self.clear()
@@ -108,7 +108,7 @@ def say(line: str) -> None:
 
 @contextmanager
 def working(words: str) -> Iterator[None]:
-    """These words as the live line on stderr while the block works."""
+    """Show these words as the live line on stderr during the block."""
     with Printer(sys.stderr) as printer:
         printer.show(words)
         yield

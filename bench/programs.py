@@ -1,4 +1,4 @@
-"""Find installed programs and ask them their version."""
+"""Find installed programs and their versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench import paths
 
 # Of the Python that runs the instrument.
 VERSION = "{}.{}".format(*sys.version_info[:2])
-# Distributions put servers where an ordinary user's PATH does not look.
+# Distributions put servers outside of an ordinary user's PATH.
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 VERSION_TIMEOUT_S = 10
 # The extra of pyproject.toml with the site and the application servers.
@@ -29,22 +29,22 @@ PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @functools.cache
 def requirements() -> dict[str, tuple[str, ...]]:
-    """The requirements of each extra in the kit's pyproject.toml; under an empty name those of the instrument."""
+    """The requirements of each extra in the kit's pyproject.toml; the instrument's under an empty name."""
     project = tomllib.loads((paths.KIT / "pyproject.toml").read_text("utf-8"))["project"]
     found = {"": project["dependencies"], **project["optional-dependencies"]}
     return {name: tuple(lines) for name, lines in found.items()}
 
 
 def package(requirement: str) -> str:
-    """The name of the package that a requirement begins with."""
+    """The name of the package at the beginning of a requirement."""
     found = PACKAGE.match(requirement)
     return found[0] if found else ""
 
 
 @functools.cache
 def servers_venv() -> Path:
-    """The virtual environment with the servers for the instrument's Python: its own where it has them, else one that is
-    made when it is first needed."""
+    """The virtual environment with the servers for the instrument's Python: its own if it has them, otherwise a
+    separate one, made at first use."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         for line in requirements()[SERVERS]:
             importlib.metadata.distribution(package(line))
@@ -57,10 +57,10 @@ def _own_venvs() -> tuple[Path, ...]:
 
 
 def find(names: Iterable[str], search: Iterable[str] = (), venvs: tuple[Path, ...] = ()) -> Path | None:
-    """The first of `names` that is installed, looked for once in a process.
+    """The first installed program of `names`, cached in a process.
 
-    It is looked for in the virtual environments (by default those of servers and instrument), on PATH, in the system's
-    server directories, then in the `search` globs (the newest match first).
+    Searched are the virtual environments (by default of servers and instrument), PATH, the system's server directories,
+    then the `search` globs (the newest match first).
     """
     return _find(tuple(names), tuple(search), os.environ.get("PATH", ""), venvs or _own_venvs())
 
@@ -77,7 +77,7 @@ def _find(names: tuple[str, ...], search: tuple[str, ...], path: str, venvs: tup
 
 
 def module(globs: Iterable[str], venvs: tuple[Path, ...] = ()) -> str | None:
-    """The first file that one of the globs finds; `{{ venv }}` in a glob is each of the virtual environments."""
+    """The first file found by a glob; `{{ venv }}` in a glob is each of the virtual environments."""
     places = venvs or _own_venvs()
     return _module(tuple(pattern.replace("{{ venv }}", str(venv)) for venv in places for pattern in globs))
 
@@ -97,9 +97,9 @@ def _newest_first(directories: list[str]) -> list[str]:
 
 @functools.cache
 def version(argv: tuple[str, ...]) -> str | None:
-    """The first dotted number that `argv` prints, or None when it prints none; asked once in a process."""
+    """The first dotted number printed by `argv`, or None; cached in a process."""
     try:
-        # Some programs make a directory for temporary files before they look at their arguments, and leave it there.
+        # Some programs make a temporary directory before reading their arguments, and leave it behind.
         with tempfile.TemporaryDirectory(prefix="benchapp-") as folder:
             done = subprocess.run(
                 argv,
@@ -116,7 +116,7 @@ def version(argv: tuple[str, ...]) -> str | None:
 
 
 def distribution_version(name: str) -> str | None:
-    """The version of a Python distribution in the virtual environment, without starting anything; None without it."""
+    """The version of a Python distribution in the virtual environment, without starting anything; None if missing."""
     sites = [str(site) for site in servers_venv().glob("lib/python*/site-packages")]
     found = next(iter(importlib.metadata.distributions(name=name, path=[*sites, *sys.path])), None)
     return found.version if found else None

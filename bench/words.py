@@ -1,4 +1,4 @@
-"""Every phrase, number and plural that a person reads: in the terminal, on the page and in documents.
+"""Every phrase, number and plural for people: in the terminal, on the page and in documents.
 
 None is "not measured", never zero. A figure has three significant digits.
 """
@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-# The four verdict words. A case that another one is proven to be faster than has none: its ratio says it.
+# The four verdict words. A case proven slower has none: its ratio is shown.
 LEADS, TIES, INCONCLUSIVE, NOT_MEASURED = "leads", "ties", "inconclusive", "not measured"
 
 MIB = 1024 * 1024
@@ -94,7 +94,7 @@ def size(count: float) -> str:
 
 
 def timestamp_text(text: str) -> str:
-    """`21 November 2026, 08:07 UTC`; the text itself when it is not an ISO 8601 time."""
+    """`21 November 2026, 08:07 UTC`; the unchanged text if not an ISO 8601 time."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -114,5 +114,5 @@ def one_line(text: object) -> str:
 
 
 def case_name(stack: str, layer: str, none: str = "none") -> str:
-    """A stack with its layer: `stack with layer`; of no layer the stack alone."""
+    """A stack with its layer: `stack with layer`; without a layer only the stack."""
     return one_line(stack) if layer == none else f"{one_line(stack)} with {one_line(layer)}"

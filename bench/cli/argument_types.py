@@ -18,9 +18,9 @@ FIRST_PORT = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
 def name(text: str) -> str:
-    """A name of a stack, a check, a workload, ...; several in one word are refused.
+    """A name of a stack, a check, a workload, ...; a comma between names is refused.
 
-    A variant such as NAME@processes=1,threads=4 has its own commas, after its @.
+    A variant such as NAME@processes=1,threads=4 has commas after the @.
     """
     if "," in text.partition("@")[0]:
         raise argparse.ArgumentTypeError(f"{text}: give each name by itself, without a comma")
@@ -47,7 +47,7 @@ def layer(text: str) -> str:
 
 
 def limit(text: str) -> Limit:
-    """A limit of latency such as p95=200ms."""
+    """A latency limit such as p95=200ms."""
     try:
         return parse_limit(text)
     except BenchError as error:
@@ -55,7 +55,7 @@ def limit(text: str) -> Limit:
 
 
 def results_folder(text: str) -> Path:
-    """A folder of results, which need not exist."""
+    """A folder of results, not necessarily existing."""
     path = Path(text)
     try:
         (path / RUN_FILE).stat()
@@ -78,7 +78,7 @@ def count(most: int = 1_000_000) -> Callable[[str], int]:
 
 
 def port(text: str) -> int:
-    """A port that servers may listen on, which run as a user without rights."""
+    """A port for servers without root."""
     number = count(MAX_PORT)(text)
     first = int(FIRST_PORT.read_text("ascii"))
     if number < first:
@@ -87,7 +87,7 @@ def port(text: str) -> int:
 
 
 def seconds(text: str) -> int:
-    """A time such as 90s, 3m or 1h in seconds."""
+    """A duration such as 90s, 3m or 1h in seconds."""
     found = re.fullmatch(r"([1-9][0-9]{0,6})([smh])", text)
     if not found:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 3m or 1h")

@@ -1,7 +1,8 @@
 """Compare two runs case by case: requests/s of A and B, their ratio, and a verdict.
 
-One leads when the whole 95 % confidence interval of the ratio lies beyond the margin; they tie when it lies within it.
-Otherwise the case is open. Runs from different environments are refused, with the differences; --force compares them.
+A run leads if the whole 95 % confidence interval of the ratio lies beyond the margin; the runs tie if the interval lies
+within the margin. Otherwise the case is inconclusive. Runs from different environments are refused, with the
+differences; --force compares them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the comparison. Raises BenchError, in one line, when there is none to make."""
+    """Print the comparison. Raises BenchError, in one line, if the runs cannot be compared."""
     comparison = compare(read_measured(args.dir_a), read_measured(args.dir_b))
     if comparison.warnings and not args.force:
         raise BenchError(

@@ -31,7 +31,7 @@ from bench.words import plural
 # Of `--json`: 2 has findings in place of advice.
 FORMAT = 2
 WIDTH = 80
-# A screen if there is no terminal that says how high it is.
+# Size of a screen if the terminal's is unknown.
 SCREEN = (WIDTH, 40)
 # Without a description, so many pages of URL patterns are looked at.
 MAX_PATTERNS = 10
@@ -54,12 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the findings; returns 1 when one of them is an error."""
+    """Print the findings; returns 1 if one of them is an error."""
     if args.list:
         _print_rules(args.json)
         return 0
     folder = options.project_folder(args)
-    # A folder without a project is one line; from here on its own code runs, which may take its time.
+    # A folder without a project is an error in one line; from here on the project's code runs, possibly slowly.
     description.read_description(folder or paths.KIT, args.config)
     print(f"looking at {folder or paths.KIT}", file=sys.stderr, flush=True)
     project = read_project(folder, args.config)
@@ -67,7 +67,7 @@ def main(args: argparse.Namespace) -> int:
     findings.require_ids(project)
     with Printer(sys.stderr) as printer, contextlib.ExitStack() as stack:
         printer.show("reading its settings, rendering pages, trying its database and caches")
-        # A database that setup makes is looked at as it is served: filled.
+        # A database made by setup is examined as served: filled.
         kits = args.database or project.description.generated
         url = stack.enter_context(_database(args, printer)) if kits else ""
         patterns = 0 if project.description.public else MAX_PATTERNS
@@ -77,7 +77,7 @@ def main(args: argparse.Namespace) -> int:
     names = catalog.read().value_set("bench").changed(values.parse_changes(args.set)).names
     found = findings.examine(project, facts, names["processes"], names["threads"])
     if args.json:
-        # It may hold a password.
+        # The URL may hold a password.
         facts = structs.replace(facts, postgresql="")
         identity = {"folder": str(project.folder), "settings": project.settings, "python": str(project.python)}
         document = {"format": FORMAT, "project": identity, "facts": facts, "findings": found}
@@ -90,12 +90,12 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _database(args: argparse.Namespace, printer: Printer) -> contextlib.AbstractContextManager[str]:
-    """The URL of the database of --database, which is brought up and filled where it is one of the kit's."""
+    """The URL of the database of --database, brought up and filled if the kit's."""
     project = options.project_of(args)
     chosen = database.parse(project, args.database)
     if chosen.given:
         return contextlib.nullcontext(chosen.url)
-    # Which stack it is does not matter: none of its servers is started.
+    # Any stack will do: no server is started.
     found = (resolve(project, name, database=chosen) for name in catalog.read().stacks)
     case = next((case for case in found if isinstance(case, Case)), None)
     if case is None:
@@ -104,9 +104,9 @@ def _database(args: argparse.Namespace, printer: Printer) -> contextlib.Abstract
 
 
 def as_text(project: Project, facts: Facts, found: Sequence[Finding], height: int) -> list[str]:
-    """The findings for people, errors first, within so many lines: of those that have no room their ids.
+    """The findings for people, errors first, within so many lines; only ids of findings without room.
 
-    With room for all, each page that was looked at has a line, and each finding its documentation.
+    With room for all, each examined page has a line, and each finding its documentation.
     """
     whole = height == sys.maxsize
     lines = _summary(project, facts) + (_pages(facts) if whole else [])
@@ -161,7 +161,7 @@ def _in_groups(found: Sequence[Finding], whole: bool) -> list[str]:
 
 
 def _ending(found: Sequence[Finding], shown: int) -> list[str]:
-    """The ids of findings that are not shown, a line for each group, and how many there are in all."""
+    """The ids of hidden findings, a line for each group, and their total."""
     by_group: dict[str, list[str]] = {}
     for item in found[shown:]:
         by_group.setdefault(item.group, []).append(item.id)
@@ -174,7 +174,7 @@ def _ending(found: Sequence[Finding], shown: int) -> list[str]:
 
 
 def _print_rules(as_json: bool) -> None:
-    """Print all that can be found, group by group."""
+    """Print all rules, group by group."""
     if as_json:
         rules = [
             {"id": rule.id, "severity": rule.severity, "group": rule.group, "found_in": rule.found_in}

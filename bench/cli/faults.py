@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Make the faults; returns 1 when one was not as expected or one that was named was made nowhere, 130 or 143
-    when stopped by a signal."""
+    """Make the faults; returns 1 if one had an unexpected outcome or a named one was made nowhere, 130 or 143 after a
+    signal."""
     if args.list_faults:
         faults = [{"fault": it.name, "group": it.group, "happens": it.title} for it in FAULTS.values()]
         return options.print_names(faults, args.json)
@@ -100,7 +100,7 @@ def _prepare(args: argparse.Namespace) -> PreparedFaults:
 
 
 def _show(directory: Path, as_json: bool) -> int:
-    """Print the outcomes; returns 1 when one was not as expected, or one that was named was made nowhere."""
+    """Print the outcomes; returns 1 if one was unexpected, or a named fault was made nowhere."""
     run = read_faults(directory)
     outcomes = list(run.latest_outcomes.values())
     if as_json:

@@ -1,4 +1,4 @@
-"""Near misses on a command line: what somebody who knows other tools probably meant."""
+"""Near misses on a command line by users of other tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.errors import hint
 
 TOP_OPTIONS = ("-h", "--help", "--version")
 
-# What other tools call a command -> what it is called here.
+# Name of a command elsewhere -> name here.
 COMMANDS_ELSEWHERE = {
     **dict.fromkeys(("serve", "start", "runserver", "server"), "up"),
     **dict.fromkeys(("restart", "refresh"), "reload"),
@@ -29,7 +29,7 @@ COMMANDS_ELSEWHERE = {
     **dict.fromkeys(("inventory", "host"), "hosts"),
 }
 
-# What other tools call an option -> the options here, of which a command may have some only.
+# Name of an option elsewhere -> options here; a command may have only some of them.
 OPTIONS_ELSEWHERE = {
     **dict.fromkeys(("-c", "--concurrency", "--clients", "--users", "--level", "--vus"), ("--connections",)),
     **dict.fromkeys(("-d", "-t", "--time", "--seconds", "--run-time"), ("--duration", "--max-time")),
@@ -58,7 +58,7 @@ OPTIONS_ELSEWHERE = {
 
 
 def no_command(words: Sequence[str], commands: Collection[str]) -> str:
-    """The problem of a command line whose first word names no command; else empty."""
+    """The error for an unknown command; empty otherwise."""
     first = words[0]
     if first in commands or first in TOP_OPTIONS:
         return ""
@@ -73,7 +73,7 @@ def no_command(words: Sequence[str], commands: Collection[str]) -> str:
 def unknown_argument(
     words: Sequence[str], parser: argparse.ArgumentParser, others: Callable[[], Mapping[str, Collection[str]]]
 ) -> str:
-    """The problem of the first of the words that a command does not know.
+    """The error for the first word unknown to a command.
 
     others  gives the options of each command; called for an option only
     """

@@ -1,4 +1,4 @@
-"""Several hosts, as an Ansible inventory names them: see docs/hosts.md."""
+"""Several hosts, named in an Ansible inventory: see docs/hosts.md."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print a line a host, or one for each thing that it lacks; returns 1 when something is lacking."""
+    """Print a line for each host, or for each missing requirement; returns 1 if anything is missing."""
     found = reach.probe_hosts(inventory.read(args.inventory))
     for item in found:
         print("\n".join(_lines(item)))

@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def as_screen(listing: dict[str, Any], width: int) -> str:
-    """The listing on a screen: which stacks run here by the server in front, their layers, and what is missing."""
+    """The listing on a screen: usable stacks by the server in front, their layers, and missing programs."""
     here = [name for name, fits in listing["fits"].items() if fits[NO_LAYER] is None]
     python = listing["python"]["version"]
     who = f"servers run as user {listing['servers_run_as']}" if listing["servers_run_as"] else "servers cannot run"
@@ -71,7 +71,7 @@ def as_screen(listing: dict[str, Any], width: int) -> str:
 
 
 def _by_front(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]:
-    """The stacks that run here by the server in front; historic ones apart."""
+    """Usable stacks by the server in front; historic ones apart."""
     rows: dict[str, list[str]] = {}
     for name in here:
         stack = listing["stacks"][name]
@@ -83,7 +83,7 @@ def _by_front(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]
 
 
 def _layers_here(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]:
-    """Each layer with the servers of the stacks that run here on which it does."""
+    """Each layer with the servers of the usable stacks that it works on."""
     rows: list[tuple[str, str]] = []
     for layer, manifest in listing["layers"].items():
         fitting = [stack for stack in here if listing["fits"][stack][layer] is None]
@@ -95,7 +95,7 @@ def _layers_here(listing: dict[str, Any], here: list[str]) -> list[tuple[str, st
 
 
 def _servers_of(listing: dict[str, Any], fitting: list[str], here: list[str]) -> str:
-    """The fewest servers that these of the stacks have and no other has, or the names of the stacks."""
+    """The fewest servers common to exactly these stacks, or the names of the stacks."""
     servers = {stack: {server["name"] for server in listing["stacks"][stack]["servers"]} for stack in here}
     others = {name for stack in here if stack not in fitting for name in servers[stack]}
     left, found = list(fitting), []
@@ -115,7 +115,7 @@ def _services_here(listing: dict[str, Any]) -> list[str]:
 
 
 def _missing(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]:
-    """What cannot run here for want of a program, by the reason, which says how to install it."""
+    """Unusable stacks and layers by missing program, with its installation."""
     names: dict[str, list[str]] = {}
     for stack, fits in listing["fits"].items():
         if stack not in here:
@@ -135,7 +135,7 @@ def _missing(listing: dict[str, Any], here: list[str]) -> list[tuple[str, str]]:
 def as_text(listing: dict[str, Any], width: int, other: bool = False) -> str:
     """The listing for people within a width: the matrix, then stacks, layers, services and sizes.
 
-    `other` words it for a project of which the kit does not know which pages a write makes stale.
+    `other` is for a project whose writes the kit cannot map to stale pages.
     """
     python = listing["python"]
     who = f"servers run as user {listing['servers_run_as']}" if listing["servers_run_as"] else "servers cannot run"
@@ -183,7 +183,7 @@ def _chains(stacks: dict[str, Any], era: str) -> list[tuple[str, str]]:
 
 
 def _limits(stacks: dict[str, Any], width: int) -> list[str]:
-    """Each reason that stacks declare after its checks, and the stacks for which it holds."""
+    """Each declared reason after its checks, with its stacks."""
     where: dict[str, dict[str, list[str]]] = {}
     for name, stack in stacks.items():
         for check, reason in stack["declares"].items():
@@ -216,7 +216,7 @@ def _state(service: dict[str, Any]) -> str:
 
 
 def _matrix(listing: dict[str, Any], width: int) -> list[str]:
-    """A row a stack and a narrow column a layer, whose name stands above it like a step of a staircase."""
+    """A row for each stack and a narrow column for each layer, with its name above like a step of a staircase."""
     reasons = list(dict.fromkeys(reason for fits in listing["fits"].values() for reason in fits.values() if reason))
     layers = list(listing["layers"])
     start = " " * (3 + max(map(len, listing["fits"])))

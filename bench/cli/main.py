@@ -22,7 +22,7 @@ ABOUT = "Which server and cache should a Django site run on? Serve it by any sta
 ABOUT += "measure it, and render the files of the one that wins."
 
 # Each command is a module of this package with add_arguments(parser) and main(args) -> int. Only the module of the
-# command that runs is imported, so that `--help` needs none of them.
+# running command is imported, so that `--help` needs none.
 GROUPS = {
     "look": {
         "list": "stacks and layers, what fits what, what can run here and why not",
@@ -54,7 +54,7 @@ EXIT_STATUS = "exit status: 0 done, 1 something failed, 2 could not be done, 130
 
 
 class OneScreen(argparse.RawDescriptionHelpFormatter):
-    """Help that fits one screen: the options in one line each, and a usage line without all of them."""
+    """Help on one screen: one line for each option, and a usage line without options."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=24)
@@ -68,13 +68,13 @@ class OneScreen(argparse.RawDescriptionHelpFormatter):
     def add_usage(
         self, usage: str | None, actions: Iterable[argparse.Action], groups: Any, prefix: str | None = None
     ) -> None:
-        """As argparse's, with `[options]` for all that may be left out."""
+        """As argparse's, with `[options]` for all optional arguments."""
         self._prog += " [options]"
         super().add_usage(usage, [item for item in actions if not item.option_strings or item.required], [], prefix)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line: what is wrong and where to read on."""
+    """A parser whose errors are one line: the problem and where to read on."""
 
     def error(self, message: str) -> NoReturn:
         read_on = "" if message.endswith("?") else f"; see {bench.PROGRAM} help{self.prog.removeprefix(NAME)}"
@@ -82,7 +82,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class TopParser(Parser):
-    """The parser of the whole command line, whose help lists the commands in groups."""
+    """The parser of the whole command line, with commands listed in groups."""
 
     def format_help(self) -> str:
         """The groups with their commands, and how to read on."""
@@ -95,7 +95,7 @@ class TopParser(Parser):
 
 
 class CommandParser(Parser):
-    """The parser of one command, completed by the command's module when it parses."""
+    """The parser of one command, completed by the command's module when parsing."""
 
     module: str | None = None
     _in_pieces = False
@@ -117,7 +117,7 @@ class CommandParser(Parser):
     def parse_known_args(  # type: ignore[override]  # argparse has overloads; their results are one
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """As argparse's, of the completed parser. What it does not know is refused here, where its help is named."""
+        """As argparse's, of the completed parser. Unknown arguments are refused here, with the command's help named."""
         self.complete()
         if self._subparsers or self._in_pieces:
             return super().parse_known_args(args, namespace)
@@ -147,7 +147,7 @@ def _epilog(command: str) -> str:
 
 
 def parser(line: Collection[str] = ()) -> argparse.ArgumentParser:
-    """The whole command line; the commands named in a `line` have their arguments before it is parsed."""
+    """The whole command line; the commands named in a `line` have their arguments before parsing."""
     top = TopParser(prog=NAME, description=ABOUT, allow_abbrev=False)
     top.add_argument("--version", action="version", version=f"{NAME} {bench.__version__}")
     verbs = top.add_subparsers(required=True, metavar="COMMAND", dest="command", parser_class=CommandParser)
@@ -168,7 +168,7 @@ def _words(argv: Sequence[str]) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; returns its exit status: 0 done, 1 something failed, 2 it could not be done, 130 interrupted."""
+    """Run one command; returns its exit status: 0 done, 1 something failed, 2 could not be done, 130 interrupted."""
     if "_ARGCOMPLETE" in os.environ:
         # A shell completes its line; nobody else waits for this import.
         with contextlib.suppress(ImportError):

@@ -1,6 +1,6 @@
-"""The table of options: each is declared once, with the type of its value and what it goes with.
+"""The table of options: each is declared once, with the type of its value and its combinations.
 
-A command lists those that it has; its help, its refusals and the completion of a shell come from here.
+A command lists its options; help, refusals and shell completion are derived from the table.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ Completer = Callable[[argparse.Namespace], Iterable[str]]
 
 @dataclass(frozen=True)
 class Option:
-    """An option, or an argument whose name is in capitals.
+    """An option, or an argument with a name in capitals.
 
-    names     as they are written
+    names     as written
     help      one line
-    group     title under which the help of a command lists it
-    metavar   of its value; a flag has none
-    read      gives the value from its text
-    many      whether it may be given several times; the value is a tuple
-    nargs     how many words an argument takes, as argparse writes it
-    usual     the value without it
-    complete  names for a shell, for what the line has given
-    resumes   whether it may go with --resume: a folder of results does not store it
-    hosts     whether it may go with --inventory, which names what is deployed already
-    target    whether it may go with --target, which names a site that runs already
-    excludes  options that it cannot go with
-    needs     the option that it says more of
-    source    why it settles what other options say, which are refused beside it (see SOURCES)
+    group     title of the group in a command's help
+    metavar   of the value; empty for a flag
+    read      parses the value
+    many      whether the option may be repeated; the value is a tuple
+    nargs     number of words of an argument, as in argparse
+    usual     the default value
+    complete  names for a shell, given the line so far
+    resumes   whether allowed with --resume: not stored in a folder of results
+    hosts     whether allowed with --inventory, which names an existing deployment
+    target    whether allowed with --target, which names a running site
+    excludes  incompatible options
+    needs     the option to which this one adds
+    source    the reason why this option excludes others (see SOURCES)
     """
 
     names: tuple[str, ...]
@@ -76,7 +76,7 @@ class Option:
 
     @property
     def name(self) -> str:
-        """The name that messages use."""
+        """The name used in messages."""
         return self.names[-1]
 
     @property
@@ -85,7 +85,7 @@ class Option:
         return self.name.strip("-").replace("-", "_").lower()
 
     def is_given(self, args: argparse.Namespace) -> bool:
-        """True if a command line has it, with another value than the usual one."""
+        """True if a command line has the option, with another value than the default."""
         value = getattr(args, self.dest)
         return value is not False and value not in (self.usual, None, ())
 
@@ -96,7 +96,7 @@ class Add(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, args: argparse.Namespace, value: Any, option: str | None = None
     ) -> None:
-        """Add one value, or those of an argument."""
+        """Add one value, or an argument's values."""
         new = value if isinstance(value, list | tuple) else [value]
         setattr(args, self.dest, tuple(dict.fromkeys((*getattr(args, self.dest), *new))))
 
@@ -107,7 +107,7 @@ SERVED = "what is served"
 
 
 def _workloads(args: argparse.Namespace) -> list[str]:
-    """The workloads of a project; none of a project that cannot be read: its command says why."""
+    """The workloads of a project; empty for an unreadable project, because its command explains why."""
     try:
         return workload.names(description.read_description(project_folder(args) or paths.KIT, args.config)[0])
     except BenchError:
@@ -180,7 +180,7 @@ CONFIG = Option(
     resumes=True,
     target=True,
 )
-# A project that is looked at, and one that is served.
+# For a project examined or served.
 APPLIED = (ENV, SET, PROJECT, CONFIG)
 PROJECT_SERVED = (DATABASE, ENV, SET, PYTHON, PROJECT, CONFIG)
 
@@ -308,7 +308,7 @@ MARGIN = Option(
 KEEP_GOING = Option(("--keep-going",), "do not stop when a busy machine spoils trials", STOP, resumes=True)
 
 
-# Those that may fail a run.
+# Verdicts that may fail a run.
 VERDICTS = ("slower", "inconclusive")
 FAIL_IF = Option(
     ("--fail-if",),
@@ -478,7 +478,7 @@ def _add(group: argparse._ArgumentGroup, option: Option) -> None:
     else:
         actions = [group.add_argument(option.dest, nargs=option.nargs, **settings)]
     if option.name == STACKS.name:
-        # Several stacks may follow it, as they may follow the command.
+        # Several stacks may follow the option, as they may follow the command.
         hidden = settings | {"help": argparse.SUPPRESS, "nargs": "+" if option.nargs == "*" else None}
         actions.append(group.add_argument("--stack", dest=option.dest, **hidden))
 
@@ -493,12 +493,12 @@ def complete_by(action: argparse.Action, names: Completer) -> None:
     action.completer = lambda parsed_args, **_: list(names(parsed_args))  # type: ignore[attr-defined]
 
 
-# Option that settles what others say -> the attribute of those that may go with it.
+# Option that excludes others -> attribute of the allowed ones.
 SOURCES = {"--resume": "resumes", "--inventory": "hosts", "--target": "target"}
 
 
 def refuse(args: argparse.Namespace, options: Sequence[Option]) -> None:
-    """Raise BenchError, in one line, for options that do not go together."""
+    """Raise BenchError, in one line, for incompatible options."""
     given = {option.name: option for option in options if option.is_given(args)}
     for source, attribute in SOURCES.items():
         if source not in given or not given[source].source:
@@ -516,9 +516,9 @@ def refuse(args: argparse.Namespace, options: Sequence[Option]) -> None:
 
 
 def unnamed(args: argparse.Namespace, *others: str) -> str:
-    """The arguments that are not named, of STACK and others whose absence means all; empty with --all.
+    """The omitted arguments, of STACK and others whose absence means all; empty with --all.
 
-    A stopped run and hosts have their own.
+    A stopped run and hosts name theirs.
     """
     if args.all or getattr(args, "resume", None) or getattr(args, "inventory", None):
         return ""
@@ -531,14 +531,14 @@ def unnamed(args: argparse.Namespace, *others: str) -> str:
 
 
 def project_of(args: argparse.Namespace) -> UnderTest:
-    """The project that the command line names. Raises BenchError if it cannot be served."""
+    """The project of the command line. Raises BenchError if unusable."""
     return open_project(project_folder(args), args.config)
 
 
 def project_folder(args: argparse.Namespace) -> Path | None:
-    """The folder of --project; without it the one that the caller stands in, where that has a manage.py; else None.
+    """The folder of --project; by default the current folder, if it has a manage.py; else None.
 
-    A run that is resumed names its project itself.
+    A resumed run names its project itself.
     """
     given: Path | None = args.project
     if given or getattr(args, "resume", None):
@@ -547,15 +547,15 @@ def project_folder(args: argparse.Namespace) -> Path | None:
 
 
 def check_writes(args: argparse.Namespace) -> None:
-    """Raise BenchError for --allow-writes without a project that has a database of its own."""
+    """Raise BenchError for --allow-writes without a project with its own database."""
     if args.allow_writes and not getattr(args, "resume", None) and is_kits(project_folder(args)):
         raise BenchError("--allow-writes goes with --project; add that, or leave out --allow-writes")
 
 
 def one_stack(args: argparse.Namespace) -> str:
-    """The one stack of the command line, as a variant of the Python that serves it.
+    """The one stack of the command line, as a variant for its Python.
 
-    Raises BenchError unless there is one.
+    Raises BenchError unless exactly one is given.
     """
     if len(args.stack) != 1:
         raise BenchError("name one STACK" + (", or serve them one after another" if args.stack else ""))
@@ -563,7 +563,7 @@ def one_stack(args: argparse.Namespace) -> str:
 
 
 def one_python(args: argparse.Namespace) -> tuple[str, ...]:
-    """The version of the Python that serves the site, or none. Raises BenchError for several."""
+    """The version of the Python for the site, or none. Raises BenchError for several."""
     versions = pythons.choose(args.python)
     if len(versions) > 1:
         raise BenchError("--python: it is served by one Python at a time; give one")
@@ -571,7 +571,7 @@ def one_python(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def served_words(args: argparse.Namespace) -> list[str]:
-    """The options of what is served that were given, except layers and Pythons, which results name themselves."""
+    """The given options of a deployment, except layers and Pythons, which results name themselves."""
     size = None if args.size == NO_LIMIT else args.size
     once = {"--project": args.project, "--config": args.config, "--size": size, "--database": args.database}
     pairs = [(option, value) for option, value in once.items() if value is not None]
@@ -581,7 +581,7 @@ def served_words(args: argparse.Namespace) -> list[str]:
 
 
 def print_names(found: list[dict[str, str]], as_json: bool) -> int:
-    """Print what there is, with what each is about, as a table or as JSON; returns 0."""
+    """Print names with descriptions, as a table or as JSON; returns 0."""
     if as_json:
         print(json.dumps(found, indent=2))
         return 0

@@ -1,7 +1,7 @@
-"""Reload what `up` serves: files rendered again from deploy/, and a new version of the site's code.
+"""Reload the servers of `up`: files rendered again from deploy/, and a new version of the site's code.
 
-Each server reloads as its server.toml says; one that cannot is restarted. Nothing changes when the
-site fails its own check or a server refuses a file.
+Each server reloads by its server.toml, or is restarted if it cannot reload. Nothing changes if the site fails its own
+check or a server refuses a file.
 """
 
 from __future__ import annotations

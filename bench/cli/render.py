@@ -1,5 +1,5 @@
 """Render a stack's files into a directory: for this machine, or with production's values for systemd on a host, for
-Compose or for Kubernetes, with a note that says how to install them. Nothing is started."""
+Compose or for Kubernetes, with installation notes. Nothing is started."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _check_settings(case: Case) -> None:
-    """Raise BenchError if nobody has said which settings serve in production; say that their key is public."""
+    """Raise BenchError without settings for production; warn if their key is public."""
     project = case.project.project
     if other := production_settings(project):
         raise BenchError(
@@ -83,7 +83,7 @@ def _check_settings(case: Case) -> None:
 
 
 def _check_changes(case: Case, given: values.Values, changes: Collection[str]) -> None:
-    """Say which values of a file do nothing here; raises BenchError for one of --set."""
+    """Print values of a file without effect; raises BenchError for such a --set."""
     for name in advice.idle_changes(case, catalog.read().values[given.name]):
         happens = f"it changes no file of {case.stack.name} with layer {case.layer_name}"
         if name in changes:
@@ -92,7 +92,7 @@ def _check_changes(case: Case, given: values.Values, changes: Collection[str]) -
 
 
 def _write(case: Case, args: argparse.Namespace) -> list[Path]:
-    """The files, written in the form of --format; raises BenchError for an option that would do nothing."""
+    """Write the files in the form of --format; raises BenchError for an option without effect."""
     if problem := advice.too_large_cache(case, memory_disk=args.format in containers.FORMS):
         raise BenchError(f"{problem}; --set cache_memory_mb={case.size.burstable_mb // 4}")
     if args.inventory:

@@ -1,7 +1,7 @@
 """Write one page from the files of one or several runs; the last line is the answer.
 
-DIR/report.html is one file that needs no network. Beside it lie its data, report.json, and report.svg, the throughput
-chart alone for a README. With --schema, print the JSON Schema of the files of results and of report.json.
+DIR/report.html is one file that needs no network. Its data is in report.json; report.svg is only the throughput chart,
+for a README. With --schema, print the JSON Schema of the files of results and of report.json.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the report, or print its data or the schema. Raises BenchError, in one line, when it cannot."""
+    """Write the report, or print its data or the schema. Raises BenchError, in one line, on failure."""
     options.refuse(args, OPTIONS)
     if args.schema:
         print(schema.text(Document), end="")

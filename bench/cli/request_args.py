@@ -16,7 +16,7 @@ from bench.serve.project.opened import UnderTest, recorded_project
 
 
 def request(args: argparse.Namespace, project: UnderTest, **more: Any) -> Request:
-    """The request of a command line: what every command that measures has, and `more` of this one."""
+    """The request of a command line: the options common to all commands that measure, and `more` of this one."""
     return Request(
         project=project,
         database=database.parse(project, args.database),
@@ -28,9 +28,9 @@ def request(args: argparse.Namespace, project: UnderTest, **more: Any) -> Reques
 
 
 def project(args: argparse.Namespace) -> UnderTest:
-    """The project of the command line; a run that is resumed names its own.
+    """The project of the command line; a resumed run names its own.
 
-    Raises BenchError if it cannot be served, and when the command line names another one than the run.
+    Raises BenchError if unusable, or if the command line names another one than the run.
     """
     named = options.project_of(args)
     if not args.resume:
@@ -40,10 +40,10 @@ def project(args: argparse.Namespace) -> UnderTest:
 
 
 def command_line() -> tuple[str, ...]:
-    """The command as results store it."""
+    """The command line as stored in results."""
     return tuple(without_password(word) for word in (*PROGRAM.split(), *sys.argv[1:]))
 
 
 def without_password(word: str) -> str:
-    """A word of a command line; of a URL in it without user and password."""
+    """A word of a command line, with user and password removed from URLs."""
     return re.sub(r"://[^/@\s]*@", "://...@", word)

@@ -1,4 +1,4 @@
-"""Measure stacks under layers into a folder; --resume goes on with a run that was stopped."""
+"""Measure stacks under layers into a folder; --resume goes on with a stopped run."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _request(args: argparse.Namespace, project: UnderTest) -> Request:
 
 
 def _deployed(args: argparse.Namespace, project: UnderTest) -> DeployedHosts:
-    """The hosts that are to be measured; raises BenchError for other deployments."""
+    """The hosts to measure; raises BenchError for other deployments."""
     hosts = inventory.read(args.inventory)
     found = host_record.read(hosts)
     site = DeployedHosts(project, hosts, found, _trusted(inventory.front_of(hosts)))
@@ -129,7 +129,7 @@ def _deployed(args: argparse.Namespace, project: UnderTest) -> DeployedHosts:
 
 
 def _trusted(front: inventory.Host) -> str:
-    """The certificates in the file that the inventory names for the front; raises BenchError if there are none."""
+    """The certificates in the front's file, named by the inventory; raises BenchError if empty."""
     if front.trust is None:
         return ""
     try:

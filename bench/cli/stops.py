@@ -12,12 +12,12 @@ from bench.measure.run.session import Journal
 
 
 def run_until_stopped(journal: Journal, go: Callable[[Interrupts], int], also: str = "", busy: str = "") -> int:
-    """Run `go` with the run's folder locked; returns its exit status, or 130 or 143 when a signal stopped it.
+    """Run `go` with the run's folder locked; returns its exit status, or 130 or 143 after a signal.
 
-    Raises BenchError for anything else that stops it, with the command that resumes it.
+    Raises BenchError for any other stop, with the command to resume.
 
-    also  more words of that command
-    busy  what else to do when other programs kept the machine busy
+    also  more words of the resuming command
+    busy  advice if other programs kept the machine busy
     """
     folder = journal.folder
     then = f"resume with: {resume_command(folder.directory, journal.info)}{also}"

@@ -1,7 +1,7 @@
 """Find the settings of a stack: how many processes, with how many threads, of which worker class.
 
-They hold the most requests a second within a limit of latency, the size's memory and the database's connections. The
-search stops where more gains nothing.
+The best settings hold the most requests a second within a latency limit, the size's memory and the database's
+connections. The search stops when more processes or threads gain nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bench.measure.run.tuning import Candidate
 from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer
 
-# Of those settings that are near the best.
+# For settings near the best.
 ROUNDS = 3
 VALUES_FILE = "values.toml"
 
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> int:
-    """Print what was tried and the answer; returns 0, 1 when no settings hold the limit, 130 or 143 by a signal."""
+    """Print the steps and the result; returns 0, 1 if no settings hold the limit, 130 or 143 after a signal."""
     printer = Printer(sys.stderr if args.json else sys.stdout)
     options.refuse(args, OPTIONS)
     if not args.resume and not (args.stack and args.capacity):
@@ -97,7 +97,7 @@ def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> tuple[Prepa
 
 
 def _show(tuner: Tuner, limit: str, directory: Path, as_json: bool) -> int:
-    """Print what was tried and the answer, and write its values; returns 1 without an answer."""
+    """Print the steps and the result, and write its values; returns 1 without a result."""
     chosen, path = tuner.search.chosen, directory / VALUES_FILE
     if chosen:
         path.write_text(tuner.values, "utf-8")
@@ -112,7 +112,7 @@ HEADS = ("settings", "requests/s", "lowest to highest", "rounds", "memory", "con
 
 
 def _print(tuner: Tuner, chosen: Candidate | None, path: Path) -> None:
-    """One table, and what to take and what that changes."""
+    """One table, the recommendation, and its changes."""
     search = tuner.search
     print()
     rows = [HEADS, *(item.cells(search.verdict(item)) for item in search.done)]

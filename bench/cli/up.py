@@ -1,5 +1,5 @@
-"""Serve the site by a stack until a signal comes. Prints one line, `ready http://127.0.0.1:PORT/`, when it serves;
-Ctrl-C or SIGTERM stops all of it, SIGUSR1 reloads it."""
+"""Serve the site by a stack until a signal comes. Prints one line, `ready http://127.0.0.1:PORT/`, when ready; Ctrl-C
+or SIGTERM stops everything, SIGUSR1 reloads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.serve.deployment.case import must_resolve
 from bench.serve.deployment.supervisor import Supervisor
 
 POLL_S = 0.2
-# With it the settings laid over a project leave its queues of tasks as they are.
+# If set, the settings laid over a project leave its task queues unchanged.
 QUEUES = "BENCHAPP_QUEUES"
 
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Serve until a signal comes; returns 0 when stopped by it, 130 or 143 when it came before the site was ready."""
+    """Serve until a signal comes; returns 0 after a signal, 130 or 143 if the signal came before the site was ready."""
     # Both are set: a shell starts background commands with SIGINT ignored.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stop)
@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
                 _watch(running, served, reload_due, args)
     except KeyboardInterrupt as interrupt:
         if ready:
-            # Ctrl-C is how a person ends it, so that is no failure.
+            # A person stops the command by Ctrl-C, so this is no failure.
             return 0
         (number,) = interrupt.args
         _say(f"{signal.Signals(number).name} before it was ready; everything it started is stopped")
@@ -89,10 +89,10 @@ def _stop(number: int, frame: FrameType | None) -> None:
 def _watch(
     running: deployment.Running, served: reload.Served, reload_due: threading.Event, args: argparse.Namespace
 ) -> None:
-    """Wait for a signal, and reload when SIGUSR1 came.
+    """Wait for a signal, and reload on SIGUSR1.
 
-    A server or service that ends by itself raises DeploymentError or, with --restart, is started again. A process
-    that the kernel kills at the memory limit of the size may be replaced at once, so it is named here.
+    A server or service that ends by itself raises DeploymentError or, with --restart, is restarted. A process killed by
+    the kernel at the memory limit may be replaced at once, so the kill is printed here.
     """
     supervisor = Supervisor(running, _say) if args.restart else None
     killed = 0
@@ -115,7 +115,7 @@ def _say(what: str) -> None:
 
 
 def _reload(running: deployment.Running, served: reload.Served, restart: bool) -> None:
-    """Reload, and note the outcome for `reload`; a refusal leaves everything as it was."""
+    """Reload, and note the outcome for `reload`; a refusal changes nothing."""
     served.problem, served.done = "", {}
     try:
         served.done = reload.reload(running)

@@ -36,7 +36,7 @@ from bench.verify.wire import Target
 from bench.words import estimate, plural
 
 UP = "up"
-# Outcomes, skips, and notes for those who read them.
+# Outcomes, skips, and notes for the reader.
 Found = tuple[list[Outcome], list[Skip], list[str]]
 NEEDS_LAYER = "these checks are made only where there is a layer"
 # About how long a case takes to come up and be verified, with and without the checks that take seconds.
@@ -47,7 +47,7 @@ LOAD_S = 2.5
 
 OPTIONS = (
     *(options.STACKS, options.LAYERS, options.ALL, options.SIZE, options.DATABASE, options.ENV),
-    # On hosts it says with which values they were rendered.
+    # With hosts, --set describes the values at rendering.
     replace(options.SET, hosts=True),
     *(options.PYTHON, options.PROJECT, options.CONFIG, options.ALLOW_WRITES),
     *(options.TARGET, options.INVENTORY),
@@ -82,9 +82,9 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _verify_hosts(args: argparse.Namespace, _: Selection) -> Found:
-    """Prove on deployed hosts what a layer promises with several of them.
+    """Prove a layer's promises for several hosts, on deployed hosts.
 
-    Raises BenchError for an option that would do nothing, and for hosts that cannot be reached.
+    Raises BenchError for an option without effect, and for unreachable hosts.
     """
     if len(args.stack) != 1 or len(args.layer) != 1:
         raise BenchError(f"--inventory {args.inventory}: name the one STACK that is deployed, and its --layer")
@@ -103,7 +103,7 @@ def _verify_hosts(args: argparse.Namespace, _: Selection) -> Found:
 
 
 def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
-    """Run the suite against a site that runs already."""
+    """Run the suite against a running site."""
     if args.allow_writes and not args.database:
         raise BenchError(f"--target {args.target}: without --database nothing is written, so leave out --allow-writes")
     if len(args.layer) > 1:
@@ -116,7 +116,7 @@ def _verify_target(args: argparse.Namespace, selection: Selection) -> Found:
     project = options.project_of(args)
     require_answer(target, project.health)
     chosen = database.parse(project, args.database) if args.database else None
-    # The site that runs already may be `bench up`, which shares its database.
+    # The running site may be `bench up`, which shares its database.
     lock = database.in_use(project, chosen, alone=False) if chosen else contextlib.nullcontext()
     with lock, Printer(sys.stderr, f"{target.origin} with layer {layer}: ") as printer:
         site, env = _site_of(target, project, chosen, args)
@@ -172,7 +172,7 @@ def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found
 
 
 def _verify_all(cases: list[Case], verifier: Verifier) -> tuple[list[Outcome], list[str]]:
-    """The outcomes, and what a reader of them must know, each note once."""
+    """The outcomes, and notes for the reader, each once."""
     outcomes: list[Outcome] = []
     noted: dict[str, None] = {}
     for number, case in enumerate(cases, 1):
@@ -201,7 +201,7 @@ def _verify_one(verifier: Verifier, case: Case, printer: Printer, noted: dict[st
 
 
 def _say_notes(notes: list[str], printer: Printer, noted: dict[str, None]) -> None:
-    """Say what has not been noted yet, and note it."""
+    """Print new notes, and remember them."""
     for note in notes:
         if note not in noted:
             printer.say(f"note: {note}")

@@ -1,10 +1,10 @@
-"""MEASURE AND BREAK: loads and faults, and what is known afterwards.
+"""MEASURE AND BREAK: loads and faults, and their results.
 
 stats    the statistical model, and histograms; pure
-records  the folder of a run: its records, how they are read and written
-load     load tools, and the one of this project
+records  the folder of a run: its records, read and written
+load     load tools, including the built-in one
 run      plans, rounds and trials on this machine
-faults   what is broken or replaced under load, and what visitors notice
+faults   faults under load, and their effects on visitors
 hosts    trials on several hosts
-report   report.json, the page and its charts, from records alone
+report   report.json, the page and its charts, only from records
 """

@@ -1,1 +1,1 @@
-"""Several hosts: an inventory of them, and what each of them runs."""
+"""Several hosts: their inventory, and the programs on each."""

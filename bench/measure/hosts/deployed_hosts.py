@@ -1,4 +1,4 @@
-"""Hosts with a deployment. Loads and this machine reach their front by its address, under the site's name."""
+"""Hosts with a deployment. Load hosts and this machine reach the front by its address, under the site's name."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from bench.verify.hosts.host_record import FORWARDED, file_of
 
 @dataclass(frozen=True)
 class DeployedHosts:
-    """The hosts, what is deployed on them, and how their front is asked.
+    """The hosts, their deployment, and the connection to their front.
 
-    trust  certificates (PEM) that are trusted beside those of each host
+    trust  additional trusted certificates (PEM)
     """
 
     project: UnderTest
@@ -34,11 +34,11 @@ class DeployedHosts:
 
     @property
     def address(self) -> str:
-        """Where the front is, as the other hosts reach it."""
+        """The front's address for the other hosts."""
         return front_of(self.inventory).address
 
     def static_names(self) -> dict[str, str]:
-        """The hashed name of every static file by its plain one, as the front has them."""
+        """The hashed name of every static file by its plain one, as on the front."""
         host, path = front_of(self.inventory), f"{self.deployed.static_root}/staticfiles.json"
         (text,) = file_of(host, path)
         try:

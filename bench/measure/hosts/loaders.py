@@ -1,8 +1,8 @@
 """Load from several hosts: one start, a share of one schedule each, and the figures of all as of one load tool.
 
-In an open loop request i of the schedule is made by process i modulo all processes, which are dealt out to the hosts in
-turn; in a closed loop the connections are dealt out. Latencies are differences of one clock, that of the host that made
-the request; only the start needs the clocks of all.
+In an open loop, process i modulo the number of processes makes request i, and processes are distributed over the hosts
+in turn; in a closed loop, connections are distributed. Latencies are differences of one clock, on the host of the
+request; only the start needs the clocks of all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bench.verify.hosts.reach import TIMEOUT_S, Clock
 from bench.verify.hosts.ssh import Program
 from bench.words import plural
 
-# From the moment at which all are ready to the start: for the last to hear of it and to start its processes.
+# Time from readiness of all hosts to the start: for the last one to receive the start and to start its processes.
 LEAD_S = 0.5
 # For the last responses to be added up and sent here.
 GRACE_S = 30.0
@@ -39,11 +39,11 @@ MIN_PYTHON = [3, 10]
 
 @dataclass(frozen=True)
 class LoadShare:
-    """What one host made of a load.
+    """The share of one host in a load.
 
-    cores   processes that made it
-    counts  what they counted (bench.measure.load.openloop.counts)
-    cpu_s   processor seconds that it took there
+    cores   number of processes
+    counts  their counts (bench.measure.load.openloop.counts)
+    cpu_s   processor seconds on the host
     """
 
     host: Host
@@ -53,14 +53,14 @@ class LoadShare:
     cpu_s: float
 
     def figures(self, tool: Engine) -> Figures:
-        """What this host alone measured."""
+        """The figures of this host only."""
         return figures(tool, [self])
 
 
 def make(hosts: Sequence[Host], job: Job, ready: Callable[[], None] = lambda: None) -> list[LoadShare]:
     """Make the load of a job from these hosts; raises BenchError with the name of a host that fails.
 
-    `ready` is called when all hosts could begin, right before they do.
+    `ready` is called when all hosts are ready, right before the start.
     """
     with ThreadPoolExecutor(len(hosts)) as pool, ExitStack() as ends:
         loaders = [ends.enter_context(Loader(host)) for host in hosts]
@@ -83,12 +83,12 @@ def make(hosts: Sequence[Host], job: Job, ready: Callable[[], None] = lambda: No
 
 
 def figures(tool: Engine, shares: Sequence[LoadShare]) -> Figures:
-    """The figures of all shares together, as one load tool would have printed them."""
+    """The figures of all shares together, as if from one load tool."""
     return tool.parse(json.dumps(encoded(together([share.counts for share in shares]))), "")
 
 
 def cores_used(job: Job, cores: int, hosts: int) -> int:
-    """How many processes each host starts; raises BenchError if there are fewer connections than hosts."""
+    """Number of processes on each host; raises BenchError if there are fewer connections than hosts."""
     require_connections(job.connections, hosts)
     return min(cores, job.connections // hosts)
 
@@ -101,10 +101,10 @@ def require_connections(connections: int, hosts: int) -> None:
 
 
 class Loader(Program):
-    """A load host while the context lasts; raises BenchError, with its name, when it does not do what it shall.
+    """A load host while the context lasts; raises BenchError, with the host's name, on any failure.
 
-    clock  how far its clock is ahead, once it was greeted
-    cores  how many processes it can run at the same time, once it was greeted
+    clock  offset of its clock, after `greet`
+    cores  number of processes at the same time, after `greet`
     """
 
     def __init__(self, host: Host):
@@ -113,7 +113,7 @@ class Loader(Program):
         self.cores = 1
 
     def greet(self) -> None:
-        """Learn its clock and its cores."""
+        """Learn the host's clock and cores."""
         said = self.answer("cannot be reached", TIMEOUT_S)
         if said["python"] < MIN_PYTHON:
             version, wanted = (".".join(map(str, numbers)) for numbers in (said["python"], MIN_PYTHON))
@@ -122,16 +122,16 @@ class Loader(Program):
         self.clock = reach.clock_of(self._time)
 
     def prepare(self, job: dict[str, Any]) -> None:
-        """Send the load tool and its job, and wait until it could begin."""
+        """Send the load tool and its job, and wait until the host is ready."""
         self.tell({"modules": _modules(), "job": job})
         self.answer("cannot make load", TIMEOUT_S)
 
     def begin(self, at: float) -> None:
-        """Have the load begin at that time by this machine's clock, in seconds."""
+        """Start the load at the given time by this machine's clock, in seconds."""
         self.tell({"begins": at + self.clock.ahead_ms / 1000})
 
     def counts(self, limit_s: float) -> dict[str, Any]:
-        """What it has counted and the processor seconds it used, when it is done."""
+        """The counts and processor seconds of the finished load."""
         found: dict[str, Any] = self.answer("the load ended early", limit_s)
         return found
 
@@ -142,7 +142,7 @@ class Loader(Program):
 
 
 def _modules() -> dict[str, str]:
-    """The modules of the load tool by name, and the packages that they are in."""
+    """The modules of the load tool by name, and their packages."""
     found = dict.fromkeys(("bench", "bench.measure", "bench.measure.load"), "")
     for path in sorted(ENGINE.glob("*.py")):
         if path.stem != "__main__":  # which needs more than Python

@@ -1,6 +1,6 @@
 """The guard `tool` of a load from several hosts: their clocks, their start, their own speed, their links.
 
-A load host that cannot be trusted, or a link that is full, is named. The other guards are those of one load tool.
+The finding names an untrusted load host or a full link. The other guards are the same as for one load tool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_START_MS = 50.0
 MAX_SLOWER = 0.25
 # Share of a link's rate that may be used.
 MAX_LINK = 0.90
-# Of a run of this guard to name a host that is like the others, were its margin 0.
+# Probability of a run of this guard to name a host like the others, with a margin of 0.
 CHANCE = 0.005
 
 
@@ -35,10 +35,10 @@ def evaluate(
     costs: Mapping[str, HostCosts],
     bounds: Mapping[str, float],
 ) -> dict[str, str]:
-    """Guard -> `ok`, `not measured: why`, or what it found that discards the trial.
+    """Guard -> `ok`, `not measured: why`, or the reason to discard the trial.
 
     seen   of all shares together
-    costs  what each host used, by its name
+    costs  costs of each host, by name
     """
     found = guards.evaluate(seen, bounds)
     if "tool" in bounds:
@@ -49,7 +49,7 @@ def evaluate(
 def _wrong(
     tool: Engine, seen: Observed, shares: Sequence[LoadShare], costs: Mapping[str, HostCosts], bound: float
 ) -> str:
-    """The first load host or link that cannot be trusted, or empty."""
+    """The first untrusted load host or link, or empty."""
     for share in shares:
         name, clock, late_ms = share.host.name, share.clock, share.counts["late_s"] * 1000
         found = guards.evaluate(observed(tool, share, seen), {"tool": bound})
@@ -67,19 +67,19 @@ def _wrong(
 
 
 def observed(tool: Engine, share: LoadShare, whole: Observed) -> Observed:
-    """What was observed of one load host."""
+    """Observations of one load host."""
     figures: Figures = share.figures(tool).supported()
     busy = round(share.cpu_s / (figures.duration_s * share.cores), 4)
     return replace(whole, figures=figures, tool_cpu_share=busy)
 
 
 def disagreement(shares: Sequence[LoadShare], margin: float) -> str:
-    """The host whose responses take longer than those of the others by more than the margin, beyond chance.
+    """The host with longer response times than the others by more than the margin, beyond chance.
 
-    All hosts ask the same server at the same times for the same pages. The load is cut into equal parts, and in each
-    the mean latency of a host is compared with that of the others: what happens to the server happens to all in the
-    same part, so that it is in no ratio. The ratios of the parts say what chance is. Empty if there is no such host, if
-    there is one load host, and where too few answers came.
+    All hosts send the same requests to the same server at the same times. The load is cut into equal parts, and in each
+    part the mean latency of a host is compared with the others: an event on the server affects all hosts in the same
+    part, and cancels out in the ratio. The ratios of the parts show the effect of chance. Empty without such a host,
+    with a single load host, or with too few responses.
     """
     if len(shares) < 2:
         return ""
@@ -96,13 +96,13 @@ def disagreement(shares: Sequence[LoadShare], margin: float) -> str:
 
 
 def _means(counts: Mapping[str, list[int]]) -> dict[int, float]:
-    """Part of the load -> mean latency in it, in microseconds; without the parts that have no response."""
+    """Part of the load -> mean latency, in microseconds; without parts that have no response."""
     pairs = zip(counts["slice_us"], counts["slice_answers"], strict=True)
     return {number: total / count for number, (total, count) in enumerate(pairs) if count}
 
 
 def _full(used: HostCosts, seconds: float) -> str:
-    """How full a link was in its busier direction, if that is beyond the bound; empty if it is not, or not known."""
+    """Use of a link in its busier direction, if beyond the bound; otherwise empty."""
     if not (rate := used.link_bits_per_second):
         return ""
     whole = 8 * max(used.received_bytes or 0, used.sent_bytes or 0) / seconds / rate
@@ -113,7 +113,7 @@ def _full(used: HostCosts, seconds: float) -> str:
 
 
 def _unknown(costs: Mapping[str, HostCosts]) -> str:
-    """`not measured` and the links of which is not known how full they were; empty if all are known."""
+    """`not measured` and the links with unknown use; empty if all are known."""
     unseen = [name for name, used in costs.items() if used.received_bytes is None or used.sent_bytes is None]
     unrated = [name for name, used in costs.items() if name not in unseen and not used.link_bits_per_second]
     reasons = [f"what a link carried is not known: {', '.join(unseen) or 'no host'}"] if unseen or not costs else []

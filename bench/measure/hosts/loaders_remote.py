@@ -1,8 +1,8 @@
-"""What runs on a load host. Its text is sent there and runs from memory: nothing of it is ever on a disk.
+"""The program on a load host, sent as text and run from memory: nothing is stored on a disk.
 
-It answers lines of JSON on its standard input with lines of JSON: first, unasked, its Python and its cores; `"time"`
-with its clock in nanoseconds; the modules of the load tool and a job with `"ready"`; when the load begins with the
-counts. It ends with its standard input, together with all of its processes.
+The program responds to lines of JSON on its standard input with lines of JSON: first, without a request, its Python and
+its cores; `"time"` with its clock in nanoseconds; the modules of the load tool and a job with `"ready"`; the start of
+the load with the counts. The program ends with its standard input, together with all of its processes.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ class SourceImporter(MetaPathFinder, Loader):
         self._texts = texts
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """A module that was sent."""
+        """A received module."""
         if fullname not in self._texts:
             return None
         is_package = any(name.startswith(f"{fullname}.") for name in self._texts)
         return importlib.util.spec_from_loader(fullname, self, is_package=is_package)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run its text."""
+        """Run the module's text."""
         exec(compile(self._texts[module.__name__], module.__name__, "exec"), vars(module))
 
 
 def main() -> None:
-    """Answer until a load was made or nobody asks any more."""
+    """Respond until a load was made or standard input ends."""
     signal.alarm(IDLE_S)
     with contextlib.suppress(PermissionError):
-        # What is ended with it are its own processes alone.
+        # The group to be killed has only the program's own processes.
         os.setpgid(0, 0)
     say({"python": list(sys.version_info[:2]), "cores": len(os.sched_getaffinity(0))})
     job: dict[str, Any] = {}
@@ -70,13 +70,13 @@ def main() -> None:
 
 
 def say(what: object) -> None:
-    """Answer in a line."""
+    """Write the object as one line."""
     sys.stdout.buffer.write(json.dumps(what).encode() + b"\n")
     sys.stdout.buffer.flush()
 
 
 def run_load(job: dict[str, Any]) -> dict[str, Any]:
-    """What the load counted, and the processor seconds that it took."""
+    """The counts of the load, and its processor seconds."""
     end_with_input()
     signal.signal(signal.SIGALRM, end)
     signal.alarm(int(job["begins"] - time.time()) + job["seconds"] + job["timeout_s"] + GRACE_S)
@@ -91,8 +91,8 @@ def run_load(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def end_with_input() -> None:
-    """From now on the kernel ends all of these processes when standard input ends, whatever they are doing."""
-    # Nothing more is sent, so its end alone makes it readable. SIGIO ends a process that does not handle it.
+    """Make the kernel end all of these processes with standard input, whatever they are doing."""
+    # Nothing more is sent, so only the end of input makes it readable. SIGIO ends a process without a handler.
     fcntl.fcntl(0, fcntl.F_SETOWN, -os.getpgrp())
     fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([0], [], [], 0)[0]:
@@ -100,12 +100,12 @@ def end_with_input() -> None:
 
 
 def cpu_seconds() -> float:
-    """Of this process, and of its own that have ended."""
+    """Of this process, and of its ended children."""
     return sum(os.times()[:4])
 
 
 def end(*_: int | FrameType | None) -> None:
-    """End this process and all that it started."""
+    """End this process and all of its children."""
     os.killpg(0, signal.SIGKILL)
 
 

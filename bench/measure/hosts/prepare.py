@@ -1,4 +1,4 @@
-"""Prepare a run on several hosts, or what is left of one."""
+"""Prepare a run on several hosts, or the rest of one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ AS_DEPLOYED = "deployed"
 
 
 def new_run(request: Request, site: DeployedHosts) -> Prepared:
-    """A new run; raises BenchError for what the hosts cannot be asked."""
+    """A new run; raises BenchError for unsupported requests."""
     deployed, inventory = site.deployed, site.inventory
     plan = make_plan(replace(request, stacks=(deployed.stack,), layers=(deployed.layer,)))
     plan = replace(
@@ -54,7 +54,7 @@ def new_run(request: Request, site: DeployedHosts) -> Prepared:
 
 
 def stopped_run(directory: Path, site: DeployedHosts) -> Prepared:
-    """What is left of the run in a folder; raises BenchError if the hosts are not as they were."""
+    """The rest of the run in a folder; raises BenchError if the hosts have changed."""
     run = read_run(directory)
     _require_same(directory, run, site)
     return _prepared(site, run.info, run)
@@ -62,13 +62,13 @@ def stopped_run(directory: Path, site: DeployedHosts) -> Prepared:
 
 def _prepared(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Prepared:
     plan, cases = info.plan, cases_of(info.plan, site.project)
-    # The load tool of this project, which needs only Python on its hosts.
+    # The built-in load tool, which needs only Python on its hosts.
     tool = ClosedLoopTool() if plan.mode == "closed" else OpenLoopTool()
     at_rate = (OpenLoopTool(), "") if plan.latency else None
     load = LoadSettings(tool, "", int(plan.duration_s), 1, plan.mode, plan.replay, plan.guards or {}, at_rate=at_rate)
 
     def environment() -> Environment:
-        # If the front does not answer, no trial can be made.
+        # Without a response from the front, no trial can be made.
         site.get(site.project.ready)
         if run:
             return run.environment
@@ -86,7 +86,7 @@ def _prepared(site: DeployedHosts, info: RunInfo, run: Run | None = None) -> Pre
 
 
 def _require_same(directory: Path, run: Run, site: DeployedHosts) -> None:
-    """Raise BenchError unless the run was made on these hosts with what is deployed there now."""
+    """Raise BenchError unless the run was made on these hosts with their current deployment."""
     plan, deployed = run.info.plan, site.deployed
     if not plan.inventory:
         raise BenchError(f"--resume {directory}: it measured no hosts of an inventory; leave out --inventory")
@@ -110,7 +110,7 @@ def _groups(inventory: Inventory) -> dict[str, tuple[str, ...]]:
 
 
 def _notes(inventory: Inventory) -> list[str]:
-    """What the hosts are, and those that do not make load alone."""
+    """Notes on the hosts, and on hosts that make load and do something else."""
     named = ", ".join(f"{host.name} is {' and '.join(host.groups)}" for host in inventory.hosts)
     shared = [host.name for host in inventory.of(LOAD) if host.groups != (LOAD,)]
     also = f"; {' and '.join(shared)} makes load and serves, so that each takes time from the other" if shared else ""

@@ -1,4 +1,4 @@
-"""The hosts of an inventory as the test bed of a run. What is deployed there is measured as it is, and stays."""
+"""The hosts of an inventory as the test bed of a run. The existing deployment is measured unchanged, and stays."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from bench.serve.production.inventory import LOAD
 from bench.verify.hosts.costs import HostCosts
 from bench.verify.hosts.sampling import sampling
 
-# For a trial's hosts to be greeted before its load and asked after it, in seconds.
+# Seconds for a trial's hosts to be greeted before the load and read afterwards.
 BESIDE_S = 300
 
 
 class HostsTestBed(TrialBed):
-    """Hosts on which everything is up already: they are the site that is up as well."""
+    """Hosts with a running deployment, which are also the running site."""
 
     is_whole = True
 
@@ -47,7 +47,7 @@ class HostsTestBed(TrialBed):
 
     @contextmanager
     def up(self, deployment: Deployment, directory: Path, interrupts: Interrupts) -> Iterator[HostsTestBed]:
-        """What is deployed is up."""
+        """The deployment is already up."""
         yield self
 
     def make(self, item: Measurement, attempt: int) -> Trial:
@@ -64,8 +64,8 @@ class HostsTestBed(TrialBed):
 class HostsLoad:
     """The load of one trial from several hosts; see bench.measure.run.trial.TrialLoad.
 
-    shares  what each load host counted
-    hosts   what each host used
+    shares  counts of each load host
+    hosts   costs of each host
     """
 
     site: DeployedHosts
@@ -94,9 +94,9 @@ class HostsLoad:
         self._made(replace(job, seconds=math.ceil(load.warmup_s), times=()))
 
     def timed(self, job: Job, load: LoadSettings, bodies: BodyChecker) -> Observed:
-        """Make the load and sample the hosts meanwhile; what each load host counted is stored.
+        """Make the load and sample the hosts meanwhile; counts of each load host are stored.
 
-        Raises TrialError if one host alone had errors or no response.
+        Raises TrialError if any single host had errors or no response.
         """
         limit_s = job.seconds + job.timeout_s + BESIDE_S
         with sampling(self.site.inventory, self.site.deployed.access_log, limit_s) as sampler:
@@ -123,7 +123,7 @@ class HostsLoad:
         return Observed(figures, tool_cpu_share=max(item.tool_cpu_share or 0.0 for item in each))
 
     def judge(self, seen: Observed, bounds: Mapping[str, float]) -> dict[str, str]:
-        """What the guards found, that of the load tool on each load host."""
+        """The guards' findings, with the load tool's for each load host."""
         seen = replace(seen, tool_cpu_share=None)
         return loaders_guards.evaluate(engine(self.load), seen, self.shares, self.hosts or {}, bounds)
 
