@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -42,3 +43,15 @@ def test_links_within_the_site_lead_somewhere(site):
             if not page.exists() or (anchor and page in anchors and anchor not in anchors[page]):
                 broken.append(f"{path.relative_to(site)}: {target}#{anchor}")
     assert not broken
+
+
+def test_the_page_on_production_names_each_setting_that_the_kit_changes():
+    module = ast.parse((paths.KIT / "benchapp_overlay" / "settings.py").read_text("utf-8"))
+    names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    # The others are read by the kit's own code only.
+    changed = {name for name in names if name.isupper() and not re.match("_|BENCHAPP_|CACHING_|WHITENOISE_", name)}
+
+    text = (DOCS / "production.md").read_text("utf-8")
+    section = text.partition("## What benchapp adds to your project\n")[2].partition("\n## ")[0]
+    assert changed > {"DEBUG", "DATABASES", "MIDDLEWARE"}
+    assert sorted(changed) == sorted(changed & set(re.findall("[A-Z_]+", section)))

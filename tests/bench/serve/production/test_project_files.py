@@ -54,6 +54,9 @@ def test_the_host_of_another_project_gets_what_it_needs(new_project, tmp_path):
         f"pyuwsgi=={locked('pyuwsgi')}",
         f"django-environ=={locked('django-environ')}",
     ]
+    added = files["INSTALL.md"].partition("\n## What benchapp adds to your project\n")[2].partition("\n## ")[0]
+    for needed in ("benchapp_overlay.settings", "shop.settings", "/etc/benchapp/python", "reads_environment = true"):
+        assert needed in added
     assert "`SHOP_KEY`, `SHOP_MAIL`" in files["INSTALL.md"] and "`pyproject.toml`, then those" in files["INSTALL.md"]
 
 
