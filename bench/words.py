@@ -6,8 +6,11 @@ None is "not measured", never zero. A figure has three significant digits.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
+
+from bench import PROGRAM
 
 # The four verdict words. A case proven slower has none: its ratio is shown.
 LEADS, TIES, INCONCLUSIVE, NOT_MEASURED = "leads", "ties", "inconclusive", "not measured"
@@ -111,6 +114,11 @@ def printable(text: object) -> str:
 def one_line(text: object) -> str:
     """`text` on one line, each run of white space as one space."""
     return " ".join(printable(text).split())
+
+
+def command_line(*words: object) -> str:
+    """A command of this program that a shell takes as it is printed."""
+    return shlex.join([*PROGRAM.split(), *map(str, words)])
 
 
 def case_name(stack: str, layer: str, none: str = "none") -> str:

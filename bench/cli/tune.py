@@ -14,12 +14,11 @@ from typing import Any
 
 import msgspec
 
-from bench import PROGRAM
 from bench.cli import options, request_args
 from bench.cli.stops import run_until_stopped
 from bench.errors import BenchError
 from bench.interrupt import Interrupts
-from bench.measure.records.records import options_of
+from bench.measure.records.records import Plan, options_of, project_words
 from bench.measure.run import guards, prepare, tune
 from bench.measure.run.local import LocalTestBed
 from bench.measure.run.plan import CAPACITY_DURATION_S
@@ -29,6 +28,7 @@ from bench.measure.run.tune import TuneProgress, Tuner
 from bench.measure.run.tuning import Candidate
 from bench.measure.stats.columns import columns, paragraph
 from bench.printer import Printer
+from bench.words import command_line
 
 # For settings near the best.
 ROUNDS = 3
@@ -69,7 +69,7 @@ def main(args: argparse.Namespace, local: type[LocalTestBed] = LocalTestBed) -> 
         printer.say(f"results go to {directory}")
         printer.show("looking at the database and the machine")
         session.go(interrupts)
-        return _show(tuner, prepared.info.plan.capacity, directory, args.json)
+        return _show(tuner, prepared.info.plan, directory, args.json)
 
     return run_until_stopped(journal, go)
 
@@ -96,22 +96,22 @@ def _prepare(args: argparse.Namespace, local: type[LocalTestBed]) -> tuple[Prepa
     return prepared, Tuner(prepared, project, local)
 
 
-def _show(tuner: Tuner, limit: str, directory: Path, as_json: bool) -> int:
+def _show(tuner: Tuner, plan: Plan, directory: Path, as_json: bool) -> int:
     """Print the steps and the result, and write its values; returns 1 without a result."""
     chosen, path = tuner.search.chosen, directory / VALUES_FILE
     if chosen:
         path.write_text(tuner.values, "utf-8")
     if as_json:
-        print(msgspec.json.encode(_as_json(tuner, limit, chosen, path)).decode())
+        print(msgspec.json.encode(_as_json(tuner, plan.capacity, chosen, path)).decode())
     else:
-        _print(tuner, chosen, path)
+        _print(tuner, chosen, path, plan)
     return 0 if chosen else 1
 
 
 HEADS = ("settings", "requests/s", "lowest to highest", "rounds", "memory", "connections", "")
 
 
-def _print(tuner: Tuner, chosen: Candidate | None, path: Path) -> None:
+def _print(tuner: Tuner, chosen: Candidate | None, path: Path, plan: Plan) -> None:
     """One table, the recommendation, and its changes."""
     search = tuner.search
     print()
@@ -123,7 +123,13 @@ def _print(tuner: Tuner, chosen: Candidate | None, path: Path) -> None:
     print("\n".join(paragraph(tuner.sentence, Printer().width)))
     if chosen:
         stack = search.of(chosen.settings).stack
-        print(f"next: {PROGRAM} render {stack}{options_of(tuner.layer)} --values {path} --output DIR")
+        print(f"next: {render_command(plan, stack, path)}")
+
+
+def render_command(plan: Plan, stack: str, path: Path) -> str:
+    """The command that renders a stack of a search with the values that it has found."""
+    words = [stack, *options_of(plan.layers[0]), *project_words(plan), "--values", str(path)]
+    return command_line("render", *words, "--output", "DIR")
 
 
 def _as_json(tuner: Tuner, limit: str, chosen: Candidate | None, path: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shlex
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -23,6 +22,7 @@ from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried, S
 from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import DatabaseChanged
 from bench.verify.wire import BadAnswer
+from bench.words import command_line
 
 # A server that lets every check wait ends the suite when failed checks have taken so many seconds, not after the limit
 # of each check: a slow site with right responses is tested to the end. The checks of the layer have a separate limit.
@@ -279,7 +279,7 @@ def _again(context: Context, wrong: list[Mismatch]) -> tuple[str | None, str | N
     changes = next((clone.changes for clone in context.clones if clone.target.origin == sent.origin), {})
     options = [*context.options, *(word for name, value in changes.items() for word in ("--set", f"{name}={value}"))]
     layer = ["--layer", context.layer] if context.layers else []
-    serve = shlex.join(["python", "-m", "bench", "up", context.stack, *layer, *options, "--port", str(UP_PORT)])
+    serve = command_line("up", context.stack, *layer, *options, "--port", UP_PORT)
     return re.sub(rf":{urlsplit(sent.origin).port}(?!\d)", f":{UP_PORT}", request), serve
 
 

@@ -26,6 +26,7 @@ from bench.measure.records.faults import FaultOutcome
 from bench.measure.records.records import FORMAT, Environment, ResultsError, RunInfo
 from bench.measure.records.trials import Trial
 from bench.verify.outcome import Outcome
+from bench.words import command_line
 
 RUN_FILE = "run.json"
 CHECKS_FILE = "verify.jsonl"
@@ -95,7 +96,7 @@ class Run:
 
 def resume_command(directory: Path, info: RunInfo) -> str:
     """The command that resumes a run."""
-    words = [f"{PROGRAM} {info.plan.command} --resume {directory}"]
+    words = [command_line(info.plan.command, "--resume", directory)]
     words += ["--inventory FILE"] if info.plan.inventory else []
     words += ["--database URL"] if info.plan.database_given else []
     return " ".join(words)

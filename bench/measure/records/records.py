@@ -24,9 +24,9 @@ FORMAT = 5
 WARMUP_SHARE, MAX_WARMUP_S = 0.2, 2.0
 
 
-def options_of(layer: str) -> str:
-    """The option for a layer, ` --layer view-cache`; empty without a layer."""
-    return f" --layer {layer}" if layer != NO_LAYER else ""
+def options_of(layer: str) -> list[str]:
+    """The words that name a layer on a command line; none without one."""
+    return ["--layer", layer] if layer != NO_LAYER else []
 
 
 class ResultsError(BenchError, ValueError):
@@ -165,6 +165,14 @@ class Plan:
     def limit(self) -> Limit | None:
         """The latency limit of a capacity run, or None."""
         return parse_limit(self.capacity) if self.capacity else None
+
+
+def project_words(plan: Plan) -> list[str]:
+    """The words that name the project of a run on a command line; none for the kit's own."""
+    words: list[str] = []
+    for option, value in (("--project", plan.project), ("--config", plan.describe)):
+        words += [option, value] if value else []
+    return words
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bench import PROGRAM
 from bench.measure.records.records import options_of
 from bench.measure.report.document import CaseRow, Ranking
+from bench.measure.report.ref_comparison import label_of
 from bench.serve.catalog.names import NO_LAYER
-from bench.words import INCONCLUSIVE, LEADS, MIB, TIES, case_name, first_names, interval, joined, number, plural
+from bench.words import (
+    INCONCLUSIVE,
+    LEADS,
+    MIB,
+    TIES,
+    case_name,
+    command_line,
+    first_names,
+    interval,
+    joined,
+    number,
+    plural,
+)
 
 # Of a reason in the headline, which has at most 25 words.
 MAX_WORDS = 20
@@ -29,8 +41,11 @@ def answered(board: Ranking, project: str = "", more: str = "") -> Ranking:
     if board.best is None or board.kind == "rate" or board.verdict not in (LEADS, TIES):
         return replace(board, answer=(headline,))
     row = board.cases[board.best]
-    command = f"{NEXT}{PROGRAM} render {row.stack}{options_of(row.layer)}{project} --output DIR"
-    lines = [headline, f"{_cost(row)} {_safety(row)}".strip(), _without_caching(board, row), command]
+    lines = [headline, f"{_cost(row)} {_safety(row)}".strip(), _without_caching(board, row)]
+    # The files are those of the project as it is, and not of a commit.
+    if not label_of(row.stack):
+        render = command_line("render", row.stack, *options_of(row.layer))
+        lines.append(f"{NEXT}{render}{project} --output DIR")
     return replace(board, answer=tuple(filter(None, lines)))
 
 

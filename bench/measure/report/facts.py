@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bench.measure.records.capacity import climbs
 from bench.measure.records.folder import Run
-from bench.measure.records.records import Plan
+from bench.measure.records.records import Plan, project_words
 from bench.measure.records.trials import discarded_by
 from bench.measure.report import redact
 from bench.measure.stats import histogram
@@ -100,10 +100,7 @@ def more_rounds(run: Run) -> str:
 
 def project_options(run: Run) -> str:
     """The options for the project of a run, with a leading space; empty for the kit's own."""
-    plan = run.info.plan
-    words: list[str] = []
-    for option, value in (("--project", plan.project), ("--config", plan.describe)):
-        words += [option, value] if value else []
+    words = project_words(run.info.plan)
     return f" {redact.command(words)}" if words else ""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from bench import PROGRAM
 from bench.measure.records.capacity import (
     Capacity,
     Staircase,
@@ -27,7 +26,7 @@ from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.machine.processes import MachineLoad
 from bench.verify.check import Check
 from bench.verify.table import by_reason
-from bench.words import duration, estimate, interval_text, plural
+from bench.words import command_line, duration, estimate, interval_text, plural
 
 
 def show_check(printer: Printer, words: str = "") -> Callable[[int, int, Check], None]:
@@ -154,7 +153,7 @@ class RunProgress:
             )
         if not run.is_measured:
             self.printer.say("nothing was measured")
-        self.printer.say(f"results in {run.directory}; next: {PROGRAM} report {run.directory}")
+        self.printer.say(f"results in {run.directory}; next: {command_line('report', run.directory)}")
 
 
 def count_of(run: Run, status: str) -> int:

@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from bench import PROGRAM, paths
+from bench import paths
 from bench.errors import BenchError, DeploymentError, GlobalFault, MachineBusy
 from bench.interrupt import Interrupts
 from bench.measure.records.capacity import MAX_REPEATS
@@ -31,6 +31,7 @@ from bench.measure.run.load_process import newest_log
 from bench.measure.run.plan import Deployment
 from bench.measure.run.schedules import Item, ItemT, RecordT, Replay
 from bench.printer import Printer
+from bench.words import command_line
 
 # Share of the rows that may have come or gone since a run began: a killed check leaves a few behind.
 MAX_CHANGED_ROWS = 0.01
@@ -271,7 +272,7 @@ def begin(folder: Path | None, kind: str, info: RunInfo, look: Callable[[], Envi
 def resume(directory: Path, info: RunInfo, look: Callable[[], Environment], replay: Replay[Any, Any]) -> Journal:
     """The journal of a stopped run, in its repaired folder. Raises BenchError if nothing is left."""
     if info.finished_at and replay.item is None:
-        raise BenchError(f"--resume {directory}: the run is complete; next: {PROGRAM} report {directory}")
+        raise BenchError(f"--resume {directory}: the run is complete; next: {command_line('report', directory)}")
     environment = look()
     paths.must_be_plain(directory)
     folder = Folder(directory)

@@ -1,0 +1,42 @@
+"""Commands that the terminal says to give next can be pasted, whatever the names of folders are."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.cli import main, tune
+from bench.measure.records.folder import read_run
+from tests.bench.measure.report import report_folder
+
+
+def parsed(line):
+    """The arguments of a printed command."""
+    *program, command = shlex.split(line)[:4]
+    assert program == ["python", "-m", "bench"]
+    return command, main.parser().parse_args(shlex.split(line)[3:])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return report_folder.make(tmp_path / "bob's run", rounds=2, workloads=("home",))
+
+
+@pytest.mark.parametrize(
+    ("word", "more"), [("run", {}), ("tune", {"tunes": "uwsgi"}), ("faults", {"faults": ("reload",)})]
+)
+def test_a_stopped_run_is_resumed_by_the_command_that_it_prints(folder, word, more):
+    run = read_run(folder)
+    plan = replace(run.info.plan, **more)
+    command, args = parsed(replace(run, info=replace(run.info, plan=plan)).resume_command())
+    assert (command, args.resume) == (word, folder)
+
+
+def test_the_values_of_a_search_are_rendered_for_its_project(folder):
+    plan = replace(
+        read_run(folder).info.plan, layers=("view-cache",), project="/srv/my site", describe="/srv/it's.toml"
+    )
+    command, args = parsed(tune.render_command(plan, "gunicorn", folder / "values.toml"))
+    assert (command, args.layer, args.values) == ("render", "view-cache", str(folder / "values.toml"))
+    assert (args.project, args.config) == (Path("/srv/my site"), Path("/srv/it's.toml"))
