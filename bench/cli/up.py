@@ -12,11 +12,12 @@ from types import FrameType
 
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
-from bench.printer import Printer
+from bench.printer import Printer, working
 from bench.serve.catalog import values
 from bench.serve.deployment import database, deployment, reload
 from bench.serve.deployment.case import must_resolve
 from bench.serve.deployment.supervisor import Supervisor
+from bench.serve.project import health
 
 POLL_S = 0.2
 # If set, the settings laid over a project leave its task queues unchanged.
@@ -42,7 +43,11 @@ def main(args: argparse.Namespace) -> int:
     reload_due = threading.Event()
     ready = False
     try:
-        project = options.project_of(args)
+        with working("looking at the project"):
+            project = options.project_of(args)
+            rows = database.parse(project, args.database)
+            # Before servers are installed for it.
+            health.require_page(project, rows.of_project)
         env = values.environment(args.env)
         if args.workers:
             if not project.description.workers:
@@ -53,7 +58,7 @@ def main(args: argparse.Namespace) -> int:
             options.one_stack(args),
             args.layer,
             size=args.size,
-            database=database.parse(project, args.database),
+            database=rows,
             changes=values.parse_changes(args.set),
             env=env,
         )

@@ -14,14 +14,14 @@ from itertools import product
 from bench.cli import options
 from bench.errors import BenchError, DeploymentError
 from bench.measure.run.progress import show_check
-from bench.printer import Printer, say
+from bench.printer import Printer, say, working
 from bench.serve.catalog import catalog, compatibility, values
 from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment import database, deployment
 from bench.serve.deployment.case import CannotRun, Case, for_files, resolve
 from bench.serve.deployment.database import Database
 from bench.serve.production import inventory
-from bench.serve.project import commands, pythons
+from bench.serve.project import commands, health, pythons
 from bench.serve.project.opened import UnderTest
 from bench.verify import changing, table
 from bench.verify.context import Accounts, Context
@@ -143,10 +143,14 @@ def _site_of(
 
 def _verify_deployments(args: argparse.Namespace, selection: Selection) -> Found:
     """Bring up each deployment that can run here, one after another, and verify it."""
-    project, stacks = options.project_of(args), args.stack
+    stacks = args.stack
+    with working("looking at the project"):
+        project = options.project_of(args)
+        rows = database.parse(project, args.database)
+        # Before servers are installed for it.
+        health.require_page(project, rows.of_project)
     if versions := pythons.choose(args.python):
         stacks = pythons.variants(stacks or catalog.read().usual_stacks, versions)
-    rows = database.parse(project, args.database)
     changes, env = values.parse_changes(args.set), values.environment(args.env)
     cases: list[Case] = []
     skips: list[Skip] = []

@@ -99,11 +99,16 @@ def test_a_database_that_is_down(capsys, new_project):
     assert line.endswith("; start it, or name another with --database")
 
 
-def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):
-    python = tmp_path / "python3.99"
+def without_servers(folder):
+    """A Python of a version for which no server can be installed."""
+    python = folder / "python3.99"
     python.write_text(OTHER_PYTHON.format(python=sys.executable))
     python.chmod(0o755)
-    folder = new_project(said=f'[tool.benchapp]\npython = "{python}"\n')
+    return python
+
+
+def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):
+    folder = new_project(said=f'[tool.benchapp]\npython = "{without_servers(tmp_path)}"\n')
     assert refused(capsys, folder, *UP) == (
         "the servers cannot be installed for Python 3.99: ERROR: No matching distribution found for granian; "
         "name another as python in [tool.benchapp]"
@@ -113,13 +118,15 @@ def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):
 
 @pytest.mark.parametrize(
     "words",
-    [UP, (*RUN[:-2], "--output"), ("faults", "gunicorn", "--output")],
+    [UP, VERIFY, (*RUN[:-2], "--output"), ("faults", "gunicorn", "--output")],
     ids=lambda words: words[0],
 )
 def test_a_health_page_that_redirects(capsys, new_project, tmp_path, words):
     results = tmp_path / "results"
     words = [*words, str(results)] if words[-1] == "--output" else words
-    folder = new_project(said='[tool.benchapp]\nhealth = "/old/"\n')
+    # It is looked at before servers are installed, which takes longer.
+    python = without_servers(tmp_path)
+    folder = new_project(said=f'[tool.benchapp]\nhealth = "/old/"\npython = "{python}"\n')
     with (folder / "shop" / "urls.py").open("a") as urls:
         urls.write("from django.views.generic import RedirectView\n")
         urls.write("urlpatterns.append(path('old/', RedirectView.as_view(url='/')))\n")
