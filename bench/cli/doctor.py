@@ -40,7 +40,7 @@ DEEPER = "    "
 
 
 OPTIONS = (
-    replace(options.DATABASE, help="sqlite, postgresql or a URL (default: that of its settings)"),
+    replace(options.DATABASE, help="sqlite, postgresql or a URL (default: the database of its settings)"),
     *options.APPLIED,
     replace(options.ALL, help="all findings and pages, each with its documentation", group=options.RESULTS),
     options.LIST_FINDINGS,

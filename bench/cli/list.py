@@ -17,7 +17,7 @@ from bench.serve.catalog.names import NO_LAYER
 from bench.serve.deployment.survey import survey
 from bench.words import first_names, joined
 
-FOR_HISTORIC = "where they are named, and in reproductions"
+FOR_HISTORIC = "only if named, and in reproductions"
 TIME_TO_LIVE = "a write of this project shows after cache_seconds: no layer knows which pages it makes stale"
 FOR_WRITES = "docs/hosts.md; what a write does holds for a site that says which pages it makes stale"
 KINDS = {

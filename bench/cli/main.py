@@ -25,8 +25,8 @@ ABOUT += "measure it, and render the files of the one that wins."
 # running command is imported, so that `--help` needs none.
 GROUPS = {
     "look": {
-        "list": "stacks and layers, what fits what, what can run here and why not",
-        "doctor": "find problems of a Django project before you deploy it",
+        "list": "list stacks and layers: what runs here, and what is missing",
+        "doctor": "find problems in a Django project before you deploy it",
     },
     "serve": {
         "up": "serve the site by a stack until Ctrl-C",
@@ -34,18 +34,18 @@ GROUPS = {
     },
     "verify": {
         "verify": "prove that stacks and layers give right responses",
-        "faults": "inject faults under load and report what visitors notice",
+        "faults": "inject faults under load and report the effects on visitors",
     },
     "measure": {
         "run": "benchmark stacks and caching layers into a folder of results",
-        "tune": "find processes, threads and worker class of a stack within a limit of latency",
+        "tune": "find processes, threads and worker class of a stack within a latency limit",
         "report": "write one page from the files of one or several runs",
         "compare": "compare two runs case by case: ratios, intervals and verdicts",
     },
     "deploy": {
         "render": "write a stack's files: for a host, containers, several hosts or this machine",
         "check": "test manifests and templates, by each server's own configuration test",
-        "hosts": "check what the hosts of an inventory lack",
+        "hosts": "check the hosts of an inventory for missing requirements",
     },
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}

@@ -160,7 +160,7 @@ DATABASE = Option(
 ENV = Option(("--env",), "a variable of the site (repeatable)", SERVED, "NAME=VALUE", many=True, usual=(), target=True)
 SET = Option(("--set",), "a value, such as processes=5 (repeatable)", SERVED, "NAME=VALUE", many=True, usual=())
 PYTHON = Option(
-    ("--python",), "serve by another Python, also by its path (repeatable)", SERVED, "X.Y", many=True, usual=()
+    ("--python",), "serve with another Python, or its path (repeatable)", SERVED, "X.Y", many=True, usual=()
 )
 PROJECT = Option(
     ("--project",),
@@ -194,32 +194,32 @@ WORKLOAD = Option(
     hosts=True,
 )
 WORKLOADS = replace(WORKLOAD, help=WORKLOAD.help.replace("(", "(repeatable; "), many=True, usual=())
-REFS = Option(("--ref",), "serve a commit (repeatable); . is the tree as it is", SERVED, "REF", many=True, usual=())
+REFS = Option(("--ref",), "serve a commit (repeatable); . is the working tree", SERVED, "REF", many=True, usual=())
 SAME_RESPONSES = Option(
     ("--same-responses",), "fail a case whose pages differ from the first --ref's", SERVED, needs="--ref"
 )
-ALL = Option(("--all",), "every stack and every layer that is not named", SERVED)
+ALL = Option(("--all",), "every stack and layer not named", SERVED)
 TARGET = Option(
     ("--target",),
-    "a site of this project that runs already, under --layer",
+    "a running site of this project, under --layer",
     SERVED,
     "URL",
     target=True,
-    source="names a site that runs already",
+    source="names a running site",
 )
 INVENTORY = Option(
     ("--inventory",),
-    "what is deployed on the hosts of an Ansible inventory",
+    "the deployment on the hosts of an Ansible inventory",
     SERVED,
     "FILE",
     Path,
     resumes=True,
     hosts=True,
-    source="is for what the hosts have already",
+    source="is for an existing deployment",
 )
 ALLOW_WRITES = Option(
     ("--allow-writes",),
-    "write to a project's own database, too (default: to copies)",
+    "write to a project's own database too (default: to copies)",
     SERVED,
     resumes=True,
     target=True,
@@ -349,7 +349,7 @@ OUTPUT_PAGE = replace(OUTPUT, help="the page (default: DIR/report.html)", metava
 OUTPUT_FILES = replace(OUTPUT, help="a new or empty folder", read=Path, required=True)
 RESUME = Option(
     ("--resume",),
-    "go on with what is in that folder",
+    "go on with the results in this folder",
     RESULTS,
     "DIR",
     argument_types.results_folder,
@@ -404,7 +404,7 @@ GROUP = Option(
 )
 QUICK = Option(("--quick",), "leave out the checks that take seconds, as `run` does", "checks", target=True)
 LIST_CHECKS = Option(("--list-checks",), "print the checks, and what each proves", "checks", hosts=True, target=True)
-LIST_FINDINGS = Option(("--list",), "list what it can find, and look at nothing", RESULTS)
+LIST_FINDINGS = Option(("--list",), "list all rules, and examine nothing", RESULTS)
 FAULT = Option(
     ("--fault",),
     f"a fault, or a group: {', '.join(FAULT_GROUPS)} (repeatable; default: all)",
@@ -416,7 +416,7 @@ FAULT = Option(
     complete=lambda _: (*FAULTS, *FAULT_GROUPS),
 )
 LIST_FAULTS = Option(("--list-faults",), "print the faults, and what happens", "faults", resumes=True)
-FAULT_ROUNDS = replace(ROUNDS, help="how often each fault is made (default: 1)")
+FAULT_ROUNDS = replace(ROUNDS, help="number of times for each fault (default: 1)")
 
 # --- Files and servers ---------------------------------------------------------------------------
 
@@ -430,7 +430,7 @@ VALUES = Option(
     hosts=True,
     excludes=("--local",),
 )
-LOCAL = Option(("--local",), "files as `up` uses them on this machine", "files")
+LOCAL = Option(("--local",), "files for `up` on this machine", "files")
 FORMAT = Option(
     ("--format",),
     f"{', '.join(FORMATS)} (default: {FORMATS[0]})",
@@ -441,11 +441,11 @@ FORMAT = Option(
     hosts=True,
     excludes=("--local", "--inventory"),
 )
-FORCE_RENDER = Option(("--force",), "render also a stack that nobody should deploy", "files", hosts=True)
+FORCE_RENDER = Option(("--force",), "also render a stack unfit for production", "files", hosts=True)
 FORCE_COMPARE = Option(("--force",), "compare runs from different environments anyway", RESULTS)
 PORT = Option(("--port",), "the port on 127.0.0.1 (default: a free one)", SERVED, "PORT", argument_types.port)
-RESTART = Option(("--restart",), "start again what dies, as systemd does, and say so", SERVED)
-WORKERS = Option(("--workers",), "run the project's workers, too; tasks then go to the queues that it names", SERVED)
+RESTART = Option(("--restart",), "restart dead processes, as systemd does, and say so", SERVED)
+WORKERS = Option(("--workers",), "also run the project's task workers, on the queues that it names", SERVED)
 PID = Option(("--pid",), "the process id of `up`", SERVED, "PID", argument_types.count(2**22), excludes=("--port",))
 
 

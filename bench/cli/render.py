@@ -78,7 +78,7 @@ def _check_settings(case: Case) -> None:
         )
     if case.project.overlaid and any(check.id == PUBLIC_KEY for check in case.project.facts.checks):
         where = case.project.facts.lines.get("SECRET_KEY", project.settings)
-        said = "is public or weak: that of secrets.env takes its place"
+        said = "is public or weak: the key in secrets.env replaces it"
         print(f"note: SECRET_KEY ({where}) {said}", file=sys.stderr)
 
 

@@ -38,7 +38,7 @@ from bench.words import estimate, plural
 UP = "up"
 # Outcomes, skips, and notes for the reader.
 Found = tuple[list[Outcome], list[Skip], list[str]]
-NEEDS_LAYER = "these checks are made only where there is a layer"
+NEEDS_LAYER = "these checks run only with a layer"
 # About how long a case takes to come up and be verified, with and without the checks that take seconds.
 THOROUGH_S, QUICK_S = 60, 15
 # Seconds of requests by many clients at once.

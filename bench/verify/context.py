@@ -218,7 +218,7 @@ class Context:
     def signed_in(self) -> Visitor:
         """The visitor whom the `login` check logged in; raises BadAnswer if that failed."""
         if self.visitor is None:
-            self.accounts.made[0]  # raises NotTried where none can be made
+            self.accounts.made[0]  # raises NotTried if no account can be made
             raise BadAnswer("not tried: nobody is logged in, see login")
         return self.visitor
 

@@ -80,7 +80,7 @@ class Clients:
                 answer = None
                 # A server may close a keep-alive connection just as the next request arrives.
                 if not (self.tolerant or (reused and isinstance(error, (ConnectionClosed, ConnectionError)))):
-                    self._note([Mismatch(f"GET {path}: a complete answer", str(error))])
+                    self._note([Mismatch(f"GET {path}: a complete response", str(error))])
                 self._stop.wait(RETRY_S)
             if connection and not (answer and answer.keeps_open):
                 connection.close()

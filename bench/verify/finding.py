@@ -9,7 +9,7 @@ from dataclasses import dataclass
 # Reasons to skip a check on a --target: without --database, or without the probe views.
 NEEDS_DATABASE = "it needs the site's database: give --database as the URL that the running site uses"
 NEEDS_PROBES = "it needs the probe views: start the site with the app `bench.serve.inside`, see docs/cache-safety.md"
-NEEDS_OWN = "it needs a deployment of its own: verify a STACK instead of a --target"
+NEEDS_OWN = "it needs a separate deployment: verify a STACK instead of a --target"
 NEEDS_ROWS = "the project has no rows that a probe may write"
 # Port of the command that serves a deployment again: the verified one is gone when its results are read.
 UP_PORT = 8000

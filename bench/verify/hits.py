@@ -208,7 +208,7 @@ def obstacle(answer: Answer, time_to_live_s: float = 0) -> str | None:
         return f"its {name} is {answer.header(name)}, and the layer stores for {time_to_live_s:g} s"
     policies = "".join(answer.header(name) or "" for name in POLICIES).lower()
     if "'nonce-" in policies or page_parser.ParsedPage(answer.text).nonces:
-        return "it has a nonce, which is new for each visitor"
+        return "it has a nonce, new for each visitor"
     return None
 
 
@@ -234,7 +234,7 @@ def obstacle_here(context: Context, *answers: Answer) -> str | None:
     if why or context.strict or not any(layer.bodies for layer in context.layers):
         return why
     own = _own_headers(context, answer)
-    return f"it has {' and '.join(own)} of its own, and the layer stores bodies alone" if own else None
+    return f"it has {' and '.join(own)} of its own, and the layer stores only bodies" if own else None
 
 
 def _rendered_as(context: Context, answer: Answer) -> str | None:
@@ -273,4 +273,4 @@ def require_visible_hits(context: Context) -> None:
     """Raise NotTried if only the project's code caches its pages: a hit of `cache_page` has a new id."""
     inside = in_its_code(context)
     if inside and not any(layer.caches == PAGES and layer not in inside for layer in context.layers):
-        raise NotTried("which pages are cached is up to the project's own code, and no answer shows it")
+        raise NotTried("the project's own code decides which pages are cached, and no response shows it")

@@ -104,7 +104,7 @@ def expected_page(path: str, rendered: Mapping[str, Any]) -> Expected:
             reads=answer.get("reads", {}),
         )
     except (KeyError, TypeError, AttributeError):
-        raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its answer") from None
+        raise BenchError(f"manage.py renderpages {path}: no status, content_type and body in its output") from None
     return replace(found, location=location.removeprefix(ORIGIN)) if location else found
 
 

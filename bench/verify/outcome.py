@@ -10,13 +10,13 @@ from bench.means import means
 # Group of checks -> the proof that a pass gives, in the order of running and printing. `behaviour` holds for any site;
 # the others are about layers.
 GROUPS = {
-    "behaviour": "the site gives its right answers",
+    "behaviour": "the site gives right responses",
     "caching": "the layer caches cacheable pages and nothing else",
     "privacy": "no visitor sees another visitor's page",
     "web": "made-up cookies, query strings and hosts neither split nor flood the cache",
     "freshness": "a write shows soon, and stale pages do not come back",
     "stampede": "many requests at once cost few renderings",
-    "bytes": "a cached answer equals the rendered one in every byte and header",
+    "bytes": "a cached response equals the rendered one in every byte and header",
     "names": "odd URLs break nothing, read no other file and share no cache entry",
     "files": "no client reads a partial page, whichever process dies meanwhile",
     "advisories": "published faults of cache middleware and Vary stay fixed",
@@ -30,9 +30,9 @@ class Outcome:
     stack: Annotated[str, means("Name of the stack.")]
     layer: Annotated[str, means("Name of the layer.")]
     check: Annotated[str, means("Name of the check.")]
-    ok: Annotated[bool, means("False when an answer was wrong.")]
-    expected: Annotated[str | None, means("The right answer; null unless an answer was wrong.")] = None
-    got: Annotated[str | None, means("The wrong answer received; null unless an answer was wrong.")] = None
+    ok: Annotated[bool, means("False if a response was wrong.")]
+    expected: Annotated[str | None, means("The right response; null unless a response was wrong.")] = None
+    got: Annotated[str | None, means("The wrong response; null unless a response was wrong.")] = None
     declared: Annotated[str | None, means("Why the stack or layer declares that it does not support it, or null.")] = (
         None
     )
@@ -43,11 +43,11 @@ class Outcome:
     request: Annotated[
         str | None,
         means(
-            "The first wrong answer's request, as a curl command for `up --port 8000`; null unless curl can send it."
+            "The first wrong response's request, as a curl command for `up --port 8000`; null unless curl can send it."
         ),
     ] = None
-    serve: Annotated[str | None, means("The command that serves what the request asks; null for a --target.")] = None
-    not_tried: Annotated[str | None, means("Why the check was not made, which is not a pass; null when it was.")] = None
+    serve: Annotated[str | None, means("The command that serves this request again; null for a --target.")] = None
+    not_tried: Annotated[str | None, means("Why the check was skipped, which is not a pass; null if it ran.")] = None
 
     @property
     def word(self) -> str:

@@ -234,7 +234,7 @@ def _rights(site: Site) -> list[str]:
     if site.description.login is None or not site.description.login.superuser:
         return []
     if not site.is_copy:
-        raise NotTried("superusers are made in a copy of the database alone: name two accounts with users_env")
+        raise NotTried("superusers are made only in a copy of the database: name two accounts with users_env")
     return ["--superuser"]
 
 
@@ -313,7 +313,7 @@ def prepare(site: Site) -> Site:
     if said.get("status") in (302, 401, 403):
         raise BenchError(
             f"manage.py renderpages {INSIDE}: status {said['status']}: let paths below /__probe__/ through its own "
-            "middleware where BENCHAPP_PROBES is 1 in the environment, then try again"
+            "middleware if BENCHAPP_PROBES is 1 in the environment, then try again"
         )
     inside = json.loads(said["body"]) if said.get("content_type", "").startswith("application/json") else {}
     interpreter = {name: inside[name] for name in INTERPRETER if name in inside}

@@ -65,7 +65,7 @@ def require_excusable(declared: Iterable[str]) -> None:
     leaks = [item.name for item in all_checks() if item.name in declared and not item.excusable]
     if leaks:
         raise BenchError(
-            f"{', '.join(leaks)}: a failure hands one visitor's page to another, or is a published hole, which is no "
+            f"{', '.join(leaks)}: a failure hands one visitor's page to another, or is a known vulnerability, never a "
             "known limitation; take the declaration out of stack.toml or layer.toml"
         )
 
@@ -233,11 +233,11 @@ def findings(item: Check, context: Context) -> list[Finding]:
         found.append(reason)
     except (BadAnswer, OSError) as error:
         sent: Sent | None = getattr(error, "sent", None)
-        expected = f"{sent}: a complete answer" if sent else "a complete answer"
+        expected = f"{sent}: a complete response" if sent else "a complete response"
         got = str(error) if isinstance(error, BadAnswer) else f"{type(error).__name__}: {error}"
         found.append(Mismatch(expected, got, sent))
     except (ValueError, LookupError) as error:
-        found.append(Mismatch("an answer that can be read", f"{type(error).__name__}: {error}"))
+        found.append(Mismatch("a readable response", f"{type(error).__name__}: {error}"))
     return found
 
 

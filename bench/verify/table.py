@@ -15,9 +15,9 @@ TARGET = "target"
 WORDS = ("FAIL", "not tried", "declared", "pass")
 # Group -> the harm to visitors or the site's owner if a check of the group fails.
 HARM = {
-    "behaviour": "visitors get a wrong answer",
-    "caching": "a cache gives visitors what is not for them, or nothing",
-    "privacy": "a visitor sees what is another's",
+    "behaviour": "visitors get a wrong response",
+    "caching": "a cache gives visitors pages of others, or nothing",
+    "privacy": "a visitor sees another visitor's content",
     "web": "made-up requests empty the cache, or fill it",
     "freshness": "visitors read stale pages",
     "stampede": "many visitors at once cost as many renderings",

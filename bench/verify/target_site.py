@@ -42,11 +42,11 @@ def require_answer(target: Target, health: str) -> None:
     except (OSError, BadAnswer) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise BenchError(
-            f"--target {target.origin}/: no answer ({why}); start the site, or correct the address, then try again"
+            f"--target {target.origin}/: no response ({why}); start the site, or correct the address, then try again"
         ) from None
     if answer.status not in HEALTHY:
         raise BenchError(
-            f"--target {target.origin}/: GET {health} answers with status {answer.status}, not 2xx: is it a site of "
+            f"--target {target.origin}/: GET {health} has status {answer.status}, not 2xx: is it a site of "
             "this project, and is the host in its ALLOWED_HOSTS?"
         )
 

@@ -302,9 +302,9 @@ class Connection:
         try:
             return self._read(method, pause, sent)
         except TimeoutError:
-            raise TooLate(f"no complete answer within {self.socket.gettimeout():g} s") from None
+            raise TooLate(f"no complete response within {self.socket.gettimeout():g} s") from None
         except h11.RemoteProtocolError as error:
-            raise BadAnswer(f"not a complete HTTP answer: {error}") from None
+            raise BadAnswer(f"not a complete HTTP response: {error}") from None
 
     def _read(self, method: str, pause: Callable[[], None] | None, sent: Sent | None) -> Answer:
         parser = h11.Connection(h11.CLIENT, MAX_HEAD_BYTES)
@@ -333,10 +333,10 @@ class Connection:
             data = self.socket.recv(PIECE_BYTES)
         except ConnectionResetError:
             if empty:
-                raise ConnectionClosed("connection reset before an answer") from None
+                raise ConnectionClosed("connection reset before a response") from None
             raise
         if empty and not data:
-            raise ConnectionClosed("connection closed without an answer")
+            raise ConnectionClosed("connection closed without a response")
         return data
 
     def rest(self) -> bytes:

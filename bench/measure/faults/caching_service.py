@@ -40,7 +40,7 @@ class Switch:
         self._opened: list[socket.socket] = []
 
     def open(self) -> None:
-        """Accept connections from whoever may connect to the service."""
+        """Accept connections from clients of the service."""
         listener = socket.socket(socket.AF_UNIX)
         self._opened = [listener]
         listener.bind(str(self._path))

@@ -256,7 +256,7 @@ def copied_headers(scene: FaultContext) -> Generator[None]:
 def _flooded(scene: FaultContext, what: str, pieces: list[bytes]) -> None:
     """Send a request of many pieces, as far as the server accepts them; note a wrong end."""
     workers, before = Workers(scene.running), _known_memory_mb(scene)
-    most, begun, got_status = before, time.monotonic(), "no answer"
+    most, begun, got_status = before, time.monotonic(), "no response"
     try:
         with Connection(scene.target, timeout_s=FLOOD_S) as connection:
             for number, piece in enumerate(pieces):
@@ -268,9 +268,9 @@ def _flooded(scene: FaultContext, what: str, pieces: list[bytes]) -> None:
                     most = max(most, _known_memory_mb(scene))
             got_status = str(connection.read().status)
     except TimeoutError:
-        got_status = "no answer in time"
+        got_status = "no response in time"
     except (BadAnswer, OSError) as error:
-        got_status = "no answer in time" if isinstance(error, wire.TooLate) else CLOSED
+        got_status = "no response in time" if isinstance(error, wire.TooLate) else CLOSED
     most = max(most, _known_memory_mb(scene))
     scene.figures |= {"memory_growth_mb": round(max(most - before, scene.figures.get("memory_growth_mb") or 0), 1)}
     if got_status != CLOSED and not got_status.startswith("4"):

@@ -59,7 +59,7 @@ def _stopped(name: str, what: str, which: Which, expected: Expected = ANY, misfi
 
     return (
         Fault(name, "killed", f"The main process of {what} is killed.", killed, expected, misfit),
-        Fault(f"{name}-hangs", "hung", f"All processes of {what} answer nothing for 3 s.", hangs, expected, misfit),
+        Fault(f"{name}-hangs", "hung", f"All processes of {what} hang for 3 s.", hangs, expected, misfit),
     )
 
 

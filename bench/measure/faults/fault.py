@@ -50,14 +50,12 @@ def unless(holds: Callable[[Case], object], reason: str) -> Misfit:
 NONE = unless(lambda case: True, "")
 NO_FRONT = unless(lambda case: len(case.servers) > 1, "the application server is itself in front")
 NO_SERVICE = unless(lambda case: case.services, "no layer here uses a caching service")
-NO_SIDECAR = unless(lambda case: case.sidecars, "no layer here has a program beside the servers")
+NO_SIDECAR = unless(lambda case: case.sidecars, "no layer here has a sidecar")
 NO_CACHED_PAGES = unless(lambda case: case.caches == "pages", "no layer here caches pages")
 NO_TLS = unless(lambda case: case.servers[-1].tls, "{front} has no TLS listener")
 NO_RECYCLING = unless(lambda case: "max_requests" in render.names_used(case), "{app} recycles no workers")
 # A server that a project uses itself may have other clients.
-NO_OWN_DATABASE = unless(
-    lambda case: case.database.service, "it needs a database of its own: give --database postgresql"
-)
+NO_OWN_DATABASE = unless(lambda case: case.database.service, "it needs a separate database: give --database postgresql")
 NO_WRITE_LOCK = unless(lambda case: case.database.label in (SQLITE, AS_IS), "only SQLite has one lock for all writers")
 NO_MEMORY_LIMIT = unless(lambda case: case.size.is_limited, "it needs a limit of memory: give --size bronze")
 

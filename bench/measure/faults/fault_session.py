@@ -219,7 +219,7 @@ def _first_said(running: Running, token: str) -> tuple[str, ...]:
     path = visitors.PAGE.format(token)
     said = visitors.parse_page_marker(http.get(running.url, path).decode())
     if said is None:
-        raise BenchError(f"GET {path}: not the page that visitors ask for")
+        raise BenchError(f"GET {path}: not the page for visitors")
     return said
 
 

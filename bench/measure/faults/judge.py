@@ -23,11 +23,11 @@ def unexpected(seen: FaultOutcome, expected: Expected) -> Iterator[str]:
         yield f"{lost} of {asked} requests failed ({kinds}), {expected.lost} expected"
     if expected.recovery_s is not None:
         if seen.recovery_s is None:
-            yield "right answers did not come back while the visitors asked"
+            yield "no right responses returned during the load"
         elif seen.recovery_s > expected.recovery_s:
             yield f"recovery took {seen.recovery_s:.1f} s, {expected.recovery_s:g} s expected"
     if seen.wrong:
-        yield f"{seen.wrong} wrong answers, the first: {seen.example}"
+        yield f"{seen.wrong} wrong responses, the first: {seen.example}"
     if expected.stale is not None and (seen.stale or 0) > expected.stale:
         yield f"{seen.stale} stale pages, such as {seen.example}"
     if expected.slowest_s is not None and (seen.slowest_s or 0.0) > expected.slowest_s:

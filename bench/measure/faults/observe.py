@@ -141,7 +141,7 @@ def _stale(visit: Visit, page: RequestedPage, moments: FaultTimeline) -> str | N
     ttl_s = max(page.ttl_s, moments.ttl_s) if page.account and not page.cookie else 0.0
     age_s = visit.due + moments.wall_s - float(visit.said[3])
     if age_s > ttl_s + AGE_SLACK_S:
-        return f"GET {page.path}: rendered {age_s:.1f} s before it was asked for, {ttl_s:g} s are allowed"
+        return f"GET {page.path}: rendered {age_s:.1f} s before the request, {ttl_s:g} s are allowed"
     if moments.deployed and visit.due > moments.deployed and visit.said[0] == moments.old != moments.new:
         return f"GET {page.path}: {moments.old} came {visit.due - moments.deployed:.1f} s after the deploy"
     return None

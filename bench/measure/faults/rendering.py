@@ -39,7 +39,7 @@ CODINGS = ("identity", "gzip")
 # The site may respond with one worker at first; then nobody can query its progress.
 ATTEMPTS = 8
 AT_ONCE = "the application server sends a body only when it has all of it"
-TOO_LATE = f"in {ATTEMPTS} attempts no worker was killed before it had answered"
+TOO_LATE = f"in {ATTEMPTS} attempts no worker was killed before its response"
 # Number of kills of workers, and seconds of rewriting before each.
 KILLS, REWRITTEN_S = 2, 0.3
 READERS = 8

@@ -109,7 +109,9 @@ def capacity(url: str, asked: Sequence[RequestedPage], directory: Path) -> float
     figures = tool.parse(*texts)
     good = (figures.statuses or {}).get("200", 0)
     if not good:
-        raise TrialError(f"no right answer in {CAPACITY_S} s of load: {figures.failure()}", directory / "capacity.err")
+        raise TrialError(
+            f"no right response in {CAPACITY_S} s of load: {figures.failure()}", directory / "capacity.err"
+        )
     return good / figures.duration_s
 
 

@@ -58,7 +58,7 @@ class DeployedHosts:
         body, answer = fetch(self._connection, path, {**self._headers, **CLOSE})
         if answer.status != 200:
             advice = (
-                "; the front believes X-Forwarded-Proto of `trusted_proxies` alone: render with load hosts among them"
+                "; the front believes X-Forwarded-Proto of `trusted_proxies` only: add the load hosts and render again"
             )
             redirects = self.deployed.behind and answer.status in (301, 302, 307, 308)
             raise VisitError(f"GET {path}: status {answer.status}, not 200{advice if redirects else ''}")

@@ -58,7 +58,7 @@ def _wrong(
         if clock.wrong:
             return f"the clock of {name} is {clock.wrong}"
         if clock.error_ms > MAX_OFFSET_MS:
-            return f"the clock of {name} is known to within {clock.error_ms:.0f} ms alone: its link is slow"
+            return f"the clock of {name} is known to within {clock.error_ms:.0f} ms only: its link is slow"
         if late_ms > MAX_START_MS:
             return f"{name} began {late_ms:.0f} ms late"
     seconds = seen.figures.duration_s
@@ -90,8 +90,8 @@ def disagreement(shares: Sequence[LoadShare], margin: float) -> str:
             continue
         longer, low, _ = parts.ratio("this", "others", confidence=1 - 2 * CHANCE / len(shares))
         if low > 1 + margin:
-            name, times = share.host.name, f"{longer:.1f} times as long as those of the other load hosts"
-            return f"answers to {name} take {times}: look at that host or its link"
+            name, times = share.host.name, f"{longer:.1f} times as long as responses to the other load hosts"
+            return f"responses to {name} take {times}: look at that host or its link"
     return ""
 
 

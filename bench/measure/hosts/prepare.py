@@ -26,7 +26,7 @@ from bench.serve.production.inventory import DB, LOAD, Inventory
 from bench.serve.project.opened import UnderTest
 
 NOTES = (
-    "the hosts were measured as they were deployed; the processor, cores and memory of the machine are those of the "
+    "the hosts were measured as deployed; the processor, cores and memory of the machine are those of the "
     "one that ran the command, which served nothing",
     "not verified: the checks of `verify` were not made; pages were compared before, during and after each load",
 )

@@ -58,5 +58,5 @@ class Ab(Tool):
 def _problem(lengths: int, received: float | None) -> str | None:
     # A connection that closes without a response is a complete request to ab.
     if not received:
-        return "nothing but empty answers"
-    return f"{lengths} answers of another length than the first" if lengths else None
+        return "only empty responses"
+    return f"{lengths} responses of another length than the first" if lengths else None

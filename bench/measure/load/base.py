@@ -56,14 +56,14 @@ class Figures(Errors, TrialFigures):
         counts = (
             (self.responses_not_2xx, "answer", "with a status outside 200 to 299"),
             (self.errors_connect, "connection", "that could not be made"),
-            (self.errors_read, "connection", "that broke before the answer was whole"),
-            (self.errors_timeout, "request", "without an answer in time"),
+            (self.errors_read, "connection", "that broke before the response was complete"),
+            (self.errors_timeout, "request", "without a response in time"),
         )
         found = [f"{plural(count, thing)} {what}" for count, thing, what in counts if count]
         if self.problem:
             found.append(self.problem)
         if not found and not self.requests_total:
-            found.append(f"no answer at all in {self.duration_s:.1f} s; a slow site needs a longer --duration")
+            found.append(f"no response in {self.duration_s:.1f} s; a slow site needs a longer --duration")
         return ", ".join(found) or None
 
 

@@ -53,7 +53,7 @@ class Engine(Tool):
             errors_read=printed["read"],
             errors_timeout=printed["timeout"],
             responses_not_2xx=sum(n for status, n in statuses.items() if not 200 <= int(status) < 300),
-            problem=f"{resized} answers of another length than the first" if resized else None,
+            problem=f"{resized} responses of another length than the first" if resized else None,
             statuses=statuses,
             thirds=tuple(printed["thirds"]),
             **(_of_open_loop(printed) if self.mode == "open" else {}),

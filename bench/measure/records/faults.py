@@ -16,7 +16,7 @@ GROUPS = {
     "killed": "a process dies by SIGKILL, and is started again as the units do",
     "hung": "a process or the database accepts requests and responds to none",
     "starved": "memory or room on a disk runs out",
-    "abused": "clients that are slow or malformed ask beside ordinary ones",
+    "abused": "slow clients and malformed requests beside ordinary visitors",
 }
 
 
@@ -86,12 +86,12 @@ class FaultOutcome:
         int | None, means("Static files that pages name and that were not there, right after the page or at the end.")
     ] = None
     figures: Annotated[
-        dict[str, float | None] | None, means("Figure of this fault alone -> its value; the unit is in the name.")
+        dict[str, float | None] | None, means("Figure of this fault only -> its value; the unit is in the name.")
     ] = None
     example: Annotated[str | None, means("The first wrong or stale response, in words.")] = None
     request: Annotated[
         str | None,
-        means("The first request without a right response, as a curl command for `up --port 8000`; null without one."),
+        means("The first request without a right response, as a curl command for `up --port 8000`; or null."),
     ] = None
     servers: Annotated[dict[str, str] | None, means("Server -> what was done to it, or what became of it.")] = None
     other_cpu_share: Annotated[float | None, means("Share of the machine's CPU time that other processes took.")] = None

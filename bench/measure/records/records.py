@@ -44,7 +44,7 @@ class LoadTool:
 
     name: Annotated[str, means("Name of the load tool, such as wrk.")]
     version: Annotated[str | None, means("Version the load tool printed.")]
-    fallback: Annotated[bool, means("True when the tool is the fallback, used where no faster load tool is installed.")]
+    fallback: Annotated[bool, means("True if the tool is the fallback, used if no faster load tool is installed.")]
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,7 @@ class Environment:
     commit: Annotated[str | None, means("Git commit of the working tree.")]
     dirty: Annotated[bool | None, means("True when the working tree had changes that are not in that commit.")]
     governor: Annotated[str | None, means("Frequency governor of the processor, such as performance.")] = None
-    limits: Annotated[
-        dict[str, str] | None, means("Kernel or process limit -> its value, of those that bound load.")
-    ] = None
+    limits: Annotated[dict[str, str] | None, means("Kernel or process limit on load -> its value.")] = None
     configs: Annotated[
         dict[str, str] | None,
         means(
@@ -80,7 +78,7 @@ class Environment:
     ] = None
     pythons: Annotated[
         dict[str, str] | None,
-        means("Version of another Python that served -> its implementation and full version, and that of its Django."),
+        means("Version of another Python -> its implementation and full version, and the version of its Django."),
     ] = None
     hosts: Annotated[
         dict[str, tuple[str, ...]] | None, means("Host of the inventory -> its groups; null when one host served.")
@@ -91,25 +89,25 @@ class Environment:
 class Plan:
     """The requested measurements of a run."""
 
-    stacks: Annotated[tuple[str, ...], means("Stacks asked for.")]
-    layers: Annotated[tuple[str, ...], means("Layers asked for.")]
-    workloads: Annotated[tuple[str, ...], means("Workloads asked for.")]
+    stacks: Annotated[tuple[str, ...], means("Requested stacks.")]
+    layers: Annotated[tuple[str, ...], means("Requested layers.")]
+    workloads: Annotated[tuple[str, ...], means("Requested workloads.")]
     levels: Annotated[
         tuple[int, ...], means("Levels: connections of a closed loop, or requests a second of an open one.")
     ]
     rounds: Annotated[int, means("How often each case is measured at each level.")]
     duration_s: Annotated[float, means("Seconds of load in a trial.")]
-    sizes: Annotated[tuple[str, ...], means("Resource limits asked for.")]
+    sizes: Annotated[tuple[str, ...], means("Requested resource limits.")]
     database: Annotated[str, means("Database behind the site.")]
     rows_total: Annotated[int | None, means("Rows in the site's three tables together.")]
     order_seed: Annotated[int | None, means("Seed of the shuffled order in which deployments are measured.")] = None
-    database_given: Annotated[bool, means("True when the database was named by its URL, which is not recorded.")] = (
+    database_given: Annotated[bool, means("True if the database was named by its URL; the URL is not recorded.")] = (
         False
     )
     changes: Annotated[tuple[str, ...], means("Values changed for every stack, as NAME=VALUE.")] = ()
     env: Annotated[tuple[str, ...], means("Variables added to the site's environment, as NAME=VALUE.")] = ()
     project: Annotated[str, means("Folder of the project under test; empty for the site that the kit ships.")] = ""
-    describe: Annotated[str, means("File with its description, where --config named one; else empty.")] = ""
+    describe: Annotated[str, means("File with its description, if given by --config; else empty.")] = ""
     mode: Annotated[
         str,
         means(
@@ -124,9 +122,7 @@ class Plan:
         dict[str, str] | None,
         means("Label of a commit of the project, which its stacks' names have -> its hash; empty: the tree as it is."),
     ] = None
-    same_responses: Annotated[bool, means("True: a case fails whose pages differ from those of the first commit.")] = (
-        False
-    )
+    same_responses: Annotated[bool, means("True: a case fails if its pages differ from the first commit's.")] = False
     guards: Annotated[
         dict[str, float] | None, means("Guard's setting -> the bound beyond which it discards a trial.")
     ] = None
@@ -149,7 +145,7 @@ class Plan:
     ] = False
     tunes: Annotated[str, means("Stack whose processes and threads were sought; empty in other runs.")] = ""
     faults: Annotated[tuple[str, ...], means("Names of the faults made; empty in other runs.")] = ()
-    named: Annotated[tuple[str, ...], means("Those asked for by their own name, and not by a group or all.")] = ()
+    named: Annotated[tuple[str, ...], means("Faults requested by name, and not by a group or all.")] = ()
 
     @property
     def command(self) -> str:
@@ -217,7 +213,7 @@ class RunInfo:
     command: Annotated[tuple[str, ...], means("Command line of the run.")]
     started_at: Annotated[str, means("When the run began, ISO 8601 with offset.")]
     finished_at: Annotated[str | None, means("When the run ended; null when it was stopped and can be resumed.")]
-    plan: Annotated[Plan, means("What was asked.")]
+    plan: Annotated[Plan, means("The request.")]
     cases: Annotated[tuple[CaseRecord, ...], means("Cases that can run here.")]
     skips: Annotated[tuple[Skip, ...], means("Cases that cannot run here, with reasons.")]
     notes: Annotated[tuple[str, ...], means("What a reader must know about the whole run.")] = ()

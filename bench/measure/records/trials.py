@@ -50,7 +50,7 @@ class TrialIdentity:
     tool: Annotated[str, means("Name of the load tool.")]
     keep_alive: Annotated[
         bool | None,
-        means("True when the load tool asked for keep-alive connections; a server may close them all the same."),
+        means("True if the load tool requested keep-alive connections; a server may still close them."),
     ] = None
 
     @property
@@ -108,7 +108,7 @@ class Errors:
     responses_not_2xx: Annotated[int | None, means("Responses with a status outside 200 to 299.")] = None
     statuses: Annotated[dict[str, int] | None, means("Status -> responses that had it.")] = None
     responses_before_failure: Annotated[
-        int | None, means("Right responses of a load that failed: how far it got, which is no throughput.")
+        int | None, means("Right responses before the load failed; not a throughput.")
     ] = None
 
     @property
@@ -159,13 +159,13 @@ class Condition:
         means("Server or service -> PSS when the deployment had just become ready, in bytes."),
     ] = None
     queries_per_request: Annotated[
-        float | None, means("Database queries of a request of the workload, on average; 0 where a cache responds.")
+        float | None, means("Database queries of a request of the workload, on average; 0 if a cache responds.")
     ] = None
     restarts: Annotated[
         int | None, means("Worker processes of servers that ended and were replaced during the timed load.")
     ] = None
     oom_kills: Annotated[
-        int | None, means("Processes of the deployment killed for want of memory during the trial.")
+        int | None, means("Processes of the deployment killed for lack of memory during the trial.")
     ] = None
     database_connections_peak: Annotated[
         int | None,
@@ -180,7 +180,7 @@ class Condition:
         int | None, means("Client connections that the database allows, all of its programs together.")
     ] = None
     hosts: Annotated[
-        dict[str, HostCosts] | None, means("Host of the inventory -> what it used in the timed load; null on one host.")
+        dict[str, HostCosts] | None, means("Host of the inventory -> its costs in the timed load; null on one host.")
     ] = None
     came_back: Annotated[bool | None, means("True when the site responded again by itself after the trial.")] = None
     observer_share: Annotated[
@@ -195,14 +195,12 @@ class Evidence:
     log: Annotated[str | None, means("Log that tells more about a failure, relative to the run's folder.")] = None
 
     guards: Annotated[
-        dict[str, str] | None, means("Guard -> ok, or not measured and why, or what it found that discards the trial.")
+        dict[str, str] | None, means("Guard -> ok, or not measured and why, or the reason to discard the trial.")
     ] = None
     body_bytes: Annotated[float | None, means("Mean bytes of the workload's bodies, as visited before the load.")] = (
         None
     )
-    bodies_checked: Annotated[int | None, means("Pages fetched and compared with what is right during the load.")] = (
-        None
-    )
+    bodies_checked: Annotated[int | None, means("Pages fetched and compared during the load.")] = None
     tool_cpu_share: Annotated[
         float | None, means("CPU time of the load tool as a share of what its threads could use.")
     ] = None

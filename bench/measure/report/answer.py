@@ -91,7 +91,7 @@ def _at_a_rate(board: Ranking) -> str:
     """The cases that serve the requested rate: the question of a rate is how long responses take."""
     kept = [name(row) for row in board.cases if row.verdict in (LEADS, TIES, INCONCLUSIVE)]
     every = sum(row.ratio is not None for row in board.cases)
-    return f"{len(kept)} of {plural(every, 'case')} serve {board.load}: compare how long answers take."
+    return f"{len(kept)} of {plural(every, 'case')} serve {board.load}: compare response times."
 
 
 def _cost(row: CaseRow) -> str:
@@ -119,12 +119,12 @@ def _without_caching(board: Ranking, best: CaseRow) -> str:
         return ""
     first, *others = (name(board.cases[index]) for index in board.uncached)
     if board.uncached_verdict == LEADS:
-        return f"Where no page may be cached, {first} leads."
+        return f"If no page may be cached, {first} leads."
     if not others:
         return ""
     if board.uncached_verdict == TIES:
-        return f"Where no page may be cached, {first} ties with {first_names(others)}."
-    return f"Where no page may be cached, {first} is ahead of {first_names(others)}, but not significantly."
+        return f"If no page may be cached, {first} ties with {first_names(others)}."
+    return f"If no page may be cached, {first} is ahead of {first_names(others)}, but not significantly."
 
 
 def _mib(row: CaseRow) -> str:

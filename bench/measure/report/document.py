@@ -18,7 +18,7 @@ FORMAT = 2
 
 VERDICT = Meta(
     description="leads: proven the best; ties: within the margin of the best; inconclusive: may be the best; "
-    "not measured: no figure to trust, for the reason beside it; empty: another case is proven faster.",
+    "not measured: no figure to trust, see the reason; empty: another case is proven faster.",
     extra_json_schema={"enum": [LEADS, TIES, INCONCLUSIVE, NOT_MEASURED, ""]},
 )
 
@@ -58,7 +58,7 @@ class CaseLoad:
     reason: Annotated[str | None, means("Why it was not measured, or was measured no further.")]
     rates: Annotated[
         dict[int, float],
-        means("Round -> requests a second, of trials to trust; where a capacity was sought, as achieved at the limit."),
+        means("Round -> requests a second, of trusted trials; in a capacity run, as achieved at the limit."),
     ]
     requests_per_second: Annotated[float | None, means("Median of the rounds.")]
     ratio: Annotated[Ratio | None, means("How many times as fast the best case under this load is.")]
@@ -67,8 +67,8 @@ class CaseLoad:
     visitors_per_hour: Annotated[
         float | None, means("Visitors an hour who go through the workload once, at the capacity; null: none sought.")
     ]
-    latency: Annotated[Latency | None, means("Latency at a rate that every case was asked for.")]
-    points: Annotated[tuple[Point, ...], means("Its figure at each level, where there are several.")]
+    latency: Annotated[Latency | None, means("Latency at one rate for every case.")]
+    points: Annotated[tuple[Point, ...], means("Its figure at each level, if there are several.")]
     memory_peak_bytes: Annotated[float | None, means("Peak memory (PSS) of servers and services, rounds' median.")]
     cpu_seconds_per_1000_requests: Annotated[float | None, means("CPU seconds of all of them, rounds' median.")]
     database_connections_peak: Annotated[int | None, means("Most client connections to the database.")]
@@ -97,7 +97,7 @@ class FaultRow:
     mixed_s: Annotated[float | None, means("Seconds for which both versions came after a deploy.")]
     wrong: Annotated[float | None, means("Responses that were another account's, cut or of two versions.")]
     figures: Annotated[
-        dict[str, float | None], means("Figure of this fault alone -> rounds' median; the unit is in its name.")
+        dict[str, float | None], means("Figure of this fault only -> rounds' median; the unit is in its name.")
     ]
     operator: Annotated[str | None, means("What the operator had to do.")]
 
@@ -108,7 +108,7 @@ class Checks:
 
     passed: Annotated[int, means("Checks that passed.")]
     declared: Annotated[int, means("Checks that stack or layer declare as not supported.")]
-    not_tried: Annotated[int, means("Checks that were not made, which is not a pass.")]
+    not_tried: Annotated[int, means("Skipped checks, which is not a pass.")]
     failed: Annotated[tuple[str, ...], means("Names of the checks with a wrong response.")]
 
 
@@ -145,7 +145,7 @@ class CaseRow:
     slow_clients_tried: Annotated[int | None, means("Most slow clients tried.")]
     deploy_lost: Annotated[float | None, means("Requests lost by a deploy, rounds' median.")]
     checks: Annotated[Checks | None, means("What verify found; null when it was not verified.")]
-    needs_proxy: Annotated[bool, means("Whether production needs a proxy before it that ends TLS.")]
+    needs_proxy: Annotated[bool, means("Whether production needs a proxy in front to terminate TLS.")]
     caches_pages: Annotated[bool, means("Whether anonymous readers get whole pages from a cache.")]
     notes: Annotated[tuple[str, ...], means("What differs from the other cases, and why.")]
     configuration: Annotated[str | None, means("Folder with its rendered configuration.")]
@@ -161,19 +161,17 @@ class Ranking:
     load: Annotated[str, means("The load in words: 16 connections, 200 requests/s, or a limit of the latency.")]
     kind: Annotated[
         Literal["throughput", "rate", "capacity"],
-        means("What was asked: as much as it can, a given rate, or the highest rate within a limit."),
+        means("The question: maximum throughput, a given rate, or the highest rate within a limit."),
     ]
-    limit_ms: Annotated[float | None, means("Limit of the latency in milliseconds, where a capacity was sought.")]
+    limit_ms: Annotated[float | None, means("Latency limit in milliseconds, in a capacity run.")]
     unit: Annotated[str, means("Unit of the level of its points.")]
     value: Annotated[str, means("What the points are.")]
     margin: Annotated[float, means("Share by which figures must differ to count.")]
-    verdict: Annotated[
-        str, means("leads, ties or inconclusive: what is known of the best; not measured without figures.")
-    ]
-    best: Annotated[int | None, means("Index of the case to take: it leads, or of those that tie needs least memory.")]
+    verdict: Annotated[str, means("leads, ties or inconclusive: certainty of the best; not measured without figures.")]
+    best: Annotated[int | None, means("Index of the recommended case: the leader, or of ties the smallest.")]
     uncached: Annotated[
         tuple[int, ...],
-        means("Indexes of the best of the cases that cache no whole page, and of those that may be as good."),
+        means("Indexes of the best cases that cache no whole page."),
     ]
     uncached_verdict: Annotated[str, means("What is known of the best of those.")]
     rounds: Annotated[int, means("Most rounds of any case.")]
@@ -191,7 +189,7 @@ class FaultCase:
     layer: Annotated[str, means("Name of the layer.")]
     size: Annotated[str, means("Name of the resource limit.")]
     database: Annotated[str, means("Database behind the site.")]
-    faults: Annotated[tuple[FaultRow, ...], means("Every fault that was asked for.")]
+    faults: Annotated[tuple[FaultRow, ...], means("Every requested fault.")]
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def notes(run: Run) -> tuple[str, ...]:
         found.append("The site was not verified.")
     if not info.notes and environment.cores < FEW_CORES:
         found.append(
-            f"The load tool shares {plural(environment.cores, 'core')} with the servers: compare within this run alone."
+            f"The load tool shares {plural(environment.cores, 'core')} with the servers: compare within this run only."
         )
     return tuple(found)
 

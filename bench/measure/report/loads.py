@@ -47,7 +47,7 @@ def usable(trials: Iterable[Trial]) -> dict[int, Trial]:
 def reason(found: Measured, trials: Sequence[Trial]) -> str | None:
     """The reason why a case has no trusted figure, or None."""
     if found.wrong:
-        return f"wrong answers: {', '.join(found.wrong)}"
+        return f"wrong responses: {', '.join(found.wrong)}"
     if usable(trials):
         return None
     failed = [trial for trial in trials if trial.status == "failed"]

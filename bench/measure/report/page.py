@@ -178,12 +178,12 @@ def notes(board: Ranking) -> dict[str, str]:
     found: dict[str, list[CaseRow]] = {}
     for row in board.cases:
         texts = [words.one_line(note).removeprefix(f"{row.stack}: ") for note in row.notes]
-        texts += ["needs a proxy in front that ends TLS"] if row.needs_proxy else []
+        texts += ["needs a proxy in front to terminate TLS"] if row.needs_proxy else []
         worst = max((load.imbalance or 0 for load in row.loads.values()), default=0)
         texts += [f"its busiest worker did {words.number(worst)} times the mean of all"] if worst >= UNEVEN else []
         if errors := sum(load.errors for load in row.loads.values()):
             requests = sum(load.requests for load in row.loads.values())
-            texts.append(f"{errors:,} of {requests:,} requests without a right answer")
+            texts.append(f"{errors:,} of {requests:,} requests without a right response")
         for text in texts:
             found.setdefault(text, []).append(row)
     return {text: _names(board, rows) for text, rows in found.items()}

@@ -28,7 +28,7 @@ BOUNDS: dict[str, float] = {
     "tool": 0.90,  # share of its CPU time that the load tool used
     "interference": 0.25,  # share of the machine's CPU time taken by processes outside the trial
     "drift": 0.25,  # share by which the last third may differ from the first, beyond chance
-    "bodies": 0.05,  # share by which the bytes of an answer may fall short of the bodies visited
+    "bodies": 0.05,  # allowed shortfall of a response's bytes against the bodies, as a share
     "lost": 0.0,  # share of the requests due that may not be sent
 }
 
@@ -127,7 +127,7 @@ def _bodies(seen: Observed, bound: float) -> str | None:
     # Larger pages wait longest, and requests still waiting at the end are not among the responses.
     waiting = (seen.connections or 0) / max(1, figures.requests_total)
     if each < seen.body_bytes * (1 - bound - waiting):
-        return f"{each:,.0f} bytes an answer, but the bodies have {seen.body_bytes:,.0f}"
+        return f"{each:,.0f} bytes a response, but the bodies have {seen.body_bytes:,.0f}"
     return None
 
 

@@ -357,8 +357,8 @@ class Observer:
 def _workers(case: Case, usage: Mapping[str, Usage]) -> tuple[float, ...] | None:
     """CPU seconds of as many processes of the application server as it has workers, without its helpers.
 
-    None without workers under a master: keep-alive connections stay with the worker that accepted them, and one core
-    alone does not show the cost.
+    None without workers under a master: keep-alive connections stay with the worker that accepted them, and a
+    single core does not show the cost.
     """
     name = re.escape(case.servers[0].name)
     instances = [of for instance, of in usage.items() if re.fullmatch(rf"{name}(-\d+)?", instance)]

@@ -75,7 +75,7 @@ def _by_zstd(path: Path) -> Iterator[BinaryIO]:
     """The file decompressed by zstd, not necessarily to its end."""
     program = shutil.which("zstd")
     if program is None:
-        raise BenchError(f"{path}: compressed with zstd, which is not installed: install the package zstd")
+        raise BenchError(f"{path}: compressed with zstd: install the package zstd")
     command = [program, "--decompress", "--stdout", "--quiet", "--", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         output = cast(BinaryIO, process.stdout)

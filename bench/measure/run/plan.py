@@ -186,13 +186,13 @@ def _margin(request: Request) -> float:
 
 
 def _replayed(request: Request, chosen: tuple[str, ...]) -> tuple[float, Request]:
-    """How many times as fast as recorded to replay a workload, 0 for none; and the request with its rate and time."""
+    """The speed of a replay as a multiple of the recording's, 0 without one; and the request with its rate and time."""
     factors = [rate for rate in request.rates if isinstance(rate, float)]
     if not factors:
         return 0, request
     factor = factors[0]
     if len(request.rates) > 1 or len(chosen) > 1 or request.capacity:
-        raise BenchError(f"--rate x{factor:g} replays one workload at one speed: give it alone, with one --workload")
+        raise BenchError(f"--rate x{factor:g} replays one workload: use only this rate, with one --workload")
     recorded = workload.workload(request.project, chosen[0])
     seconds = request.duration_s or replay.duration_s(recorded, factor)
     return factor, replace(request, rates=(replay.level(recorded, factor, seconds),), duration_s=seconds)

@@ -185,7 +185,7 @@ def same_database(directory: Path, project: UnderTest, asked: str | None, plan: 
     if asked is None:
         asked = os.environ.get("DATABASE_URL") if plan.database_given else plan.database
     if asked is None:
-        raise BenchError(f"--resume {directory}: its database was named by URL, which is not stored; give --database")
+        raise BenchError(f"--resume {directory}: the URL of its database is not stored; give --database")
     chosen = database.parse(project, asked)
     if chosen.label != plan.database or chosen.made == plan.database_given:
         hint = "give its URL" if plan.database_given else "leave out --database"

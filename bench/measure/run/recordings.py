@@ -211,7 +211,7 @@ def _recording(path: Path, kept: _Kept, left_out: Counter[str], place: tuple[str
     """The requests of one program and host in order of time; `left_out` counts dropped ones."""
     found = kept.repeatable[place]
     if not found:
-        raise BenchError(f"{path}: no GET that was answered with 200: name another recording")
+        raise BenchError(f"{path}: no GET with status 200: name another recording")
     times = [request.time_s for request in found if request.time_s is not None]
     has_times = len(times) == len(found)
     if has_times:

@@ -92,7 +92,7 @@ class Candidate:
     def problem(self) -> str:
         """The reason to exclude the settings, such as a process killed for lack of memory; or empty."""
         if killed := sum(trial.condition.oom_kills or 0 for trial in self._held):
-            return f"{plural(killed, 'process', 'processes')} killed for want of memory"
+            return f"{plural(killed, 'process', 'processes')} killed for lack of memory"
         failed = [trial.reason or "" for trial in self._trials if trial.status == "failed"]
         return "" if self._held else [*failed, "no rate holds"][0]
 

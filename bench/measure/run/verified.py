@@ -30,4 +30,4 @@ class Verified:
         failed = self._failed.get((stack, layer), [])
         if not failed:
             return ""
-        return f"not measured, it gives wrong answers: {plural(len(failed), 'check')} failed: {first_names(failed)}"
+        return f"not measured, it gives wrong responses: {plural(len(failed), 'check')} failed: {first_names(failed)}"

@@ -91,7 +91,7 @@ def own_name(context: Context) -> Iterator[Finding]:
     visitor, proof = context.signed_in(), context.site.proof(context.accounts.made[0])
     for path in context.site.proof_paths:
         answer = visitor.get(path)
-        yield from context.judge(answer, has(proof), when="logged in, where the description says who is")
+        yield from context.judge(answer, has(proof), when="logged in, if the description names accounts")
         said = answer.names("Cache-Control")
         if "no-store" not in said and not {"private", "no-cache"} <= said:
             yield answer.wrong("Cache-Control: private, no-cache", given(answer, "Cache-Control"))

@@ -64,7 +64,7 @@ def old_browsers(context: Context) -> Iterator[Finding]:
 
 malformed_keys = proved(
     "2020-13254",
-    "Malformed memcached keys could leak data: paths with spaces or line breaks, and long paths, share no answer.",
+    "Malformed memcached keys could leak data: paths with spaces or line breaks, and long paths, share no response.",
     *("odd-names", "long-names"),
 )
 
@@ -76,9 +76,9 @@ def folder_modes(context: Context) -> Iterator[Finding]:
 
 
 separators = proved(
-    "2021-23336", "A `;` in a query string could poison a cache: no two query strings share an answer.", "parameters"
+    "2021-23336", "A `;` in a query string could poison a cache: no two query strings share a response.", "parameters"
 )
-vary_any = proved("2026-6907", "Answers with `Vary: *` were cached: each request for one is rendered.", "vary")
+vary_any = proved("2026-6907", "Responses with `Vary: *` were cached: each request gets a new rendering.", "vary")
 capitals = proved(
     "2026-8404",
     "Cache-Control was read in lower case only: `PRIVATE`, `NO-STORE` and `No-Cache` are obeyed.",
@@ -99,7 +99,7 @@ sessions = proved(
 )
 authorized = proved(
     "2026-35193",
-    "Answers to requests with Authorization were cached for everybody: each visitor gets their own.",
+    "Responses to requests with Authorization were cached for everybody: each visitor gets their own.",
     "authorization",
 )
 spaced = proved(
@@ -109,7 +109,7 @@ spaced = proved(
 )
 other_cookies = proved(
     "2026-48588",
-    "An answer that sets a cookie was cached if the request had another: no two visitors get the same cookie.",
+    "A response that sets a cookie was cached if the request had another: no two visitors get the same cookie.",
     "set-cookie",
 )
 
@@ -136,7 +136,7 @@ absolute_form = proved(
 )
 many_names = proved(
     "2026-27588",
-    "Capitals counted where a server had more than 100 names of hosts: each spelling is answered or refused.",
+    "Capitals counted on a server with more than 100 host names: each spelling gets a response or a refusal.",
     "server-names",
     thorough=True,
 )
@@ -148,7 +148,7 @@ header_lines = proved(
 )
 copies = proved(
     "2025-14550",
-    "Copies of a header took Django time by their square: thousands are refused, or answered as one is.",
+    "Copies of a header took Django time by their square: thousands are refused, or treated as one.",
     "copied-header",
     thorough=True,
 )

@@ -169,11 +169,11 @@ def next_answer(context: Context, what: str, connection: Connection) -> Iterator
     except (wire.ConnectionClosed, ConnectionResetError):
         return
     except BadAnswer as error:
-        yield Mismatch(f"the request after {what}: an answer", str(error))
+        yield Mismatch(f"the request after {what}: a response", str(error))
         return
     path = context.site.url("static_small", "health")
     right = context.first(path)
     same = answer.body == right.body or path not in context.site.small_files
     if answer.status != right.status or answer.content_type != right.content_type or not same:
         got = f"status {answer.status}, {len(answer.body)} bytes"
-        yield answer.wrong("its own answer", got, f"GET {path} after {what}")
+        yield answer.wrong("its own response", got, f"GET {path} after {what}")

@@ -185,7 +185,7 @@ def headers_kept(context: Context) -> Iterator[Finding]:
         answer = context.get(path)
         yield from different_headers(context, path, answer)
         if answer.content_type.startswith("text/html;charset=iso") != (b"d\xe9j\xe0" in answer.content):
-            yield answer.wrong(f"bytes in the charset of {answer.content_type}", "those of another")
+            yield answer.wrong(f"bytes in the charset of {answer.content_type}", "bytes in another charset")
 
 
 @check("large-page", hits.require_probes)

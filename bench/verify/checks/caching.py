@@ -270,11 +270,11 @@ def broken_off(context: Context) -> Iterator[Finding]:
 def shared_cache(context: Context) -> Iterator[Finding]:
     """Two web servers share one cache: a page stored by one is a hit of the other, and a write at one reaches both."""
     if not context.own.case.services:
-        raise NotTried("its layers cache in no service, which is what two web servers could share")
+        raise NotTried("its layers use no caching service that two web servers could share")
     if not hits.caches_pages(context):
-        raise NotTried("it caches parts of pages, and no answer says where its parts are from")
+        raise NotTried("it caches parts of pages, and no response shows the source of its parts")
     if own := [layer.name for layer in context.layers if layer.caches == hits.PAGES and not layer.services]:
-        raise NotTried(f"each web server has {' and '.join(own)} of its own, which answers first")
+        raise NotTried(f"each web server has {' and '.join(own)} of its own, which responds first")
     hits.require_cacheable(context)
     with context.own.beside() as second:
         other = context.beside(second)

@@ -86,7 +86,7 @@ def unknown_host(context: Context) -> Iterator[Finding]:
     """An unknown host gets a 400, also for cached pages; the right host still gets its pages afterwards."""
     inside = context.first(INSIDE)
     if inside.status == 200 and "*" in json.loads(inside.body).get("allowed_hosts", []):
-        raise NotTried(f"its ALLOWED_HOSTS has *: the project answers to any host, see `{PROGRAM} doctor`")
+        raise NotTried(f"its ALLOWED_HOSTS has *: the project accepts any host, see `{PROGRAM} doctor`")
     pages = [path for path in context.site.main_paths if path not in context.site.description.health_checks]
     for path in [*pages, context.site.urls.get("login", UNKNOWN_PATH)]:
         for host in (FOREIGN, f"{FOREIGN}:{context.target.port}", "bad host"):
@@ -99,7 +99,7 @@ def unknown_host(context: Context) -> Iterator[Finding]:
 def health_by_address(context: Context) -> Iterator[Finding]:
     """A load balancer's health check by address gets a status of success."""
     if not context.site.description.health_checks:
-        raise NotTried(f"the project has no page for health checks alone: name one as health, see `{PROGRAM} doctor`")
+        raise NotTried(f"the project has no page only for health checks: name one as health, see `{PROGRAM} doctor`")
     for path in context.site.description.health_checks:
         for host in ADDRESSES:
             yield from context.ask(path, status_in(HEALTHY, "status 200 to 299"), host=host)

@@ -76,7 +76,7 @@ def http_1_0(context: Context) -> Iterator[Finding]:
             yield from context.judge(answer, no_header("Transfer-Encoding"), when="with HTTP/1.0")
             yield from _wrong(context, path, answer, "with HTTP/1.0")
             if extra := connection.rest():
-                yield answer.wrong("nothing after an answer to HTTP/1.0", f"{len(extra)} bytes")
+                yield answer.wrong("nothing after a response to HTTP/1.0", f"{len(extra)} bytes")
 
 
 @check("slow-request", require_probes)
@@ -107,7 +107,7 @@ def _send_slowly(context: Context, request: bytes) -> Answer:
         for start in range(0, len(request), size):
             connection.send(request[start : start + size])
             if start + size < len(request) and not connection.quiet_for(SLOW_PAUSE_S):
-                raise BadAnswer(f"an answer before the request was whole: {connection.early_bytes()[:60]!r}")
+                raise BadAnswer(f"a response before the request was complete: {connection.early_bytes()[:60]!r}")
         return connection.read()
 
 
@@ -137,7 +137,7 @@ def plain_http2(context: Context) -> Iterator[Finding]:
     with Connection(context.target) as connection:
         connection.send(PREFACE)
         if (got := connection.early_bytes()) and not got.startswith(b"HTTP/1."):
-            yield Mismatch("HTTP/2's preface: an answer of HTTP/1, or none", repr(got[:40]))
+            yield Mismatch("HTTP/2's preface: a response of HTTP/1, or none", repr(got[:40]))
     with Connection(context.target) as connection:
         connection.send(wire.build(context.target, "GET", context.site.url("home"), UPGRADE))
         if b" 101 " in (got := connection.early_bytes()[:20]):

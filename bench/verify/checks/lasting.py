@@ -119,7 +119,7 @@ def reloads(context: Context) -> Iterator[Finding]:
 def coded_hits(context: Context) -> Iterator[Finding]:
     """A page compressed by the application becomes a hit for visitors who all accept gzip."""
     if any(layer.bodies for layer in context.layers):
-        raise NotTried("a layer here stores bodies alone, and a compressed page has a header of its own")
+        raise NotTried("a layer here stores only bodies, and a compressed page has an extra header")
     path = hits.new_path("coded")
     if hits.until_hit(context, path, {"Accept-Encoding": "gzip"}) is None:
         yield context.get(path).wrong("a hit for visitors with gzip", f"{hits.MAX_TRIES} renderings")

@@ -262,5 +262,5 @@ def _answer(context: Context, path: str | bytes, headers: Headers = ()) -> Answe
 def _summary(answer: Answer | None) -> str:
     """Status and shown path of a page."""
     if answer is None:
-        return "no answer"
+        return "no response"
     return f"status {answer.status}, the page of {answer.paragraphs.get('path') if answer.status == 200 else None!r}"

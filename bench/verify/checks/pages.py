@@ -62,7 +62,7 @@ def render_id(context: Context) -> Iterator[Finding]:
             # The page of the readiness test may be cached already, without its headers.
             continue
         if not answer.render_id or answer.render_id in known:
-            yield answer.wrong("an X-Render-Id of its own", known.get(answer.render_id or "", "none"))
+            yield answer.wrong("a new X-Render-Id", known.get(answer.render_id or "", "none"))
         known[answer.render_id or ""] = f"that of {path}"
 
 

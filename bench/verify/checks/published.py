@@ -322,14 +322,14 @@ def piece(data: bytes) -> bytes:
 
 @check("server-names", thorough=True)
 def server_names(context: Context) -> Iterator[Finding]:
-    """With 100 long names more, the servers start, respond to each spelling of their own name, and refuse others."""
+    """With 100 long names more, the servers start, respond to each spelling of the right name, and refuse others."""
     own = str(context.own.case.settings["server_names"])
     named = context.clone({"server_names": f"{' '.join(SERVER_NAMES)} {own}"})
     home = context.site.url("home")
     for host in ("", f"{named.target.host.upper()}:{named.target.port}", f"LocalHost:{named.target.port}"):
         yield from named.ask(home, status(200), host=host, when="of 101 names")
     for host in (FOREIGN, FOREIGN.upper(), f"x{SERVER_NAMES[0]}", f"{SERVER_NAMES[0]}.{FOREIGN}"):
-        yield from named.ask(home, status(400), host=host, when="beside 101 names")
+        yield from named.ask(home, status(400), host=host, when="with 101 more names")
 
 
 @check("cache-deception", group="privacy", stage=LAYER, thorough=True)

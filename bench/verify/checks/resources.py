@@ -58,7 +58,7 @@ def database_connections(context: Context) -> Iterator[Finding]:
             yield Figure(name, most)
             if most is None or most > limit:
                 expected = f"{when}: at most {limit} database connections, one for each thread"
-                yield Mismatch(expected, "no answer" if most is None else f"{most} connections")
+                yield Mismatch(expected, "no response" if most is None else f"{most} connections")
 
 
 def _holds(context: Context) -> bool:

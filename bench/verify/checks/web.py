@@ -109,7 +109,7 @@ def junk_cookies(context: Context) -> Iterator[Finding]:
 @check("junk-hosts", thorough=True)
 def junk_hosts(context: Context) -> Iterator[Finding]:
     """1,000 made-up hosts are refused, get no cached page and evict none; other spellings and ports of the right host
-    make no pages of their own, and no page with a made-up port in its addresses is cached for others."""
+    make no new pages, and no page with a made-up port in its addresses is cached for others."""
     flood = _Flood(context, f"{FLOOD} hosts")
     hosts = ({"host": f"{secrets.token_hex(4)}.example"} for _ in range(FLOOD))
     yield from flood.sent(zip(cycle(flood.primed), hosts), 400)
@@ -184,13 +184,13 @@ class _Flood:
 
 @check("public-pages", hits.require_probes)
 def public_pages(context: Context) -> Iterator[Finding]:
-    """Public pages are hits for visitors with cookies of their own, and no hit sets a cookie; the hit ratio is
+    """Public pages are hits for visitors with other cookies, and no hit sets a cookie; the hit ratio is
     reported, and the reason for each page that is not cached."""
     if not hits.caches_pages(context):
         raise NotTried("no layer here caches pages")
     hits.require_visible_hits(context)
     if not (paths := context.site.public_paths[:MAX_PAGES]):
-        raise NotTried("the project names no public page that answers 200 with HTML")
+        raise NotTried("the project names no public page with status 200 and HTML")
     hit_count = requests = 0
     for path in paths:
         # Each visitor has the site's cookies and an analytics cookie.

@@ -75,4 +75,4 @@ def _of_host(host: Host) -> Deployed:
         _, line = rendered.strip().splitlines()
         return msgspec.json.decode(line, type=Deployed)
     except (ValueError, msgspec.DecodeError):
-        raise BenchError(f"{host.name}: an older version rendered its files: render anew and {PLAYBOOK}") from None
+        raise BenchError(f"{host.name}: an older version rendered its files: render again and {PLAYBOOK}") from None

@@ -29,7 +29,7 @@ TURNS = 12
 READS = 2
 # Requests for a page, for each web host, of which one may come from a cache.
 REPEATS = 4
-NO_LOG = "the access log of the front does not say which host answered"
+NO_LOG = "the access log of the front does not show which host responded"
 STATIC = "cd {root} && find . -type f -exec sha256sum {{}} +"
 MANIFEST = "./staticfiles.json"
 
@@ -53,7 +53,7 @@ def answers(deployed: HostsContext) -> Iterator[Finding]:
             raise NotTried(NO_LOG)
         yield Figure(f"requests_{host.name}", requests)
         if not requests:
-            yield Mismatch(f"{host.name} answers some of {count * len(pages)} requests", "none")
+            yield Mismatch(f"{host.name} responds to some of {count * len(pages)} requests", "none")
 
 
 @dataclass
@@ -128,7 +128,7 @@ def not_asked(deployed: HostsContext, shown: WriteTimings) -> Iterator[Finding]:
         return
     yield from (Figure(f"reads_{name}", shown.requests[name]) for name in hosts)
     if unasked := [name for name in hosts if not shown.requests[name]]:
-        why = "only the front can ask it, whose log has no such request after a write"
+        why = "only the front can reach it, and its log has no such request after a write"
         raise NotTried(f"at {' and '.join(unasked)}: {why}")
 
 

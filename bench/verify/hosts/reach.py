@@ -50,7 +50,7 @@ def probe_hosts(inventory: Inventory) -> list[HostState]:
 
 
 def clock_of(ask: Callable[[], int]) -> Clock:
-    """The clock of a host; `ask` returns its time in nanoseconds."""
+    """The clock of a host, from its time in nanoseconds."""
     trips = []
     for _ in range(ROUND_TRIPS):
         sent = time.time_ns()

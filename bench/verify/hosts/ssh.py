@@ -119,7 +119,7 @@ class Connection:
         self.kill()
         self._listener.join(END_S)
         if self._is_late:
-            return f"no answer within {limit_s:.0f} s"
+            return f"no response within {limit_s:.0f} s"
         return last_line(b"".join(self._said).decode("utf-8", "replace"), "the connection ended")
 
     def kill(self) -> None:

@@ -102,7 +102,7 @@ def test_several_stacks_may_stand_apart_and_each_counts_once():
         (["faults", "--dry-run", "--json"], "benchapp faults: --dry-run and --json exclude each other"),
         (
             ["verify", "--target", "http://127.0.0.1:1/", "uwsgi"],
-            "--target names a site that runs already; leave out STACK",
+            "--target names a running site; leave out STACK",
         ),
     ],
 )

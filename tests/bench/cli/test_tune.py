@@ -146,7 +146,7 @@ def test_a_stack_with_wrong_answers_has_no_settings(go, sites, tmp_path, capsys)
     sites.wrong |= {f"nginx-gunicorn@processes={p},threads={t}" for p in (1, 2, 4) for t in (1, 2)}
     assert go("nginx-gunicorn") == 1
     said = capsys.readouterr().out
-    assert "not measured, it gives wrong answers: 1 check failed: content" in said
+    assert "not measured, it gives wrong responses: 1 check failed: content" in said
     assert said.splitlines()[-1] == "No settings hold p95 within 200 ms."
     assert not (tmp_path / "run" / "values.toml").exists()
 

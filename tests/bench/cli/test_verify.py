@@ -99,7 +99,9 @@ def test_a_wrong_deployment_is_reported_and_exits_with_1(capsys, deployments):
     assert status == 1
     assert err.startswith("gunicorn with layer none: 2 checks passed (")
     assert out.startswith("gunicorn with layer none: 2 checks passed\nuwsgi with layer none: 1 of 2 checks failed\n")
-    assert "FAIL uwsgi with layer none, not-found: visitors get a wrong answer\n  expected  GET /no/such/page/: " in out
+    assert (
+        "FAIL uwsgi with layer none, not-found: visitors get a wrong response\n  expected  GET /no/such/page/: " in out
+    )
     assert (
         "  serve     python -m bench up uwsgi --port 8000\n  repeat    curl -i --path-as-is http://127.0.0.1:8000/"
         in out
@@ -200,7 +202,7 @@ def test_nothing_to_verify_is_an_error_that_says_why(capsys, deployments, words)
     [
         (["--check", "heads"], "no check is called 'heads'; did you mean head?"),
         (["--target", "127.0.0.1:8000"], "--target 127.0.0.1:8000: not the address of a site; write it as http"),
-        (["uwsgi", "--target", "http://127.0.0.1:8000/"], "--target names a site that runs already; leave out STACK"),
+        (["uwsgi", "--target", "http://127.0.0.1:8000/"], "--target names a running site; leave out STACK"),
         (
             ["--allow-writes"],
             "--allow-writes goes with --project; add that, or leave out --allow-writes",
@@ -249,7 +251,7 @@ def test_a_target_that_is_not_there_is_one_line(capsys):
     status, out, err = run(capsys, "--target", f"http://127.0.0.1:{port}/")
     assert (status, out) == (2, "")
     assert err == (
-        f"benchapp verify: --target http://127.0.0.1:{port}/: no answer (Connection refused); "
+        f"benchapp verify: --target http://127.0.0.1:{port}/: no response (Connection refused); "
         "start the site, or correct the address, then try again\n"
     )
 
@@ -259,7 +261,7 @@ def test_a_target_that_is_another_site_is_one_line(capsys, monkeypatch, mutant):
     status, _, err = run(capsys, "--target", f"{mutant.url}/")
     assert status == 2
     assert err.count("\n") == 1
-    assert f"--target {mutant.url}/: GET /healthz answers with status 500, not 2xx" in err
+    assert f"--target {mutant.url}/: GET /healthz has status 500, not 2xx" in err
 
 
 def test_what_a_layer_declares_holds_for_a_target_too(capsys, mutant):
@@ -275,7 +277,7 @@ def test_no_deployment_is_brought_up_for_no_check(capsys, deployments):
     status, out, _ = run(capsys, "gunicorn", "--layer", "none", "--layer", "view-cache", "--check", "other-files")
     assert status == 0
     assert [(stack, layer) for stack, layer, _ in deployments["asked"]] == [("gunicorn", "view-cache")]
-    assert "CANNOT RUN HERE\n  gunicorn with layer none: these checks are made only where there is a layer" in out
+    assert "CANNOT RUN HERE\n  gunicorn with layer none: these checks run only with a layer" in out
 
 
 def test_the_document_counts_layers_by_groups():

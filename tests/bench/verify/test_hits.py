@@ -35,7 +35,7 @@ def page(body: str = "", **headers: str) -> Answer:
     )
 
 
-NONCE = "it has a nonce, which is new for each visitor"
+NONCE = "it has a nonce, new for each visitor"
 LATIN = "text/html; charset=iso-8859-1"
 
 
@@ -90,7 +90,7 @@ def answer_at(path: str, **headers: str) -> Answer:
         (
             Expected(200, HTML, ""),
             {"Content_Language": "en", "X_Cache": "pass; page-headers"},
-            "it has Content-Language of its own, and the layer stores bodies alone",
+            "it has Content-Language of its own, and the layer stores only bodies",
         ),
         (Expected(200, HTML, ""), {"Content_Language": "en"}, None),
     ],

@@ -27,10 +27,7 @@ from tests.bench.verify.conftest import verified
 
 pytestmark = pytest.mark.servers
 
-WHY = (
-    "/ is not cached: it has a nonce, which is new for each visitor; "
-    "/subscribe/ is not cached: it sets the cookie shop_csrf"
-)
+WHY = "/ is not cached: it has a nonce, new for each visitor; /subscribe/ is not cached: it sets the cookie shop_csrf"
 LOGIN = Login("/sign-in/", proof="Signed in as {name}.", page="/me/")
 PUBLIC = ("/", "/notes/", "/subscribe/")
 # The others need a server in front, which serves static files and checks what the application server does not.
@@ -209,6 +206,6 @@ def test_nothing_is_written_to_a_database_that_is_not_ours(site, url):
 def test_superusers_are_made_in_a_copy_alone(site, url):
     admin = saying(site, login=Login("/sign-in/", page="/me/", proof="Signed in as {name}.", superuser=True))
     (found,) = verified(url, replace(admin, is_copy=False), checks=["login"])
-    assert found.not_tried.startswith("superusers are made in a copy of the database alone: name two accounts")
+    assert found.not_tried.startswith("superusers are made only in a copy of the database: name two accounts")
     (found,) = verified(url, admin, checks=["login"])
     assert found.ok and not found.not_tried

@@ -131,7 +131,7 @@ def test_commands_have_the_environment_of_the_deployment_and_no_other(manage_py,
             "manage.py renderpages /__probe__/inside: status 302: let paths below /__probe__/ through its own "
             "middleware where BENCHAPP_PROBES is 1 in the environment, then try again",
         ),
-        ("page", "manage.py renderpages /: no status, content_type and body in its answer"),
+        ("page", "manage.py renderpages /: no status, content_type and body in its output"),
     ],
 )
 def test_a_failing_command_is_reported_in_one_line(manage_py, broken, message):

@@ -187,7 +187,7 @@ def test_a_missing_server_fails_every_check_but_those_of_caches(site):
     outcomes = verified(f"http://127.0.0.1:{free_port()}", site, groups=[BEHAVIOUR])
     assert {item.check for item in outcomes if item.ok and not item.not_tried} <= {"hit", "kept-headers", "log-bytes"}
     (status,) = (item for item in outcomes if item.check == "status")
-    assert status.expected == "a complete answer"
+    assert status.expected == "a complete response"
 
 
 def test_the_suite_gives_up_a_silent_server(site, monkeypatch):

@@ -60,7 +60,7 @@ class Answer:
             return self._feed_chunks(data)
         self._add(data)
         if self._state == LENGTH and self.size > self._left:
-            raise AnswerError("more than one answer")
+            raise AnswerError("more than one response")
         return self._state == LENGTH and self.size == self._left
 
     def ended(self) -> bool:
@@ -74,7 +74,7 @@ class Answer:
 
     def _read_head(self, head: bytes) -> None:
         if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
-            raise AnswerError(f"no HTTP answer: {head[:40]!r}")
+            raise AnswerError(f"no HTTP response: {head[:40]!r}")
         status = int(head[9:12])
         if 100 <= status < 200:
             # Early hints and the like: the response itself is still to come.
@@ -110,7 +110,7 @@ class Answer:
                     if line:
                         continue
                     if data:
-                        raise AnswerError("more than one answer")
+                        raise AnswerError("more than one response")
                     return True
                 self._left = _size(line.split(b";")[0], 16)
                 if self._left == 0:

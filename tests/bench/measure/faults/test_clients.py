@@ -42,7 +42,7 @@ def test_as_many_as_there_are_threads_hold_up_all_others(how):
                 client = slow.enter_context(Connection(target, receive_buffer=how.buffer))
                 client.send(how.sends.encode())
             time.sleep(clients.SETTLED_S)
-            assert clients.others_wait(target, ("/",)) == "GET /: no complete answer within 0.2 s"
+            assert clients.others_wait(target, ("/",)) == "GET /: no complete response within 0.2 s"
         assert clients.others_wait(target, ("/",)) == ""
 
 
@@ -165,4 +165,4 @@ def test_a_body_without_an_end_is_refused(monkeypatch):
         made = scene(url=target.origin, chain=SimpleNamespace(servers=[]), pids={})
         run("endless-body", made)
     # It reads on, and never answers.
-    assert made.wrong == ["200 MB in chunks: no answer in time"]
+    assert made.wrong == ["200 MB in chunks: no response in time"]

@@ -30,7 +30,7 @@ def test_nothing_noticed_is_as_expected():
     [
         (seen(failed_new=2, requests_new=5, failures={"502": 2}), "2 of 5 requests failed (2x 502), 0 expected"),
         (seen(recovery_s=3.1), "recovery took 3.1 s, 3 s expected"),
-        (seen(recovery_s=None), "right answers did not come back while the visitors asked"),
+        (seen(recovery_s=None), "no right responses returned during the load"),
         (seen(stale=3, example="GET /: old"), "3 stale pages, such as GET /: old"),
     ],
 )
@@ -52,7 +52,7 @@ def test_a_limit_may_be_reached():
 def test_a_wrong_answer_and_a_missing_file_are_never_expected():
     found = seen(wrong=1, example="GET /: the page of you", missing_static=2)
     assert unexpected(found, Expected(lost=None, recovery_s=None, stale=None)) == [
-        "1 wrong answers, the first: GET /: the page of you",
+        "1 wrong responses, the first: GET /: the page of you",
         "2 static files that pages name are not there",
     ]
 

@@ -93,7 +93,7 @@ def test_a_page_is_stale_beyond_its_time_to_live():
     # The page of an account is cached nowhere.
     found = seen(visit(70.0, page=1, rendered=11.0), moments=replace(MOMENTS, ttl_s=60.0))
     assert found.stale == 1
-    assert "rendered 59.0 s before it was asked for, 0 s are allowed" in found.example
+    assert "rendered 59.0 s before the request, 0 s are allowed" in found.example
     # A page of a project says itself for how long it is fresh.
     assert seen(old, pages=[replace(PAGES[0], ttl_s=60.0)]).stale == 0
 

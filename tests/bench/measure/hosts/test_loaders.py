@@ -172,7 +172,7 @@ def test_a_host_behind_a_slow_link_is_named(slow_link, standing_in):
         site.body = b"x" * 15_000
         _, shares = made((ONE, far, THREE), f"http://{address}:{site.server_port}", rate=60, seconds=3)
     said = loaders_guards.disagreement(shares, loaders_guards.MAX_SLOWER)
-    assert said.startswith("answers to load2 take ") and said.endswith(": look at that host or its link")
+    assert said.startswith("responses to load2 take ") and said.endswith(": look at that host or its link")
     assert loaders_guards.disagreement([shares[0], shares[2]], loaders_guards.MAX_SLOWER) == ""
 
 

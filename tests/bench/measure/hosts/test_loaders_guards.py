@@ -65,7 +65,7 @@ def test_a_load_of_hosts_that_are_alike_is_valid():
     [
         (share(2, Clock(200.4, 0.3)), "tool: the clock of load2 is 200 ms ahead: apt-get install chrony"),
         (share(2, Clock(-60, 5)), "tool: the clock of load2 is 60 ms behind: apt-get install chrony"),
-        (share(2, Clock(0, 80)), "tool: the clock of load2 is known to within 80 ms alone: its link is slow"),
+        (share(2, Clock(0, 80)), "tool: the clock of load2 is known to within 80 ms only: its link is slow"),
         (share(2, late_s=0.3), "tool: load2 began 300 ms late"),
         (share(2, delay_us=40_000), "tool: load2: 1 in 100 requests left 40.0 ms late or more"),
         (share(2, cpu_s=9.5), "tool: load2: the load tool used 95% of the CPU time it can use"),
@@ -125,9 +125,9 @@ def test_chance_names_no_host():
 
 
 def test_a_host_at_half_speed_is_named():
-    assert all(said.startswith("answers to load2 take ") for said in named(30, slow=2.0))
+    assert all(said.startswith("responses to load2 take ") for said in named(30, slow=2.0))
     (said,) = named(1, slow=2.0)
-    assert said.endswith(" times as long as those of the other load hosts: look at that host or its link")
+    assert said.endswith(" times as long as responses to the other load hosts: look at that host or its link")
 
 
 def test_neither_one_host_nor_one_without_answers_can_disagree():

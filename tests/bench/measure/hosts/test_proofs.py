@@ -97,14 +97,14 @@ INVENTORY = (
     [
         (
             ["nginx-uwsgi", "--layer", "none", "--database", "postgresql"],
-            "what the hosts have already; leave out --database",
+            "an existing deployment; leave out --database",
         ),
-        (["nginx-uwsgi", "--layer", "none", "--quick"], "what the hosts have already; leave out --quick"),
+        (["nginx-uwsgi", "--layer", "none", "--quick"], "an existing deployment; leave out --quick"),
         (
             ["nginx-uwsgi", "--layer", "none", "--target", "http://x/"],
-            "what the hosts have already; leave out --target",
+            "an existing deployment; leave out --target",
         ),
-        (["nginx-uwsgi", "--layer", "none", "--python", "3.13"], "what the hosts have already; leave out --python"),
+        (["nginx-uwsgi", "--layer", "none", "--python", "3.13"], "an existing deployment; leave out --python"),
         (["--layer", "none"], "name the one STACK that is deployed, and its --layer"),
         (["nginx-uwsgi"], "name the one STACK that is deployed, and its --layer"),
         (["nginx-uwsgi", "--layer", "none", "--layer", "varnish"], "name the one STACK that is deployed, and its --l"),
@@ -158,7 +158,7 @@ def test_hosts_that_answer_differently_or_not_at_all_are_found():
     (wrong, *_) = proofs.answers(deployed(Front(page(), page("another"))))
     assert (wrong.expected, wrong.got) == ("GET /, 24 times: one page", "2 pages, other statuses: set()")
     *_, silent = proofs.answers(deployed(Front(page()), requests=(5, 0)))
-    assert silent == Mismatch("web2 answers some of 24 requests", "none")
+    assert silent == Mismatch("web2 responds to some of 24 requests", "none")
     with pytest.raises(NotTried):
         list(proofs.answers(deployed(Front(page()), requests=(None, None))))
 
@@ -169,7 +169,7 @@ def test_hosts_that_the_front_alone_can_ask_and_did_not_are_named():
     assert list(proofs.not_asked(of_two, shown)) == [Figure("reads_web1", 3), Figure("reads_web2", 4)]
     with pytest.raises(NotTried) as raised:
         list(proofs.not_asked(of_two, proofs.WriteTimings(requests=Counter(web1=3))))
-    said = "at web2: only the front can ask it, whose log has no such request after a write"
+    said = "at web2: only the front can reach it, and its log has no such request after a write"
     assert str(raised.value) == said
     assert list(proofs.not_asked(SimpleNamespace(web=(HERE, THERE), direct={"web1": 0, "web2": 0}), shown)) == []
 

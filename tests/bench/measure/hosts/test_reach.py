@@ -58,7 +58,7 @@ def test_a_host_that_does_not_answer_in_time_is_named(monkeypatch, standing_in):
     monkeypatch.setattr(reach, "TIMEOUT_S", 0.2)
     standing_in("ssh", "exec sleep 60")
     silent = replace(HERE, local=False)
-    assert lacks(silent) == {"here": ("cannot be reached: no answer within 0 s",)}
+    assert lacks(silent) == {"here": ("cannot be reached: no response within 0 s",)}
 
 
 def test_without_ssh_one_line_says_what_to_install(monkeypatch, tmp_path, capsys):

@@ -101,7 +101,7 @@ def test_a_host_that_hangs_is_given_up(monkeypatch):
     monkeypatch.setattr(module, "ANSWER_S", 1.0)
     with sampling(Inventory(Path("hosts.ini"), (WEB[0], silent))) as sampler:
         sampler.start()
-        assert sampler.stop()["web3"] == HostCosts(not_sampled="no answer within 1 s")
+        assert sampler.stop()["web3"] == HostCosts(not_sampled="no response within 1 s")
 
 
 @pytest.mark.parametrize("said", ['printf \'{"cores": 2, "cpu_se\'', "echo 'Welcome'; cat > /dev/null"])

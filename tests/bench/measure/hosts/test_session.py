@@ -167,7 +167,7 @@ def test_a_plan_is_shown_without_load(there, site, capsys):
     ],
 )
 def test_options_without_a_say_are_refused(there, capsys, words):
-    wanted = f"--inventory is for what the hosts have already; leave out {words[0]}"
+    wanted = f"--inventory is for an existing deployment; leave out {words[0]}"
     assert refused(capsys, *words) == wanted
 
 
@@ -185,7 +185,7 @@ def test_hosts_without_a_deployment_are_named(there, capsys, tmp_path):
     assert refused(capsys, *QUICK) == "front1: nothing is deployed there: run the playbook (docs/hosts.md)"
     for file in ("rendered", "loaded"):
         (tmp_path / "conf" / file).write_text("0123456789abcdef\n")
-    wanted = "front1: an older version rendered its files: render anew and run the playbook (docs/hosts.md)"
+    wanted = "front1: an older version rendered its files: render again and run the playbook (docs/hosts.md)"
     assert refused(capsys, *QUICK) == wanted
 
 

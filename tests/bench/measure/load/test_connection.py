@@ -95,7 +95,7 @@ def test_more_than_the_answer_is_none(whole):
 
 
 def test_what_is_no_answer():
-    with pytest.raises(AnswerError, match="no HTTP answer"):
+    with pytest.raises(AnswerError, match="no HTTP response"):
         read(b"SSH-2.0-OpenSSH\r\n\r\n")
 
 

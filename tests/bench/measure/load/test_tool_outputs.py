@@ -38,7 +38,7 @@ def test_ab_counts_what_went_wrong():
     assert figures.latency_max_ms == 204
     assert figures.failure() == (
         "5 answers with a status outside 200 to 299, 1 connection that could not be made, "
-        "3 connections that broke before the answer was whole, 3 answers of another length than the first"
+        "3 connections that broke before the response was complete, 3 responses of another length than the first"
     )
 
 

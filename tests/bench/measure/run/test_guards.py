@@ -45,7 +45,7 @@ def test_a_good_trial_stands():
     ("guard", "seen", "found"),
     [
         ("bodies", replace(CLOSED, wrong_bodies="GET /: 3 bytes, not 9"), "GET /: 3 bytes, not 9"),
-        ("bodies", of_figures(CLOSED, bytes_per_second=1e6), "1,000 bytes an answer, but the bodies have 4,800"),
+        ("bodies", of_figures(CLOSED, bytes_per_second=1e6), "1,000 bytes a response, but the bodies have 4,800"),
         ("tool", replace(CLOSED, tool_cpu_share=0.97), "the load tool used 97% of the CPU time it can use"),
         (
             "drift",

@@ -158,7 +158,7 @@ def test_resume_takes_its_plan_from_the_folder(tmp_path, words, name):
 def test_resume_needs_the_url_that_is_not_recorded(unfinished):
     folder = unfinished("--database", "postgresql://me:secret@db/site")
     assert "secret" not in "".join(path.read_text() for path in folder.glob("*.json*"))
-    with pytest.raises(BenchError, match="its database was named by URL, which is not stored; give --database"):
+    with pytest.raises(BenchError, match="the URL of its database is not stored; give --database"):
         resume(folder)
     with pytest.raises(BenchError, match="it measures another database, postgresql; give its URL"):
         resume(folder, "--database", "sqlite")

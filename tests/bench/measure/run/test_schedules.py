@@ -145,7 +145,7 @@ def test_wrong_responses_name_a_few_checks(wrong, names):
     verified.add("one", "none", [Outcome("one", "none", name, False) for name in "abcd"[:wrong]])
     plural = "check" if wrong == 1 else "checks"
     assert verified.knows("one", "none")
-    assert verified.wrong("one", "none") == f"not measured, it gives wrong answers: {wrong} {plural} failed: {names}"
+    assert verified.wrong("one", "none") == f"not measured, it gives wrong responses: {wrong} {plural} failed: {names}"
 
 
 # ------------------------------------------------------------------------------------- until decided

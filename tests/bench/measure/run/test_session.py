@@ -94,7 +94,7 @@ def test_wrong_answers_are_never_measured_and_what_does_not_come_up_fails_alone(
     found = {name: set() for name in stacks}
     for trial in recorded.trials:
         found[trial.stack].add((trial.status, trial.reason, trial.evidence.log))
-    wrong = "not measured, it gives wrong answers: 1 check failed: content"
+    wrong = "not measured, it gives wrong responses: 1 check failed: content"
     tired = "server exited with status 1: three is tired"
     logs = {name: [f"raw/{name}~none~r{number}/logs/server.log" for number in (1, 2)] for name in stacks}
     assert found == {

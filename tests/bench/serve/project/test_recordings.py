@@ -460,7 +460,7 @@ def test_a_recording_without_a_get_is_one_line(tmp_path):
     ):
         with pytest.raises(BenchError) as error:
             read(path)
-        assert str(error.value) == f"{path}: no GET that was answered with 200: name another recording"
+        assert str(error.value) == f"{path}: no GET with status 200: name another recording"
 
 
 def test_a_file_that_is_no_recording_is_one_line(tmp_path):

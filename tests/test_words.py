@@ -1,0 +1,169 @@
+"""Ceilings on the words that make prose hard to read. Lower a ceiling when the prose gets better; never raise one."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Measure -> place -> ceiling.
+CEILINGS = {
+    "percent of pronouns in docstrings": {
+        "bench": 2.9,
+        "bench/cli": 3.2,
+        "bench/measure": 2.9,
+        "bench/serve": 10.7,
+        "bench/verify": 3.4,
+        "benchapp": 8.2,
+        "benchapp_overlay": 9.2,
+        "config": 8.6,
+        "fixtures": 5.8,
+    },
+    "docstrings that begin with a pronoun or a question word": {
+        "bench": 0,
+        "bench/cli": 0,
+        "bench/measure": 0,
+        "bench/serve": 215,
+        "bench/verify": 0,
+        "benchapp": 46,
+        "benchapp_overlay": 4,
+        "config": 0,
+        "fixtures": 2,
+    },
+    "words of the dialect in docstrings": {
+        "bench": 0,
+        "bench/cli": 1,
+        "bench/measure": 9,
+        "bench/serve": 318,
+        "bench/verify": 5,
+        "benchapp": 70,
+        "benchapp_overlay": 12,
+        "config": 4,
+        "fixtures": 3,
+    },
+    "words of the dialect in printed text": {
+        "bench": 0,
+        "bench/cli": 1,
+        "bench/measure": 0,
+        "bench/serve": 29,
+        "bench/verify": 2,
+    },
+    "words of the dialect in comments": {
+        "bench": 0,
+        "bench/cli": 0,
+        "bench/measure": 2,
+        "bench/serve": 78,
+        "bench/verify": 0,
+        "benchapp": 14,
+        "benchapp_overlay": 20,
+        "config": 13,
+        "fixtures": 2,
+        "deploy": 260,
+    },
+    "words of the dialect in pages": {
+        "README.md": 4,
+        "docs/*.md": 91,
+        "CONTRIBUTING.md": 4,
+        "CHANGELOG.md": 27,
+    },
+}
+
+PRONOUNS = re.compile(r"\b(it|its|that|those|which|what|such|there|whose|whom|them|they|these)\b", re.IGNORECASE)
+OPENING = re.compile(r"(What|Those|That|Which|Whose|Who|Whoever|Whether|Where|How|Why|One that|One which)\b")
+# The field says response, request, only, except, if, again, separate, "terminates TLS".
+DIALECT = re.compile(
+    r"\b(answer(s|ed|ing)?|ask(s|ed|ing)?|alone|but for|anew|(is|are) none|of (its|their) own|whoever|for want of"
+    r"|ends? TLS|where (it|there|no|none|nothing|nobody|they|a|the|that))\b",
+    re.IGNORECASE,
+)
+WORD = re.compile(r"[A-Za-z']+")
+
+
+def sources(place: str) -> list[Path]:
+    """The Python files of a folder, without migrations; of `bench` only its own files, not those of its packages."""
+    pattern = "*.py" if place == "bench" else "**/*.py"
+    return [path for path in sorted((ROOT / place).glob(pattern)) if "migrations" not in path.parts]
+
+
+def documented(path: Path) -> Iterator[ast.Constant]:
+    """The docstrings of a file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if ast.get_docstring(node):
+            yield node.body[0].value
+
+
+def docstrings(place: str) -> list[str]:
+    return [ast.literal_eval(node) for path in sources(place) for node in documented(path)]
+
+
+def printed(place: str) -> list[str]:
+    """The texts of string literals with several words that are not docstrings."""
+    texts = []
+    for path in sources(place):
+        lines = {node.lineno for node in documented(path)}
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.lineno not in lines:
+                texts.append(node.value)
+    return [text for text in texts if " " in text]
+
+
+def comments(place: str) -> list[str]:
+    """The comments of Python files, and the lines of other files that are comments."""
+    if place == "deploy":
+        files = [path for path in sorted((ROOT / place).rglob("*")) if path.is_file() and "examples" not in path.parts]
+        lines = [line.strip() for path in files for line in path.read_text(errors="replace").splitlines()]
+        return [line for line in lines if line.startswith(("#", "//", "{#"))]
+    found = []
+    for path in sources(place):
+        tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+        found += [token.string for token in tokens if token.type == tokenize.COMMENT]
+    return found
+
+
+def pages(place: str) -> list[str]:
+    """The text of Markdown pages."""
+    return [path.read_text() for path in sorted(ROOT.glob(place))]
+
+
+def pronouns(texts: list[str]) -> float:
+    """Pronouns in per cent of all words."""
+    words = sum(len(WORD.findall(text)) for text in texts)
+    return 100 * sum(len(PRONOUNS.findall(text)) for text in texts) / words
+
+
+def openings(texts: list[str]) -> int:
+    return sum(bool(OPENING.match(text.strip())) for text in texts)
+
+
+def dialect(texts: list[str]) -> int:
+    return sum(len(DIALECT.findall(text)) for text in texts)
+
+
+MEASURES: dict[str, tuple[Callable[[str], list[str]], Callable[[list[str]], float]]] = {
+    "percent of pronouns in docstrings": (docstrings, pronouns),
+    "docstrings that begin with a pronoun or a question word": (docstrings, openings),
+    "words of the dialect in docstrings": (docstrings, dialect),
+    "words of the dialect in printed text": (printed, dialect),
+    "words of the dialect in comments": (comments, dialect),
+    "words of the dialect in pages": (pages, dialect),
+}
+
+
+@pytest.mark.parametrize("measure", CEILINGS)
+def test_no_ceiling_is_exceeded(measure):
+    texts, figure = MEASURES[measure]
+    above = {}
+    for place, ceiling in CEILINGS[measure].items():
+        reached = figure(texts(place))
+        if reached > ceiling:
+            above[place] = f"{reached:g}, and the ceiling is {ceiling}"
+    assert not above
