@@ -20,7 +20,7 @@ worker_tmp_dir = "/dev/shm"
 # The control socket is one a user by default, so that two instances collide.
 control_socket_disable = True
 
-# A worker takes only as many connections as it has threads, and closes each after its answer, so that the next request
+# A worker takes only as many connections as it has threads, and closes each after its response, so that the next request
 # goes to a worker that is free. With more and with keep-alive a few workers take most connections and keep them, while
 # others idle. Defaults: 1000 and 2. https://gunicorn.org/reference/settings/#keepalive
 worker_connections = 4

@@ -31,7 +31,7 @@ class Worker(UvicornWorker):
     # loop, http: the ones in C; by default those in Python where they are missing.
     # ws: WebSockets, which take the project's own application; a site that has none refuses them.
     # lifespan: Django has nothing to do when a worker starts or ends; by default it is asked.
-    # proxy_headers: no header is believed that names another client: behind a server that ends TLS the site reads them;
+    # proxy_headers: no header is believed that names another client: behind a server that terminates TLS the site reads them;
     # default True.
     # timeout_graceful_shutdown: by default a worker waits for its requests without end.
     CONFIG_KWARGS = {
@@ -70,7 +70,7 @@ loglevel = "warning"
 http_parser = "python"
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"
-# No header is believed that names another client: behind a server that ends TLS the site reads them; default 127.0.0.1.
+# No header is believed that names another client: behind a server that terminates TLS the site reads them; default 127.0.0.1.
 forwarded_allow_ips = ""
 
 def on_starting(server):

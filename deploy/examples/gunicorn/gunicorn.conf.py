@@ -20,7 +20,7 @@ worker_tmp_dir = "/dev/shm"
 # The control socket is one a user by default, so that two instances collide.
 control_socket_disable = True
 
-# A worker takes only as many connections as it has threads, and closes each after its answer, so that the next request
+# A worker takes only as many connections as it has threads, and closes each after its response, so that the next request
 # goes to a worker that is free. With more and with keep-alive a few workers take most connections and keep them, while
 # others idle. Defaults: 1000 and 2. https://gunicorn.org/reference/settings/#keepalive
 worker_connections = 4
@@ -55,7 +55,7 @@ loglevel = "warning"
 http_parser = "python"
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"
-# No header is believed that names another client: behind a server that ends TLS the site reads them; default 127.0.0.1.
+# No header is believed that names another client: behind a server that terminates TLS the site reads them; default 127.0.0.1.
 forwarded_allow_ips = ""
 
 def on_starting(server):

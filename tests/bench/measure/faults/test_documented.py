@@ -20,7 +20,7 @@ def test_every_fault_is_documented_with_what_is_expected():
     unlike = {name: FAULTS[name].expected.recovery_s for name, _, happens, _ in rows if "recover" in happens}
     assert unlike == {"broken-application": 5.0, "restarts": 5.0, "slow-headers": None}
     usual = f"within {Expected().recovery_s:g} s of the end of the cause"
-    visitors = f"at a third of what the deployment can do, {rate_of(10**6)} requests a second at most"
+    visitors = f"at most {rate_of(10**6)} requests/s"
     assert usual in TEXT and visitors in TEXT
 
 
