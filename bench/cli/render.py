@@ -45,8 +45,8 @@ def main(args: argparse.Namespace) -> int:
     env = values.environment(args.env)
     project = options.project_of(args).only_looked_at
     if chosen.places and args.format not in containers.FORMS:
-        chosen, note = target.for_project(project, chosen)
-        if note:
+        chosen, release = target.for_project(project, chosen)
+        for note in filter(None, (release, target.compiled_here(project))):
             print(f"note: {note}", file=sys.stderr)
     case = for_files(project, options.one_stack(args), args.layer, chosen, args.size, env)
     if (refusal := case.stack.production) and chosen.places and not args.force:

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
+from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -21,9 +22,14 @@ from bench.serve.catalog.values import Values
 from bench.serve.production.project_files import listing, repository
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
+from bench.words import joined
 
 # A line of requirements.txt that includes another list.
 INCLUDES = re.compile(r"\s*(?:-r|--requirement)[ =]*(\S+)")
+# A line of it that has packages installed from their source.
+NO_BINARY = re.compile(r"--no-binary[ =]+(\S+)")
+# The tag of a wheel that was made on this machine: that of an index names the C library, as manylinux_2_17_x86_64 does.
+COMPILED_HERE = re.compile(r"^Tag: \S+-linux_\w+$", re.M)
 ELSEWHERE = "--format compose or kubernetes, whose image has the project's Python"
 
 
@@ -71,17 +77,57 @@ def _refusal(wanted: dict[str, str], release: Release) -> str:
 def _wanted(project: UnderTest) -> dict[str, str]:
     """Which Python the project and the packages that it lists need, as they are installed here, by what needs it."""
     found = {}
-    file = project.folder / FILE if (project.folder / FILE).is_file() else repository(project.folder) / FILE
-    table = tomllib.loads(file.read_text("utf-8")).get("project", {}) if file.is_file() else {}
+    table = _table(project.folder)
     if "requires-python" in table:
         found[f"{FILE} of the project"] = table["requires-python"]
-    distributed = distributions(path=list(project.sites))
-    installed: dict[str, Distribution] = {canonicalize_name(it.metadata["Name"]): it for it in distributed}
-    for name in _listed(project.folder, table.get("dependencies", []), installed):
-        distribution = installed[name]
+    for distribution in _packages(project):
+        name = canonicalize_name(distribution.metadata["Name"])
         if python := distribution.metadata["Requires-Python"]:
             found[f"{name} {distribution.version}"] = python
     return {name: python for name, python in found.items() if _is_specifier(python)}
+
+
+def _table(folder: Path) -> dict[str, Any]:
+    """The table `project` of its pyproject.toml, or of that of its repository; empty without one."""
+    file = folder / FILE if (folder / FILE).is_file() else repository(folder) / FILE
+    found: dict[str, Any] = tomllib.loads(file.read_text("utf-8")).get("project", {}) if file.is_file() else {}
+    return found
+
+
+def _packages(project: UnderTest) -> list[Distribution]:
+    """The installed packages that the project lists, and those that these need."""
+    distributed = distributions(path=list(project.sites))
+    installed: dict[str, Distribution] = {canonicalize_name(it.metadata["Name"]): it for it in distributed}
+    names = _listed(project.folder, _table(project.folder).get("dependencies", []), installed)
+    return [installed[name] for name in names]
+
+
+def compiled_here(project: UnderTest) -> str:
+    """A note on listed packages that were compiled on this machine, as the index has no wheel; empty without any.
+
+    A deploy installs wheels only, except for a package that the list names after --no-binary.
+    """
+    if not project.recorded:
+        return ""
+    place = project.folder if listing(project.folder) else repository(project.folder)
+    allowed: list[str] = []
+    for line in _lines(place / "requirements.txt"):
+        if option := NO_BINARY.search(line):
+            allowed += map(canonicalize_name, option[1].split(","))
+
+    names = []
+    for distribution in _packages(project):
+        name = canonicalize_name(distribution.metadata["Name"])
+        if COMPILED_HERE.search(distribution.read_text("WHEEL") or "") and name not in allowed:
+            names.append(name)
+    if not names:
+        return ""
+    names.sort()
+    lines = joined([f"--no-binary {name}" for name in names])
+    return (
+        f"compiled here from source: {joined(names)}; a deploy installs wheels only: write {lines} into requirements.txt, "
+        "one option a line beside the packages, and install a compiler and the libraries on the host"
+    )
 
 
 def _is_specifier(text: str) -> bool:

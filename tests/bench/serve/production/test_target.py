@@ -83,3 +83,25 @@ def test_what_cannot_be_installed_there_is_refused_in_one_line(chosen, packages,
     with pytest.raises(BenchError, match=said) as refusal:
         chosen("3.12.1", packages, changes)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("tag", "requirements", "named"),
+    [
+        ("cp313-cp313-linux_x86_64", "Psycopg2\n", True),
+        ("cp313-cp313-linux_x86_64", "Psycopg2\n--no-binary psycopg2\n", False),
+        ("cp313-cp313-linux_x86_64", "Psycopg2\n--no-binary=other,psycopg2\n", False),
+        ("cp313-cp313-linux_x86_64", "Django\n", False),
+        ("cp313-cp313-manylinux_2_17_x86_64", "Psycopg2\n", False),
+        ("py3-none-any", "Psycopg2\n", False),
+    ],
+)
+def test_a_package_without_a_wheel_is_told_before_a_deploy_refuses_it(tmp_path, tag, requirements, named):
+    folder = tmp_path / "site-packages" / "psycopg2-2.9.11.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: psycopg2\nVersion: 2.9.11\n")
+    (folder / "WHEEL").write_text(f"Wheel-Version: 1.0\nTag: {tag}\n")
+    (tmp_path / "requirements.txt").write_text(requirements)
+    project = SimpleNamespace(recorded="x", folder=tmp_path, sites=(str(folder.parent),))
+    note = target.compiled_here(project)
+    assert bool(note) == named and ("--no-binary psycopg2" in note) == named
