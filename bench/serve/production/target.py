@@ -125,8 +125,8 @@ def compiled_here(project: UnderTest) -> str:
     names.sort()
     lines = joined([f"--no-binary {name}" for name in names])
     return (
-        f"compiled here from source: {joined(names)}; a deploy installs wheels only: write {lines} into requirements.txt, "
-        "one option a line beside the packages, and install a compiler and the libraries on the host"
+        f"compiled here from source: {joined(names)}; a deploy installs wheels only: write {lines} into "
+        "requirements.txt, one option a line beside the packages, and install a compiler and the libraries on the host"
     )
 
 
