@@ -67,7 +67,7 @@ class Post(models.Model):
 
 
 class Comment(models.Model):
-    """What a reader says of a post, with a rating.
+    """A reader's comment on a post, with a rating.
 
     `user` is the account that wrote it, if there is one; `name` is what it was called then, and stays when it goes.
     """

@@ -31,7 +31,7 @@ class Env(environ.Env):
     """The environment of the process; each method reads the variable of a name."""
 
     def text(self, name: str, default: str = "") -> str:
-        """What it says, without spaces around; the default where it is empty or unset."""
+        """The stripped value; the default if empty or unset."""
         return self.str(name, default="").strip() or default
 
     def flag(self, name: str, default: bool = False) -> bool:

@@ -1,4 +1,4 @@
-"""What a project uses beside its code, replaced where it is tried and measured.
+"""Stand-ins for a project's external services while the instrument serves it.
 
 Storages, caches, search engines, mail and tasks of other machines have stand-ins; logs, file caches and search indexes
 go to another folder.

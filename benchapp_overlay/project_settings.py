@@ -56,7 +56,7 @@ NOWHERE = {"HOST": "127.0.0.1", "PORT": "1", "OPTIONS": {}}
 
 
 def kind(engine):
-    """What an engine has in common with those that speak to the same program: PostGIS is a `postg`."""
+    """The kind of a database engine, by the program behind it: PostGIS is a `postg`."""
     found = next((name for name in KINDS if name in engine), engine)
     return {"psql": "postg", "spatialite": "sqlite"}.get(found, found)
 

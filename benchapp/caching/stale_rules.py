@@ -1,4 +1,4 @@
-"""What a project's settings say of its pages, so that its code need not: which of them a write makes stale.
+"""Rules in a project's settings, instead of its code, for the pages that a write makes stale.
 
 CACHING_STALE = {"blog.Post": ["/", "/blog/*", "/authors/{author.slug}/"]}: model -> pages that a saved or deleted row
 makes stale. `*` covers every page below; `{author.slug}` is looked up in the row, as it was and as it is now. Writes

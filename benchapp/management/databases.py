@@ -56,7 +56,7 @@ def name() -> str:
 
 
 def problem(error: Exception) -> str:
-    """What is wrong with the database and what to do, in a line; only missing tables ask for a migration."""
+    """Describe a database error and its remedy in one line; only missing tables call for a migration."""
     cause = error.__cause__ or error
     # PostgreSQL's codes of a missing table and of a missing column.
     if _sqlstate(cause) in ("42P01", "42703") or str(cause).startswith("no such "):
@@ -65,7 +65,7 @@ def problem(error: Exception) -> str:
 
 
 def reason(error: Exception) -> str:
-    """What went wrong and what to do, in a few words."""
+    """Describe an error and its remedy in a few words."""
     error = error.__cause__ or error
     known = SQLITE_REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF) or POSTGRESQL_REASONS.get(_sqlstate(error))
     return known or str(error).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""What there is to serve and measure: every file of deploy/ that declares something, read once in a process."""
+"""The catalog: every manifest below deploy/, read once in a process."""
 
 from __future__ import annotations
 
@@ -132,6 +132,6 @@ def read_folder(deploy: Path) -> Catalog:
 
 
 def _each(deploy: Path, kind: str, read: Callable[[Path], Entry]) -> Mapping[str, Entry]:
-    """What every manifest of a kind declares, by the name of its folder."""
+    """Read all manifests of a kind, by the name of their folder."""
     found = sorted(deploy.glob(f"{kind}s/*/{kind}.toml"))
     return MappingProxyType({path.parent.name: read(path) for path in found})

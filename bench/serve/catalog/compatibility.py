@@ -1,4 +1,4 @@
-"""What fits what: a stack and layers, the servers and services they need, and the versions that are installed."""
+"""Compatibility of stacks, layers, servers, services and installed versions."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def version_command(item: Server | Service) -> tuple[str, ...] | None:
 
 
 def how_to_install(item: Server | Service) -> str:
-    """What installs a program that is missing, in words."""
+    """Describe how to install a missing program."""
     if isinstance(item, Server) and item.hint:
         return item.hint
     if isinstance(item, Server) and _is_brought(item):

@@ -147,7 +147,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InRelease(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a service is in one release of Debian: its `title`, `programs` and `packages` there."""
+    """A service in one release of Debian: its `title`, `programs` and `packages`."""
 
     title: str
     programs: dict[str, str]

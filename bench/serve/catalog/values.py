@@ -109,7 +109,7 @@ FORMS = {
 
 
 def _problem(name: str, value: Any, usual: Any) -> str:
-    """What is wrong with a new value of a name that is usually `usual`, or an empty string."""
+    """Return the problem of a new value of a name whose default is `usual`, or an empty string."""
     if isinstance(usual, dict) and not isinstance(value, dict):
         return "it is a table; change it in the file"
     if name == "processes" and value == AUTO:

@@ -38,7 +38,7 @@ class CannotRun:
 
 @dataclass(frozen=True)
 class Case:
-    """What is served and measured, resolved and frozen.
+    """One case to serve and measure, resolved and frozen.
 
     project    the project, with the Python that serves it
     stack      the chain of its servers
@@ -121,7 +121,7 @@ class Case:
 
     @property
     def caches(self) -> str:
-        """What the layers cache: `pages`, `parts` of pages that are rendered for each visitor, or `nothing`."""
+        """The kind of content in the layers' caches: `pages`, `parts` of pages, or `nothing`."""
         found = {layer.caches for layer in self.layers}
         return max(found, key=CACHED.index, default="nothing")
 

@@ -107,7 +107,7 @@ class Connections:
 
 
 def of_site(project: UnderTest, env: Mapping[str, str], pids: Iterable[int]) -> Connections | None:
-    """What counts the connections of a site with this environment and these processes.
+    """Return a counter of the database connections of a site with this environment and these processes.
 
     Where it names no database, the settings of a project name one, which may have other clients: those that were
     there before the site do not count.
@@ -126,7 +126,7 @@ def _begun(pid: int) -> float:
 
 
 def connection_counter(url: str, since: float = 0.0) -> Connections | None:
-    """What counts the connections to the database of this URL; None for another database, or without the driver."""
+    """Return a counter of connections to the database of a URL; None for an unknown database or without the driver."""
     if urlsplit(url).scheme.partition("+")[0] not in ("postgres", "postgresql"):
         return None
     with contextlib.suppress(ImportError):

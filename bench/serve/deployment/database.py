@@ -36,7 +36,7 @@ AS_IS = "project"
 
 @dataclass(frozen=True)
 class Database:
-    """What `--database` asks for.
+    """The choice of `--database`.
 
     label    what results call it: sqlite, postgresql or the URL's scheme
     url      the site's DATABASE_URL; empty until `service` is up and gives it, and where the project's is used as it is

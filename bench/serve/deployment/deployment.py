@@ -288,7 +288,7 @@ def _site_env(
 
 
 def _notes(case: Case, launcher: Launcher) -> list[str]:
-    """What a reader of its results must know: of layers, the project, its rows, and the user that servers run as."""
+    """Notes for readers of the results: on layers, the project, its rows, and the user of the servers."""
     notice = launcher.identity.notice
     of_project = [*case.project.notes, *database.notes(case.project, case.database)]
     return [*case.notes, *of_project, *([notice] if notice else [])]

@@ -85,7 +85,7 @@ class Layout:
 
     @property
     def store(self) -> Path:
-        """What servers cache in files."""
+        """The directory of pages that servers cache in files."""
         return self.run_dir / "store"
 
     @property

@@ -50,7 +50,7 @@ class Engine(jinja2.Environment):
         self.home = home
 
     def join_path(self, template: str, parent: str) -> str:
-        """What `template` means in `parent`: in one that lies over another of that name, the other."""
+        """Resolve `template` in `parent`: a template that overrides another of the same name extends the other."""
         upper, _, below = parent.partition(OVER)
         return below if below and Path(upper).name == template else template
 
@@ -81,7 +81,7 @@ class Wiring:
 
 
 def instance_name(server: str, number: int) -> str:
-    """What the instance of a server is called: by the server's name, the second `name-2`."""
+    """The name of an instance: the server's name, for the second instance `name-2`."""
     return server if number == 1 else f"{server}-{number}"
 
 
@@ -149,7 +149,7 @@ def context_of(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
 
 
 def _upstream(server: Server, inner: Server, wiring: Wiring) -> dict[str, Any]:
-    """What a server knows of the next inner one."""
+    """The names by which a template reaches the next inner server."""
     addresses = wiring.upstreams(inner.name)
     # An instance on this host refuses at once; a host that has gone costs a time to connect.
     elsewhere = any(address.host not in ("", LOOPBACK) for address in addresses)
@@ -186,7 +186,7 @@ def _site_word(case: Case) -> str:
 
 
 def _connection(server: Server) -> str:
-    """What becomes of a connection to the server after an answer: `keepalive` or `close`."""
+    """The fate of a connection to the server after a response: `keepalive` or `close`."""
     return "keepalive" if server.keepalive else "close"
 
 
@@ -287,7 +287,7 @@ def write_service_files(service: Service, context: dict[str, Any], folder: Path)
 
 
 def site_env(case: Case, places: HostPaths) -> dict[str, str]:
-    """What values, stack and layers add to the application server's environment."""
+    """The application server's environment from values, stack and layers."""
     context = site_context(case, places)
     templates = {
         "BENCHAPP_CACHE_SECONDS": str(case.values.names["cache_seconds"]),

@@ -1,4 +1,4 @@
-"""What stacks, layers, services and sizes there are and what can run here, as one document."""
+"""A survey of stacks, layers, services and sizes, and of their availability here, as one document."""
 
 from __future__ import annotations
 

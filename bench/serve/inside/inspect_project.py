@@ -1,4 +1,4 @@
-"""What a Django project is made of, as JSON: python inspect_project.py OUTPUT QUESTION
+"""Inspect a Django project and write JSON: python inspect_project.py OUTPUT QUESTION
 
 The project's own interpreter runs it in the project's folder, with DJANGO_SETTINGS_MODULE set. It needs Django 4.2 or
 newer and Python 3.8 or newer, and no other package. QUESTION is JSON: the paths to request, the application to import,
@@ -251,7 +251,7 @@ def memory_mb():
 
 
 def from_settings(settings):
-    """What the settings say."""
+    """Facts from the settings."""
     engines = {alias: it["ENGINE"] for alias, it in own_databases(settings) if it["ENGINE"] != NO_DATABASE}
     return {
         "python": platform.python_version(),
@@ -303,7 +303,7 @@ def pool_size(pool):
 
 
 def postgresql(database):
-    """What libpq needs to connect to a database, as a URL, which may hold a password; empty for another kind."""
+    """The URL by which libpq connects to a database, with any password; empty for another kind of database."""
     if "postg" not in database.get("ENGINE", ""):
         return ""
     named = {name.lower(): database.get(name) for name in ("USER", "PASSWORD", "HOST", "PORT")}

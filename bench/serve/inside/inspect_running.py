@@ -1,4 +1,4 @@
-"""What the services of a project say while it runs: its databases, caches and storages, and Django's own checks.
+"""Facts from a running project's databases, caches, storages and Django's checks.
 
 It is a part of inspect_project, and asks without writing anything.
 """
@@ -51,7 +51,7 @@ def running(question):
 
 
 def deployment_checks():
-    """What `manage.py check --deploy` says, without what the settings silence."""
+    """The messages of `manage.py check --deploy`, except those silenced by the settings."""
     from django.core import checks
 
     try:
@@ -121,7 +121,7 @@ def sites():
 
 
 def lint():
-    """What django-migration-linter finds in the last migration of each app of the project, where it is installed."""
+    """The findings of django-migration-linter, if installed, in the last migration of each app."""
     from django.core.management import call_command, load_command_class
     from django.db import connection
     from django.db.migrations.loader import MigrationLoader

@@ -1,4 +1,4 @@
-"""What a project's settings say of services and templates, as far as findings need it; a part of inspect_project."""
+"""Facts for findings from the settings of services and templates; a part of inspect_project."""
 
 import re
 
@@ -39,7 +39,7 @@ def channel_layers(settings):
 
 
 def mail_backends(settings):
-    """What sends mail, by the setting that names it; the setting of Django 6.1 takes the place of the older one."""
+    """The mail backends by setting; Django 6.1's setting replaces the older one."""
     mailers = getattr(settings, "MAILERS", None)
     if mailers:
         return {f"MAILERS[{alias!r}]": str(mailer.get("BACKEND") or SMTP) for alias, mailer in mailers.items()}

@@ -1,4 +1,4 @@
-"""What visitors ask for while something breaks: pages that say which version rendered them, for whom, and when."""
+"""Pages for the visitors of a fault: each says which version rendered it, for whom, and when."""
 
 from __future__ import annotations
 

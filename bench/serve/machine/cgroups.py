@@ -40,7 +40,7 @@ class Unavailable(BenchError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What the programs of a group may use together.
+    """Limits on the total usage of the programs in a group.
 
     guaranteed_bytes  memory that the kernel takes from other processes first
     burstable_bytes   memory that may be used at most; the kernel kills a process of the group that goes beyond
@@ -52,7 +52,7 @@ class Limits:
     cpus: float
 
     def files(self, version: int) -> dict[str, str]:
-        """What to write to which file, in an order that the kernel takes."""
+        """The contents by file, in an order that the kernel accepts."""
         quota = str(round(self.cpus * PERIOD_US))
         if version == 2:
             return {

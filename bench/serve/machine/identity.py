@@ -163,7 +163,7 @@ def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -
 
 
 def _said(*argv: str) -> str:
-    """What a program prints; empty when it fails or cannot be started."""
+    """Return the output of a program; empty if the program fails or cannot start."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, cwd="/", timeout=20, stdin=subprocess.DEVNULL)
     except OSError:

@@ -37,7 +37,7 @@ MAX_SAMPLES = 600
 
 @dataclass(frozen=True)
 class Usage:
-    """What one server or service used between start and stop of the sampler.
+    """Resource usage of one server or service between start and stop of the sampler.
 
     memory                    (seconds since the start, PSS in bytes) of its whole process tree; empty when not measured
     memory_peak_bytes         the largest of these, or None
@@ -113,7 +113,7 @@ _Times = dict[psutil.Process, Any]
 
 
 def _times(found: Iterable[psutil.Process]) -> _Times:
-    """Those of the processes that still live."""
+    """The CPU times of the processes that still run."""
     times = {}
     for process in found:
         with contextlib.suppress(psutil.Error):
@@ -157,7 +157,7 @@ class _Tree:
         self._processes = max(self._processes, len(self._last))
 
     def usage(self) -> Usage:
-        """What was used from the first sample to the last."""
+        """The usage from the first sample to the last."""
         first, last, seen = self._first, self._last, self._seen
         each = {it: _own_s(times) - (_own_s(first[it]) if it in first else 0.0) for it, times in seen.items()}
         # Of two counts each can miss something. That of every process ever seen misses what it used after its last
@@ -198,7 +198,7 @@ class Interference:
 
 @dataclass(frozen=True)
 class MachineLoad:
-    """What other processes take of the machine now.
+    """Current CPU usage of other processes on the machine.
 
     share  of all cores; None when the machine does not report it
     words  that share, and the busiest processes that can be seen

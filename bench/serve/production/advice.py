@@ -1,4 +1,4 @@
-"""What is said of a render besides its files: values that do nothing, a cache too large, a port hardly meant."""
+"""Advice printed with a render: values without effect, a cache that is too large, an unlikely port."""
 
 from __future__ import annotations
 

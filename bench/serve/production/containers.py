@@ -91,14 +91,14 @@ class Container:
 
     @property
     def command(self) -> Words:
-        """What it runs; a killed server leaves its socket file behind, on which some do not start."""
+        """The container's command. It removes a stale socket file, because some servers do not start on one."""
         if not self.unit.socket_file:
             return shlex.split(self.unit.start)
         return ["/bin/sh", "-c", f"rm -f {self.unit.socket_file} && exec {self.unit.start}"]
 
     @property
     def leaves(self) -> Words:
-        """What a pod runs before it sends SIGTERM: a signal that is not SIGTERM, and the wait for its end."""
+        """The pre-stop command of a pod: it sends a signal other than SIGTERM and waits for the end."""
         steps = [f"sleep {DRAIN_S}"] if self.ready else []
         if self.unit.stop_signal != "SIGTERM":
             steps += [f"kill -{self.unit.stop_signal.removeprefix('SIG')} 1", f"sleep {self.wait_s}"]
@@ -194,7 +194,7 @@ def _names(case: Case, places: HostPaths, wiring: Wiring, read: str) -> dict[str
 
 
 def _cron_jobs(case: Case, places: HostPaths) -> list[dict[str, Any]]:
-    """What is run again and again: the name, the schedule as cron has it, and the words of its command."""
+    """The scheduled jobs: name, schedule in cron's syntax, and command words."""
     project = case.project
     found = []
     if project_files.ends_sessions(project):
@@ -271,7 +271,7 @@ def _place(address: Address) -> str:
 
 
 def _reload(server: Server, unit: Unit) -> str:
-    """What has a server read its certificate again: words after `docker compose`."""
+    """The words after `docker compose` that make a server reload its certificate."""
     name = unit.name.removeprefix("benchapp-")
     if isinstance(server.reload.configuration, str):
         return f"kill -s {server.reload.configuration} {name}" if server.reload.configuration else f"restart {name}"

@@ -1,4 +1,4 @@
-"""What the image of a project needs: its packages, its database's driver, what stays out."""
+"""The image of a project: packages, database driver, excluded files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def drivers(project: UnderTest) -> tuple[str, ...]:
 
 
 def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
-    """What the templates can name of the project's image, besides what a host's files can.
+    """Names for the templates of the project's image, in addition to the names of a host's templates.
 
     env           that of a host, without files of databases
     base          the image with the Python below its environment

@@ -24,7 +24,7 @@ COMMENTS = ("#", ";", "//", '"""')
 
 
 def rows(case: Case, places: HostPaths, wiring: Wiring) -> list[tuple[str, str, str, str]]:
-    """What each is, its value, and the file and the words of the first line that has it; empty where no file has."""
+    """Rows of limit, value, file and first line that has the value; file and line are empty if no file has it."""
     found = []
     for what, (name, unit) in LOOKED_FOR.items():
         value = places.static_root if name == "static_root" else str(case.settings[name])

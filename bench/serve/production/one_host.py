@@ -311,7 +311,7 @@ def _of_packages(case: Case, places: HostPaths, wiring: Wiring) -> dict[str, Any
 
 
 def _of_front(case: Case, places: HostPaths) -> dict[str, Any]:
-    """What the outermost server does.
+    """Names for templates about the outermost server.
 
     webroot     the directory from which plain HTTP answers a certificate authority, or empty
     maintained  whether a file switches the site off

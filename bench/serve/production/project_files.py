@@ -1,5 +1,5 @@
-"""What a production host needs for another project than the kit's own: the settings laid over it, the packages of its
-servers, and its variables. Nothing of the instrument is among it."""
+"""Production files for a project other than the kit's own: the settings overlay, the packages of its servers, and
+its variables; nothing of the instrument."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]
 
 
 def names(case: Case, places: HostPaths) -> dict[str, Any]:
-    """What the templates of a host's files can name of the project.
+    """Names about the project for the templates of a host's files.
 
     health, ready       paths that answer while it serves, and while it can use its database, too
     checks              those of them that are no pages

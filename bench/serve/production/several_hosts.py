@@ -40,7 +40,7 @@ HOSTS, VARIABLES, DRAINED = "hosts", "host_vars", "drained"
 
 @dataclass(frozen=True)
 class Deployed:
-    """What the hosts run together.
+    """The deployment that the hosts run together.
 
     url         of the site, without a path: its scheme and its name
     port        of the front
@@ -136,7 +136,7 @@ class _Writing:
         return [*written, digest, self._write_variables(share.host, variables)]
 
     def _write_variables(self, host: Host, variables: dict[str, Any]) -> Path:
-        """What the playbook knows of a host, and how Ansible connects to it."""
+        """Write the playbook's variables of a host, and its connection settings for Ansible."""
         connection = {
             # Half of the time of a task otherwise goes into copying it.
             "ansible_pipelining": True,
@@ -172,7 +172,7 @@ class _Writing:
         }
 
     def _deployed(self) -> Deployed:
-        """What is deployed, the same on all hosts."""
+        """The deployment, the same on all hosts."""
         case, places = self.case, self.places
         ends_tls = render.ends_tls(case)
         https = case.values.env.get("BENCHAPP_HTTPS") == "1"
@@ -200,7 +200,7 @@ class _Writing:
         return [path for path in written if path not in same]
 
     def _variables(self, share: HostRole, context: dict[str, Any], found: list[Unit]) -> dict[str, Any]:
-        """What the playbook knows of a host."""
+        """The playbook's variables of a host."""
         database = self.split.database
         packages = one_host.packages(share.servers, share.services, self.split.case.layers)
         packages += [package for server in share.servers for package in server.build_packages]

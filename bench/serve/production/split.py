@@ -1,4 +1,4 @@
-"""What each host of an inventory runs of a case, and at which addresses they find each other.
+"""The split of a case over the hosts of an inventory: roles and addresses.
 
 The stack's outermost server, and what a layer puts in front of it, are on the host of group `front`; all inner servers
 are on each host of group `web`; services are on the host of group `cache`. With one web host, it has what the inventory
@@ -25,7 +25,7 @@ FIRST_PORT = 8001
 
 @dataclass(frozen=True)
 class HostRole:
-    """What one host runs.
+    """The role of one host: its servers and services.
 
     servers   those of the chain that are there, the innermost first
     services  those of the layer that are there
@@ -90,7 +90,7 @@ class Split:
 
     @property
     def shares(self) -> list[HostRole]:
-        """What each host that runs something runs, in the order in which they are set up."""
+        """The role of each host that runs something, in the order of setup."""
         wanted = [self.database, self.cache if self.case.services else None, *self.web, self.front]
         found = []
         for host in dict.fromkeys(host for host in wanted if host):

@@ -250,7 +250,7 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
 
 
 def _of_pool(case: Case, places: HostPaths) -> dict[str, str]:
-    """What a service between the application and its database gives to the servers, and not to commands."""
+    """Variables for servers, but not for commands, of a service between application and database."""
     return {
         name: render.text(text, service_context(service, case, places), service.name)
         for service in case.services

@@ -105,7 +105,7 @@ def _finished(
 
 
 def _why(done: subprocess.CompletedProcess[str], identity: Identity) -> str:
-    """What a failed command said, with a remedy where that is known."""
+    """The output of a failed command, with a remedy if one is known."""
     why = run_command.problem(done.stderr or "") or f"it exited with status {done.returncode}"
     if why.startswith("PermissionError"):
         return f"{why}; let user {identity.user} read it, which the servers run as, or set BENCH_USER"

@@ -1,4 +1,4 @@
-"""What a Django project says of itself: `[tool.benchapp]` in its pyproject.toml, every key optional.
+"""The description of a Django project: `[tool.benchapp]` in pyproject.toml, every key optional.
 
 What is not said there is detected: settings by running manage.py, Python by its virtual environment, the rest by
 `inspection`. The paths of `python`, `env_file` and workloads are relative to the folder of that file.
@@ -336,7 +336,7 @@ class Project(msgspec.Struct, frozen=True):
 
 
 def read_description(folder: Path, describe: Path | None = None) -> tuple[Description, Path]:
-    """What a project says of itself, and in which file: its own, or `describe`. Nothing of the project is run.
+    """Read the description of a project and its file: the project's own, or `describe`. No code of the project runs.
 
     Raises BenchError, in one line, when there is no project or its description is wrong.
     """
@@ -445,7 +445,7 @@ def describes(path: Path) -> bool:
 
 
 def _description(path: Path, must_say: bool) -> Description:
-    """What a file says; nothing where it has no description, unless it must."""
+    """Read the description in a file; empty if the file has none, unless it must."""
     try:
         tables = msgspec.toml.decode(path.read_bytes()) if path.is_file() else {}
         table: dict[str, Any] | None = tables.get("tool", {}).get("benchapp")

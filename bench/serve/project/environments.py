@@ -70,7 +70,7 @@ def _asked(folder: Path, command: tuple[str, ...]) -> Path | None:
 
 
 def remedy(folder: Path, python: Path) -> str:
-    """What to do where the interpreter that was taken for the project in a folder lacks a package."""
+    """The remedy if the interpreter chosen for the project in a folder lacks a package."""
     install = "install it there"
     if interpreter(folder) is None:
         for place in _around(folder):

@@ -46,7 +46,7 @@ def login(location: str | None) -> str:
 
 
 def log_in(url: str) -> str:
-    """What to do where pages need a login, whose form is there."""
+    """The remedy if pages need a login and a login form exists."""
     return (
         f"describe the login, and measure pages that need none: in [tool.benchapp] of {FILE} public = [...], then "
         f'[tool.benchapp.login], url = "{url}", page = "/", proof = "{{name}}"'
@@ -54,7 +54,7 @@ def log_in(url: str) -> str:
 
 
 def way_in(status: int, location: str | None) -> str:
-    """What to do where a page that is there is not shown to the visitors of a measurement."""
+    """The remedy if a page exists but visitors of a measurement do not get it."""
     if url := login(location):
         return log_in(url)
     if status in REFUSED or LEAVES.match(location or ""):
@@ -75,7 +75,7 @@ def unnamed(said: Description, facts: Facts) -> str:
 
 
 def remedy(said: Description, facts: Facts, page: InspectedPage) -> str:
-    """What to do about a page that the description names and that does not answer 200."""
+    """The remedy for a page of the description without status 200."""
     leads, to = {it.path: it.location for it in facts.pages}, page.location or ""
     while further := leads.pop(to.partition("?")[0], None):
         to = further

@@ -1,4 +1,4 @@
-"""What a Django project is made of, as its own interpreter finds it (bench/serve/inside/inspect_project.py)."""
+"""Inspection of a Django project by its own interpreter (bench/serve/inside/inspect_project.py)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TOKEN = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 
 
 class InspectedPage(msgspec.Struct, frozen=True):
-    """What an anonymous visitor gets at a path, in process.
+    """The response to an anonymous visitor at a path, in process.
 
     location         where a redirect leads, or None
     vary             the header, or None; cache_control likewise

@@ -93,7 +93,7 @@ class UnderTest:
 
     @property
     def description(self) -> Description:
-        """What it says of itself, with the page at which visitors begin."""
+        """The project's description, with its start page."""
         return inspection.beginning_at(self.project.description, self.memo.get(START))
 
     @property
@@ -224,7 +224,7 @@ class UnderTest:
 
     @functools.cached_property
     def facts(self) -> Facts:
-        """What its interpreter finds in it; raises BenchError when it cannot be imported."""
+        """The inspection by the project's interpreter; raises BenchError if the project cannot be imported."""
         return self.once("facts", self._inspected)
 
     def _inspected(self) -> Facts:
@@ -244,7 +244,7 @@ class UnderTest:
 
     @functools.cached_property
     def names(self) -> dict[str, Any]:
-        """What templates need to know of the project: see `_names`."""
+        """Names about the project for templates: see `_names`."""
         return _names(self)
 
     @property
@@ -285,7 +285,7 @@ class UnderTest:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the results must know of its environment and of the page at which visitors begin."""
+        """Notes for readers of the results: on the environment and the start page."""
         notes = []
         if self.recorded and self.facts.debug:
             notes.append("the project's DEBUG is on: it is served with DEBUG off")
@@ -296,7 +296,7 @@ class UnderTest:
 
 
 def _names(project: UnderTest) -> dict[str, Any]:
-    """What templates need to know of a project.
+    """Names about a project for templates.
 
     wsgi, asgi               module and name of each application, `module:name`; empty without one
     wsgi_module, wsgi_name   the parts of `wsgi`; of `asgi` the same
@@ -381,7 +381,7 @@ def page_headers(project: UnderTest) -> dict[str, str]:
 
 
 def page_environment(project: UnderTest) -> dict[str, str]:
-    """What the settings laid over a project read of its pages."""
+    """Variables about the project's pages for the settings overlay."""
     description = project.description
     said = {
         "BENCHAPP_PUBLIC": description.public,

@@ -76,7 +76,7 @@ def left_out(folder: Path) -> int:
 
 
 def notes(folder: Path, refs: Sequence[Ref]) -> list[str]:
-    """What each label stands for, and whether something is in no commit, in words."""
+    """Describe the commit of each label, and uncommitted changes."""
     found = [
         f"{ref.label} is commit {git(folder, 'log', '-1', '--format=%h %s', ref.commit).strip()}"
         if ref.commit

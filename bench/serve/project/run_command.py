@@ -82,8 +82,8 @@ def run(
 def run_probe_script(
     python: Path, script: str, words: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> tuple[bytes, str]:
-    """What a script of `inside`, run by a project's interpreter in its folder, writes to the file that is its first
-    word; and what it said when it failed. Both may be empty.
+    """Run a script of `inside` by a project's interpreter in its folder; return the text written to the file in its
+    first argument, and its error output. Both may be empty.
 
     It has these variables and what every program needs, and nothing else of the caller's environment.
     Raises OSError when it cannot be started, subprocess.TimeoutExpired when it hangs.

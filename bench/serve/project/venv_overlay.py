@@ -41,7 +41,7 @@ _ASK = (
 
 
 class Interpreter(msgspec.Struct, frozen=True):
-    """What a Python says of itself: its version (`3.12`), its folders, and those of its packages."""
+    """Facts about a Python: version (`3.12`), folders, and package folders."""
 
     version: str
     prefix: str
@@ -103,7 +103,7 @@ def servers_module(name: str) -> Any:
 
 
 def query_interpreter(python: Path, advice: str = ADVICE) -> Interpreter:
-    """What an interpreter says of itself; raises BenchError, with what to do instead, when it cannot be run."""
+    """Query an interpreter; raises BenchError with a remedy if it cannot run."""
     problem = f"{python}: cannot be run"
     said = _run([str(python), "-c", _ASK], problem, advice, ASK_TIMEOUT_S)
     try:
@@ -283,7 +283,7 @@ def _environment() -> dict[str, str]:
 
 
 def _run(argv: list[str], problem: str, advice: str = ADVICE, timeout_s: float = INSTALL_TIMEOUT_S) -> str:
-    """What a program prints. Raises BenchError, which begins with `problem`, when it fails or does not end."""
+    """Return a program's output; raises BenchError, beginning with `problem`, if the program fails or times out."""
     try:
         done = subprocess.run(
             argv, env=_environment(), capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL

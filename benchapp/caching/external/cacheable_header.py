@@ -1,4 +1,4 @@
-"""What a cache of another program may store: the responses that are marked, and no other.
+"""The mark by which a cache of another program stores a response; it stores no other.
 
 The mark is a header, X-Cacheable. The rule is that of all layers (`cacheability`), so it stands in no server's
 configuration.

@@ -1,1 +1,1 @@
-"""What the instrument alone lays over another project, over `benchapp_overlay`: the probes and their URLs."""
+"""The probes and their URLs, which only the instrument adds to another project, over `benchapp_overlay`."""

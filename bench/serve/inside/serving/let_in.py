@@ -27,7 +27,7 @@ def begin() -> None:
 
 
 def imported(name: str) -> Any:
-    """What MIDDLEWARE names."""
+    """Import the middleware of a dotted path."""
     found = _import_string(name)
     return found if name.startswith(OF_OTHERS) else letting_in(found)
 

@@ -1,4 +1,4 @@
-"""What the Python files of a project say, without importing them."""
+"""Facts from the Python files of a project, without importing them."""
 
 from __future__ import annotations
 

@@ -74,11 +74,11 @@ class Examination:
 
     @functools.cached_property
     def code(self) -> dict[str, str]:
-        """What its code needs of servers and services, by a name of code.PATTERNS: the first line that says so."""
+        """The first line of code that needs a server or service, by a name of code.PATTERNS."""
         return first_lines(self.project)
 
     def django_checks(self) -> Iterator[Occurrence]:
-        """What Django's own checks say, once for each of their ids, with the line of a setting that they name."""
+        """The messages of Django's checks, one per id, with the line of the setting in question."""
         by_id: dict[str, list[DeploymentCheck]] = {}
         for check in self.facts.checks:
             by_id.setdefault(check.id, []).append(check)

@@ -73,7 +73,7 @@ class Command(BaseCommand):
         }
 
     def found(self, paths: list[str], often: bool, timeout_s: float) -> dict[str, Any]:
-        """What is printed, by path; all are rendered before the first one is rendered again."""
+        """The output by path; each path is rendered once before the first path is rendered again."""
         begun = time.monotonic()
         # Middleware is made once: that of static files looks at each file.
         handler = Client().handler
@@ -104,7 +104,7 @@ def visitor() -> Client:
 
 
 def _pieces(response: Any) -> list[bytes | None]:
-    """What it streams, and None in the end where that does not come within a few seconds: some streams never end."""
+    """Yield the pieces of a stream, then None if the stream does not end within a few seconds."""
     end, found = time.monotonic() + STREAM_S, []
     for piece in response.streaming_content:
         if time.monotonic() > end:

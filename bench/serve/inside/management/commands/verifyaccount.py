@@ -60,7 +60,7 @@ class Command(BaseCommand):
             raise CommandError(self.problem(error)) from error
 
     def problem(self, error: DatabaseError) -> str:
-        """What is wrong with the database, in a line."""
+        """Describe a database error in one line."""
         return f"the database cannot be used: {str(error).strip().partition(chr(10))[0]}"
 
     def remove_traces(self, username: str) -> None:
