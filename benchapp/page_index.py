@@ -120,7 +120,7 @@ class Blocks:
     def place(self, position: int) -> tuple[int, int] | None:
         """The highest id of the block with the row that `position` newer ones precede, and how many of these it has.
 
-        None where no such row is counted, or was deleted since the large blocks were read.
+        None if no such row is counted, or was deleted since the large blocks were read.
         """
         block, newer = _step(self.large, position)
         if block is not None:

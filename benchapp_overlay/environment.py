@@ -159,7 +159,7 @@ class Env(environ.Env):
 
 
 def scheme(env: Env, is_https: bool, trusted_proxies: Collection[object]) -> str:
-    """The scheme that all visitors use; empty where a balancer in front may take both, as an empty variable says."""
+    """The scheme that all visitors use; empty if a load balancer in front may take both, as an empty variable says."""
     if is_https:
         return "https"
     value = env.str("BENCHAPP_SCHEME", default="" if trusted_proxies else "http")

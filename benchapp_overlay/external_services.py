@@ -38,7 +38,7 @@ DISCARDS_TASKS = "huey.BlackHoleHuey"
 DRAMATIQ_NOWHERE = "dramatiq.brokers.stub.StubBroker"
 # Backends of Django's setting TASKS that hand none to another process.
 TASKS_HERE = re.compile(r"\.(Dummy|Immediate)Backend$")
-# What stands in for a search engine of another machine: its setting, the key of its places, and one of Django alone.
+# What stands in for a search engine of another machine: its setting, the key of its places, and one of Django only.
 SEARCH = {
     "HAYSTACK_CONNECTIONS": ("URL", {"ENGINE": "haystack.backends.simple_backend.SimpleEngine"}),
     "WAGTAILSEARCH_BACKENDS": ("URLS", {"BACKEND": "wagtail.search.backends.database"}),

@@ -41,7 +41,7 @@ DEBUG = False
 # One that comes from a variable which is not set is None, or empty.
 _hosts = list(filter(None, _said.get("ALLOWED_HOSTS", ())))
 ALLOWED_HOSTS = _env.hosts("BENCHAPP_ALLOWED_HOSTS", _hosts)
-# Paths that are answered whatever host a balancer names.
+# Paths that are answered whatever host a load balancer names.
 BENCHAPP_HEALTH_PATHS = _env.json("BENCHAPP_HEALTH_PATHS", [])
 # Two of those have no page in the project: the kit responds.
 BENCHAPP_OWN_CHECKS = _env.json("BENCHAPP_OWN_CHECKS", [])
@@ -56,7 +56,7 @@ if not _env.flag("BENCHAPP_HTTPS"):
     SECURE_SSL_REDIRECT = SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = False
     # Nor does one to www. lead anywhere, and no browser sends a cookie of another domain.
     PREPEND_WWW, SESSION_COOKIE_DOMAIN, CSRF_COOKIE_DOMAIN = False, None, None
-    # It takes one for all sites over HTTPS alone.
+    # It takes one for all sites over HTTPS only.
     for _name in ("SESSION_COOKIE_SAMESITE", "CSRF_COOKIE_SAMESITE"):
         if _said.get(_name) in ("None", "none"):
             globals()[_name] = "Lax"
@@ -138,7 +138,7 @@ CACHING_VIEW_CACHE = _env.flag("CACHING_VIEW_CACHE")
 CACHING_SITE_MIDDLEWARE = _env.flag("CACHING_SITE_MIDDLEWARE")
 # The port that visitors ask for, where it is not the usual one.
 CACHING_PORT = _env.text("BENCHAPP_PORT")
-# The scheme that visitors use: a page may have it in its addresses. Of a balancer's plain HTTP nothing is known.
+# The scheme that visitors use: a page may have it in its addresses. Of a load balancer's plain HTTP nothing is known.
 CACHING_SCHEME = environment.scheme(_env, _env.flag("BENCHAPP_HTTPS"), BENCHAPP_TRUSTED_PROXIES)
 # What the project says of itself: the pages that may be cached, and those that a write of each model makes stale.
 CACHING_PUBLIC = _env.json("BENCHAPP_PUBLIC", _said.get("CACHING_PUBLIC", []))

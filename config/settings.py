@@ -45,7 +45,7 @@ BENCHAPP_TRUSTED_PROXIES = env.networks("BENCHAPP_TRUSTED_PROXIES")
 BENCHAPP_FRONT = env.flag("BENCHAPP_FRONT")
 # Production over HTTPS: redirect plain HTTP, send HSTS, mark cookies secure.
 BENCHAPP_HTTPS = env.flag("BENCHAPP_HTTPS")
-# How long browsers are to use HTTPS alone, in seconds; with BENCHAPP_HTTPS only.
+# How long browsers are to use HTTPS only, in seconds; with BENCHAPP_HTTPS only.
 BENCHAPP_HSTS_SECONDS = env.whole_number("BENCHAPP_HSTS_SECONDS", 30 * 24 * 3600, minimum=0, maximum=63_072_000)
 # One time to live, in seconds, for every caching layer.
 CACHING_SECONDS = env.whole_number("BENCHAPP_CACHE_SECONDS", 60, minimum=1, maximum=31_536_000)
@@ -58,7 +58,7 @@ CACHING_VIEW_CACHE = env.flag("CACHING_VIEW_CACHE")
 CACHING_SITE_MIDDLEWARE = env.flag("CACHING_SITE_MIDDLEWARE")
 # The port that visitors ask for, where it is not the usual one: no page is stored with the addresses of another.
 CACHING_PORT = env.text("BENCHAPP_PORT")
-# The scheme that visitors use: a page may have it in its addresses. Of a balancer's plain HTTP nothing is known.
+# The scheme that visitors use: a page may have it in its addresses. Of a load balancer's plain HTTP nothing is known.
 CACHING_SCHEME = environment.scheme(env, BENCHAPP_HTTPS, BENCHAPP_TRUSTED_PROXIES)
 # Headers, cookies and middleware that read something of a visitor although no page depends on it.
 CACHING_HARMLESS = env.json("BENCHAPP_HARMLESS", [])
@@ -66,7 +66,7 @@ CACHING_HARMLESS = env.json("BENCHAPP_HARMLESS", [])
 BENCHAPP_ASGI_THREADS = env.whole_number("BENCHAPP_ASGI_THREADS", 16, minimum=1, maximum=1000)
 # The largest body of a request over ASGI, whose servers have no limit; 0: none.
 BENCHAPP_MAX_BODY_MB = env.whole_number("BENCHAPP_MAX_BODY_MB", 0, minimum=0, maximum=1_000_000)
-# Seconds for which a database connection persists between requests. 0 where threads do not persist either: a connection
+# Seconds for which a database connection persists between requests. 0 if threads do not persist either: a connection
 # belongs to a thread, and those of ended threads would stay open. https://docs.djangoproject.com/en/5.2/ref/databases/#caveats
 BENCHAPP_CONN_MAX_AGE = env.whole_number(
     "BENCHAPP_CONN_MAX_AGE", 0 if BENCHAPP_SERVER == "asgi" else 600, minimum=0, maximum=86_400
@@ -276,7 +276,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BENCHAPP_HTTPS
 CSRF_COOKIE_HTTPONLY = True
 SECURE_SSL_REDIRECT = BENCHAPP_HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz)$"]
-# Answered whatever host a balancer names.
+# Answered whatever host a load balancer names.
 BENCHAPP_HEALTH_PATHS = ("/healthz", "/readyz")
 SECURE_HSTS_SECONDS = BENCHAPP_HSTS_SECONDS if BENCHAPP_HTTPS else 0
 if proxied:

@@ -19,7 +19,7 @@ SAME_S = 0.001
 
 
 class ChangedFiles(Compressor):
-    """Leaves alone what it has compressed before: to compress all files anew takes each release seconds."""
+    """Leaves alone what it has compressed before: to compress all files again takes each release seconds."""
 
     def compress(self, path: str) -> list[str]:
         made, changed = [f"{path}{ending}" for ending in (".br", ".gz")], Path(path).stat().st_mtime

@@ -56,7 +56,7 @@ def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") ->
 def reason_to_pass(request: HttpRequest) -> str:
     """The reason why no cached page may answer this request, whatever its query string; empty if one may.
 
-    A visitor with a CSRF cookie is anonymous too: a page that holds their token sets the cookie anew, and is not
+    A visitor with a CSRF cookie is anonymous too: a page that holds their token sets the cookie again, and is not
     stored for that. Django and browsers remove dot segments from a URL, while the site takes them as names: such a
     path would share the entry of another page.
     """

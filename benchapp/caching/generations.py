@@ -4,7 +4,7 @@ Each cached page or part has its generation, which is read **before** anything e
 a write stores its page under the old generation: it cannot bring stale data back.
 
 A write renews the random words of some directories: the whole site, a section (`/posts/`), everything below one item
-(`/posts/5/`), or one short path alone. The generation of a page is made of the words that concern it, so a new comment
+(`/posts/5/`), or one short path only. The generation of a page is made of the words that concern it, so a new comment
 leaves the pages of other posts cached.
 """
 

@@ -26,7 +26,7 @@ def reason_of_spelling(request: HttpRequest) -> str:
     if host != (f"{name}:{port}" if port else name):
         return "host"
     if port == str(app_settings.CACHING_PORT) and port not in USUAL_PORTS:
-        # Behind a balancer it is no visitor's, and a page that does not show it is the same.
+        # Behind a load balancer it is no visitor's, and a page that does not show it is the same.
         return ""
     # So is one without a port.
     return "" if port in ("", _port(request)) else "port"
@@ -69,7 +69,7 @@ def _name() -> str:
 def _port(request: HttpRequest) -> str:
     """The port that belongs into the addresses of pages; empty for the usual one of the scheme."""
     if getattr(settings, "BENCHAPP_TRUSTED_PROXIES", ()):
-        # That of the balancer, which visitors use, is the usual one.
+        # That of the load balancer, which visitors use, is the usual one.
         return ""
     own = str(app_settings.CACHING_PORT)
     if not own and not _is_behind_proxy(request):

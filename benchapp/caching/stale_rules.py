@@ -114,7 +114,7 @@ def _languages() -> tuple[str | None, ...]:
 
 
 def _in_language(code: str | None, page: str, instance: models.Model) -> str | None:
-    """The path with the row's values; None where one of them is empty."""
+    """The path with the row's values; None if one of them is empty."""
     with translation.override(code) if code else contextlib.nullcontext():
         values = {name: _value(instance, name) for name in FIELD.findall(page)}
     if any(value is None for value in values.values()):

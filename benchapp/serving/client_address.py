@@ -51,7 +51,7 @@ def balanced_address(get_response: GetResponse) -> GetResponse:
 
 
 def any_host_for_health(get_response: GetResponse) -> GetResponse:
-    """Answer health checks whatever host they name: a balancer asks by address, and many cannot send another Host.
+    """Answer health checks whatever host they name: a load balancer asks by address, and many cannot send another Host.
 
     The paths are BENCHAPP_HEALTH_PATHS; the first of the project's own names takes the place of another, for its
     middleware may refuse all others. Where the kit serves it, Django itself may not know that name.

@@ -174,7 +174,7 @@ def _is_brought(server: Server) -> bool:
 
 
 def installed_version(item: Server | Service) -> str | None:
-    """The version of a server or service here; None where it is not installed or there is no way to ask."""
+    """The version of a server or service here; None if it is not installed or there is no way to ask."""
     if isinstance(item, Server) and item.distribution:
         return programs.distribution_version(item.distribution)
     command = version_command(item)

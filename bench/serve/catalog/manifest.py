@@ -83,7 +83,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     modules       files that a server of the chain loads for this layer: by the server's name, globs by a short name
     packages      Debian packages that a server of the chain needs for this layer, by the server's name
     bodies        it stores the body of a page alone, so only pages without headers of their own
-    renews        in the second half of a page's time to live a request has it rendered anew in the background
+    renews        in the second half of a page's time to live a request has it rendered again in the background
     caches        what it caches: `pages`, `parts` of pages that are rendered for each visitor, or `nothing`
     invalidation  how a write invalidates stale pages; empty when it does not, and only the time to live ends them
     coalesces     what makes one of many requests for the same missing page render it; empty: each renders it

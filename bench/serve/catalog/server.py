@@ -32,7 +32,7 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
     application    a new version of the site's code; of application servers only
     replaces       name of the value that is how many processes below the main one `application` replaces; empty: all
     loses          why `configuration` can lose requests; empty: it loses none
-    executes       the signal on which its main process executes the program's file anew, as an upgrade of its package
+    executes       the signal on which its main process executes the program's file again, as an upgrade of its package
                    wants; empty: it is restarted for that
     pid_file       where the new main process writes its number (template), while the one before finishes its requests;
                    empty: it stays the same process
@@ -119,7 +119,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     hint         how to install what is missing, where its `packages` are not all
 
     How it runs
-    config       its main configuration file, a template; empty where its command line has all settings
+    config       its main configuration file, a template; empty if its command line has all settings
     files        further files that it reads, templates as well
     start        argv that runs it in the foreground, a template an item
     check        argv of its own configuration test, templates; empty: it has none
@@ -127,14 +127,14 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     bad_output   a regular expression; a match in the check's output means a bad file whatever the exit status
     listen       "tcp" (loopback) or "unix"; the outermost server always listens on the front port
     instances    name of the value that is how many of it to start, each with its own address; empty: one
-    env          environment of this server alone
+    env          environment of this server only
     reload       how it takes over a changed configuration or a new version of the site without a restart
     graceful     the signal on which it finishes the requests under way and ends; production's units send it
     inherits     true where it takes its socket from systemd, or the words added to `start` so that it does
     shares       true where a second one of the same user can listen on its ports beside it (SO_REUSEPORT), or the words
                  added to `start` of the second one
     notify       it tells systemd when it serves (Type=notify)
-    reopen       the signal on which it opens its access log anew; empty: the log is copied and emptied
+    reopen       the signal on which it opens its access log again; empty: the log is copied and emptied
     rotates      it rotates its access log itself
     entries      argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
 

@@ -86,7 +86,7 @@ def problem(size: Size) -> str:
 
 
 def group(size: Size) -> Group | None:
-    """A control group for the size, not made yet; None where it has no limits.
+    """A control group for the size, not made yet; None if it has no limits.
 
     Raises BenchError when it is not available here.
     """

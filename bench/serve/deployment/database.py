@@ -296,7 +296,7 @@ def _fill_once(
 def is_filled(project: UnderTest, database: Database) -> bool:
     """Whether a database of the kit's has all rows that the commands of `setup` make now.
 
-    That of the kit's own site may have rows that somebody has loaded into it: it is never made anew.
+    That of the kit's own site may have rows that somebody has loaded into it: it is never made again.
     """
     mark = _mark(project, database)
     if not project.recorded:

@@ -36,7 +36,7 @@ class Running:
     notes    what a reader of its results must know
     group    the control group of its size, None without one
     releases what it serves, where it was asked to serve releases rather than the checkout
-    memory_idle_bytes  PSS of every process tree when all had just become ready; None where it cannot be read
+    memory_idle_bytes  PSS of every process tree when all had just become ready; None if it cannot be read
     """
 
     case: Case

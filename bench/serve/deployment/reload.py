@@ -63,7 +63,7 @@ class Served:
 
 
 def reload(running: Running) -> dict[str, str]:
-    """Render the files anew, collect the static files, and have every server take over what changed.
+    """Render the files again, collect the static files, and have every server take over what changed.
 
     Returns what was done, by the server's name. Raises BenchError, and changes nothing, when the site's own check, a
     template or a server's test of its files fails; raises DeploymentError when the site does not come back.

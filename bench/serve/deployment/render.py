@@ -131,7 +131,7 @@ def context_of(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
         "listen": wiring.listens[server.name][0],
     }
     if context["listen"].port:
-        # The front address is that of the outermost server alone, which a layer may have put in front of this one.
+        # The front address is that of the outermost server only, which a layer may have put in front of this one.
         context |= {"bind": context["listen"].host, "port": context["listen"].port}
     context["bypass_re"] = opened.bypass_re(case.project, context["probed"])
     if case.project.overlaid:
@@ -140,7 +140,7 @@ def context_of(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
     context["is_front"] = index + 1 == len(chain)
     context["outermost"] = server.name == case.stack.servers[-1].name
     if index + 1 < len(chain):
-        # The server in front ends TLS, redirects to it, and has found out who the client is.
+        # The server in front terminates TLS, redirects to it, and has found out who the client is.
         context |= {"listener": "plain", "redirect": "off"}
     bind6 = context["bind6"] if index + 1 == len(chain) else "off"
     context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]

@@ -2,7 +2,7 @@
 
 The address has the description, JSON in base64 (RFC 4648, section 5), and a name, so that it was not requested before:
 
-    status   of the answer
+    status   of the response
     headers  [name, value] pairs, written as they are: Django's helpers would tidy them
     lines    [name, value] pairs written past Django, which refuses some: a second one of a name, a line break
     does     names of ACTS
@@ -34,7 +34,7 @@ COOKIE = "probe"
 @require_http_methods(["GET", "HEAD", "POST"])
 @view_cached
 def answer(request: HttpRequest, spelt: str, name: str) -> HttpResponse:
-    """The answer that the address describes."""
+    """The response that the address describes."""
     try:
         said = json.loads(base64.urlsafe_b64decode(spelt + "=" * (-len(spelt) % 4)))
         # It reads the visitor's token, which makes a page private by itself.

@@ -55,5 +55,5 @@ def allocate(request: HttpRequest, megabytes: int) -> JsonResponse:
 @never_cache
 @require_safe
 def download(request: HttpRequest, megabytes: int) -> HttpResponse:
-    """An answer of so many megabytes that takes no time to make."""
+    """A response of so many megabytes that takes no time to make."""
     return HttpResponse(b"x" * (min(megabytes, MAX_DOWNLOAD_MB) * 1_000_000), content_type="application/octet-stream")

@@ -321,7 +321,7 @@ def _is_harmless(frames, harmless):
 
 
 def _reader(frames):
-    """The middleware, or the view, that reads: `site1.country.Country`; empty where it is only Django."""
+    """The middleware, or the view, that reads: `site1.country.Country`; empty if it is only Django."""
     for frame in reversed(frames):
         module = _module(frame)
         if module.partition(".")[0] in PLUMBING:

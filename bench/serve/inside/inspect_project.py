@@ -239,7 +239,7 @@ def loaded(name, path):
 
 
 def memory_mb():
-    """MiB of memory that this process shares with no other program; None where the kernel does not say.
+    """MiB of memory that this process shares with no other program; None if the kernel does not say.
 
     It has loaded the application and its pages, as a worker has.
     """
@@ -276,7 +276,7 @@ def from_settings(settings):
 
 
 def own_databases(settings):
-    """Each database with its alias, but for replicas, which are where the default one is."""
+    """Each database with its alias, except for replicas, which are where the default one is."""
     found = settings.DATABASES.items()
     return [(alias, it) for alias, it in found if it.get("TEST", {}).get("MIRROR") != "default"]
 
@@ -333,7 +333,7 @@ def media_root(settings):
 
 
 def media_url(settings):
-    """The path below which uploaded files are; None where they are on another site, or have no folder of their own."""
+    """The path below which uploaded files are; None if they are on another site, or have no folder of their own."""
     url = settings.MEDIA_URL or ""
     return url if media_root(settings) and re.fullmatch(r"(/[\w-]+)+/", url) else None
 
@@ -512,7 +512,7 @@ def as_served(settings, remote, folder):
 
 
 def put(settings, name, value):
-    """Give a setting another value; what a project has used of it already, Django makes anew."""
+    """Give a setting another value; what a project has used of it already, Django makes again."""
     from django.test.signals import setting_changed
 
     setattr(settings, name, value)

@@ -111,7 +111,7 @@ def stale_problem(stale):
 
 
 def sites():
-    """How many sites share the database, by django.contrib.sites or by Wagtail; None where neither says."""
+    """How many sites share the database, by django.contrib.sites or by Wagtail; None if neither says."""
     from django.apps import apps
 
     for label, model in (("wagtailcore", "Site"), ("sites", "Site"), ("django_tenants", "Domain")):

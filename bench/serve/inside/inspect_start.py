@@ -51,7 +51,7 @@ class Search:
         return kind.startswith("text/html")
 
     def end_of_redirects(self):
-        """The path that the home page leads to, over others perhaps; None where that is no page of this site."""
+        """The path that the home page leads to, over others perhaps; None if that is no page of this site."""
         path = HOME
         for _ in range(MAX_REDIRECTS):
             found = self.ask(path)
@@ -72,7 +72,7 @@ def is_shown(found):
 
 
 def start_page(search, named, routes, login_paths):
-    """The path at which visitors begin, and None where no path is known that shows them anything.
+    """The path at which visitors begin, and None if no path is known that shows them anything.
 
     named        paths that the project names
     routes       its URL patterns, without those of tools

@@ -161,7 +161,7 @@ def _first_dangling(settings, name, storage, patterns):
 
 
 def _target(settings, name, url):
-    """The name of the file that a reference leads to; empty where it leads nowhere that is collected."""
+    """The name of the file that a reference leads to; empty if it leads nowhere that is collected."""
     if HAS_SCHEME.match(url) or url.startswith("//"):
         return ""
     path = urldefrag(url)[0]

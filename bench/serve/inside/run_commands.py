@@ -83,7 +83,7 @@ def _supervise(question, output, error, ended):
 
 
 def _become(question, output, error):
-    """Make this process the one that a shell would have started, but for the modules that it has."""
+    """Make this process the one that a shell would have started, except for the modules that it has."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for file, standard in ((nothing, 0), (output, 1), (error, 2)):

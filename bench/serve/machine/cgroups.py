@@ -124,7 +124,7 @@ class Group:
 
 
 def own_limits(root: Path = Path("/")) -> tuple[float | None, int | None]:
-    """The processors and the bytes of memory that the control group of this process has; None where it has no limit.
+    """The processors and the bytes of memory that the control group of this process has; None if it has no limit.
 
     A container sees its own group as the root.
     """

@@ -15,7 +15,7 @@ CLOSE = {"Connection": "close"}
 
 
 class VisitError(BenchError):
-    """A request whose answer is not status 200; one line that names it and its answer."""
+    """A request without status 200; one line names the request and its response."""
 
 
 def get(base_url: str, path: str) -> bytes:
@@ -24,7 +24,7 @@ def get(base_url: str, path: str) -> bytes:
 
 
 def headers(base_url: str, path: str) -> http.client.HTTPMessage:
-    """The headers of the answer at `path`. Raises VisitError like `get`."""
+    """The headers of the response at `path`. Raises VisitError like `get`."""
     return _get(base_url, path)[1].headers
 
 
@@ -33,7 +33,7 @@ HEALTHY = range(200, 300)
 
 
 def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None:
-    """The status of GET `path`, or None when there is no answer."""
+    """The status of GET `path`, or None when there is no response."""
     try:
         return fetch(lambda: _connection(base_url, timeout_s), path, CLOSE)[1].status
     except VisitError:
@@ -43,7 +43,7 @@ def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None
 def fetch(
     connect: Callable[[], http.client.HTTPConnection], path: str, headers: Mapping[str, str]
 ) -> tuple[bytes, http.client.HTTPResponse]:
-    """The body at `path` and its answer, over a connection of its own. Raises VisitError where none comes."""
+    """The body at `path` and its response, over a connection of its own. Raises VisitError where none comes."""
     try:
         with closing(connect()) as connection:
             connection.request("GET", path, headers=headers)

@@ -151,7 +151,7 @@ def _ordinary_user() -> pwd.struct_passwd:
 def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -> Path | None:
     """The first thing a worker started with `prefix` cannot read: Python, the project; or reach: `folder`; else None.
 
-    A Python whose library is closed may start all the same, on another Python's library, so its answer is compared.
+    A Python whose library is closed may start all the same, on another Python's library, so its response is compared.
     """
     python = Path(sys.base_prefix)
     listed = {paths.PACKAGE: paths.KIT, paths.STATE: paths.STATE, **{path: path for path in reads}}

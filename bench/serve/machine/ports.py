@@ -50,7 +50,7 @@ def free_port() -> int:
 
 
 def ephemeral() -> range:
-    """The ports that the kernel gives to outgoing connections; empty where they are unknown."""
+    """The ports that the kernel gives to outgoing connections; empty if they are unknown."""
     try:
         low, high = map(int, EPHEMERAL.read_text().split())
     except (OSError, ValueError):
@@ -59,7 +59,7 @@ def ephemeral() -> range:
 
 
 def listening() -> set[int]:
-    """The TCP ports with a listener on this machine; empty where they are unknown."""
+    """The TCP ports with a listener on this machine; empty if they are unknown."""
     return {int(row[1].rpartition(":")[2], 16) for row in sockets(LISTEN)}
 
 

@@ -162,7 +162,7 @@ def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout
 
 
 def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
-    """Return once GET `path` answers 2xx at `url`; raises DeploymentError with the death or the answer.
+    """Return once GET `path` answers 2xx at `url`; raises DeploymentError with the death or the response.
 
     An application that answers 500 for some seconds is not starting but broken. A server may let a request wait until
     the application is there, so each one may wait as long as all before it together.

@@ -64,7 +64,7 @@ def too_large_cache(case: Case, memory_disk: bool) -> str:
 
 
 def wrong_port(case: Case) -> str:
-    """Why the port of a site behind a balancer is hardly the one that is meant, or an empty string."""
+    """Why the port of a site behind a load balancer is hardly the one that is meant, or an empty string."""
     values = case.values
     behind = values.names["listener"] == "behind" and values.places
     if not behind or one_host.production_places(values).port != HTTPS_PORT:

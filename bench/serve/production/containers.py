@@ -67,7 +67,7 @@ class Container:
     reload       what has it read a new certificate: words after `docker compose`
     started      exits with 0 when it has started; empty: nothing can be asked
     alive        exits with 0 while it is there, busy or not
-    ready        exits with 0 while the site answers through it and can use its database; of the front server alone
+    ready        exits with 0 while the site answers through it and can use its database; of the front server only
     ready_path   the page that answers so by any name, over plain HTTP; empty: there is none
     health       the healthcheck of Compose: as `alive`, or that the site answers through it
     memory_mb    how much memory it is given at the least
@@ -284,7 +284,7 @@ def _ports(case: Case, places: HostPaths, ends_tls: bool) -> list[dict[str, Any]
     found = [("https", port, 443)] if ends_tls else [("http", port, 80)]
     if ends_tls and settings["redirect"] == "on":
         found.append(("http", int(settings["http_port"]), 80))
-    # Only the server that ends TLS for it may reach one that cannot.
+    # Only the server that terminates TLS for it may reach one that cannot.
     own = f"{LOOPBACK}:{port}" if port == one_host.PLAIN_PORT and not ends_tls else ""
     return [
         {"name": name, "number": number, "service": service, "published": f"{own or service}:{number}"}

@@ -42,7 +42,7 @@ BALANCER_IDLE_S = 65
 # How the web server is asked. Not over HTTP/2, where curl 7.88 may fail at a good answer.
 # https://github.com/curl/curl/issues/10634
 CURL = "curl --http1.1 --silent --show-error --fail --output /dev/null --max-time 10"
-# As a server in front would that ends TLS.
+# As a server in front would that terminates TLS.
 PAGE_STATUS = "curl --http1.1 --silent --output /dev/null --max-time 60 --write-out '%{http_code}'"
 PAGE_STATUS += " --header 'X-Forwarded-Proto: https'"
 
@@ -102,7 +102,7 @@ def write_for_this_machine(case: Case, target: Path, port: int) -> list[Path]:
 
 
 def write_for_host(case: Case, target: Path, left_out: Collection[str] = ()) -> list[Path]:
-    """All files of a production host, but for those `left_out`."""
+    """All files of a production host, except for those `left_out`."""
     case, places, wiring = in_production(case, LOOPBACK)
     context = host_context(case, places, wiring, units.units(case, places, wiring))
     own = [
@@ -233,7 +233,7 @@ def host_context(case: Case, places: HostPaths, wiring: Wiring, found: list[Unit
         "layer": case.layer_name,
         "size": case.size,
         "units": found,
-        # What ends TLS before it has a log of its own.
+        # What terminates TLS before it has a log of its own.
         "unlogged": front.name if front not in case.stack.servers and not front.listener else "",
         "workers": " ".join(unit.name for unit in found if unit.worker),
         "services": [f"benchapp-{service.name}" for service in case.services],
@@ -267,7 +267,7 @@ def _versions(case: Case, release: Release) -> list[str]:
 def _of_users(case: Case, places: HostPaths, found: list[Unit]) -> dict[str, Any]:
     """Whose files are whose.
 
-    same_user    why web server and application are one user, empty where they are two
+    same_user    why web server and application are one user, empty if they are two
     reader       the group that may read uploads: that of the stack's web server, or of the application without one
     front        the outermost server: its unit, and the file with certificate and key that it may read
     server_logs  the log files of each server with their user; rotated: those that the host rotates

@@ -76,7 +76,7 @@ def names(case: Case, places: HostPaths) -> dict[str, Any]:
     locks               the directory of the kit's lock files on the host
     cache_url           the variable that names the cache of a layer
     build               commands that follow collectstatic
-    below               the folder that has manage.py, in its repository; empty where it is at the root
+    below               the folder that has manage.py, in its repository; empty if it is at the root
     variables           names that its `env_file` has; requirements: the file that lists its packages, or empty
     brought             packages of its servers that are not installed because the project has them itself
     sqlite              aliases of its databases that are SQLite files

@@ -40,12 +40,12 @@ class Unit:
     check         the configuration test of a server, or empty
     good_status   the exit status of `check` for a good configuration
     bad_output    a regular expression that finds a bad one in its output, or empty
-    loads         a command line that imports the application, of its server alone
+    loads         a command line that imports the application, of its server only
     after         the unit to start before it, or empty
     reload        command lines that reload it, none where it cannot
     reconfigures  whether those have it read its own files again, not only the site's code
     loses         why those can lose requests, or empty: they lose none
-    executes      the signal on which it executes its program's file anew, or empty
+    executes      the signal on which it executes its program's file again, or empty
     pid_file      the file with the number of its main process, if that is another one then
     renew         the command line that has it run another release, or empty: it is restarted, which loses no request,
                   or there is no other way

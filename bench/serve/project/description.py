@@ -425,7 +425,7 @@ def _settings_modules(folder: Path) -> list[str]:
 
 
 def _folder_of(folder: Path, settings: str) -> str:
-    """The folder such as `src` that has the settings; empty where they are at the project's root or elsewhere."""
+    """The folder such as `src` that has the settings; empty if they are at the project's root or elsewhere."""
     package = settings.partition(".")[0]
     if any((folder / name).exists() for name in (package, f"{package}.py")):
         return ""

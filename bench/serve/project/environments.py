@@ -28,7 +28,7 @@ MADE_BY = {
 
 
 def interpreter(folder: Path) -> Path | None:
-    """The interpreter of a project whose manage.py is in this folder; None where no environment is known."""
+    """The interpreter of a project whose manage.py is in this folder; None if no environment is known."""
     around = _around(folder)
     for place in around:
         names = [*FOLDERS, *filter(None, [os.environ.get(OF_UV)])]
@@ -52,7 +52,7 @@ def _around(folder: Path) -> list[Path]:
 
 
 def _asked(folder: Path, command: tuple[str, ...]) -> Path | None:
-    """The interpreter of a virtual environment that a tool names; None where it is not there or knows none."""
+    """The interpreter of a virtual environment that a tool names; None if it is not there or knows none."""
     if not shutil.which(command[0]):
         return None
     # The environment that is active is the instrument's.

@@ -40,7 +40,7 @@ NAME_PAGES = f'name pages that visitors get: public = ["{{}}"] in [tool.benchapp
 
 
 def login(location: str | None) -> str:
-    """The path of the login form that a redirect leads to, by its words; empty where it leads elsewhere."""
+    """The path of the login form that a redirect leads to, by its words; empty if it leads elsewhere."""
     path, _, query = (location or "").partition("?")
     return path if path.startswith("/") and (query or LOGS_IN.search(path)) else ""
 

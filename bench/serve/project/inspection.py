@@ -57,7 +57,7 @@ class InspectedPage(msgspec.Struct, frozen=True):
     queries          of the database
     linked_parameters  path -> names of the parameters with which its links lead there
     error            the exception that it raised, in a line, or None
-    here             the status where 127.0.0.1 is asked for it; None where that is the site's own host
+    here             the status where 127.0.0.1 is asked for it; None if that is the site's own host
     headers          all that it has, by name
     causes           `vary`, `session` (that it was read), a cookie's name, `reads NAME` of a cookie, `header NAME` of a
                      header or address that it reads, `shared` -> the line or module
@@ -128,7 +128,7 @@ class Facts(msgspec.Struct, frozen=True):
     """A project as its interpreter sees it: the settings that matter to those who serve it, and its pages.
 
     application      `wsgi` or `asgi` -> `module:name` of each application that can be imported
-    application_problem  why one that no setting names cannot be imported; None where it can, or is not there
+    application_problem  why one that no setting names cannot be imported; None if it can, or is not there
     databases        alias -> engine; conn_max_age: alias -> seconds; caches: alias -> backend
     database_files   alias -> absolute path of an SQLite file, which need not exist
     databases_in_memory  aliases of SQLite databases without a file
@@ -136,7 +136,7 @@ class Facts(msgspec.Struct, frozen=True):
     migrations_left  how many migrations the default database lacks; None when it cannot be asked
     database_error   why it cannot, or None
     media_root       the folder of uploaded files, which need not exist; None without one of their own
-    media_url        their path; None where they are not served below a path of the site, or a view answers there
+    media_url        their path; None if they are not served below a path of the site, or a view answers there
     media_view       whether a view answers there
     session_cookie   the name of the cookie that visitors who are logged in have; csrf_cookie likewise
     max_connections  how many connections the database takes; None when it does not say
@@ -145,14 +145,14 @@ class Facts(msgspec.Struct, frozen=True):
     sqlite_modes     alias -> how its transactions begin and its journal, `("DEFERRED", "DELETE")`
     pools            alias -> connections of the driver's pool in a process; 0 without one
     remote_storages  aliases of storages that are no files of this machine
-    sites            how many sites share the database; None where nothing says
+    sites            how many sites share the database; None if nothing says
     lint             file and problem of each migration that django-migration-linter warns of
     silent           caches, storages and databases but the default one that do not answer, by their setting: why
     stale_problem    which model, or which of its fields, `stale` names that there is not; None without one
     static_hashed    whether the names of collected files say which version they are
     postgresql       a URL of the default database, with its password; empty for another kind
     log_files        those that each of its processes opens as it starts
-    secret_in_code   the line that has the secret key as text; empty where none has
+    secret_in_code   the line that has the secret key as text; empty if none has
     secret_is_default  whether that text is the default of a variable
     channel_layers   alias -> backend
     mail_backends    what sends mail, by the setting that names it
@@ -165,8 +165,8 @@ class Facts(msgspec.Struct, frozen=True):
     dangling_references  style sheet or script -> its reference to a missing file, with a storage that follows it
     static_strict    whether a static file that is not in the storage's list makes a page an error
     pages            the paths that were asked for; none when the database cannot be used
-    start            the path at which visitors begin; None where no path shows them anything
-    worker_mb        MiB of memory of a process that has loaded its application and pages; None where nobody knows
+    start            the path at which visitors begin; None if no path shows them anything
+    worker_mb        MiB of memory of a process that has loaded its application and pages; None if nobody knows
     rows_as_served   whether its database has the rows that the project will be served with, or a copy of them
     """
 
@@ -246,7 +246,7 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
     """Look at the project; nothing in its folder or its databases changes.
 
     patterns  how many pages of its URL patterns are looked at besides those that its description names
-    closely   ask its caches and storages for an answer, and read its migrations, too
+    closely   ask its caches and storages for a response, and read its migrations, too
     database  a URL in place of its default database
 
     Raises BenchError, in one line, when its settings, its application or its URLs cannot be imported.

@@ -50,10 +50,10 @@ OWN_CHECKS = ("/.health", "/.ready")
 TEXT = re.compile(r"[ !#&-\[\]-z|~]*")
 # What to do with a setting that no server can be configured for.
 UNFIT = "give it another value where it is measured, by a variable of env_file"
-# Headers that belong to one answer and not to every page.
+# Headers that belong to one response and not to every page.
 OF_ONE_ANSWER = frozenset(
     {"cache-control", "content-length", "content-type", "set-cookie", "x-render-id", "date", "etag", "expires", "vary"}
-    # Over HTTPS alone, and remembered by browsers.
+    # Over HTTPS only, and remembered by browsers.
     | {"strict-transport-security"}
     | {"x-cache"}
 )
@@ -80,7 +80,7 @@ class UnderTest:
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, question: Hashable, ask: Callable[[], Found]) -> Found:
-        """The answer to a question, which is asked once."""
+        """The answer to a question, computed once."""
         if question not in self.memo:
             self.memo[question] = ask()
         found: Found = self.memo[question]
@@ -98,7 +98,7 @@ class UnderTest:
 
     @property
     def described(self) -> str:
-        """The file of its description as results have it; empty where that is its own."""
+        """The file of its description as results have it; empty if that is its own."""
         file = self.project.described
         return "" if file == self.folder / FILE else str(file)
 

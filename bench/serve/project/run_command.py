@@ -171,7 +171,7 @@ class _Warm:
     def run(
         self, manage_py: Path, words: list[str], env: Mapping[str, str], timeout_s: float | None
     ) -> subprocess.CompletedProcess[str] | None:
-        """The command's outcome; None where the process has ended before it began the command."""
+        """The command's outcome; None if the process has ended before it began the command."""
         argv = [str(manage_py), *words]
         with contextlib.ExitStack() as stack:
             opened = functools.partial(tempfile.TemporaryFile, "w+", encoding="utf-8", errors="replace")

@@ -38,7 +38,7 @@ class MarkCacheable:
 
     For the first half of the time to live a page is fresh. In the second half Nginx may serve it stale while it fetches
     a new one, or because that fails. The limit matters: a deleted page gives no response that could replace the cached
-    one. Nginx breaks an answer off that it cannot write to its cache, so on a disk that is nearly full it gets nothing
+    one. Nginx breaks a response off that it cannot write to its cache, so on a disk that is nearly full it gets nothing
     to cache.
     """
 
@@ -78,7 +78,7 @@ class MarkCacheable:
 
     def _mark(self, response: HttpResponse) -> None:
         response.headers[MARK] = "1"
-        # Of an answer without a length a part looks like the whole.
+        # Of a response without a length a part looks like the whole.
         response.headers.setdefault("Content-Length", str(len(response.content)))
         if self.directory:
             patch_cache_control(response, **self.lifetime)

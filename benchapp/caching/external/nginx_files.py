@@ -1,4 +1,4 @@
-"""Purging Nginx's own cache: the files of stale pages are removed, and Nginx fetches the pages anew.
+"""Purging Nginx's own cache: the files of stale pages are removed, and Nginx fetches the pages again.
 
 A page's file is named after the MD5 of its key, its path (`deploy/layers/nginx-microcache`), so one page is found
 directly. For all pages below a prefix the second line of each file is read, `KEY: /posts/5/`; there are as many files

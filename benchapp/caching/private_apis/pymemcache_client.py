@@ -26,7 +26,7 @@ class OneNode(RendezvousHash):
 
 
 def reconnecting(*args: Any, **kwargs: Any) -> RetryingClient:
-    """A client for one connection, which connects anew, once, when memcached has closed that.
+    """A client for one connection, which connects again, once, when memcached has closed that.
 
     Repairs: after a restart of memcached each kept connection fails its next command, such as a write's invalidation.
     https://github.com/pinterest/pymemcache/blob/v4.0.0/pymemcache/client/base.py#L1660

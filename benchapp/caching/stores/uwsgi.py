@@ -55,7 +55,7 @@ class UwsgiStore(PageStore):
         with _locked():
             if (uwsgi.cache_get(GENERATION, GUARDS) or b"").decode("ascii") != generation:
                 return False
-            # A page that is too large, or for which there is no room, is not stored; the answer is None.
+            # A page that is too large, or for which there is no room, is not stored; the response is None.
             return bool(uwsgi.cache_update(name, body, max(1, self.seconds - SWEEP_S), PAGES))
 
     def purge(self, stale: StalePages) -> None:

@@ -50,7 +50,7 @@ def _varies_by(page: InspectedPage) -> set[str]:
     setting="TEMPLATES",
 )
 def uncached_templates(examination: Examination) -> Iterator[Occurrence]:
-    """Templates are compiled anew for each request."""
+    """Each request compiles templates again."""
     if not examination.facts.uncached_loaders or examination.only_in_debug("TEMPLATES"):
         return
     if examination.facts.debug and _has_cached_loader(examination):

@@ -90,7 +90,7 @@ class Examination:
             yield Occurrence(sentence + more, first.where or next(iter(lines), ""), hint, name)
 
     def line(self, setting: str, word: str = "") -> str:
-        """The line that gives a setting its value, of those that have the word; empty where it is not known."""
+        """The line that gives a setting its value, of those that have the word; empty if it is not known."""
         statements = self.facts.statements.get(setting, ())
         for statement in reversed(statements):
             for number, text in enumerate(self.source(statement.file)[statement.line - 1 : statement.end]):
