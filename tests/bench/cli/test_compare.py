@@ -1,4 +1,4 @@
-"""Two runs side by side: verdicts only where the intervals allow one, and every refusal in one line."""
+"""Two runs side by side: verdicts only if the intervals allow one, and every refusal in one line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(before, after, capsys, *words):
 
 
 def verdicts(before, after, capsys, *words):
-    """Case -> who is ahead of whom, as a program reads it."""
+    """Case -> who is ahead of whom, as a program reads the output."""
     found = json.loads(run(before, after, capsys, "--json", *words)[1])
     return {
         (case["stack"], case["layer"], case["workload"]): case["best"] or case["verdict"] for case in found["cases"]
@@ -45,7 +45,7 @@ def test_a_real_difference_is_named_and_the_same_again_is_not(tmp_path, capsys):
     after = report_folder.make(tmp_path / "b", factor=2.0)
     same = report_folder.make(tmp_path / "c", seed=8)
     found = verdicts(before, after, capsys)
-    # Of the 27 measured cases two give wrong answers and are left out, as is one that failed.
+    # Of the 27 measured cases two give wrong responses and are left out, as is a failed one.
     assert (len(found), set(found.values())) == (25, {"B"})
     assert ("gunicorn", "page-cache", "home") not in found
     assert ("nginx-gunicorn", "fragments", "session") not in found
@@ -70,7 +70,7 @@ def test_the_table_has_rates_ratio_interval_and_verdict(tmp_path, capsys):
 
 
 def test_capacities_are_compared_by_what_held_and_what_did_not(tmp_path, capsys):
-    """Rounds that all end at the same two steps differ by a step, which is no proof."""
+    """Rounds that all end at the same two steps differ by a step, which proves nothing."""
     runs = (("a", 500), ("b", 530), ("c", 800))
     folders = [report_folder.capacity(tmp_path / name, {"none": (held,) * 3}) for name, held in runs]
     key = ("gunicorn", "none", "home")

@@ -1,4 +1,4 @@
-"""`python -m bench doctor`: what it prints, and its exit status."""
+"""Output and exit status of `python -m bench doctor`."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_it_prints_errors_and_warnings_within_a_screen(bench, new_project, monke
     whole = bench("doctor", "--all", "--project", folder).stdout
     assert "  security.W018: You should not have DEBUG set to True" in whole
     ids = [item["id"] for item in json.loads(bench("doctor", "--json", "--project", folder).stdout)["findings"]]
-    # What has no room is named, and counted.
+    # Findings without room are named, and counted.
     assert [name for name in ids if name not in done.stdout or f"  {name}: " not in whole] == []
     shown = [name for name in ids if f"  {name}: " in done.stdout]
     assert f"{len(ids) - len(shown)} more (--all shows them):" in lines and shown
@@ -34,7 +34,7 @@ def test_warnings_are_no_failure_and_json_says_the_same(bench, new_project):
     found = json.loads(done.stdout)
     assert (done.returncode, found["project"]["settings"]) == (0, "shop.settings"), found
     assert {item["severity"] for item in found["findings"]} == {"warning"}
-    # Its description names no pages: those of URL patterns without parameters are looked at.
+    # Without named pages, URL patterns without parameters are examined.
     pages = [(page["path"], page["status"]) for page in found["facts"]["pages"]]
     looked_at = [("/", 200), ("/form/", 200), ("/visits/", 500), ("/who/", 500)]
     assert pages == [*looked_at, ("/no/such/page/", 404)]
@@ -74,7 +74,7 @@ def test_a_folder_that_is_no_project_is_one_line(bench, tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "manage.py").touch()
     assert bench("doctor", "--project", tmp_path).stderr.endswith(f"name {tmp_path / 'site'}\n")
-    # In a repository of several parts, and not in what is installed there.
+    # In a repository of several parts, and not in installed packages.
     (tmp_path / "site").rename(tmp_path / "node_modules")
     (tmp_path / "apps" / "api").mkdir(parents=True)
     (tmp_path / "apps" / "api" / "manage.py").touch()

@@ -1,4 +1,4 @@
-"""`python -m bench` and `manage.py` where they cannot run: one line that says what to do."""
+"""`python -m bench` and `manage.py` on systems that cannot run them: one line with advice."""
 
 from __future__ import annotations
 

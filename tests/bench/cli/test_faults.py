@@ -1,4 +1,4 @@
-"""`python -m bench faults`: what it lists, and what it refuses in one line."""
+"""Lists and one-line refusals of `python -m bench faults`."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_dry_run_says_what_would_be_made_and_how_long_it_takes(capsys, tmp_pat
 def test_a_fault_asked_for_by_name_that_is_made_nowhere_fails_with_its_reason(
     capsys, tmp_path, monkeypatch, faults, status
 ):
-    """The first cannot be made of this stack, the second turns out so when it is made."""
+    """The first is impossible for this stack, the second fails when made."""
     up = FakeUp()
     up.outcomes["application"] = "skipped"
     monkeypatch.setattr(fault_session, "open_session", up)

@@ -1,4 +1,4 @@
-"""`bench list`: what there is and what fits what."""
+"""`bench list`: names and combinations."""
 
 from __future__ import annotations
 

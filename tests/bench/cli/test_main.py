@@ -1,4 +1,4 @@
-"""Bad input on the command line: one line that says what is wrong, and status 2."""
+"""Bad input on the command line: one line with the problem, and status 2."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_bad_input_is_refused_in_one_line(words, says, bench):
     ],
 )
 def test_a_shell_completes_commands_options_and_names(line, found):
-    # As the shell function of argcomplete asks; it takes the answer from file descriptor 8.
+    # A request as by argcomplete's shell function, with the response on file descriptor 8.
     asks = {"_ARGCOMPLETE": "3", "_ARGCOMPLETE_IFS": " ", "COMP_LINE": line, "COMP_POINT": str(len(line))}
     command = f"exec {shlex.quote(sys.executable)} -m bench 8>&1 9>/dev/null >/dev/null 2>&1"
     done = subprocess.run(

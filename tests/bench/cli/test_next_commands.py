@@ -1,4 +1,4 @@
-"""Commands that the terminal says to give next can be pasted, whatever the names of folders are."""
+"""Printed next commands can be pasted, whatever the names of folders."""
 
 import shlex
 from dataclasses import replace

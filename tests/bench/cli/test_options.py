@@ -1,4 +1,4 @@
-"""The table of options: what goes together, what is refused in one line, and one spelling for every command."""
+"""The table of options: combinations, refusals in one line, and one spelling for every command."""
 
 from __future__ import annotations
 

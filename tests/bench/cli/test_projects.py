@@ -1,4 +1,4 @@
-"""A project that cannot be served or measured: one line with what to do, exit status 2, and its folder as it was."""
+"""A project that cannot be served or measured: one line with advice, exit status 2, and an unchanged folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.projects import tree
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("own_var")]
 
 BROWSE = "[tool.benchapp.workloads.browse]\n"
-# Another version of Python: it makes a virtual environment, into which nothing can be installed.
+# Another version of Python with a virtual environment into which nothing can be installed.
 OTHER_PYTHON = """#!/bin/sh
 case "$*" in
 *json*) exec {python} "$@" | sed 's/"version": "[0-9.]*"/"version": "3.99"/' ;;
@@ -34,7 +34,7 @@ VERIFY = ("verify", "gunicorn", "--layer", "none")
 
 
 def refused(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> str:
-    """The line that a command ends with, which leaves nothing behind."""
+    """The last line of a command that leaves nothing behind."""
     before, left = tree(folder), files_left()
     status = command_line.main([*words, "--project", str(folder)])
     said = capsys.readouterr()
@@ -48,7 +48,7 @@ def refused(capsys: pytest.CaptureFixture[str], folder: Path, *words: str) -> st
 
 
 def files_left() -> set[Path]:
-    """What is in the test's temporary directory, and the files that the kit has made but for what it keeps."""
+    """Contents of the test's temporary directory, and files of the kit except its caches."""
     made = {path for path in paths.STATE.rglob("*") if path.is_file() and not {"venv", "servers"} & set(path.parts)}
     kept = {path for path in made if path.name == "environment.json" or path.name.endswith("lock")}
     return {*made - kept, *Path(tempfile.gettempdir()).iterdir()}
@@ -56,7 +56,7 @@ def files_left() -> set[Path]:
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path, monkeypatch):
-    """A temporary directory of the test's own, so that nothing in it is another program's."""
+    """A separate temporary directory, without files of other programs."""
     (folder := tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
 
@@ -124,7 +124,7 @@ def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):
 def test_a_health_page_that_redirects(capsys, new_project, tmp_path, words):
     results = tmp_path / "results"
     words = [*words, str(results)] if words[-1] == "--output" else words
-    # It is looked at before servers are installed, which takes longer.
+    # The project is examined before servers are installed, which takes longer.
     python = without_servers(tmp_path)
     folder = new_project(said=f'[tool.benchapp]\nhealth = "/old/"\npython = "{python}"\n')
     with (folder / "shop" / "urls.py").open("a") as urls:

@@ -1,4 +1,4 @@
-"""`python -m bench report`: its files, and one line for every refusal."""
+"""Files of `python -m bench report`, and one line for every refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stops a command that measures and no run can show: leave to write is given again, and faults are not hidden."""
+"""Stops of a measuring command without a run: permission to write is given again, and faults are not hidden."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that finds settings, on deployments that make no load."""
+"""The command `tune`, on deployments without load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `up` says while a site is up."""
+"""Output of `up` while a site is up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.errors import DeploymentError
 
 @pytest.fixture
 def handlers(monkeypatch):
-    """What signals do is afterwards as it was before the test, which uses no database."""
+    """Restore signal handlers after the test, which uses no database."""
     monkeypatch.setattr(up.database, "in_use", lambda *_, **__: nullcontext())
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
     yield
@@ -28,7 +28,7 @@ def handlers(monkeypatch):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_before_it_is_ready_is_no_success(number, capsys, monkeypatch, handlers):
-    """Whoever waits for `ready`, and sees it end instead, must not take it for served."""
+    """A script that waits for `ready` must not mistake an early end for a served site."""
     monkeypatch.setattr(up.deployment, "deployed", lambda *_, **__: os.kill(os.getpid(), number))
     assert main(["up", "gunicorn"]) == 128 + number
     out, err = capsys.readouterr()

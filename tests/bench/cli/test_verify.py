@@ -1,4 +1,4 @@
-"""`python -m bench verify`: what it prints, and its exit status."""
+"""Output and exit status of `python -m bench verify`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.cases import kit, resolved
 
 @dataclass
 class FakeRunning:
-    """What verify needs of a deployment."""
+    """The parts of a deployment needed by verify."""
 
     url: str
     case: cases.Case
@@ -52,7 +52,7 @@ def learnt_at_once(monkeypatch, site):
 
 @pytest.fixture
 def database_url(tmp_path, monkeypatch):
-    """A database of the test's own, so that tests that run at the same time do not wait for each other."""
+    """A separate database, so that tests at the same time do not wait for each other."""
     (tmp_path / "site.sqlite3").touch()
     worker().give_tree(tmp_path)
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path / 'site.sqlite3'}")
@@ -61,7 +61,7 @@ def database_url(tmp_path, monkeypatch):
 
 @pytest.fixture
 def deployments(mutant, site, monkeypatch, database_url):
-    """Deployments are the mutant; what a test puts under a stack's name goes wrong with it."""
+    """Deployments are the mutant, with a test's mutations under a stack's name."""
     wrong: dict[str, str | DeploymentError] = {}
     asked: list[tuple] = []
 
@@ -338,7 +338,7 @@ OTHER_ROWS = Expected(200, "text/html;charset=utf-8", "<p>800,001 comments</p>")
 
 
 def changed_by_another(site, monkeypatch, times):
-    """A site whose rows another program changes so often while it is verified."""
+    """A site whose rows another program changes so often during verification."""
     left = [times]
     others = ("/posts/",)
     monkeypatch.setattr(suite, "changed", lambda site: Changed({}, others * (site.pages["/posts/"] is OTHER_ROWS)))

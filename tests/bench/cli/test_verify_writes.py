@@ -1,4 +1,4 @@
-"""`python -m bench verify`: what it may write to a database that a project uses itself, and what it says of it."""
+"""`python -m bench verify` on a database of the project: permission to write, and notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real site as a deployment that a test brings up: mutant_server.py in a process of its own, and its commands."""
+"""The real site as a deployment in a test: mutant_server.py in a separate process, and its commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRIES = 20
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The site's environment, with its probes, on a database and static files in that folder."""
+    """The site's environment, with its probes, on a database and static files in this folder."""
     own = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return own | {
         "PATH": os.environ["PATH"],
@@ -105,7 +105,7 @@ class Mutant:
         self.log = folder / "logs" / "site.log"
 
     def say(self, **said: Any) -> dict[str, Any]:
-        """Change what the server does; asked again where its mutation is to be impatient, or its worker was killed."""
+        """Change the server; send again if its mutation is impatience, or its worker was killed."""
         request = urllib.request.Request(self.url + CONTROL, json.dumps(said).encode())
         for _ in range(TRIES):
             with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10) as answer:
@@ -114,7 +114,7 @@ class Mutant:
         raise OSError("the mutant does not answer")
 
     def reset(self, *wrong: str, caches: bool = False) -> None:
-        """Begin anew with these mutations, without rows that a test has left."""
+        """Reset to these mutations, without leftover rows."""
         self.log.unlink(missing_ok=True)
         self.say(wrong=[name for name in wrong if name], caches=caches)
 
@@ -125,7 +125,7 @@ class Mutant:
 
 @contextlib.contextmanager
 def started(argv: list[str], folder: Path, env: dict[str, str], log: Path, url: str) -> Iterator[subprocess.Popen]:
-    """A server in a process of its own, once it answers at the URL."""
+    """A server in a separate process, once it responds at the URL."""
 
     def answers() -> bool:
         try:
@@ -149,7 +149,7 @@ def started(argv: list[str], folder: Path, env: dict[str, str], log: Path, url: 
 
 @contextlib.contextmanager
 def serving(made: Path, folder: Path) -> Iterator[Mutant]:
-    """The server on a copy of the site that `make` has made."""
+    """The server on a copy of the site in `made`."""
     made = Path(shutil.copytree(made, folder / "site"))
     (folder / "store").mkdir()
     (folder / "conf").mkdir()

@@ -1,4 +1,4 @@
-"""A right cache of whole pages before the real site; a mutation replaces one of its RULES."""
+"""A right cache of whole pages in front of the real site; a mutation replaces one of its RULES."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HTML = "text/html"
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, its path as it was sent, the port that it came to, and the address of its client."""
+    """A request with its path as sent, its port, and the address of its client."""
 
     method: str
     path: str
@@ -40,7 +40,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer; `streamed` when it came in pieces."""
+    """A response; `streamed` if received in pieces."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -57,14 +57,14 @@ class Answer:
         return replace(self, headers=tuple(pair for pair in self.headers if pair[0].lower() not in names))
 
     def having(self, **headers: str) -> Answer:
-        """With these headers, spelt with underscores, in place of what it has of them."""
+        """Replace these headers, spelt with underscores."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         bare = self.without(*(name.lower() for name in given))
         return replace(bare, headers=(*bare.headers, *given.items()))
 
 
 OTHER_KINDS = ("host", "cookie", "x-forwarded-for")
-# What a page may depend on, by the kind of a check.
+# Properties that a page may depend on, by kind of check.
 VISITORS: dict[str, Callable[[Asked], str]] = {
     "address": lambda asked: asked.client + asked.header("x-forwarded-for"),
     "host": lambda asked: asked.header("host"),
@@ -74,7 +74,7 @@ VISITORS: dict[str, Callable[[Asked], str]] = {
 
 
 def key_without(*kinds: str) -> Callable[[Asked], str]:
-    """The path, and what pages may read of a visitor, without these kinds."""
+    """The path, and a visitor's properties without these kinds."""
 
     def key(asked: Asked) -> str:
         coding = asked.header("accept-encoding") if "/coded/" in asked.path else ""
@@ -85,7 +85,7 @@ def key_without(*kinds: str) -> Callable[[Asked], str]:
 
 
 def _shows(asked: Asked) -> bool:
-    """Whether a probe page shows something of its visitor."""
+    """True if a probe page shows something of its visitor."""
     if not asked.path.startswith(ANSWER):
         return False
     spelt = asked.path.removeprefix(ANSWER).partition("/")[0]
@@ -97,7 +97,7 @@ def _shows(asked: Asked) -> bool:
 
 
 Rule = Callable[..., Any]
-# What a request must be to be answered from the cache, and an answer to be stored.
+# Conditions for a cached response, and for storing a response.
 ANSWERED: dict[str, Rule] = {
     "host": lambda asked: asked.header("host").partition(":")[0] in ("127.0.0.1", "localhost"),
     "method": lambda asked: asked.method in ("GET", "HEAD"),
@@ -150,7 +150,7 @@ RULES: dict[str, Rule] = {
 
 
 class Cache:
-    """The pages in memory, and a file for each as layers with files have it."""
+    """The pages in memory, and a file for each, as in layers with files."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -159,13 +159,13 @@ class Cache:
         self.pages: dict[str, tuple[Answer, float]] = {}
         self.purged: dict[str, tuple[Answer, float]] = {}
         self.generation = 0
-        # Whether its service answers, and whether there is room.
+        # Whether the service responds, and has room.
         self.works = self.has_room = True
         self.locks: defaultdict[tuple[str, int], threading.Lock] = defaultdict(threading.Lock)
         self.files_lock = threading.Lock()
 
     def respond(self, asked: Asked, render: Callable[[], Answer]) -> Answer:
-        """The cached page, or the rendered one, which is stored where that is allowed."""
+        """The cached page, or a rendered one, stored if allowed."""
         if not all(self.rules[name](asked) for name in ANSWERED) or asked.path.startswith(NEVER_CACHED):
             told = asked.method == "POST" and asked.path.startswith(WRITES) and self.rules["invalidates"](asked)
             if early := told and self.rules["early"](asked):
@@ -213,7 +213,7 @@ class Cache:
         shutil.rmtree(self.folder / "pages", ignore_errors=True)
 
     def purge(self) -> None:
-        """Remove the pages that a write made stale: all of them."""
+        """Remove the stale pages after a write: all of them."""
         self.generation += 1
         now = time.monotonic()
         stale = {key for key, (_, at) in self.pages.items() if self.rules["stale"](key) and self.rules["old"](now - at)}
@@ -222,7 +222,7 @@ class Cache:
 
 
 def rows_left(remove: bool = False) -> int:
-    """How many rows of probes there are; `remove` removes them, and the comments of the accounts of checks."""
+    """Number of probes' rows; `remove` removes the rows, and comments of the checks' accounts."""
     from benchapp.models import Author, Comment
 
     rows = Author.objects.filter(name__startswith="probe-")

@@ -1,8 +1,8 @@
 """The real site over raw sockets, right or with one mutation: python -m tests.bench.verify.mutant_server PORT FOLDER
 
-A master forks one worker, and another when that is killed. `POST /__mutant__/` with a JSON object changes what the
-worker does, as `Mutant` says; a new worker has the same state. Faults of the wire are here, by name; those of answers
-and of the cache are in mutations.py.
+A master forks one worker, and another if the first is killed. `POST /__mutant__/` with a JSON object changes the worker
+by the attributes of `Mutant`; a new worker has the same state. Faults of the wire are here, by name; faults of
+responses and of the cache are in mutations.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.bench.verify import mutations
 from tests.bench.verify.mutant_cache import RULES, Answer, Asked, Cache, rows_left
 
 CONTROL = "/__mutant__/"
-# How long an answer is late, where it is.
+# Delay of a late response.
 OPEN_S = 3.5
 # The largest chunked body.
 CHUNKED_BYTES = 1_500_000
@@ -40,8 +40,8 @@ class Mutant:
     """The state of the site.
 
     wrong     names of mutations
-    caches    whether there is a cache before it
-    log       the file of its log
+    caches    whether a cache is in front
+    log       the log file
     """
 
     def __init__(self, folder: Path):
@@ -52,7 +52,7 @@ class Mutant:
         self.kept: dict[str, Any] = {}
         self.requests = 0
         self.one = threading.Lock()
-        # How many requests are being answered.
+        # Number of requests in progress.
         self.open, self.ended = 0, threading.Condition()
         self.cache = Cache(folder / "store")
         if self.state_file.exists():
@@ -61,7 +61,7 @@ class Mutant:
             self.is_later = True
 
     def change(self, said: dict[str, Any]) -> None:
-        """Be as the object says: `wrong` starts anew with these mutations, all else changes one thing."""
+        """Apply an object: `wrong` resets to these mutations, any other key changes one attribute."""
         cache = self.cache
         if "wrong" in said:
             self.wrong, self.kept, self.requests, self.hangs, self.is_later = set(said["wrong"]), {}, 0, False, False
@@ -101,13 +101,13 @@ class Mutant:
                 self.ended.notify_all()
 
     def settle(self) -> None:
-        """Wait for requests whose client gave them up, and remove what checks have written."""
+        """Wait for requests given up by their clients, and remove the checks' rows."""
         with self.ended:
             self.ended.wait_for(lambda: self.open == 0, SETTLED_S)
         rows_left(remove=True)
 
     def answer(self, asked: Asked, render: Any) -> Answer:
-        """The answer to a request, by the cache or by the site, with its mutations."""
+        """The response to a request, by the cache or by the site, with its mutations."""
         self.requests += 1
         answer = self.cache.respond(asked, lambda: render(asked)) if self.caches else render(asked)
         for name in [*mutations.ALWAYS, *self.wrong]:
@@ -117,7 +117,7 @@ class Mutant:
 
 
 class SiteHandler(BaseHTTPRequestHandler):
-    """Reads requests, and asks the site as WSGI says (PEP 3333)."""
+    """Reads requests, and calls the site by WSGI (PEP 3333)."""
 
     mutant: Mutant
     site: Any
@@ -148,7 +148,7 @@ class SiteHandler(BaseHTTPRequestHandler):
         return environ
 
     def called(self, asked: Asked) -> tuple[Answer, Any]:
-        """The head of the site's answer, and its pieces."""
+        """The head of the site's response, and its pieces."""
         said: list[Any] = []
         pieces = self.site(self.environ(asked), lambda status, headers, *_: said.extend((status, headers)))
         return Answer(int(said[0].split()[0]), tuple(said[1]), b""), pieces
@@ -168,7 +168,7 @@ class SiteHandler(BaseHTTPRequestHandler):
         return replace(head, body=body, streamed=not head.header("content-length") and head.status == 200)
 
     def given(self) -> dict[str, str]:
-        """The headers; a name with underscores is dropped, for CGI cannot tell it from one with dashes."""
+        """The headers; names with underscores are dropped, because CGI reads underscores as dashes."""
         pairs = [(name.lower(), value) for name, value in self.headers.items()]
         if "passes-underscores" in self.mutant.wrong:
             pairs = [(name.replace("_", "-"), value) for name, value in pairs]
@@ -176,7 +176,7 @@ class SiteHandler(BaseHTTPRequestHandler):
 
     @staticmethod
     def length(said: str, wrong: set[str]) -> int:
-        """What Content-Length says; raises ValueError where it is no number."""
+        """The value of Content-Length; raises ValueError for another text."""
         if said.isascii() and said.isdigit():
             return int(said)
         if "loose-lengths" in wrong:
@@ -184,7 +184,7 @@ class SiteHandler(BaseHTTPRequestHandler):
         raise ValueError(said)
 
     def read_body(self, wrong: set[str]) -> bytes:
-        """The body; raises ValueError when it is none."""
+        """The body; raises ValueError if malformed."""
         length, coding = self.headers.get("Content-Length"), self.headers.get("Transfer-Encoding", "")
         coded = "chunked" in coding
         if coding and not coded:
@@ -228,7 +228,7 @@ class Handler(SiteHandler):
         raise AttributeError(name)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse a request that cannot be read, such as one with more than 100 headers."""
+        """Refuse an unreadable request, such as one with more than 100 headers."""
         wrong = self.mutant.wrong
         if "many-headers-close" in wrong:
             self.close_connection = True
@@ -246,7 +246,7 @@ class Handler(SiteHandler):
         self.close_connection = True
 
     def answer(self) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         wrong, target = self.mutant.wrong, self.requestline.split(" ")[1]
         self.number += 1
         path, _, query = target.partition("?")
@@ -282,7 +282,7 @@ class Handler(SiteHandler):
             self.rfile = self.connection.makefile("rb")
 
     def refused(self, asked: Asked) -> int | None:
-        """The status with which a request is refused, 0 for a closed connection; None when it is answered."""
+        """The status of a refusal, 0 for a closed connection; None for a normal response."""
         wrong = self.mutant.wrong
         if "traces-handshakes" in wrong and not asked.header("sec-websocket-protocol").isascii():
             self.log("Traceback (most recent call last):")
@@ -312,13 +312,13 @@ class Handler(SiteHandler):
         self.send(Answer(status, (("Content-Type", "text/plain"),), b"refused"))
 
     def hang_up(self) -> int:
-        """End the connection without an answer."""
+        """End the connection without a response."""
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
         return 0
 
     def stream(self, asked: Asked) -> None:
-        """Send the pieces of an answer as they come."""
+        """Send the pieces of a response one by one."""
         head, pieces = self.called(asked)
         if "halves-look-whole" in self.mutant.wrong:
             head, self.close_connection = head.without("content-length").having(Connection="close"), True

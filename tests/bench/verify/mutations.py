@@ -1,6 +1,6 @@
 """Mistakes of the real site, of its servers and of a cache before it, one line each, by name.
 
-AFTER changes the answer, RULES a rule of the cache (mutant_cache.py). Faults of the wire have a name alone:
+AFTER changes the response, RULES a rule of the cache (mutant_cache.py). Faults of the wire are only names:
 mutant_server.py makes them.
 """
 
@@ -33,12 +33,12 @@ def html(answer: Answer) -> bool:
 
 
 def page(asked: Asked, answer: Answer) -> bool:
-    """Whether it is a page of the site, anonymous or not."""
+    """True for a page of the site, anonymous or not."""
     return answer.status == 200 and html(answer) and not asked.path.startswith(("/__probe__", "/login/"))
 
 
 def at(path: str, status: int = 200) -> After:
-    """Another status there."""
+    """Another status at the path."""
     return lambda _, asked, answer: replace(answer, status=status) if asked.path.startswith(path) else None
 
 
@@ -62,7 +62,7 @@ def headers(path: str = "/", drop: tuple[str, ...] = (), **put: str) -> After:
 
 
 def inside(**said: Any) -> After:
-    """What a worker says of itself."""
+    """Values reported by a worker."""
 
     def change(_: Any, asked: Asked, answer: Answer) -> Answer | None:
         if asked.path != "/__probe__/inside" or answer.status != 200:
@@ -79,19 +79,19 @@ def leads(location: Callable[[Asked, str], str]) -> After:
 
 
 def first_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
-    """As a view that is cached without its visitor: whoever comes first is who all are."""
+    """As a view cached without its visitor: everybody gets the first visitor's page."""
     return mutant.kept.setdefault((asked.path, asked.query), answer) if page(asked, answer) else None
 
 
 def connections_run_out(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
-    """Every twentieth answer is an error, however many are made at once."""
+    """Every twentieth response is an error, however many requests arrive at once."""
     return (
         replace(answer, status=500) if next(mutant.kept.setdefault("answers", itertools.count())) % 20 == 19 else None
     )
 
 
 def first_for_all_of_a_process(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
-    """The same where each of eight processes, which answer in turn, has a cache of its own."""
+    """The same if each of eight processes, used in turn, has a separate cache."""
     if not page(asked, answer):
         return None
     turn = mutant.kept[asked.path] = mutant.kept.get(asked.path, -1) + 1
@@ -99,7 +99,7 @@ def first_for_all_of_a_process(mutant: Any, asked: Asked, answer: Answer) -> Ans
 
 
 def first_shown(kind: str) -> After:
-    """Each page shows one thing of its visitor, and a cache in the project gives that of the first to everybody."""
+    """Each page shows a property of its visitor, and a cache in the project gives the first one's page to everybody."""
 
     def change(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
         shown = VISITORS[kind](asked)
@@ -120,14 +120,14 @@ def shown_right(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
 
 
 def kept_for_all(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
-    """The anonymous page for everybody, once it was asked for."""
+    """The anonymous page for everybody, after its first request."""
     if page(asked, answer) and "sessionid" not in asked.header("cookie"):
         mutant.kept[asked.path] = answer
     return mutant.kept.get(asked.path) if page(asked, answer) else None
 
 
 def shows_never(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
-    """Texts of a write that was rolled back stand on each page."""
+    """Rolled-back texts stand on each page."""
     if asked.path.endswith("/roll-back/"):
         mutant.kept["never"] = " ".join(json.loads(answer.body)["never"]).encode()
     return replace(answer, body=answer.body + mutant.kept.get("never", b"")) if page(asked, answer) else None
@@ -149,7 +149,7 @@ def one_by_one(mutant: Any, asked: Asked, answer: Answer) -> None:
 
 
 def packed(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
-    """Compressed for those who accept it, and no word of that to caches."""
+    """Compressed for clients that accept gzip, without telling caches."""
     right = answer.status == 200 and "gzip" in asked.header("accept-encoding") and not answer.header("content-encoding")
     coded = replace(answer, body=gzip.compress(answer.body)).having(Content_Encoding="gzip")
     return coded.without("vary") if right and html(answer) else None
@@ -165,13 +165,13 @@ def litters(mutant: Any, asked: Asked, answer: Answer) -> None:
 
 
 def unanswered(mutant: Any, asked: Asked, answer: Answer) -> None:
-    """The row is made, and its client gets no answer."""
+    """The row is made, and its client gets no response."""
     if asked.path == "/__probe__/rows/":
         raise ConnectionAbortedError
 
 
 def flooded(mutant: Any, asked: Asked, answer: Answer) -> None:
-    """What is asked of a made-up host empties the cache."""
+    """A request for a made-up host empties the cache."""
     if ".example" in asked.header("host"):
         mutant.cache.pages.clear()
 
@@ -182,7 +182,7 @@ def full_brings_back(mutant: Any, asked: Asked, answer: Answer) -> None:
 
 
 def once(mark: Callable[[Asked], object], then: Callable[[Answer], Answer]) -> After:
-    """After a request that has the mark, other answers with a page are changed."""
+    """After a request with the mark, later responses with a page are changed."""
 
     def change(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
         if mark(asked):
@@ -194,14 +194,14 @@ def once(mark: Callable[[Asked], object], then: Callable[[Answer], Answer]) -> A
 
 
 def stores_errors(mutant: Any, asked: Asked, answer: Answer) -> Answer | None:
-    """An error that a header provokes is for all who ask for that page."""
+    """An error provoked by a header is stored for later requests of the page."""
     if asked.header("x-http-method-override"):
         mutant.kept[asked.path] = replace(answer, status=405, body=b"")
     return mutant.kept.get(asked.path)
 
 
 def disguised(asked: Asked) -> bool:
-    """Whether it looks like a static file."""
+    """True if the path looks like a static file."""
     return asked.path.rstrip("/").endswith(".css")
 
 
@@ -318,7 +318,7 @@ AFTER: dict[str, After] = {
     "sends-controls": lambda _, q, a: a.having(X_Odd="a\1b") if "/answer/" in q.path else None,
     "tells-capitals": lambda _, q, a: replace(a, status=400) if "LocalHost" in q.header("host") else None,
     "stores-errors": stores_errors,
-    # Answers of caches.
+    # Responses of caches.
     "breaks": at("/__probe__/slow/", 500),
     "rows-unanswered": unanswered,
     "uncacheable-wait": one_by_one,
@@ -356,7 +356,7 @@ def key(spell: Callable[[Asked], str]) -> dict[str, Any]:
 
 
 def by_path(asked: Asked) -> str:
-    """A key that holds nothing of a visitor."""
+    """A key without any property of the visitor."""
     return asked.path
 
 

@@ -1,4 +1,4 @@
-"""A small Django project that nobody wrote for the kit, made by django-admin, and served with the kit laid over it."""
+"""A small Django project, not written for the kit: made by django-admin, and served with the kit laid over it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests import once
 from tests.bench.verify.mutant import started
 from tests.projects import start_project
 
-# Its notes are the names of groups, a table that every such project has.
+# Its notes are the names of groups, a table in every such project.
 URLS = """
 import secrets
 
@@ -99,7 +99,7 @@ WRITE = (
 
 
 def environment(folder: Path, *layers: str) -> dict[str, str]:
-    """The environment of the project with the kit, its probes and these layers laid over it."""
+    """The environment of the project with the kit, its probes and these layers laid over."""
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join((str(folder), str(paths.KIT))),

@@ -1,4 +1,4 @@
-"""Faults that look at pages as checks do: each is as expected on the right site, and notices the mutations of it."""
+"""Faults that read pages like checks: each is as expected on the right site, and notices its mutations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tests.bench.verify.conftest import KEPT
 from tests.bench.verify.mutant import FakeRunning
 from tests.waiting import until as wait_until
 
-# Each needs requests to a process of its own, and some seconds in all.
+# Each sends requests to a separate process, and takes some seconds in all.
 pytestmark = pytest.mark.servers
 
-# Fault -> the mutations that it must notice.
+# Fault -> the mutations to be noticed.
 NOTICED = {
     "caching-service": ["breaks-without-service", "no-hits-after"],
     "caching-service-hangs": ["forgets-what-it-was-not-told"],
@@ -33,7 +33,7 @@ NOTICED = {
     "killed-while-writing": ["leaves-halves"],
 }
 PAIRS = [(name, wrong) for name, every in NOTICED.items() for wrong in every]
-# How much is asked, and how long a site has to become right.
+# Numbers of requests, and time limits for a site to become right.
 SMALLER = (
     (caching_service, {"HANGS_S": 0.4}),
     (edited, {"HITS_S": 1.0}),
@@ -45,7 +45,7 @@ SMALLER = (
 
 
 class Broken(FakeRunning):
-    """The deployment of the mutant, as faults break it."""
+    """The deployment of the mutant, as broken by faults."""
 
     def __init__(self, mutant):
         super().__init__(mutant)
@@ -60,7 +60,7 @@ class Broken(FakeRunning):
 
 
 class Scene(FaultContext):
-    """The fault, whose killed service is away until it is waited for."""
+    """The fault, with a killed service that is away until waited for."""
 
     def kill(self, name):
         self.running.mutant.say(service="stopped")
@@ -85,7 +85,7 @@ def broken(mutant, site, monkeypatch):
 
 
 def run(name: str, scene: FaultContext) -> list[str]:
-    """What is wrong with a fault."""
+    """Findings of a fault."""
     for _ in FAULTS[name].run(scene):
         pass
     return scene.wrong

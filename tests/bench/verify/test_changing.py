@@ -1,4 +1,4 @@
-"""Pages that are others than before: what changes by itself is known apart from what another program has written."""
+"""Changed pages: changes by themselves are told from another program's writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORDERS = ["<p>{}</p><p>{}</p><p>{}</p>".format(*order) for order in ("abc", "acb
 
 @dataclass(frozen=True)
 class Rendered(Site):
-    """A site of one page, with its renderings of now and what was written to its database."""
+    """A site of one page, with its current renderings and its database's text."""
 
     now: list[str] = field(default_factory=list)
     written: str | None = "as before"
@@ -47,7 +47,7 @@ def test_a_page_that_stays_has_not_changed():
 @pytest.mark.parametrize("written", ["something", None])
 def test_rows_of_another_program_change_a_page(written):
     assert changed(site("<p>1 row</p>", ["<p>2 rows</p>"], written)).by_rows == ("/",)
-    # What differs in each rendering explains no other rows.
+    # Differences in each rendering do not explain other rows.
     others = ["<p>2 rows</p><b>x</b>", "<p>2 rows</p><b>y</b>"]
     assert changed(site("<p>1 row</p><b>z</b>", others, written)).by_rows == ("/",)
 

@@ -1,4 +1,4 @@
-"""Each check passes on the real site, and fails by name on the site with a mutation that it must notice."""
+"""Each check passes on the real site, and fails by name on the site with its mutation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.bench.verify import mutations, test_broken
 from tests.bench.verify.conftest import KEPT, verified
 from tests.bench.verify.mutant import FakeRunning
 
-# Each needs requests to a process of its own, and some seconds in all.
+# Each sends requests to a separate process, and takes some seconds in all.
 pytestmark = pytest.mark.servers
 
-# Check -> the mutations that it must notice.
+# Check -> the mutations to be noticed.
 NOTICED = {
     "status": "error-everywhere",
     "content": "other-content other-charset",
@@ -173,11 +173,11 @@ NOTICED = {
     "cve-2026-33034": "endless-chunks",
 }
 PAIRS = [(name, wrong) for name, every in NOTICED.items() for wrong in every.split()]
-# Ways in which servers differ and are all right; without any, the right layer's site below is asked for the same.
+# Differences between right servers; without any, the right layer's site below gets the same requests.
 RIGHT = ("closes-silently", "closes+refuses-chunks+absolute")
-# Each client gets a page of its own, from no cache.
+# Each client gets a separate page, from no cache.
 OF_EACH = "shows-address"
-# How much is asked, and how long a check waits whatever it finds.
+# Numbers of requests, and fixed waits of checks.
 SMALLER = (
     (resources, {"CLIENTS": 8}),
     (connections, {"LEFT_S": 0.1}),
@@ -187,7 +187,7 @@ SMALLER = (
     (files, {"CLIENTS": 16, "WRITING_S": 0.4, "SHORT_TTL_S": 0.4}),
     (web, {"FLOOD": 60, "SAMPLE": 10, "MAX_ADDED": 5}),
 )
-# How long a check gives a site to become right: a wrong one takes all of it, a right one on a busy machine may.
+# Time limits for a site to become right: a wrong one takes all of it, a right one on a busy machine may.
 SHORTER = (
     (wire, {"TIMEOUT_S": 3.0}),
     (rows, {"INVALIDATED_S": 0.4, "SLACK_S": 0.4}),

@@ -1,4 +1,4 @@
-"""The described write, on a site of which a cache keeps one of the pages that it makes stale."""
+"""The described write, on a site with one stale page in a cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.verify.in_process import Expected
 from bench.verify.wire import Answer, Target
 
 HTML = "text/html;charset=utf-8"
-# A page in two languages, and the address of its row, which the write renames.
+# A page in two languages, and the address of its row, renamed by the write.
 BEFORE = {"/en/a/": '<a href="/row/old/">old</a>', "/de/a/": "alt", "/row/old/": "old"}
 AFTER = {"/en/a/": '<a href="/row/new/">new</a>', "/de/a/": "neu", "/row/new/": "new"}
 BOUND_S = 0.1

@@ -1,4 +1,4 @@
-"""Why no cache may store a page, and what a stored one may have otherwise than a rendered one."""
+"""Reasons for not storing a page, and allowed differences between a stored page and a rendered one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LATIN = "text/html; charset=iso-8859-1"
         (page(Vary="origin, HX-Request"), None),
         (page(Vary="Cookie, Accept-Language"), "it has Vary: accept-language"),
         (page(Vary="Cookie, Accept-Language", X_Cache="pass; vary"), "it has Vary: accept-language"),
-        # The layer says that it stores one page for each language.
+        # The layer declares one page for each language.
         (page(Vary="Cookie, Accept-Language", X_Cache="miss"), None),
         (page(Vary="User-Agent, Accept-Language", X_Cache="miss"), "it has Vary: accept-language, user-agent"),
         (page(Vary="*"), "it has Vary: *"),
@@ -86,7 +86,7 @@ def answer_at(path: str, **headers: str) -> Answer:
         # A server in front may add the charset.
         (Expected(200, "text/html", ""), {}, "its Content-Type is text/html"),
         (Expected(200, HTML, ""), {}, None),
-        # Every page has it, each its own.
+        # Every page has this header, each with another value.
         (
             Expected(200, HTML, ""),
             {"Content_Language": "en", "X_Cache": "pass; page-headers"},

@@ -1,4 +1,4 @@
-"""What differs by nature between two renderings of a page is masked, and nothing else."""
+"""Natural differences between two renderings of a page are masked, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite against a Django project that is not the kit's, by its description alone."""
+"""The suite against a Django project that is not the kit's, with only its description."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def prepared(project: Path, **said: Any) -> Site:
 
 @pytest.fixture(scope="module")
 def site(project):
-    """The project as it describes itself, without the page that leaks."""
+    """The project by its description, without the leaking page."""
     return saying(prepared(project), public=PUBLIC)
 
 
@@ -179,7 +179,7 @@ UNLIMITED = "the project looks at 20 wrong passwords for an account: it has no l
         ("/sign-in/", "/staff/login/", "", ""),
         ("/sign-in/", "", "", ""),
         (None, "/staff/login/", "", ""),
-        # An admin without a form of its own.
+        # An admin without a separate login form.
         ("/sign-in/", "/notes/", "", ""),
         ("/unlimited/", "", UNLIMITED, ""),
         ("/unlimited/", "/unlimited/", UNLIMITED, ""),

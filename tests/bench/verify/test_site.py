@@ -1,4 +1,4 @@
-"""The site's own answers, asked for through its commands."""
+"""The site's own responses, through its commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.verify.finding import NotTried
 from bench.verify.site import INSIDE, PROBE_PAGE, Site
 from bench.verify.target_site import target_site
 
-# Answers as the site's commands do; `broken` names what it does wrong.
+# Output of the site's commands; `broken` names the defect.
 MANAGE = """
 import json, os, pathlib, sys, time
 words = sys.argv[1:]
@@ -68,7 +68,7 @@ def manage_py(tmp_path):
 
 
 def asked(manage_py: Path, command: str) -> tuple[list[str], dict[str, str]]:
-    """The words and the environment that a command was last run with."""
+    """Arguments and environment of the last run of a command."""
     return tuple(json.loads((manage_py.parent / f"{command}.json").read_text()))
 
 

@@ -1,4 +1,4 @@
-"""The collected static files, by the address that a page refers to."""
+"""The collected static files, by their addresses on pages."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the suite does besides its checks: chooses them, cleans up, says what was not tried and measures."""
+"""The suite besides its checks: selects, cleans up, reports skips and measures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.bench.verify.conftest import KEPT, verified
 from tests.bench.verify.mutant import FakeRunning, MutantSite
 
 ALL = all_checks()
-# Each needs requests to a process of its own.
+# Each sends requests to a separate process.
 pytestmark = pytest.mark.servers
 
 
@@ -179,7 +179,7 @@ def test_a_health_check_that_is_answered_for_any_host_is_no_page_of_visitors(mut
     path = site.urls["list"]
     own = replace(site, description=structs.replace(site.description, health=path, public=("/",)))
     wrong = [found(mutant, it, "unknown-host")["unknown-host"].expected for it in (site, own)]
-    # It is asked three times, for as many foreign hosts.
+    # Three requests, for as many foreign hosts.
     assert [text.rpartition("; ")[2] for text in wrong] == ["and 9 more", "and 6 more"]
 
 

@@ -1,4 +1,4 @@
-"""What a server that speaks TLS in another way gets from the check `tls`."""
+"""Results of the check `tls` for a server with another TLS."""
 
 from __future__ import annotations
 

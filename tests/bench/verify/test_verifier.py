@@ -1,4 +1,4 @@
-"""The verifier of several deployments: when it asks the project for its expected pages again."""
+"""The verifier of several deployments: repeated requests for the expected pages."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.cases import bare, kit
 
 @pytest.fixture
 def verified(monkeypatch):
-    """The function that verifies deployments of the kit's site, which are not there, with that description and these
-    addresses of their database; returns how often pages were asked for, and each Context."""
+    """The function to verify deployments of the kit's site, which do not exist, with this description and these
+    addresses of their database; returns the number of requests for pages, and each Context."""
 
     def verify(write: Write | None, *urls: str) -> tuple[int, list[Context]]:
         project, asked, contexts = kit(), [], []

@@ -1,4 +1,4 @@
-"""What a visitor reads of a page, types into its forms, and how a request is repeated."""
+"""Pages read by a visitor, texts typed into forms, and repeated requests."""
 
 from __future__ import annotations
 
