@@ -26,6 +26,9 @@ CEILINGS = {
         "benchapp_overlay": 9.5,
         "config": 9.0,
         "fixtures": 6.0,
+        "tests/bench/cli": 4.5,
+        "tests/bench/measure": 4.0,
+        "tests/bench/verify": 5.0,
     },
     "docstrings that begin with a pronoun or a question word": {
         "bench": 0,
@@ -37,6 +40,9 @@ CEILINGS = {
         "benchapp_overlay": 4,
         "config": 0,
         "fixtures": 2,
+        "tests/bench/cli": 0,
+        "tests/bench/measure": 1,
+        "tests/bench/verify": 0,
     },
     "words of the dialect in docstrings": {
         "bench": 0,
@@ -48,6 +54,9 @@ CEILINGS = {
         "benchapp_overlay": 12,
         "config": 4,
         "fixtures": 3,
+        "tests/bench/cli": 0,
+        "tests/bench/measure": 0,
+        "tests/bench/verify": 0,
     },
     "words of the dialect in printed text": {
         "bench": 0,
@@ -66,11 +75,11 @@ CEILINGS = {
         "benchapp_overlay": 20,
         "config": 13,
         "fixtures": 2,
-        "deploy": 260,
+        "deploy": 156,
     },
     "words of the dialect in pages": {
         "README.md": 4,
-        "docs/*.md": 86,
+        "docs/*.md": 33,
         "CONTRIBUTING.md": 4,
         "CHANGELOG.md": 27,
     },

@@ -1,4 +1,4 @@
-"""A scene on a deployment that is made up: what is done to it is logged, and time does not pass."""
+"""A scene on a made-up deployment: actions are logged, and time does not pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SITE = SimpleNamespace(
 
 
 class Chain:
-    """Servers that say what was done to them."""
+    """Servers that log every action."""
 
     places = SimpleNamespace(bind="127.0.0.1", port=1)
 
@@ -53,7 +53,7 @@ class Versions:
 
 
 def scene(**running) -> FaultContext:
-    """A scene; `running` is of its deployment. `scene.log` is what was done."""
+    """A scene; `running` has attributes of its deployment. `scene.log` has the actions."""
     log: list[str] = []
     case = SimpleNamespace(
         project=SimpleNamespace(worker=lambda *folder: SimpleNamespace(give_tree=lambda folder: None)),
@@ -96,7 +96,7 @@ def scene(**running) -> FaultContext:
 
 
 def run(name: str, scene: FaultContext) -> list[str]:
-    """All of a fault; what was done, with `|` where the visitors come, and where they have gone."""
+    """Run all steps of a fault; returns the actions, with `|` for arrival and departure of the visitors."""
     for _ in FAULTS[name].run(scene):
         scene.log.append("|")
     assert scene.moments.over >= scene.moments.struck > 0

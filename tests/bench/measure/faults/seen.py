@@ -1,4 +1,4 @@
-"""Visits as the load tool would log them, made by hand."""
+"""Visits like the load tool's log, made by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEPLOY = FaultTimeline(struck=10.0, over=12.0, deployed=12.0, old="release-1", n
 def visit(
     due, *, page=0, kept=False, again=0, status=200, failure="", took=0.1, late=0.0, size=100, said=None, **words
 ):
-    """A visit; by default an anonymous page, right and fresh. `words` are of what it said."""
+    """A visit; by default an anonymous page, right and fresh. `words` are parts of the page's mark."""
     words = {"code": "release-1", "account": PAGES[page].account or NOBODY, "rendered": due, **words}
     words = {"template": words["code"], "static": "/static/r.css", **words}
     if said is None:

@@ -1,4 +1,4 @@
-"""A server of three threads, each with one client until its request and the answer are through."""
+"""A server of three threads, each with one client until request and response are complete."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LARGE_BYTES = 10_000_000
 
 @contextmanager
 def slow_server() -> Iterator[Target]:
-    """Where it listens. The last word of a path says what is answered: a status, `large`, `garbage`, `close` or `wait`.
-    Below `/later/` the answer has a Retry-After.
+    """The server's target. The last word of a path selects the response: a status, `large`, `garbage`, `close` or
+    `wait`. Below `/later/` the response has a Retry-After.
 
     It waits for the end of a request without one: of one that posts, and of one for `/end`.
     """

@@ -1,4 +1,4 @@
-"""Slow clients hold what serves them, until others wait; malformed requests are shared out over the rounds."""
+"""Slow clients hold threads, until others wait; malformed requests are divided among the rounds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    """Others ask for a shorter time, and wait less."""
+    """Other visitors send requests for a shorter time, and wait less."""
     monkeypatch.setattr(clients, "OTHERS_S", 0.3)
     monkeypatch.setattr(clients, "LIMIT_S", 0.2)
 
@@ -58,7 +58,7 @@ def test_slow_clients_come_until_they_stop_it(monkeypatch, steps, stops_at):
     assert [words.startswith(said) for words in made.wrong] == [True] * bool(stops_at)
 
 
-# Takes bodies, and keeps them or not until their end; then it answers, or not.
+# Takes bodies, and keeps them or not until their end; then it responds, or not.
 TAKER = """
 import socketserver, sys
 
@@ -164,5 +164,5 @@ def test_a_body_without_an_end_is_refused(monkeypatch):
     with slow_server() as target:
         made = scene(url=target.origin, chain=SimpleNamespace(servers=[]), pids={})
         run("endless-body", made)
-    # It reads on, and never answers.
+    # The server reads on, and never responds.
     assert made.wrong == ["200 MB in chunks: no response in time"]

@@ -1,4 +1,4 @@
-"""Locks and connections that another program holds, and lets go."""
+"""Locks and connections held and released by another program."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_connection_is_held_and_given_back():
             assert count in (39, 40)
             with pytest.raises(psycopg2.OperationalError, match=r"too many clients|remaining connection slots"):
                 psycopg2.connect(url)
-            # Those that were there have ended.
+            # Earlier connections have ended.
             with pytest.raises(psycopg2.OperationalError):
                 before.cursor().execute("SELECT 1")
         until(lambda: _connects(url), "a connection is free again")

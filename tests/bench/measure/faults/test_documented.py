@@ -1,4 +1,4 @@
-"""docs/faults.md has every fault, with its group and what may be lost."""
+"""docs/faults.md has every fault, with its group and its allowed losses."""
 
 from __future__ import annotations
 

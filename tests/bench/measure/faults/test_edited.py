@@ -1,4 +1,4 @@
-"""Rows that faults edit: what a site that cannot write them, or fails an edit, makes of the fault."""
+"""Rows edited by faults, on a site that cannot write rows, or fails an edit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.bench.measure.faults.scenes import scene
 
 
 def made(monkeypatch, *found):
-    """A scene whose deployment writes these rows, or raises an error in their place."""
+    """A scene whose deployment writes these rows, or raises an error instead."""
 
     @contextmanager
     def new_rows(context, count):

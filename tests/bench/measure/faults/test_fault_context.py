@@ -1,4 +1,4 @@
-"""What a fault can do to the site of a deployment."""
+"""Effects of a fault's context on the site of a deployment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.waiting import until
 
 
 class FakeReleases:
-    """Releases that have the files of the probes alone."""
+    """Releases with only the files of the probes."""
 
     def __init__(self, folder):
         self.current = self.folder = folder

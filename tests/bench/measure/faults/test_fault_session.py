@@ -1,4 +1,4 @@
-"""A fault on a made-up deployment with made-up visitors: its outcome; and who signs in where."""
+"""A fault on a made-up deployment with made-up visitors: its outcome, and sign-ins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOST = (visit(10.1, failure="connect"), visit(10.5, rendered=1e12))
 
 
 class Seen:
-    """What visitors see around the moment of the fault, and whether static files of pages are missing meanwhile."""
+    """Visits around the moment of the fault, and missing static files of pages."""
 
     def __init__(self, log):
         self.log, self.visits, self.missing, self.scene = log, RIGHT, [], None
@@ -48,7 +48,7 @@ class Seen:
 
 @pytest.fixture
 def made(monkeypatch):
-    """Makes a fault; the machine is idle, no time passes. `made.log` is what happened."""
+    """Makes a fault; the machine is idle, no time passes. `made.log` has the events."""
     given = scene()
     given.log.clear()
     seen = Seen(given.log)

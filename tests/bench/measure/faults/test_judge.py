@@ -12,7 +12,7 @@ USUAL = Expected()
 
 
 def seen(**figures) -> FaultOutcome:
-    """An outcome in which visitors noticed this and nothing else."""
+    """An outcome with only these effects on visitors."""
     ids = ("id", "one", "none", "s", "sqlite", "x", "replaced", 1, "", "ok")
     return FaultOutcome(*ids, **{"failed_new": 0, "requests_new": 0, "recovery_s": 0.0, **figures})
 

@@ -1,4 +1,4 @@
-"""What each fault does to a deployment, what it notes, and what it needs."""
+"""Actions, notes and requirements of each fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.bench.measure.faults.slow_server import slow_server
 
 @pytest.fixture(autouse=True)
 def commands(monkeypatch):
-    """The commands of the site that are run."""
+    """The executed commands of the site."""
     ran = []
     monkeypatch.setattr(deploys.commands, "manage", lambda project, words, *_, **__: ran.extend(words))
     monkeypatch.setattr(deploys.render, "server_files", lambda server, case: {f"{server.name}.conf": None})
@@ -31,7 +31,7 @@ def commands(monkeypatch):
 
 @pytest.fixture
 def made(monkeypatch):
-    """A scene in which what is killed is started again."""
+    """A scene with restarts of killed processes."""
 
     def kill(pid, number):
         made.log.append(f"kill {pid}")

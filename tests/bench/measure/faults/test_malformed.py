@@ -1,4 +1,4 @@
-"""Malformed requests follow from their seed; what each gets is said, and the pace is kept."""
+"""Malformed requests follow from their seed; each result is returned, and the pace is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What visitors noticed, from visits made by hand."""
+"""Effects on visitors, from visits made by hand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.bench.measure.faults.seen import DEPLOY, MOMENTS, PAGES, visit
 
 
 def seen(*visits, moments=MOMENTS, pages=PAGES):
-    """What was noticed of the fault, and before it."""
+    """Effects of the fault, and failures before."""
     found = observe(visits, pages, moments)
     rest = {"failed_before": found.failed_before, "named": found.named, "asked": found.asked}
     figures = found.figures | {"failed": found.figures["failed_new"] + found.figures["failed_kept"]}

@@ -1,4 +1,4 @@
-"""What is made of a plan and in what order, on fake deployments: what is made again, brought up again, and resumed."""
+"""A plan's faults in order, on fake deployments: repetitions, restarts and resumed runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def nothing(scene):
 
 
 class Changed(Case):
-    """A case of nothing that can be served with other values, but for those that it does not have."""
+    """A case of nothing, servable with other values, except unknown ones."""
 
     declares, breaks = (), {}
 
@@ -81,9 +81,9 @@ def test_what_cannot_run_is_skipped_with_its_reason(changes, faults, reason):
 
 
 class FakeUp:
-    """Deployments on which every fault has the outcome that was said before, `ok` when nothing was.
+    """Deployments with a given outcome for every fault, `ok` by default.
 
-    log  what was done, in order
+    log  actions in order
     """
 
     def __init__(self):
@@ -121,7 +121,7 @@ def up(monkeypatch):
 
 
 def made(directory, chosen, **asked):
-    """Make these faults in a folder; what was printed."""
+    """Make these faults in a folder; returns the output."""
     planned, skipped = faults_of(plan(**asked), chosen, resolved)
     prepared = prepare.PreparedFaults(
         info=replace(INFO, plan=plan(**asked)),
@@ -152,7 +152,7 @@ def test_one_deployment_serves_for_all_its_faults_until_one_ruins_it(up, tmp_pat
     assert words(tmp_path / "f") == [("picky", 1, "skipped"), ("plain", 1, "ok"), ("other", 1, "ok")]
     assert "one with layer none, plain: pass\n" in printed
     assert read_faults(tmp_path / "f").info.finished_at
-    # What visitors saw stays, their cookies do not.
+    # The visits stay, the visitors' cookies do not.
     assert [path.name for path in (tmp_path / "f" / "raw").rglob("*.*")] == ["visits.out"]
     up.log.clear()
     up.ruined_by.add("plain")
@@ -167,7 +167,7 @@ def test_discarded_faults_are_made_once_more_and_stop_no_table(up, tmp_path):
 
 
 def stopped(then):
-    """A signal comes, and what is done about it fails as `then` does."""
+    """A signal comes, and its handling fails like `then`."""
     try:
         os.kill(os.getpid(), signal.SIGTERM)
     finally:

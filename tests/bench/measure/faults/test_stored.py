@@ -1,4 +1,4 @@
-"""Stored pages that should go, a store that fills, and a service that nobody reaches."""
+"""Stored pages due for removal, a full store, and an unreachable service."""
 
 from __future__ import annotations
 

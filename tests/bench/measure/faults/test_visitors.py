@@ -1,4 +1,4 @@
-"""What visitors ask for, and how often a second."""
+"""Requests of visitors, and their rate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_pages_of_nobody_of_two_accounts_and_files_are_asked_for():
     asked = pages("t", ACCOUNTS, "/static/x.css")
     assert {page.account for page in asked} == {NOBODY, "me", "you", None}
     assert len({page.path for page in asked if page.account == NOBODY}) == visitors.ANONYMOUS
-    # An account asks for the page that has been asked for without one: a layer may confuse them.
+    # An account requests the same page as visitors without an account: a layer may confuse them.
     assert {page.path for page in asked if page.cookie} == {asked[0].path}
     assert all(page.cookie == dict(ACCOUNTS).get(page.account, "") for page in asked)
 

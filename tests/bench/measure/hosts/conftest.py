@@ -1,4 +1,4 @@
-"""Programs that stand in for those of the machine."""
+"""Programs that replace the machine's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def standing_in(tmp_path, monkeypatch):
-    """Put a program before those of the machine."""
+    """Put a program in front of the machine's."""
 
     def put(name: str, script: str) -> None:
         path = tmp_path / "bin" / name

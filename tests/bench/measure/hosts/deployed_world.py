@@ -1,4 +1,4 @@
-"""A world of hosts with the site deployed on it by the playbook: front, two web hosts, cache and database."""
+"""A world of hosts with the site deployed by the playbook: front, two web hosts, cache and database."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from tests.deploy.production_host import make_certificate
 
 # The last ones are for the command that makes rows.
 SERVERS = ("gunicorn", "packaging", "psycopg2-binary", "pyuwsgi", "rich", "markdown-it-py", "mdurl", "Pygments")
-# What a proof runs on web hosts, as in the whole repository.
+# Files needed for proofs on web hosts, as in the whole repository.
 COMMANDS = ("bench/serve/inside", "bench/__init__.py")
 SOURCE, WHEELS = "srv/source", "srv/wheels"
 PIP = f"[global]\nno-index = true\nfind-links = /{WHEELS}\nno-compile = true\n"
-# As in the inventory of docs/hosts.md, but for the load.
+# As in the inventory of docs/hosts.md, except the load host.
 MEMBERS = members(front=["front1"], web=["web1", "web2"], db=["db1"], cache=["db1"], load=["db1"])
 NEEDED = ("ansible-playbook", "git", "nginx", "memcached", "postgres", "nft")
 
 
 @dataclass(frozen=True)
 class DeployedWorld:
-    """The world, its inventory, and the directory that was rendered for it.
+    """The world, its inventory, and its rendered directory.
 
-    refused      what the playbook said without a certificate
-    previewed    what the playbook said that it would do, before it did anything
-    first        what it then said
-    first_s      how long that took
-    processes    the command lines of all processes meanwhile, those of the hosts among them
+    refused      output of the playbook without a certificate
+    previewed    output of the playbook's dry run
+    first        output of the first real run
+    first_s      seconds of the first run
+    processes    the command lines of all processes meanwhile, including the hosts'
     """
 
     path: Path
@@ -59,7 +59,7 @@ class DeployedWorld:
         return inventory.read(self.path)
 
     def run(self, host: str, script: str) -> str:
-        """The output of a script on a host, which must succeed."""
+        """The output of a successful script on a host."""
         (found,) = (item for item in self.inventory.hosts if item.name == host)
         done = subprocess.run(found.argv(script), capture_output=True, text=True, stdin=subprocess.DEVNULL)
         assert done.returncode == 0, f"{host}: {script}\n{done.stdout}{done.stderr}"
@@ -67,18 +67,18 @@ class DeployedWorld:
 
     @property
     def secrets(self) -> dict[str, str]:
-        """What nobody may see, by its name; of the private key one line."""
+        """Secrets by name; one line of the private key."""
         made = {path.name: path.read_text().strip() for path in sorted((self.path.parent / "credentials").iterdir())}
         key = (self.path.parent / "certificate/privkey.pem").read_text().splitlines()
         return {**made, "private key": key[len(key) // 2]}
 
     def with_layer(self, stack: str, layer: str, **changes: object) -> DeployedWorld:
-        """The same hosts with the files of another case, which are not there yet."""
+        """The same hosts with the files of another case, not yet deployed."""
         folder = self.path.with_name(f"{stack} {layer}")
         return replace(self, rendered=_rendered(self.path, stack, layer, folder, changes))
 
     def play(self, *words: str, certificate: bool = True) -> subprocess.CompletedProcess[str]:
-        """Play the playbook, with the certificate unless it has to be there."""
+        """Play the playbook, with the certificate unless it must exist already."""
         argv = [programs.find(["ansible-playbook"]), "-i", self.path, self.rendered / "playbook.yml"]
         argv += ["--extra-vars", f"repository=file:///{SOURCE}", *words]
         if certificate:
@@ -94,7 +94,7 @@ def _rendered(path: Path, stack: str, layer: str, folder: Path, changes: dict[st
 
 
 def put_site(members: Sequence[Member], folder: Path) -> None:
-    """Put there what web hosts get from elsewhere: the repository and the packages, for there is no network."""
+    """Copy the repository and the packages to web hosts, because they have no network."""
     source, packed = folder / "source", folder / "wheels"
     packed.mkdir()
     source.mkdir()
@@ -113,7 +113,7 @@ def put_site(members: Sequence[Member], folder: Path) -> None:
 
 
 def commit(source: Path, message: str) -> None:
-    """Commit what is in the directory."""
+    """Commit the contents of the directory."""
     author = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["add", "-A"], [*author, "commit", "-q", "-m", message]):
         subprocess.run(["git", "-C", source, *words], check=True, stdin=subprocess.DEVNULL)
@@ -146,7 +146,7 @@ def deployed(folder: Path, stack: str, layer: str) -> Iterator[DeployedWorld]:
     with standing(MEMBERS, 1000) as world:
         put_site(MEMBERS, folder)
         (folder / "certificate").mkdir()
-        # The front shows it; nobody has signed it.
+        # The front's self-signed certificate.
         make_certificate(folder / "certificate")
         path = folder / "hosts.ini"
         path.write_text(world)

@@ -1,4 +1,4 @@
-"""The site on several hosts, deployed by the playbook: rolled, proved with each kind of layer, and with a host lost.
+"""The site on several hosts, deployed by the playbook: rolling update, proofs with each kind of layer, and a lost host.
 Minutes of processor time, so `make test-hosts` runs it and `make test` does not."""
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def world(tmp_path_factory):
 
 
 def verified(world: DeployedWorld, stack: str = STACK, layer: str = LAYER, **changes: object) -> tuple[int, dict]:
-    """The exit status, and whether each check proved what it has to."""
+    """The exit status, and the success of each check."""
     argv = [sys.executable, "-m", "bench", "verify", "--inventory", world.path, stack, "--layer", layer, "--json"]
     argv += [word for name, value in changes.items() for word in ("--set", f"{name}={value}")]
     done = subprocess.run(argv, cwd=paths.KIT, capture_output=True, text=True)
@@ -46,7 +46,7 @@ def verified(world: DeployedWorld, stack: str = STACK, layer: str = LAYER, **cha
 
 
 class Connection(http.client.HTTPSConnection):
-    """To the front, which shows a certificate that nobody has signed."""
+    """A connection to the front and its self-signed certificate."""
 
     def connect(self) -> None:
         plain = socket.create_connection((FRONT, 443), timeout=self.timeout)
@@ -54,7 +54,7 @@ class Connection(http.client.HTTPSConnection):
 
 
 def ask(path: str = "/login/") -> int | str:
-    """The status of a page that no layer caches, or what went wrong."""
+    """The status of a page that no layer caches, or the error."""
     connection = Connection(NAME, timeout=40)
     try:
         connection.request("GET", path)
@@ -69,7 +69,7 @@ def ask(path: str = "/login/") -> int | str:
 
 @contextmanager
 def visited(visitors: int = 4) -> Iterator[Counter]:
-    """Visitors who ask again and again until the block ends: how often they got what."""
+    """Visitors who send requests until the block ends: counts of results."""
     found, stop = Counter(), threading.Event()
 
     def visit() -> None:
@@ -142,10 +142,10 @@ def test_a_wrong_database_stops_one_host_and_another_password_is_taken_over(worl
         done = world.play("--extra-vars", "database_address=10.213.0.14:1")
     assert done.returncode != 0 and re.search(r"web1 .*failed=1", done.stdout), done.stdout[-3000:]
     assert set(found) == {200} and serving(world) == (False, True)
-    # It stays out of a run that ends before its turn.
+    # The host stays out of a run that ends before its turn.
     stopped = world.play("--extra-vars", "repository=file:///nowhere")
     assert stopped.returncode != 0 and serving(world) == (False, True)
-    # A password with what is special in SQL and in a URL, and a host that the database lets in no more.
+    # A password with special characters of SQL and URLs, and a host without access to the database.
     stored.write_text("another password's")
     world.run("db1", "sed -i /10.213.0.13/d /etc/postgresql/*/main/pg_hba.conf")
     started = "runuser -u postgres -- psql -Atc 'SELECT pg_postmaster_start_time()'"
@@ -181,7 +181,7 @@ def test_hosts_that_share_neither_cache_nor_key_are_found(world):
 
 
 def test_a_release_that_one_host_refuses_leaves_both_in_the_rotation(world):
-    # Its settings refuse the environment of that host alone.
+    # Only this host's environment makes the settings fail.
     world.run("web1", f"cd /{SOURCE} && echo '# new' >> manage.py && git {COMMIT}")
     world.run("web2", f"cd /{SOURCE} && echo 'raise SystemExit(\"not here\")' >> config/wsgi.py && git {COMMIT}")
     with visited() as found:
@@ -263,7 +263,8 @@ def test_a_web_host_that_vanishes_under_load_costs_no_new_request(world):
     with visited(8) as found:
         subprocess.run(["ip", "link", "set", "bh-web2", "down"], check=True)
         try:
-            # Some wait for a connection in vain before it is left out. What it was answering arrives when it is back.
+            # Some requests wait for a connection in vain before the host is left out. Its open requests finish when it
+            # is back.
             before, deadline = found.total(), time.monotonic() + 30
             while found.total() < before + 40 and time.monotonic() < deadline:
                 time.sleep(0.2)
@@ -273,9 +274,9 @@ def test_a_web_host_that_vanishes_under_load_costs_no_new_request(world):
     assert set(found) == {200} and answered >= 40
 
 
-# Short, for a write is waited for until a page that it made stale has expired.
+# Short, because the test waits for stale pages to expire after a write.
 EXPIRES = {"cache_seconds": 4}
-# The one who asks is on the host of the front, as those who end TLS before it are elsewhere.
+# The client is on the front's host, like a TLS terminator in front elsewhere.
 BEHIND = {"listener": "behind", "trusted_proxies": "127.0.0.1/32 10.213.0.0/24"}
 
 

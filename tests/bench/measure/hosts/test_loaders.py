@@ -1,4 +1,4 @@
-"""Load from several hosts: the figures are those of one load tool, and nothing is left on a host."""
+"""Load from several hosts: figures as from one load tool, and nothing left on a host."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_histogram_of_all_is_that_of_one_load_tool_with_the_same_samples():
 
 
 def test_three_hosts_measure_what_one_does(site):
-    """At the same time, so that the machine's other work is the same for both."""
+    """At the same time, so that other work of the machine affects both alike."""
     site.requests.clear()
     with ThreadPoolExecutor(2) as pool:
         kinds = [((ONE,), ("/1", "/2", "/3")), ((ONE, TWO, THREE), ("/4", "/5", "/6"))]
@@ -97,7 +97,7 @@ def test_the_cores_that_a_share_uses(monkeypatch):
 
 
 def test_the_freeze_test_over_two_hosts():
-    """As of one load tool: a second in which the server stands still is in the percentiles."""
+    """As with one load tool: a stall of one second shows in the percentiles."""
     port = ports.free_port()
     with subprocess.Popen([sys.executable, "-m", "tests.bench.measure.load.load_target", str(port)]) as server:
         until(lambda: Address("127.0.0.1", port).accepts(), "the site listens")
@@ -126,7 +126,7 @@ def test_the_freeze_test_over_two_hosts():
     assert all(item.figures(tool).latency_p99_ms > 800 for item in shares)
 
 
-# Runs what it is given as ssh does, with a clock that is ahead.
+# Runs its arguments like ssh, with a clock that is ahead.
 AHEAD = """import sys, time; a, b = time.time_ns, time.time
 time.time_ns, time.time = lambda: a() + 200_000_000, lambda: b() + 0.2
 exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))"""
@@ -144,7 +144,7 @@ def test_a_clock_that_is_ahead_is_seen_and_changes_no_start(site, standing_in):
 
 @pytest.fixture
 def slow_link():
-    """A network namespace at the end of a link of 4 Mbit/s; its name, and the address of this machine there."""
+    """A network namespace at the end of a link of 4 Mbit/s; returns its name, and this machine's address there."""
     if absent := [name for name in ("ip", "tc") if shutil.which(name) is None]:
         pytest.skip(f"program not installed: {', '.join(absent)}")
     if os.geteuid() != 0:
@@ -168,7 +168,7 @@ def test_a_host_behind_a_slow_link_is_named(slow_link, standing_in):
     standing_in("ssh", f'for last; do :; done\nexec ip netns exec {name} sh -c "$last"')
     far = Host("load2", "10.0.0.2", ("load",), "load2")
     with target(0.02, address) as site:
-        # The link needs 30 ms for a page, beside the 20 ms of the server.
+        # The link needs 30 ms for a page, in addition to the server's 20 ms.
         site.body = b"x" * 15_000
         _, shares = made((ONE, far, THREE), f"http://{address}:{site.server_port}", rate=60, seconds=3)
     said = loaders_guards.disagreement(shares, loaders_guards.MAX_SLOWER)
@@ -220,7 +220,7 @@ made((ONE, TWO), sys.argv[1], ("/secret-path",), rate=20, seconds=60)
 
 
 def test_a_killed_controller_leaves_nothing(site, tmp_path):
-    """Neither processes nor files; and no list of processes shows what they ask for."""
+    """Neither processes nor files; and no list of processes shows the requested paths."""
     argv = [sys.executable, "-c", CONTROLLER, site.url]
     env = {**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
     with subprocess.Popen(argv, env=env) as controller:

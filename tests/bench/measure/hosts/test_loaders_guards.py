@@ -43,7 +43,7 @@ def share(number: int, clock: Clock = RIGHT, cpu_s: float = 1.0, delay_us: int =
 
 
 def link(mbit: float | None, rate: float | None, peak: float | None = None) -> HostCosts:
-    """What a link carried in its busier direction in the 10 s of a load, in Mbit/s, and what it can carry."""
+    """Traffic of a link in its busier direction in the 10 s of a load, in Mbit/s, and its capacity."""
     carried = None if mbit is None else round(mbit * 1e6 / 8 * 10)
     return HostCosts(received_bytes=carried, sent_bytes=carried and 1, link_bits_per_second=rate, link_peak_share=peak)
 
@@ -89,7 +89,7 @@ def test_a_full_link_is_the_networks_fault():
         ({}, "what a link carried is not known: no host"),
         ({"load1": link(4, 1e9), "front1": link(9.62, None)}, "the rate of a link is not known: front1"),
         (
-            # Nothing is known of load2, which is not that its link was empty.
+            # load2 is unknown, which does not mean an empty link.
             {"load1": link(4, None), "load2": HostCosts(not_sampled="gone"), "web1": link(None, 1e9)},
             "what a link carried is not known: load2, web1; the rate of a link is not known: load1",
         ),
@@ -104,7 +104,8 @@ def test_a_link_that_was_not_seen_is_not_ok(links, reason):
 
 
 def drawn(draw: random.Random, slow: float = 1.0) -> list[LoadShare]:
-    """A load of three hosts at a server whose speed wanders, the second of them with answers `slow` times as long."""
+    """A load of three hosts on a server of varying speed, with response times of the second host multiplied by
+    `slow`."""
     speed, parts = 0.0, []
     for _ in range(SLICES):
         speed = 0.7 * speed + draw.gauss(0, 0.5)

@@ -1,4 +1,4 @@
-"""The site's commands on a host, its ports through a tunnel, and what `verify --inventory` refuses."""
+"""The site's commands on a host, its ports through a tunnel, and refusals of `verify --inventory`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.cases import kit
 
 HERE = Host("web1", "127.0.0.1", ("web",), "127.0.0.1", local=True)
 THERE = replace(HERE, name="web2", address="127.0.0.2")
-# What `benchapp-manage shell -c CODE` does, with a manage.py that says how it was called.
+# Stand-in for `benchapp-manage shell -c CODE`, with a manage.py that prints its arguments.
 MANAGE = '#!/bin/sh\ncd {folder} && echo "8 objects imported automatically" && exec python -c "$3"\n'
 SAYS = (
     "import json, os, sys\n"
@@ -127,7 +127,7 @@ def test_what_cannot_be_verified_on_hosts_is_one_line(tmp_path, capsys, words, s
 
 
 class Front:
-    """A front whose web hosts each have pages of their own, by the number of the request."""
+    """A front whose web hosts each have other pages, by the number of the request."""
 
     bypass = {"Cookie": "sessionid=nobody"}
 

@@ -1,4 +1,4 @@
-"""What a host lacks, asked of this machine and of one that refuses ssh."""
+"""Missing requirements of hosts: of this machine, and of one that refuses ssh."""
 
 from __future__ import annotations
 

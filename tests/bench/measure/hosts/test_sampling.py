@@ -1,4 +1,4 @@
-"""What hosts use under load, sampled on this machine in their place."""
+"""Costs of hosts under load, sampled on this machine instead."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def hosts(*more: Host) -> Inventory:
 
 
 def some_traffic(seconds: float) -> int:
-    """Bytes that loopback carried at least, at a CPU time that shows."""
+    """Bytes carried by loopback at least, with a measurable CPU time."""
     sent, until = 0, time.monotonic() + seconds
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
         taker, _ = server.accept()
@@ -51,7 +51,7 @@ def test_a_host_tells_its_cpu_memory_and_network_and_the_front_each_share(tmp_pa
     log.write_text(LINE.format("10.0.0.1:8001") * 5)
     with sampling(hosts(), str(log)) as sampler:
         sampler.start()
-        # The first answer counts as the beginning of what follows.
+        # The first response counts as the beginning of the next interval.
         sent = some_traffic(0.7)
         with log.open("a") as file:
             file.write(LINE.format("10.0.0.1:8001") * 2 + LINE.format("-"))
@@ -59,7 +59,7 @@ def test_a_host_tells_its_cpu_memory_and_network_and_the_front_each_share(tmp_pa
         found = sampler.stop()
         front, web1, web2 = (found[name] for name in ("front1", "web1", "web2"))
         assert sent * 0.5 < front.sent_bytes < sent * 3 and front.received_bytes > sent * 0.5
-        # Far more than its link can carry, as the inventory has it.
+        # Far more than the link's capacity in the inventory.
         assert (front.link_bits_per_second, front.link_peak_share > 1) == (8e6, True)
         assert 0.1 < front.cpu_seconds <= 1.5 * psutil.cpu_count() * front.sampled_s
         assert front.cpu_share > 0 and 0.5 < front.sampled_s < 30

@@ -1,4 +1,4 @@
-"""`run --inventory`: what is deployed is measured from the load hosts, or one line says why not."""
+"""`run --inventory`: the deployment is measured from the load hosts, or one line explains why not."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def site():
 
 @pytest.fixture
 def there(site, tmp_path, monkeypatch):
-    """What the hosts say is deployed on them, and which hosts those are."""
+    """The hosts' records of their deployment, and the hosts."""
     conf = tmp_path / "conf"
     conf.mkdir()
     monkeypatch.setattr(host_record, "conf", lambda: str(conf))
@@ -105,7 +105,7 @@ def test_what_is_deployed_is_measured(there, site, tmp_path, capsys):
     document = json.loads((folder / "report.json").read_text())
     assert {host["host"] for host in document["hosts"]} == GROUPS.keys()
     assert any("not verified" in note for note in document["runs"][0]["notes"])
-    # It is complete; and it is no run of this machine.
+    # The run is complete, and was not made on this machine.
     assert refused_resume(capsys, folder, "--inventory", "hosts.ini").startswith(f"--resume {folder}: the run is compl")
     assert refused_resume(capsys, folder).endswith("it measured hosts of an inventory; add --inventory FILE")
     there(layer="none")

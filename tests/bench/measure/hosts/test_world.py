@@ -1,4 +1,4 @@
-"""Hosts with a real sshd at the end of real links: asked, loaded until a link is full, and left without a trace."""
+"""Hosts with a real sshd at the end of real links: probed, loaded until a link is full, and left without a trace."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_full_link_is_named(known):
 
 
 def test_a_lost_connection_leaves_nothing_on_a_load_host(known):
-    """As when the controller is killed: its end of the connection is gone."""
+    """As after a kill of the controller: its end of the connection is gone."""
     load = named(known, "load1")
 
     def running() -> str:
@@ -88,7 +88,7 @@ def test_a_lost_connection_leaves_nothing_on_a_load_host(known):
         loader.greet()
         loader.prepare({**job, "threads": 2, "own": [0, 1]})
         loader.begin(time.time())
-        # One that waits for the processes, and those.
+        # The waiting parent and its processes.
         until(lambda: running() == "3", "it makes load")
         loader.kill()
         until(lambda: running() == "0", "nothing of it is left")

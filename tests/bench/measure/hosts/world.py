@@ -1,5 +1,5 @@
 """A world of hosts on one machine: real systemd and sshd in containers, each in a network namespace, joined by links of
-a limited rate. One stands at a time; all of its programs end with whoever builds it."""
+a limited rate. Only one world exists at a time; all of its programs end with their builder."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ ExecStart={sshd} -D -f /dev/null -o HostKey=/etc/ssh/ssh_host_ed25519_key -o Use
 Restart=always
 """
 BOOT = (
-    # The kernel ends a process namespace with its first process. A killed systemd-nspawn alone would leave its host.
+    # The kernel ends a process namespace with its first process. A killed systemd-nspawn would leave its host behind.
     *("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"),
     *("systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--private-users=no", "--link-journal=no"),
-    # What is in root's home here is no business of a host, and it has a firewall of its own.
+    # A host must not see root's home on this machine, and has a separate firewall.
     *("--tmpfs=/root:mode=0700", "--capability=CAP_NET_ADMIN"),
 )
-# How much may pass a link at once, and how long a packet waits for its turn: beyond that it is dropped (tc-tbf(8)).
+# Maximum burst of a link, and maximum delay of a packet before it is dropped (tc-tbf(8)).
 BURST = "burst 256kb latency 50ms"
 INVENTORY = f"""[all:vars]
 ansible_user=root
@@ -56,7 +56,7 @@ link_mbit="""
 
 @dataclass(frozen=True)
 class Member:
-    """A host of a world: its name, the groups it is in, and its address."""
+    """A host of a world: name, groups, and address."""
 
     name: str
     groups: tuple[str, ...]
@@ -64,7 +64,7 @@ class Member:
 
     @property
     def link(self) -> str:
-        """Its link here, which is also the name of its network namespace."""
+        """The host's link here, also the name of its network namespace."""
         return f"{PREFIX}{self.name}"
 
     @property
@@ -74,7 +74,7 @@ class Member:
 
 
 def members(**groups: Sequence[str]) -> tuple[Member, ...]:
-    """Hosts by the groups they are in: `members(front=["front1"], load=["db1"], db=["db1"])`."""
+    """Hosts by their groups: `members(front=["front1"], load=["db1"], db=["db1"])`."""
     names = dict.fromkeys(name for of_group in groups.values() for name in of_group)
     return tuple(
         Member(name, tuple(group for group, of_group in groups.items() if name in of_group), f"{NETWORK}.{number}")
@@ -83,7 +83,7 @@ def members(**groups: Sequence[str]) -> tuple[Member, ...]:
 
 
 def require_possible(*needed: str) -> None:
-    """Skip the test where no world can be built, or a program is missing that it needs in addition."""
+    """Skip the test if no world can be built, or a needed program is missing."""
     if os.geteuid() != 0:
         pytest.skip("only root builds a world of hosts")
     needs(*NEEDED, *needed)
@@ -91,7 +91,7 @@ def require_possible(*needed: str) -> None:
 
 @contextmanager
 def standing(hosts: Sequence[Member], mbit: int) -> Iterator[str]:
-    """The inventory of the world, which stands while the block lasts; `mbit` is the rate of each host's link in each
+    """The inventory of the world, which exists during the block; `mbit` is the rate of each host's link in each
     direction, in Mbit/s."""
     with ExitStack() as cleanup:
         # Another test, of another checkout too, waits until this world is gone.
@@ -123,7 +123,7 @@ def inventory_of(hosts: Sequence[Member], mbit: int) -> str:
 
 
 def remove() -> None:
-    """Remove what there is of a world, also of one whose builder was killed."""
+    """Remove the parts of a world, also after a kill of its builder."""
     mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for path in reversed([path for path in mounted if Path(path).is_relative_to(ROOT)]):
         subprocess.run(["umount", "--lazy", path], capture_output=True)
@@ -138,14 +138,14 @@ def remove() -> None:
 
 
 def _make_keys() -> None:
-    """A key for whoever uses the world, and one for its hosts, which ssh thus knows."""
+    """A key for the user of the world, and one for its hosts, known to ssh."""
     for name in ("key", "host_key"):
         _run(f"ssh-keygen -q -t ed25519 -C world -f {ROOT / name} -N", last="")
     (ROOT / "known_hosts").write_text(f"{NETWORK}.* {(ROOT / 'host_key.pub').read_text()}")
 
 
 def _make_link(host: Member, mbit: int) -> None:
-    """A namespace, joined to the bridge by a link that has a rate in both directions."""
+    """A namespace, joined to the bridge by a link with a limited rate in both directions."""
     name, rate = host.link, f"root tbf rate {mbit}mbit {BURST}"
     _run(
         f"ip netns add {name}",
@@ -171,7 +171,7 @@ def _make_files(host: Member) -> None:
         (system / name).unlink(missing_ok=True)
     (system / "ssh.service").write_text(SSHD.format(sshd=programs.find(["sshd"])))
     (host.root / "etc/hostname").write_text(f"{host.name}\n")
-    # It has no network to look for newer packages.
+    # The host has no network to look for newer packages.
     updated = host.root / "var/lib/apt/periodic/update-success-stamp"
     updated.parent.mkdir(parents=True, exist_ok=True)
     updated.touch()
@@ -204,7 +204,7 @@ def _running(host: Member) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _wait(host: Member, machine: subprocess.Popen[bytes]) -> None:
-    """Return once its sshd takes connections."""
+    """Wait until the host's sshd accepts connections."""
     deadline = time.monotonic() + BOOT_S
     while time.monotonic() < deadline and machine.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection((host.address, SSH_PORT), timeout=1):

@@ -1,4 +1,4 @@
-"""Every load tool as a parameter, and a job that it can do."""
+"""Every load tool as a parameter, and a suitable job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def tools(wanted=lambda tool: True):
 
 
 def job_of(tool, **changes):
-    """A job that the tool can do: an open loop has a rate."""
+    """A job suitable for the tool: an open loop has a rate."""
     rate = None if tool.mode == "closed" else 300
     return replace(JOB, rate=rate, **changes)
 

@@ -1,4 +1,4 @@
-"""A tiny site on a real port for the tests of load: it answers rightly, or wrongly in the way that the path names."""
+"""A tiny site on a real port for the tests of load: responds rightly, or wrongly as named by the path."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SLOW_S = 0.2
 
 
 class Target(ThreadingHTTPServer):
-    """A site whose answers depend on the path.
+    """A site with responses by path.
 
     requests     path -> requests
-    order        the paths in the order in which they were requested
-    connections  made so far
-    broken       when set, every later answer is a 503
+    order        the paths in order of requests
+    connections  number so far
+    broken       if set, every later response is a 503
     body         of every page
-    pause_s      before every answer: visitors who wait cost no CPU time
+    pause_s      before every response: waiting visitors cost no CPU time
     """
 
     daemon_threads = True
@@ -47,12 +47,12 @@ class Target(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def handle_error(self, request, client_address) -> None:
-        """Clients that go away in the middle are what load tools do at the end."""
+        """Load tools close connections in the middle when they end."""
 
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Head and body in one packet: sent apart, each answer would wait 40 ms for a delayed acknowledgement.
+    # Head and body in one packet: sent apart, each response would wait 40 ms for a delayed acknowledgement.
     wbufsize = -1
     disable_nagle_algorithm = True
     server: Target
@@ -80,7 +80,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self.server.body
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
-        # A client of HTTP/1.0 waits for the end of the connection unless this header says that it stays open.
+        # A client of HTTP/1.0 waits for the end of the connection unless this header keeps it open.
         self.send_header("Connection", "close" if self.close_connection else "keep-alive")
         if status == 302:
             self.send_header("Location", "/")
@@ -107,5 +107,5 @@ def target(pause_s: float = 0.0, address: str = "127.0.0.1") -> Iterator[Target]
 
 
 if __name__ == "__main__":
-    # As a process of its own: python -m tests.bench.measure.load.load_target PORT
+    # As a separate process: python -m tests.bench.measure.load.load_target PORT
     Target(int(sys.argv[1])).serve_forever()

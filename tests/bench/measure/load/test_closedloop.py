@@ -1,4 +1,4 @@
-"""The closed loop: as many requests under way as connections, counted as the server counts them, within the time."""
+"""The closed loop: as many requests in progress as connections, by the server's count, within the time."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_answers_of_another_length_are_a_problem(site):
 
 
 def test_an_interrupted_load_leaves_no_process_behind(site, tmp_path):
-    """A warm-up is interrupted: nothing of it may run on beside the load that is measured."""
+    """A warm-up is interrupted: none of its processes may run on beside the measured load."""
     job = Job(site.url, ("/",), connections=4, seconds=20, threads=2)
     run(TOOL.command(str(PROGRAM), job), 4, tmp_path, "warmup", 30, interrupt_after_s=1.5)
     assert site.order

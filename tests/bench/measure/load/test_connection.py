@@ -1,4 +1,4 @@
-"""HTTP answers as the load tool of this project reads them, in whatever pieces they come."""
+"""HTTP responses as read by the built-in load tool, in any pieces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_chunks_in_any_pieces():
     for text in (whole, whole[:-2] + b"Server-Timing: db\r\n\r\n"):
         for cut in range(1, len(text)):
             answer, done = read(text[:cut], text[cut:])
-            # What is left of the end would be taken for the beginning of the next answer.
+            # The rest of the end would be taken for the beginning of the next response.
             assert done == [False, True] and answer.size == 11
 
 

@@ -1,4 +1,4 @@
-"""The open loop: requests leave when they are due, a stall is in the latency, what was not sent is counted."""
+"""The open loop: requests leave on schedule, a stall shows in the latency, unsent requests are counted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def site():
 
 @pytest.fixture
 def frozen_server():
-    """A site in a process of its own, and a way to freeze it."""
+    """A site in a separate process, and a function to freeze it."""
     port = ports.free_port()
     process = subprocess.Popen([sys.executable, "-m", "tests.bench.measure.load.load_target", str(port)])
     try:
@@ -59,7 +59,7 @@ def test_requests_leave_at_their_times(site, tmp_path):
 
 
 def test_the_freeze_test(frozen_server, tmp_path):
-    """A server that stands still for 1 s of 4 s must show in the 99th percentile."""
+    """A stall of 1 s in 4 s must show in the 99th percentile."""
     url, pid = frozen_server
 
     def freeze():
@@ -74,7 +74,7 @@ def test_the_freeze_test(frozen_server, tmp_path):
     finally:
         timer.join()
     assert figures.failure() is None
-    # All that were due were sent and answered, those of the freeze too.
+    # All due requests got a response, including those during the freeze.
     assert (figures.requests_total, figures.requests_dropped) == (1200, 0)
     # A quarter of the requests were due in the freeze and waited up to a second for its end: 1 in 100 nearly all of it.
     assert figures.latency_p99_ms > 850
@@ -93,7 +93,8 @@ def test_every_request_is_sent_once_and_the_addresses_in_turn(site, tmp_path, pr
 
 
 def test_the_load_of_several_processes_lasts_its_time(site, tmp_path):
-    """The last request leaves before the end: the pause after it belongs to the load, or its rate would be too high."""
+    """The last request leaves before the end: the pause afterwards belongs to the load, or its rate would be too
+    high."""
     figures = made(site.url, tmp_path / "load", rate=10, threads=2)
     assert (figures.requests_total, figures.duration_s >= 1) == (10, True)
 

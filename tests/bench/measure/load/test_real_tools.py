@@ -1,4 +1,4 @@
-"""The load tools that are installed, on a real server: they tell good answers from bad ones."""
+"""The installed load tools, on a real server: they tell good responses from bad ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def scenario_paths(tool, scenario):
 def made(tool, url, paths, directory, **how):
     """The figures of a real tool after a second of load, or its error.
 
-    Where answers come, they are waited for: many tools load a busy machine.
+    Waits for responses if they come: many tools load a busy machine.
     """
     directory.mkdir()
     timeout_s = 1 if "/hang" in paths else 8
@@ -93,7 +93,7 @@ def test_good_answers_are_counted(tool, outcomes, site):
     assert 0 <= site.requests[f"/{tool.name}"] - figures.requests_total <= 2 * 3
     assert figures.requests_per_second == pytest.approx(figures.requests_total / figures.duration_s)
     if tool.name != "siege":
-        # It counts in hundredths of a second and of a megabyte.
+        # siege counts in hundredths of a second and of a megabyte.
         assert figures.latency_max_ms > 0
         assert figures.bytes_per_second > len(BODY) * figures.requests_per_second * 0.9
 

@@ -1,4 +1,4 @@
-"""The figures that each load tool prints, read from its real output."""
+"""The figures printed by each load tool, parsed from real output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load tools: their commands, and which one is chosen."""
+"""Load tools: their commands, and the choice between them."""
 
 from __future__ import annotations
 

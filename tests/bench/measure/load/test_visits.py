@@ -1,4 +1,4 @@
-"""The log of an open loop: what each visitor asked for, on what connection, and what the page said."""
+"""The log of an open loop: each visitor's request, connection, and mark of the page."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def logged(url, folder, paths, headers=(), enough=None, seconds=1, rate=20, **ho
 
 @pytest.mark.servers
 def test_every_request_is_logged_with_what_its_page_said(site, tmp_path):
-    # So few a second that each is over before the next is due: it would open a connection of its own.
+    # A low rate, so that each request is over before the next is due: otherwise a new connection would open.
     found = logged(site.url, tmp_path / "load", ("/1", "/2"), ("", CLOSE), seconds=3, rate=4)
     assert [visit.page for visit in found] == [0, 1] * 6
     assert {visit.said for visit in found} == {("7", "me")}
     assert {visit.size for visit in found} == {len(site.body)}
-    # Every second request ends its connection, so that the next one opens another.
+    # Every second request closes its connection, so that the next one opens another.
     assert [visit.kept for visit in found] == [False, True] * 6
     assert all(visit.is_good and visit.due <= visit.left <= visit.end for visit in found)
     assert [visit.due - found[0].due for visit in found] == pytest.approx(

@@ -1,4 +1,4 @@
-"""A run's records with invented values, for the tests of what is written and read."""
+"""A run's records with invented values, for tests of writing and reading."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ PARTS = ("figures", "costs", "errors", "condition", "evidence")
 
 
 def changed(trial=TRIAL, **changes):
-    """A trial with other fields, wherever its parts have them."""
+    """A trial with other fields, in whichever part."""
     for part in PARTS:
         whole = getattr(trial, part)
         own = {name: changes.pop(name) for name in list(changes) if whole is not None and hasattr(whole, name)}
@@ -88,13 +88,13 @@ def changed(trial=TRIAL, **changes):
 
 
 def failed(trial=TRIAL, **changes):
-    """A trial whose load failed for its answers."""
+    """A trial with a load failed by its responses."""
     how = {"status": "failed", "reason": "503 answers", "responses_before_failure": 9, **changes}
     return changed(replace(trial, figures=None, costs=None, status="failed", reason="503 answers"), **how)
 
 
 def at_rate(rate: int, latency_ms: float = 20.0, round: int = 1, trial=TRIAL, **changes):
-    """A trial of an open loop at this rate, all of whose answers took as long."""
+    """A trial of an open loop at this rate, with this latency for all responses."""
     made = changed(
         trial,
         trial_id=f"{trial.case_id}~{rate}~r{round}",

@@ -76,7 +76,7 @@ def test_a_trial_without_a_load_ends_the_round():
 
 
 def test_a_capacity_is_the_rate_as_achieved():
-    """The load of 500 requests/s ended with an answer that came after its time."""
+    """The load of 500 requests/s ended with a late response."""
     climb = Staircase(LIMIT, [at_rate(500, requests_per_second=481.0), at_rate(530, 900)])
     assert capacity([climb]) == Capacity(481.0, 481.0, 530, 1)
 

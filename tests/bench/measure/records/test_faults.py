@@ -1,4 +1,4 @@
-"""The folder of `bench faults`: written line by line, read back, and refused where it is something else."""
+"""The folder of `bench faults`: written line by line, read back, and refused if it is another kind of folder."""
 
 from __future__ import annotations
 

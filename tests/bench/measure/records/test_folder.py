@@ -1,4 +1,4 @@
-"""A run's folder: what is written is read back, and what is not a run is refused in one clear line."""
+"""A run's folder is read back as written, and other folders are refused in one clear line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_field_of_a_newer_program_is_left_out(folder):
 
 @pytest.mark.parametrize("words", [["report"], ["compare", "x"], ["run", "--resume"]], ids=lambda words: words[0])
 def test_a_folder_of_an_earlier_version_is_refused_in_one_line(folder, capsys, words):
-    """Its guards and figures have other names; what to do is to make the run again."""
+    """Guards and figures have other names there; the advice is to make the run again."""
     (folder.directory / "run.json").write_text(json.dumps(asdict(INFO) | {"format": 3}))
     command, *more = words
     more = [str(folder.directory) if word == "x" else word for word in more]

@@ -1,4 +1,4 @@
-"""The JSON Schema of results: every field is described, and what runs leave on disk keeps to it."""
+"""The JSON Schema of results: every field is described, and runs' files conform."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.cli import main
 from bench.measure.records import records, schema
 from tests.bench.measure.report import report_folder
 
-# File of a run's folder -> the definition of it, or of each of its lines.
+# File of a run's folder -> definition of the file, or of each of its lines.
 FILES = {"run.json": "run", "environment.json": "environment", "trials.jsonl": "trial", "verify.jsonl": "check"}
 
 
@@ -28,7 +28,7 @@ def lines_of(folder: Path, name: str) -> list[dict]:
 
 
 def problems(folder: Path) -> list[str]:
-    """What in a run's folder does not keep to the schema."""
+    """Violations of the schema in a run's folder."""
     return [
         f"{name}: {error.json_path}: {error.message}"
         for name, definition in FILES.items()

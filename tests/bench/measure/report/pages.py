@@ -1,4 +1,4 @@
-"""Read the pages of a report as the tests need them."""
+"""Read the pages of a report for the tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 
 class Page(HTMLParser):
-    """What the tests ask of a page: its elements with attributes, and the text inside each of them."""
+    """A page for the tests: its elements with attributes, and their text."""
 
     VOID = {"meta", "link", "input", "br", "img"}
 
@@ -55,12 +55,12 @@ class Page(HTMLParser):
 
 @cache
 def shown(folder: Path) -> str:
-    """The page of a folder that no test changes."""
+    """The unchanged page of a folder."""
     return write([folder])[0].read_text(encoding="utf-8")
 
 
 def browsed(path: Path, profile: Path, fragment: str = "") -> subprocess.CompletedProcess:
-    """Chromium's own view of a page after its scripts have run, and what it complained about."""
+    """Chromium's view of a page after its scripts have run, and its complaints."""
     argv = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
     argv += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     argv += ["--window-size=1280,800"]
@@ -69,6 +69,6 @@ def browsed(path: Path, profile: Path, fragment: str = "") -> subprocess.Complet
 
 
 def visible_words(text: str) -> list[str]:
-    """The words of a page that are not in its pictures; nothing in it is folded. A word has a letter or a digit."""
+    """The words of a page outside of its pictures; nothing is folded. A word has a letter or a digit."""
     body = re.sub(r"<(script|style|svg|title)\b.*?</\1>", " ", text, flags=re.S)
     return [word for word in html.unescape(re.sub(r"<[^>]+>", " ", body)).split() if re.search(r"\w", word)]

@@ -65,7 +65,7 @@ def make(
     machine: records.Environment | None = None,
     change: Callable[[trials.Trial], trials.Trial | None] | None = None,
 ) -> Path:
-    """Write the folder and return it. `change` may alter each trial, or drop it by returning None."""
+    """Write the folder and return it. `change` may alter each trial, or return None to drop the trial."""
     chance = random.Random(seed)
     folder = Folder(directory)
     note = "memcached is not installed: a cache in each process's memory is used"
@@ -100,9 +100,9 @@ def capacity(
     change: Callable[[trials.Trial], trials.Trial] = lambda trial: trial,
     sizes: tuple[str, ...] = ("unlimited",),
 ) -> Path:
-    """A run of gunicorn with layers whose staircases are cut down to the rates around their ends.
+    """A run of gunicorn with layers; staircases are cut down to the rates around their ends.
 
-    held  layer -> what it holds in each round
+    held  layer -> highest rate of each round
     """
     run = Folder(make(directory, workloads=("home",), change=lambda trial: None))
     info = read_info(directory)
@@ -138,7 +138,7 @@ def _trial(
     servers = [*case.stack.split("-"), *(["memcached"] if case.layer == "fragments" else [])]
     memory = {name: MEMORY[name] * MIB for name in servers}
     cpu = {name: 0.9 if name in ("nginx", "memcached") else 8.1 for name in servers}
-    # One has answers without a cost.
+    # One has responses without a cost.
     is_known = where != ("uwsgi", "page-cache", "home")
     made = changed(
         TRIAL,
@@ -157,7 +157,7 @@ def _trial(
 
 
 def failed(case, level: int, number: int, reason: str, log: str | None = None) -> trials.Trial:
-    """A failed trial of a case, which has no figures."""
+    """A failed trial of a case, without figures."""
     identity = trials.TrialIdentity(**_identity(case, level, number))
     log = log or f"raw/{identity.trial_id}/server.log"
     return trials.Trial(**vars(identity), status="failed", reason=reason, evidence=trials.Evidence(log=log))

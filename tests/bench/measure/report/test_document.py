@@ -66,7 +66,7 @@ def times(factor: float) -> list[float]:
 
 
 def nested(line: str) -> str:
-    """A trial of the earlier format, whose parts were side by side, with its parts."""
+    """A trial of the earlier flat format, converted to parts."""
     flat = json.loads(line)
     parts = {"figures": TrialFigures, "costs": Costs, "errors": Errors, "condition": Condition, "evidence": Evidence}
     for name, part in parts.items():
@@ -79,7 +79,7 @@ def nested(line: str) -> str:
 
 
 def test_a_real_run_has_the_figures_that_it_had(tmp_path):
-    """A run of an earlier format, whose figures mean the same: it was arranged by other code then."""
+    """A run of an earlier format with the same figures, arranged by older code."""
     folder = shutil.copytree(GOLDEN, tmp_path / "run")
     info = folder / "run.json"
     info.write_text(info.read_text().replace('"format": 3', f'"format": {FORMAT}'))
@@ -235,7 +235,7 @@ def test_a_case_that_a_race_dropped_cannot_be_the_best(tmp_path):
     dropped = (Dropped(case.case_id, report_folder.LEVEL, 1, "it cannot be the best any more"),)
     Folder(folder).write(replace(info, dropped=dropped, ended_by="decided", plan=replace(info.plan, until="decided")))
     found = row(read(folder).boards[0], "nginx-uwsgi")
-    # The rounds alone do not prove it, but the race did.
+    # The rounds alone do not prove the difference, but the race did.
     assert (found.verdict, found.loads["home"].verdict) == ("", "") and "after 1 round" in found.reason
 
 
@@ -249,7 +249,7 @@ def test_no_cached_page_is_the_best_where_none_may_be_cached(plain):
 
 
 def with_open_loop(folder: Path, rate: float, requests: int = 1500) -> Path:
-    """The run with one more trial of each case, in which requests left on a schedule."""
+    """The run with one more trial of each case, with requests on a schedule."""
     for trial in read_run(folder).latest.values():
         if trial.round == 1 and trial.status == "ok":
             encoded = histogram.encode(histogram.from_counts([(1000 * n, requests // 100) for n in range(1, 101)]))

@@ -1,4 +1,4 @@
-"""The page: one safe, well-formed file that loads nothing, small enough to read, and open to everybody."""
+"""The page: one safe, well-formed file that loads nothing, small enough to read, and accessible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def page(written) -> Page:
 
 @pytest.fixture(scope="module")
 def eight(tmp_path_factory) -> str:
-    """Eight cases on two workloads, with faults: what the limits of the page are about."""
+    """Eight cases on two workloads, with faults: the maximum size of a page."""
 
     def few(trial):
         return changed(trial, database_connections_peak=16) if trial.layer in ("none", "page-cache") else None

@@ -48,7 +48,7 @@ def test_a_run_without_commits_has_none(tmp_path):
 
 
 def compared(folder, factor, queries):
-    """The comparisons of a run in which the other commit has these requests/s and queries."""
+    """The comparisons of a run whose other commit has these requests/s and queries."""
 
     def as_commits(trial):
         label = {"gunicorn": FIRST, "uwsgi": OTHER}.get(trial.stack)

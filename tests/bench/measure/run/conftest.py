@@ -17,7 +17,7 @@ def no_database_of_the_caller(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def latency(monkeypatch):
-    """What is measured in an open loop after the rounds: nothing, but where a test asks for it."""
+    """Measurements in an open loop after the rounds: none, unless a test requests them."""
     made = schedules.latency
     monkeypatch.setattr(schedules, "latency", lambda *_: [])
     return lambda: monkeypatch.setattr(schedules, "latency", made)
@@ -30,7 +30,7 @@ def sites():
 
 @pytest.fixture
 def go(tmp_path, sites):
-    """Run with these arguments on the fake sites; gives the exit status and what was recorded."""
+    """Run with these arguments on the fake sites; returns the exit status and the records."""
 
     def went(*words, to="run"):
         where = [] if "--resume" in words else ["--output", str(tmp_path / to)]
@@ -42,7 +42,7 @@ def go(tmp_path, sites):
 
 @pytest.fixture
 def unfinished(tmp_path, go):
-    """The folder of a run of these arguments that has not noted its end, and has so many of its trials."""
+    """The folder of an unfinished run of these arguments, with so many of its trials."""
 
     def made(*words, trials=None):
         go("--stack", "one", *words)

@@ -1,6 +1,6 @@
-"""Deployments that are a tiny site in this process, for the tests of runs: quick, and wrong on request.
+"""Deployments of a tiny site in this process, for the tests of runs: quick, and wrong on request.
 
-As a program it is `python -m bench run` on such deployments: `python -m tests.bench.measure.run.fake_sites`.
+As a program, `python -m bench run` on such deployments: `python -m tests.bench.measure.run.fake_sites`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def rendered(run_dir: Path, text: str) -> Path:
 
 
 def fake_case(stack: str, layer: str) -> Case:
-    """A stack of one server without TLS, with a layer that caches pages, of which only the names exist."""
+    """A stack of one server without TLS, with a layer that caches pages; only the names exist."""
     server = SimpleNamespace(name=f"server of {stack}", tls=False)
     of_stack = SimpleNamespace(
         name=stack, python=stack.partition("@python=")[2], ref="", servers=(server,), folders=(), values={}
@@ -75,18 +75,18 @@ def fake_running(case: Case, **more: object) -> SimpleNamespace:
 
 
 class FakeSites:
-    """Stacks `one`, `two`, ... on a tiny site. What shall go wrong is said before.
+    """Stacks `one`, `two`, ... on a tiny site, with planned failures.
 
-    log         what was done, in order: up, verify, empty, down with the names
-    misfits     (stack, layer) -> why it cannot run here
+    log         actions in order: up, verify, empty, down with the names
+    misfits     (stack, layer) -> the reason not to run here
     refuses     stacks that do not come up
-    unreadable  stacks whose files cannot be read -> what is wrong with them
-    wrong       stacks whose answers are wrong
-    dies        how often a server of a stack dies in its first trial
-    bare        stacks whose pages link to nothing
-    changes     stacks whose pages change a second after they are verified
-    load        what other processes take of the machine
-    database_gone  why the database cannot be used, when it cannot
+    unreadable  stacks with unreadable files -> the problem
+    wrong       stacks with wrong responses
+    dies        number of deaths of a stack's server in its first trial
+    bare        stacks with pages without links
+    changes     stacks with pages that change a second after verification
+    load        load by other processes
+    database_gone  the reason for an unusable database
     """
 
     def __init__(self, log: Path | None = None) -> None:
@@ -106,7 +106,7 @@ class FakeSites:
 
     @property
     def bed(self) -> type[LocalTestBed]:
-        """The test bed of these sites, which a command takes in place of this machine."""
+        """The test bed of these sites, used by a command instead of this machine."""
         sites = self
 
         class FakeTestBed(LocalTestBed):
@@ -137,7 +137,7 @@ class FakeSites:
                 return sites.rows()
 
             def settle(self, running: SimpleNamespace) -> None:
-                """The tiny site is in this process, which is to stay where it is."""
+                """The tiny site is in this process, which stays on its cores."""
 
         return FakeTestBed
 
@@ -222,7 +222,7 @@ def change(path: Path, **fields: object) -> None:
 
 
 def arguments(words: Sequence[str], command: ModuleType = run) -> argparse.Namespace:
-    """What the command line makes of these words of a command."""
+    """The parsed arguments of a command."""
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     return parser.parse_args(words)

@@ -1,4 +1,4 @@
-"""Runs that seek capacities: what is recorded and printed, and what a resumed run makes."""
+"""Capacity runs: records, output, and trials of a resumed run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.bench.measure.records.run_data import TRIAL, at_rate, failed
 
 @pytest.fixture
 def holds(monkeypatch):
-    """Trials without any load: each stack holds rates up to its own."""
+    """Trials without any load: each stack holds rates up to a given one."""
     capacities = {"one": 480, "two": 120}
     made: list[str] = []
 
@@ -65,7 +65,7 @@ def test_wrong_answers_end_the_search_before_the_first_trial(go, holds, sites):
 
 
 def test_overload_fails_no_run(go, holds, monkeypatch):
-    """A rate beyond the knee may fail its trial: that is what was to be found out."""
+    """A rate beyond the knee may fail its trial: finding it is the aim."""
     quick = holds
 
     def measure(item, *rest):

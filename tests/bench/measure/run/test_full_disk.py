@@ -1,4 +1,4 @@
-"""A disk that is full at any moment of a run stops it in one line, fails no case, and the run can be resumed."""
+"""A full disk at any moment of a run stops the run in one line, fails no case, and the run can be resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every kind of run makes of invented sites: the order of the trials, what became of them, what is printed."""
+"""Every kind of run on invented sites: order and results of trials, and output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UPDATE = "BENCH_UPDATE_GOLDEN" in os.environ
 SHORT = ["--duration", "1", *UNGUARDED]
 RATES = {"one": 1000.0, "two": 980.0, "three": 600.0, "four": 590.0, "five": 300.0, "six": 990.0}
 INTERFERED = "interference: other processes took 40% of the machine"
-# What depends on the machine.
+# Parts of the output that depend on the machine.
 HERE = re.compile(r"; time left.*|, in about .*| in \d+\.\d s| make by \w+")
 
 
@@ -44,14 +44,14 @@ RUNS = {
 
 
 class Randrange:
-    """The seed that every run of a test has."""
+    """The seed of every run in a test."""
 
     def randrange(self, _: int) -> int:
         return 7
 
 
 def chance(*of: object) -> float:
-    """A number from 0 to 1 that is always the same for the same words."""
+    """A number from 0 to 1, always the same for the same words."""
     return int(hashlib.sha256(repr(of).encode()).hexdigest()[:8], 16) / 16**8
 
 
@@ -109,7 +109,7 @@ def found(kind: str, status: int, folder: Path, said: str) -> dict[str, object]:
 
 
 def lines_of(said: str, folder: Path) -> list[str]:
-    """What was printed, without what depends on the machine."""
+    """The output, without parts that depend on the machine."""
     lines = said.replace(str(folder), "FOLDER").splitlines()
     return [HERE.sub("", line) for line in lines if not line.startswith(("note: ", "Next: "))]
 
@@ -125,7 +125,7 @@ def whole(kind: str, folder: Path, sites: FakeSites, capsys) -> dict[str, object
 
 
 def latest(golden: dict[str, object]) -> dict[str, str]:
-    """Trial -> what became of it the last time."""
+    """Trial -> status of its last attempt."""
     return dict(line.split(" ") for line in golden["trials"])
 
 

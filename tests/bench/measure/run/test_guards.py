@@ -1,4 +1,4 @@
-"""Guards: each discards what it is there for, lets pass what is well, and says so when it cannot look."""
+"""Guards: each discards bad trials of its kind, passes good ones, and reports missing observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load tool as a process: its files, limits and output, and that it never outlives the trial."""
+"""A load tool as a process: files, limits and output, and no process left after the trial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a load uses and leaves behind."""
+"""Costs and remains of a load."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.bench.measure.run.fake_sites import fake_case, fake_running
 
 @pytest.fixture
 def observer():
-    """Of a server and a database that do not answer any more."""
+    """For a server and a database that do not respond any more."""
     pids = {"app": os.getpid(), "database": os.getpid()}
     return local.Observer(fake_running(fake_case("app", "none"), pids=pids, servers=("app",), answers=lambda: False))
 
@@ -40,7 +40,7 @@ def test_a_database_that_ends_and_begins_processes_replaces_no_worker(observer, 
 @pytest.mark.parametrize(
     ("usage", "workers"),
     [
-        # A resource tracker beside the four workers is none of them.
+        # A resource tracker beside the four workers does not count.
         ({"server of app": Usage((), None, 9.0, 6, below=(3.0, 2.0, 1.0, 1.0, 0.0))}, (3.0, 2.0, 1.0, 1.0)),
         ({"server of app": Usage((), None, 2.0, 1), "server of app-2": Usage((), None, 3.0, 1)}, (3.0, 2.0)),
         ({"server of app": Usage((), None, 2.0, 1)}, None),

@@ -1,4 +1,4 @@
-"""The plan: cases, skips, and in what order they are measured."""
+"""The plan: cases, skips, and the order of measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is asked for: what does not exist is refused in one line and leaves no folder."""
+"""Requests of a run: unknown names are refused in one line and leave no folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run says while it works: plain lines everywhere, and on a terminal a live line below them."""
+"""Output of a run in progress: plain lines everywhere, and on a terminal a live line below."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Terminal(io.StringIO):
 def terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "60")
-    # Time alone changes no line of a test.
+    # Keep elapsed time out of the lines.
     monkeypatch.setattr("bench.printer.SILENT_S", math.inf)
     monkeypatch.setattr("bench.printer.REFRESHES_PER_S", 0.001)
     return Terminal()

@@ -1,4 +1,4 @@
-"""Replays: a recording's own arrivals, faster or slower, and what cannot be replayed."""
+"""Replays: a recording's own arrivals, faster or slower, and refused recordings."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_a_run_goes_on_where_it_stopped_even_after_a_torn_line(go, sites, unfini
     assert (folder / "trials.jsonl").read_text().startswith(lines[0])
     assert recorded.info.finished_at
     assert len([words for words in sites.log if words.startswith("up")]) == 1
-    # What was verified before is not verified again.
+    # Verified deployments are not verified again.
     assert not [words for words in sites.log if words.startswith("verify")]
     assert recorded.info.notes[-1] == "resumed after a stop; since it began these have changed: kernel"
 
@@ -77,7 +77,7 @@ def test_after_its_rounds_a_run_shows_the_latency_at_a_rate_and_a_discarded_tria
 
 
 def start(tmp_path, *words):
-    """A run on fake sites as a process, and the file that tells what was done to them."""
+    """A run on fake sites as a process, and a file with its actions."""
     log = tmp_path / "sites.log"
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.measure.run.fake_sites", *words],
@@ -117,14 +117,14 @@ def test_stopped_in_the_middle_it_loses_the_trial_under_way_and_no_more(tmp_path
     assert [trial.status for trial in stopped.trials] == ["ok"]
     if number != signal.SIGKILL:
         name = signal.Signals(number).name
-        # On a busy machine it has said before what it waits for.
+        # On a busy machine, an earlier line names the busy programs.
         *_, last = stderr.splitlines()
         assert last == f"benchapp run: {name}; resume with: python -m bench run --resume {folder}"
         done = lines_of(log)
         assert len([line for line in done if line.startswith("up")]) == 2
         assert len([line for line in done if line.startswith("down")]) == 2
 
-    # How the tiny site stands the load of the second trial is not the question here.
+    # The second trial's load on the tiny site does not matter here.
     run.main(arguments(["--resume", str(folder)]), sites.bed)
     whole = read_run(folder)
     assert whole.info.finished_at is not None

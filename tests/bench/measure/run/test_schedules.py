@@ -1,4 +1,4 @@
-"""What schedules make of invented sites: which item comes next, what is made again, what a resumed run goes on with."""
+"""Schedules of invented sites: next items, repetitions, and resumed runs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def trial(item: Measurement, status: str = "ok", rates=RATES):
 
 
 class Play:
-    """A schedule of a plan whose trials are invented; `statuses` of (stack, round[, workload]) are not `ok`."""
+    """A schedule of a plan with invented trials; `statuses` of (stack, round[, workload]) are not `ok`."""
 
     def __init__(self, plan, cases, made=(), statuses=MappingProxyType({}), rates=RATES):
         self.statuses, self.rates = statuses, rates
@@ -72,7 +72,7 @@ class Play:
         self.trials = []
 
     def go(self, rounds=math.inf):
-        """Make what is left, at most these rounds; gives the stacks of each round."""
+        """Make the remaining trials, at most these rounds; returns the stacks of each round."""
         measured: dict[int, set[str]] = {}
         while (item := self.replay.item) and item.round <= rounds:
             who = (item.case.stack, item.round)
@@ -218,7 +218,7 @@ def test_a_case_that_keeps_failing_is_given_up_and_delays_no_decision():
 
 
 def test_a_case_without_a_trusted_figure_may_still_be_the_best():
-    """Guards discarded all of its trials: it is measured until one of them is trusted."""
+    """Guards discarded all of its trials: the case is measured until one of them is trusted."""
     rates = {"best": 1000.0, "near": 500.0, "slower": 490.0, "slow": 480.0, "far": 20.0}
     discarded = {("far", number): "discarded" for number in (1, 2, 3, 4)}
     play = Play(DECIDED, cases(), statuses=discarded, rates=rates)
@@ -245,7 +245,7 @@ class Killed(BaseException):
 
 
 class Killing(TestBed):
-    """A test bed of invented trials and faults, which dies before it makes one more than it is allowed to."""
+    """A test bed of invented trials and faults, which dies after a number of them."""
 
     is_whole = True
 
@@ -281,7 +281,7 @@ def fault(item, attempt):
 
 
 def search(outlook):
-    """A search for settings whose staircases are those of sites that hold 300 requests/s with each process."""
+    """A search for settings with staircases of sites that hold 300 requests/s with each process."""
     tuned = Search(TuningSpace("best", ("processes", "threads"), Settings(1, 1)), margin=0.11)
 
     def climb(settings, number, before, near):
@@ -311,7 +311,7 @@ PLANS = {
 
 
 class Quiet:
-    """Progress that says nothing."""
+    """Progress without output."""
 
     def __init__(self):
         self.printer = Printer(io.StringIO())
@@ -376,13 +376,13 @@ def test_a_run_that_is_killed_at_every_record_makes_the_same_trials(kind, tmp_pa
 
 
 BEGAN = 100.0
-# Seconds that a deployment takes beside its loads, and its verification.
+# Seconds of a deployment besides its loads, and of its verification.
 BESIDE_S, VERIFIED_S = 3.0, 12.0
 SPEEDS = {"fast": 2000.0, "alike": 1900.0, "slow": 100.0}
 
 
 class Clock:
-    """A clock that stands still until it is told."""
+    """A clock that moves only when set."""
 
     def __init__(self):
         self.now = BEGAN
@@ -392,7 +392,7 @@ class Clock:
 
 
 class TimedRun:
-    """A run until decided whose time is what a clock says; of which a deployment is verified in its first round."""
+    """A run until decided with a fake clock; each deployment is verified in its first round."""
 
     def __init__(self, budget_s, made=(), verified=(), before_s=0.0):
         self.clock, self.verified = Clock(), Verified()
@@ -407,7 +407,7 @@ class TimedRun:
             self.verified.add(stack, "none", [Outcome(stack, "none", "status", True)])
 
     def go(self):
-        """Make the trials; gives the stack and the round of each, and whether its loop was closed."""
+        """Make the trials; returns the stack and the round of each, and whether its loop was closed."""
         made = []
         while self.replay.item:
             deployment, began, items = self.replay.item.deployment, self.clock.now, []
@@ -449,7 +449,7 @@ def test_the_first_two_rounds_are_always_made_and_one_of_a_resumed_run():
     ("budget_s", "made", "ended_by"), [(80.0, 3, "budget"), (101.0, 5, "decided"), (None, 5, "decided")]
 )
 def test_a_round_takes_as_long_as_the_last_one_without_its_verification(budget_s, made, ended_by):
-    """The first two rounds take 68 s, of which 36 s are the verification, each of the others 11 s."""
+    """The first two rounds take 68 s, with 36 s for verification, each of the others 11 s."""
     run = TimedRun(budget_s)
     assert (rounds_of(run.go()), run.replay.ended_by) == (made, ended_by)
     assert run.clock.now - BEGAN <= (budget_s or math.inf)
@@ -460,7 +460,7 @@ def test_a_round_takes_as_long_as_the_last_one_without_its_verification(budget_s
     [(84.0, 2, "budget", ["fast", "alike"]), (86.0, 3, "budget", ["fast"]), (107.0, 5, "decided", ["fast"])],
 )
 def test_a_round_leaves_time_for_the_open_loop_of_the_fastest(latency, budget_s, made, ended_by, opened):
-    """The open loop of a case takes 5 s; that of the slowest, which was dropped, 25 s."""
+    """The open loop of a case takes 5 s; of the slowest, dropped one 25 s."""
     latency()
     run = TimedRun(budget_s)
     trials = run.go()

@@ -1,4 +1,4 @@
-"""Runs: what is measured, in what order, what is recorded, and what fails alone or stops the run."""
+"""Runs: measurements, their order, records, and failures of one case or of the run."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_server_that_dies_in_one_trial_does_not_spoil_the_next(go, sites):
     status, recorded = go("--stack", "two", "--workload", "login")
     assert status == 1
     assert [trial.status for trial in recorded.trials] == ["failed", "ok"]
-    # Which workload comes first is shuffled.
+    # The order of workloads is shuffled.
     address = {"home": "/", "login": "/login/"}[recorded.trials[0].workload]
     why = f"before the load: GET {address}: status 503, not 200; server was killed by SIGKILL"
     assert recorded.trials[0].reason == why
@@ -178,7 +178,7 @@ def test_an_open_loop_run_has_rates_for_levels(go, capsys):
 
 @pytest.mark.servers
 def test_a_run_without_any_load_tool_of_the_system(go, monkeypatch):
-    """Only what pip installs: the load tool of this project makes the closed loop, and the run says so."""
+    """With only pip's packages, the built-in load tool makes the closed loop, and the run reports this."""
     monkeypatch.setattr(
         programs, "find", lambda names, search=(), venvs=(): Path(sys.executable) if "python3" in names else None
     )

@@ -1,4 +1,4 @@
-"""One trial: what is recorded when all is well, and that whatever goes wrong is a failure without figures."""
+"""One trial: its records if all is well, and failures without figures for any error."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def assert_failed(record, reason):
     ("paths", "reason"),
     [
         (("/", "/503"), "before the load: GET /503: status 503, not 200"),
-        # A redirect is not an answer.
+        # A redirect is not a right response.
         (("/", "/302"), "before the load: GET /302: status 302, not 200"),
         ((), "before the load: GET /: [Errno 111] Connection refused"),
     ],

@@ -1,4 +1,4 @@
-"""The search for settings on invented stacks: what is tried, where it stops, and which answer it gives."""
+"""The search for settings on invented stacks: candidates, end, and result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SYNC, ASYNC = ("sync", "gthread"), ("uvicorn",)
 
 
 def climb(capacity: float, number: int = 1, **changes) -> Staircase:
-    """The staircase of a site that holds so much."""
+    """The staircase of a site with this capacity."""
     made = Staircase(LIMIT)
     while (rate := made.next_rate(rate_near(capacity), near=True)) is not None:
         made.add(changed(at_rate(rate, 20.0 if rate <= capacity else 900.0, number), **changes))
@@ -28,7 +28,7 @@ def climb(capacity: float, number: int = 1, **changes) -> Staircase:
 
 
 def searched(search: Search, holds: Callable[[Settings], float], rounds: int = 1, noise: float = 0.0, **changes):
-    """What was tried of a stack that holds so much, and the settings and rounds in their order.
+    """Candidates of a search on a stack with this capacity, and the settings and rounds in order.
 
     Every process needs 50 MiB, and the first one 50 more.
     """
@@ -132,7 +132,7 @@ def test_a_stack_that_fails_ends_the_search_with_the_reason():
 @pytest.mark.parametrize(
     ("rates", "processes"),
     [
-        # Rounds that overlap prove no difference, unless it is large; those of one round have nothing to overlap with.
+        # Overlapping rounds prove no difference, unless it is large; single rounds cannot overlap.
         ([(530, 630, 530, 800), (600, 600, 600)], 1),
         ([(500, 500, 520), (600, 600, 600)], 2),
         ([(300, 300, 800), (600, 600, 600)], 2),

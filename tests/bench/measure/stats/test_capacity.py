@@ -1,4 +1,4 @@
-"""The limit of a capacity, and the staircase that finds the highest rate within it."""
+"""The latency limit of a capacity, and the staircase that finds the highest rate within it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.measure.stats.capacity import FIRST_RATE, RATES, Limit, Step, bracket
 
 
 def climbed(holds: Callable[[int], bool], first: int = FIRST_RATE, near: bool = False) -> tuple[dict[int, Step], int]:
-    """The steps of a whole staircase, and how many trials it took."""
+    """The steps of a whole staircase, and its number of trials."""
     steps: dict[int, Step] = {}
     trials = 0
     while (rate := next_rate(steps, first, near=near)) is not None:
@@ -87,7 +87,7 @@ def test_one_disturbed_trial_does_not_end_the_climb():
 
 
 def rounds_of(true: float, noise: float, rounds: int, chance: random.Random) -> list[tuple[int, int]]:
-    """The ends of staircases of a site that holds more or less than its true rate from trial to trial."""
+    """The ends of staircases of a site whose capacity varies around its true rate from trial to trial."""
     ends: list[tuple[int, int]] = []
     for _ in range(rounds):
         first = rate_near(statistics.median_high(low for low, _ in ends)) if ends else FIRST_RATE

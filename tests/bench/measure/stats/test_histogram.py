@@ -1,4 +1,4 @@
-"""Histograms of latency: merged over trials, and silent where there are too few samples."""
+"""Histograms of latency: merged over trials, and silent with too few samples."""
 
 from __future__ import annotations
 

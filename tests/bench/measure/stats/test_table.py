@@ -1,4 +1,4 @@
-"""The model: ratios with their intervals, and which case is the fastest."""
+"""The model: ratios with their intervals, and the fastest case."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def table(*rows, first=1):
 
 
 def drawn(cases, rounds, seed, *, noise=0.05, discarded=0.0, noisy=1.0):
-    """Equal cases, of which the first is so many times noisier."""
+    """Equal cases, except that the first is so many times noisier."""
     draw = random.Random(seed)
     speeds = [draw.gauss(5, 0.3) for _ in range(rounds)]
     return {
@@ -87,7 +87,7 @@ def test_a_case_that_is_plainly_noisier_has_an_interval_of_its_own():
 def test_missing_rounds_are_left_out_and_the_rest_is_compared():
     found = table((100.0, None, 104.0, 98.0), (50.0, 80.0, None, 49.0), (None, 161.0, 100.0, 100.0))
     assert found.ratio(0, 1)[0] == pytest.approx(2)
-    # The second round was fast: what was measured only there is corrected for it.
+    # The second round was fast: rates measured only there are corrected.
     assert found.rate(1) < 60
 
 
@@ -176,7 +176,7 @@ def test_the_rounds_of_two_runs_are_never_paired():
     uneven = {"a": {1: 100.0, 2: 150.0, 3: 80.0}, "b": {1: 50.0, 2: 75.5, 3: 40.1}}
     _, low, high = Runs(Table(steady), Table(steady), "a").ratio("B", "A")
     assert 0.95 < low < 1 < high < 1.05
-    # Both cases were slow together: within the run that is no noise, from one run to the other it is.
+    # Both cases were slow together: within the run this is no noise, between runs it is.
     assert Table(uneven).ratio("a", "b")[1] > 1.9
     estimate, low, high = Runs(Table(uneven), Table(uneven), "a").ratio("B", "A")
     assert (estimate, low < 0.8, high > 1.25) == (1, True, True)
@@ -187,13 +187,13 @@ def test_the_rounds_of_two_runs_are_never_paired():
 
 
 def test_rates_that_were_found_in_steps_differ_by_more_than_a_step():
-    """Rounds that all end at the same steps have no noise, and still say no more than the steps do."""
+    """Rounds that all end at the same steps have no noise, and still prove no more than the steps."""
     rates = {"a": dict.fromkeys((1, 2, 3), 560.0), "b": dict.fromkeys((1, 2, 3), 530.0), "c": {1: 100.0, 2: 100.0}}
     steps = {"a": 1.06, "b": 1.06, "c": 1.06}
     found = Table(rates, steps)
     assert found.ratio("a", "b") == pytest.approx((560 / 530, 560 / 530 / 1.06, 560 * 1.06 / 530))
     assert (found.decide().verdict, found.decide().slower) == (INCONCLUSIVE, ("c",))
-    # Where no rate was seen not to hold, the capacity may be any higher one.
+    # Without a failed rate, the capacity may be any higher one.
     assert Table(rates, {**steps, "c": math.inf}).decide().open == ("b", "c")
 
 

@@ -15,7 +15,7 @@ STARTED = "2026-11-22T08:00:00+00:00"
 
 
 def outcome(stack: str, fault: str, number: int = 1, **changes) -> FaultOutcome:
-    """One outcome, as expected but for the changes."""
+    """One outcome, as expected except for the changes."""
     size = changes.pop("size", "unlimited")
     layer = changes.pop("layer", "none")
     seen = {"failed_new": 0, "failed_kept": 0, "longest_gap_s": 0.05, "recovery_s": 0.0, "wrong": 0, "stale": 0}
@@ -39,7 +39,7 @@ def outcome(stack: str, fault: str, number: int = 1, **changes) -> FaultOutcome:
 
 
 def good(stack: str, **where) -> list[FaultOutcome]:
-    """A deployment that stands everything."""
+    """A deployment that withstands everything."""
     deploy = {"operator": "reload", "mixed_s": 0.4, "stale_s": 0.2}
     return [
         outcome(stack, "configuration", operator="reload", **where),
