@@ -66,7 +66,7 @@ def prepare(machine: Machine, servers: tuple[str, ...] = SERVERS, *, modwsgi: bo
     machine.write("/usr/local/bin/certbot", CERTBOT, 0o755)
     release(machine, "1")
     for folder in ("srv/certificate", "srv/renewed"):
-        make_certificate(machine.root / folder)
+        make_certificate(machine.root / folder, days=90)
 
 
 def _put_packages(machine: Machine, source: Path, servers: tuple[str, ...], modwsgi: bool) -> None:
@@ -119,7 +119,7 @@ def release(machine: Machine, version: str) -> str:
     return commit(machine, f"version-{version}")
 
 
-# A page that sleeps for as many seconds as its path says.
+# A page that sleeps for as many seconds as its path says, and one that fails.
 SLOW = """
 import time
 from django.http import HttpResponse
@@ -129,12 +129,15 @@ def slow(request, seconds):
     time.sleep(seconds)
     return HttpResponse("slept")
 
-urlpatterns += [path("slow/<int:seconds>/", slow)]
+def fails(request):
+    raise ArithmeticError
+
+urlpatterns += [path("slow/<int:seconds>/", slow), path("fails/", fails)]
 """
 
 
 def add_slow_page(machine: Machine) -> None:
-    """Add the page `/slow/SECONDS/` to the site in the repository."""
+    """Add the pages `/slow/SECONDS/` and `/fails/` to the site in the repository."""
     urls = machine.root / SOURCE[1:] / "config/urls.py"
     urls.write_text(urls.read_text() + SLOW)
 
@@ -207,12 +210,12 @@ def render(machine: Machine, stack: str, layer: str, project: UnderTest | None =
 
 
 def blocks(note: str) -> list[str]:
-    """The blocks of commands of an install note, as typed there."""
+    """The blocks of commands of an install note, as typed there. A script is a file to write."""
     named = {r"\bDIR/": "/srv/rendered/", r"\bREPOSITORY\b": SOURCE, r"\bYOUR\b": "/srv/certificate"}
     found = re.findall(r"^ *```\n(.*?)^ *```", note, re.MULTILINE | re.DOTALL)
     for pattern, word in named.items():
         found = [re.sub(pattern, word, block) for block in found]
-    return found
+    return [block for block in found if not block.startswith("#!")]
 
 
 def install(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from bench import programs
+from bench.serve.project.description import Job, Worker
+from bench.serve.project.opened import UnderTest
+from tests.cases import kit
 from tests.deploy.installing import (
     NAME,
     RENEWED,
@@ -110,12 +116,14 @@ def test_each_day_sessions_are_cleared_and_a_backup_is_made_that_can_be_put_back
         due = "[Timer]\nOnActiveSec=0\nAccuracySec=1ms\nRandomizedDelaySec=0\n"
         host.write(f"/etc/systemd/system/benchapp-{name}.timer.d/now.conf", due)
     host.run("systemctl daemon-reload; systemctl restart benchapp-clearsessions.timer benchapp-backup.timer")
+    host.write("/etc/benchapp/backup-copy", '#!/bin/sh\nls "$1" > /var/lib/benchapp/copied\n', 0o755)
     note = (host.root / "srv/rendered/INSTALL.md").read_text()
     for block in blocks(note.partition("\n## Each day")[2].partition("\n## ")[0]):
         host.run(block)
     until(lambda: sql(host, "SELECT count(*) FROM django_session") == "[(0,)]", "no ended session")
     backup = f"/var/lib/benchapp/backups/{host.run('ls /var/lib/benchapp/backups').split()[-1]}"
     assert host.run(f"stat -c '%a %U' {backup}").split() == ["600", APP]
+    assert host.run("cat /var/lib/benchapp/copied") == host.run("ls /var/lib/benchapp/backups")
     sql(host, "INSERT INTO django_session VALUES ('later', '', '2999-01-01')")
     assert "--force" in host.try_run(f"benchapp-restore {backup}").stdout
     assert sql(host, "SELECT count(*) FROM django_session WHERE session_key = 'later'") == "[(1,)]"
@@ -335,3 +343,120 @@ def test_a_release_that_does_not_get_ready_is_taken_back(host):
 def test_a_wrong_command_is_one_line(host, command, says):
     done = host.try_run(command)
     assert (done.stdout, done.returncode) == (f"benchapp-deploy: {says}\n", 1)
+
+
+def request_ids(host: Machine, *options: str) -> list[str]:
+    """The ids that the response of a page has which fails."""
+    status, headers = ask(host, "/fails/", "-o", "/dev/null", "-D", "-", *options)
+    assert status == 500
+    return re.findall(r"(?im)^x-request-id: (.*?)\r?$", headers)
+
+
+def test_an_error_has_the_id_of_its_response_in_both_logs(host):
+    sent = "abc12345-of-a-client"
+    assert request_ids(host, "-H", f"X-Request-Id: {sent}") == [sent]
+    (made,) = request_ids(host)
+    for name in (sent, made):
+        for log in ("cat /var/log/benchapp/access.log", "journalctl -u benchapp-gunicorn"):
+            until(lambda log=log, name=name: name in host.run(log), f"{name} in {log}")
+
+
+QUEUE = "/var/lib/benchapp/queue"
+# Does the jobs of a directory, and writes down which release did each. A long one goes on until the worker is to stop.
+WORKER = f"""
+import pathlib, signal, time
+
+QUEUE = pathlib.Path("{QUEUE}")
+release = pathlib.Path.cwd().name
+stopped = []
+signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
+while not stopped:
+    for job in sorted(QUEUE.glob("*.job"))[:1]:
+        while job.stem.startswith("long") and not stopped:
+            time.sleep(0.1)
+        time.sleep(1)
+        with (QUEUE / "done").open("a") as done:
+            print(job.stem, release, file=done)
+        job.unlink()
+    time.sleep(0.1)
+"""
+# Writes down the release, except while its directory has a file of that name.
+REPORT = f"""
+import pathlib
+
+queue = pathlib.Path("{QUEUE}")
+assert not (queue / "fail").exists()
+(queue / "report").write_text(pathlib.Path.cwd().name)
+"""
+
+
+def project_with_worker() -> UnderTest:
+    """The kit's site with a worker and a job."""
+    workers = {"queue": Worker("python queue_worker.py")}
+    jobs = {"report": Job("python report.py")}
+    project = kit().project
+    described = structs.replace(project.description, workers=workers, jobs=jobs)
+    return replace(kit(), project=structs.replace(project, description=described))
+
+
+@pytest.fixture(scope="module")
+def working(host):
+    """The host when its project has got a worker and a job, and its web server other files; no visitor noticed."""
+    for name, text in (("queue_worker.py", WORKER), ("report.py", REPORT)):
+        (host.root / SOURCE[1:] / name).write_text(text)
+    commit(host, "worker")
+    host.run(f"install -d -o {APP} -g {APP} -m 0750 {QUEUE}")
+    render(host, "nginx-gunicorn", "none", project_with_worker(), max_body_mb=1)
+    with visited(host) as noticed:
+        host.run(f"sh /srv/rendered/benchapp-install {SOURCE}")
+    assert noticed["failed"] == []
+    return host
+
+
+def test_a_new_release_and_new_files_of_the_web_server_are_installed_at_once(working):
+    body = working.root / "tmp" / "body"
+    body.write_bytes(b"x" * 1_500_000)
+    assert ask(working, "/", "--data-binary", f"@{body}")[0] == 413
+
+
+def in_service(host: Machine) -> str:
+    return host.run("basename $(readlink -f /srv/benchapp/current)").strip()
+
+
+def test_a_job_queued_before_a_deploy_is_done_after_it_and_none_twice(working):
+    done = working.root / QUEUE[1:] / "done"
+    old = in_service(working)
+    working.run(f"touch {QUEUE}/long-1.job {QUEUE}/short-2.job", APP)
+    release(working, "5")
+    working.run(f"benchapp-deploy {SOURCE}")
+    new = in_service(working)
+    until(lambda: "short" in done.read_text(), "the second job")
+    assert old != new
+    assert done.read_text().splitlines() == [f"long-1 {old}", f"short-2 {new}"]
+    working.run("systemctl start benchapp-job-report")
+    assert working.run(f"cat {QUEUE}/report") == new
+
+
+def status(host: Machine) -> tuple[int, dict[str, str]]:
+    """The exit status of benchapp-status, and the state of each part."""
+    done = host.try_run("benchapp-status --json")
+    checks = json.loads(done.stdout)["checks"]
+    return done.returncode, {name: check["state"] for name, check in checks.items()}
+
+
+def test_monitoring_sees_what_is_wrong(working):
+    working.write("/etc/benchapp/alert", '#!/bin/sh\necho "$1" >> /srv/alerts\n', 0o755)
+    working.run("systemctl start benchapp-backup benchapp-job-report")
+    code, well = status(working)
+    # Those that wait depend on the day.
+    updates = well["updates"]
+    assert code == {"ok": 0, "warning": 1, "unknown": 3}[updates]
+    assert set({**well, "updates": "ok"}.values()) == {"ok"}
+    working.run(f"touch {QUEUE}/fail", APP)
+    assert working.try_run("systemctl start benchapp-job-report").returncode == 1
+    assert status(working) == (2, {**well, "jobs": "critical"})
+    until(lambda: "benchapp-job-report.service" in working.try_run("cat /srv/alerts").stdout, "an alert")
+    working.run(f"rm {QUEUE}/fail; systemctl start benchapp-job-report; systemctl stop benchapp-worker-queue")
+    assert status(working) == (2, {**well, "units": "critical"})
+    working.run("systemctl start benchapp-worker-queue")
+    assert status(working) == (code, well)
