@@ -35,7 +35,8 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
     executes       the signal on which its main process executes the program's file again, as an upgrade of its package
                    wants; empty: it is restarted for that
     pid_file       where the new main process writes its number (template), while the one before finishes its requests;
-                   empty: it stays the same process
+                   empty: it stays the same process. systemd starts it in the background, with `foreground` false in
+                   the templates of `start`
     """
 
     configuration: Action = ""

@@ -128,6 +128,7 @@ def context_of(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
         "modules": case.modules.get(server.name, {}),
         "program": str(case.programs[server.name]),
         "speaks": server.speaks,
+        "foreground": True,
         "listen": wiring.listens[server.name][0],
     }
     if context["listen"].port:

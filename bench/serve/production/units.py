@@ -52,7 +52,8 @@ class Unit:
     replaced      how many of its processes that replaces, as a number, or empty: all but the main one
     ends_tls      it reads the private key
     capability    what root can and it needs, too, or empty
-    type          when systemd takes it as started: `notify`, when it says so, or `exec`
+    type          when systemd takes it as started: `notify`, when it says so, `forking`, when its first process has
+                  ended, or `exec`
     socket        where systemd listens for it, as ListenStream= says it, or empty
     instance      the words with which curl asks it, where it is one of several that listen by themselves
     socket_file   the socket file that it makes itself and leaves behind when it is killed, or empty
@@ -217,6 +218,8 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
     for number, address in enumerate(listens, 1):
         name = f"benchapp-{instance_name(server.name, number)}"
         listening = _listening(server, context, address, f"{places.run}/{name}.sock" if application else "")
+        if server.reload.pid_file:
+            listening["command"] = _start(server, {**context, "foreground": False}, address)
         doubled = application and bool(server.inherits or server.shares or listening["own_socket"])
         yield Unit(
             name,
@@ -224,7 +227,7 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
             _start(server, context, address),
             user=server_user(server, case, places),
             site=application,
-            type="notify" if server.notify else "exec",
+            type=_type(server),
             instance=_asked(address) if len(listens) > 1 and not server.inherits else "",
             **listening,
             loaded=_loaded(server, case) if application else 0,
@@ -275,7 +278,14 @@ def _listening(server: Server, context: dict[str, Any], address: Address, own: s
 
 
 def _start(server: Server, context: dict[str, Any], address: Address) -> str:
-    return " ".join(render.argv(server.start, {**context, "listen": address}, f"{server.name} start"))
+    words = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
+    return " ".join(f'"{word}"' if " " in word else word for word in words)
+
+
+def _type(server: Server) -> str:
+    if server.reload.pid_file:
+        return "forking"
+    return "notify" if server.notify else "exec"
 
 
 def _loaded(server: Server, case: Case) -> int:

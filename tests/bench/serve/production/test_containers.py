@@ -130,8 +130,8 @@ LOADED = "BENCHAPP_LOADED"
 
 
 def shell_of(unit: dict[str, str]) -> list[str]:
-    """What a container runs for a unit: in a shell where it has something to do before it."""
-    start, before = unit["ExecStart"], unit.get("ExecStartPre")
+    """What a container runs for a unit: in the foreground, and in a shell where it has something to do before it."""
+    start, before = unit["ExecStart"].replace("daemon on;", "daemon off;"), unit.get("ExecStartPre")
     return ["/bin/sh", "-c", f"{before.removeprefix('/bin/')} && exec {start}"] if before else shlex.split(start)
 
 
