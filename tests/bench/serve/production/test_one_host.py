@@ -256,7 +256,7 @@ def test_a_signal_reloads_only_after_the_test_of_the_files(rendered):
 )
 def test_a_change_of_the_configuration_loses_nothing_if_the_stack_can(rendered, stack, command, says):
     files = rendered(stack)
-    take_over = files["benchapp-install"].partition("take_over() {")[2].partition("\n}")[0]
+    take_over = files["benchapp-install"].partition("take_over() {")[2].partition("--switch ]")[0]
     assert re.findall(r"(?m)^ +(renew .*|benchapp-deploy --again) \|\| return$", take_over) == command
     assert says in files[NOTE].partition("## After a change of the configuration")[2]
 
