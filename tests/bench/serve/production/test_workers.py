@@ -168,3 +168,17 @@ def test_compose_has_workers_and_what_cron_runs(project, tmp_path):
     note = (tmp_path / "INSTALL.md").read_text()
     assert "30 4 * * * cd DIR && docker compose run --rm -T job-digest\n" in note
     assert "profiles: [jobs]" in text
+
+
+def test_a_worker_that_is_added_stops_no_server(host, tmp_path):
+    """Servers of another stack would be stopped before those of this one start."""
+    one_host.write(production("nginx-gunicorn"), tmp_path / "without")
+    one_host.write(production("nginx-granian"), tmp_path / "other")
+    servers = (
+        "servers() {" + (host / "benchapp-install").read_text().partition("\nservers() {")[2].partition("\n}\n")[0]
+    )
+    found = {}
+    for folder in (host, tmp_path / "without", tmp_path / "other"):
+        words = ["sh", "-euc", f"{servers}\n}}\nservers {folder}/systemd"]
+        found[folder] = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert found[host] == found[tmp_path / "without"] != found[tmp_path / "other"]
