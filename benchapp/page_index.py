@@ -192,7 +192,7 @@ def drop_triggers(connection: Any) -> None:
 
 
 def missing_triggers(connection: Any, apps: Any = site_apps) -> list[str]:
-    """Names of triggers of tables that are there, which should be there too and are not, or are disabled.
+    """Names of missing or disabled triggers of existing tables.
 
     Databases other than SQLite and PostgreSQL have none.
     """

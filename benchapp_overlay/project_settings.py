@@ -62,7 +62,7 @@ def kind(engine):
 
 
 def database(settings, found):
-    """A database that was named, with the engine and all that the settings say of theirs where it is of that kind.
+    """The given database; if of the same kind, with the engine and options of the settings.
 
     Where no rows are needed, another kind than a plain one stays what its models need, but reaches no server. Raises
     ValueError for another kind, unless both are plain.
@@ -84,8 +84,8 @@ OF_FILES = re.compile("_(ROOT|DIR|PATH|LOCATION)$")
 
 
 def storage_settings(settings, alias, folder):
-    """The settings that say where the files of a storage are, when they are in this folder: its own, an option of the
-    storage, and those that name what is in it, such as `COMPRESS_ROOT = STATIC_ROOT`."""
+    """The settings that move a storage's files to this folder: the folder's setting, the storage's option, and
+    settings with a path inside, such as `COMPRESS_ROOT = STATIC_ROOT`."""
     storages = settings.get("STORAGES", {})
     options = storages.get(alias, {}).get("OPTIONS", {})
     old = options.get("location") or settings.get(FOLDERS[alias]) or ""

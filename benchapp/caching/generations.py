@@ -70,7 +70,7 @@ def _word_ttl_s() -> int:
 
 
 def _words(name: str) -> list[str]:
-    """The keys of the words that make up a page's generation: the site's, its section's, its own or its item's."""
+    """The keys of the words in a page's generation: of the site, the section, the page or the item."""
     segments = name.split("/")[1:-1]
     own = _below(name) if len(segments) > 1 else f"generation.{digest(f'={name}')}"
     return [_below("/"), *([_below(f"/{segments[0]}/")] if segments else []), own]

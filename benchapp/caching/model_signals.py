@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 def watch(model: type[models.Model], pages_of: PagesOf, remembers: bool = True, covering: Models = ()) -> str:
-    """Invalidate the pages of each row of a model, and of those that inherit from it, that is written.
+    """Invalidate pages after each write of a row of a model or its child models.
 
     Returns a name for `unwatch`. Without an active layer nothing is connected: a write costs what it costs in Django.
 

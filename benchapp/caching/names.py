@@ -1,4 +1,4 @@
-"""The name of a page: one function for what stores it, what serves it and what invalidates it.
+"""The name of a page, by one function for storing, serving and invalidating.
 
 A name is the page's URL path as browsers send it, percent-encoded: `/blog/%C3%BCber/`. A server in front looks a page
 up by the path that the client wrote, without decoding it. Another spelling of the path is a miss, never another page.

@@ -93,7 +93,7 @@ def _pages_of(said: Mapping[type[models.Model], Sequence[str]], instance: models
 
 
 def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
-    """The pages of one row; those that name something that it has not are left out."""
+    """The pages of one row, except rules with a name that the row lacks."""
     paths, prefixes = set(), set()
     for path in filter(None, (_in_language(code, page, instance) for page in pages for code in _languages())):
         if not path.startswith("/") or (path.endswith(BELOW) and not path.rstrip(BELOW).endswith("/")):

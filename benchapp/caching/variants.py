@@ -136,7 +136,7 @@ def _set_language(request: HttpRequest, language: str) -> None:
 
 
 def restore(meta: dict[str, Any], before: Mapping[str, Any]) -> None:
-    """Give names in META the values that they had; None for one that was not there."""
+    """Restore earlier values of names in META; None removes a name."""
     for name, value in before.items():
         if value is None:
             meta.pop(name, None)

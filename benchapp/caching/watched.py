@@ -283,7 +283,7 @@ class Watch:
 
 
 def forget_computed(request: HttpRequest) -> None:
-    """Drop the values of cached properties, so that they are computed from what is watched when they are read again."""
+    """Drop cached properties, so that a later read computes them from watched values."""
     found = vars(request)
     for name in _cached_properties(type(request)):
         found.pop(name, None)

@@ -8,7 +8,7 @@ from django.core.checks import Tags, register
 
 
 class LoginLimitConfig(AppConfig):
-    """Counts failed logins, and checks that the backend which refuses them is in its place."""
+    """Counts failed logins, and checks the place of the refusing backend."""
 
     name = "benchapp.login_limit"
     label = "login_limit"

@@ -38,7 +38,7 @@ MAX_NAME = 254
 
 @sensitive_variables("credentials")
 def limits_of(request: HttpRequest | None, credentials: Mapping[str, Any]) -> dict[str, int]:
-    """Limits that a login with these credentials counts for, each with the number of failures that it allows.
+    """The limits for a login with these credentials, each with the allowed number of failures.
 
     None for a login without a password, such as single sign-on.
     """

@@ -90,8 +90,8 @@ def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
 
 
 def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Declaration, ...]:
-    """The checks that a stack, its servers and layers declare they do not support; without a stack, those that the
-    layers declare for every one.
+    """The checks that a stack, its servers and layers declare unsupported; without a stack, declarations of the
+    layers for every stack.
 
     A declaration of a layer that is `standalone` holds only without another layer.
     """

@@ -1,4 +1,4 @@
-"""A server as stacks and layers name it: one supervised program, the files that it reads, and how it is run."""
+"""A server of stacks and layers: one supervised program, its files and its commands."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def source(folder: Path, name: str) -> Path | None:
 
 
 class Reload(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a server takes over what changed while it serves: a signal's name for its main process, such as "HUP", or an
-    argv (templates). Without one it is restarted.
+    """Reload of a server under load: the name of a signal to the main process, such as "HUP", or an argv
+    (templates). Without a reload the server restarts.
 
     configuration  its own configuration files and certificates; of an application server the site's code as well
     application    a new version of the site's code; of application servers only

@@ -1,4 +1,4 @@
-"""Reading a TOML file into what it declares, with one line for what is wrong with it."""
+"""Reading TOML files into structs; a mistake is reported in one line."""
 
 from __future__ import annotations
 

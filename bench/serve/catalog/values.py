@@ -152,7 +152,7 @@ def read(path: Path) -> Values:
 
 
 def read_own(path: Path, known: Mapping[str, Values]) -> Values:
-    """The values in a user's file: those of its `base`, `production` without one, with what it changes.
+    """The values of a user's file on top of its `base` (by default `production`).
 
     What it changes wins over the values of a stack. Raises BenchError naming the file for a name that does not exist.
     """

@@ -85,7 +85,7 @@ class Case:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The names that templates use: the values of the file, those of the stack, the user's, and what they imply."""
+        """The names for templates: values of the file, the stack and the user, and names derived from them."""
         names, env = self._names, {**self.values.env, **self.given_env}
         flags = {"https_only": int(env.get("BENCHAPP_HTTPS") == "1"), "probed": env.get("BENCHAPP_PROBES") == "1"}
         return {**names, **values.derived(names), **flags}
@@ -191,8 +191,7 @@ def for_files(
 
 
 def with_services_for_files(case: Case) -> Case:
-    """The case with the services that its values name, as the release of Debian that they name has them, whether or not
-    they are installed here."""
+    """The case with the services named by its values, as in the Debian release of the values, installed here or not."""
     known = catalog.read()
     names = dict.fromkeys(name for layer in case.layers for name in compatibility.services_of(layer, case.settings))
     names |= dict.fromkeys(_pool_services(case))
@@ -233,7 +232,7 @@ def _with_programs(case: Case) -> tuple[Case, list[str]]:
 
 
 def _with_services(case: Case) -> Case | CannotRun:
-    """The case with its services, or what replaces those that are not installed."""
+    """The case with its services, or with replacements of services that are not installed."""
     known, stack = catalog.read(), case.stack
     services: dict[str, Service] = {}
     env, notes, own, used = dict(stack.env), [], [], []

@@ -187,8 +187,7 @@ class Chain:
 
 
 def _way(server: Server, case: Case, changed: bool) -> Action | None:
-    """How a server takes over its files, where they have changed, and the site's code: empty, it has to be restarted;
-    None, nothing of it is new."""
+    """The way to apply changed files and code to a server: empty for a restart, None if nothing changed."""
     # A certificate is no rendered file: every server that can reads its files again, unless that may lose requests.
     certificate = server is case.servers[-1] and render.ends_tls(case)
     again = certificate or not server.reload.loses

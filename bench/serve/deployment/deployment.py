@@ -144,7 +144,7 @@ class Running:
             self.chain.start()
 
     def restart(self, name: str) -> None:
-        """Stop a server or service of the deployment and start it again where it was, with all that it has on disk."""
+        """Restart a server or service of the deployment at the same addresses, with its files."""
         if name in self.servers:
             self.chain.restart(name)
         else:

@@ -301,8 +301,8 @@ def site_env(case: Case, places: HostPaths) -> dict[str, str]:
 
 
 def sidecars(case: Case, places: HostPaths) -> dict[str, list[str]]:
-    """The command of each program that runs beside the servers, by its name: those of layers, and the project's workers
-    where the case has them."""
+    """The commands of programs next to the servers, by name: sidecars of layers, and the project's workers if the
+    case has them."""
     context = site_context(case, places)
     where = f"{case.layer_name} sidecar"
     of_layers = {name: argv(words, context, where) for name, words in case.sidecars.items()}

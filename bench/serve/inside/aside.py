@@ -1,4 +1,4 @@
-"""A page beside the public pages of the probes: its path only begins like theirs, so that it is none of them."""
+"""A page outside of the probes' public pages: the path begins alike, but is not below a public path."""
 
 from __future__ import annotations
 

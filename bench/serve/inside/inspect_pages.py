@@ -1,5 +1,5 @@
-"""What an anonymous visitor gets at a path, asked in process, and which line makes the page vary with cookies, sets
-one, or reads what keeps it out of caches; a part of inspect_project."""
+"""Responses to an anonymous visitor, rendered in process, with the lines that read or set cookies or keep the page
+out of caches; a part of inspect_project."""
 
 import contextlib
 import functools
@@ -44,8 +44,8 @@ def usable_databases():
 
 
 def page(path, settings, aliases, harmless, timeout_s):
-    """What an anonymous visitor gets at a path of the site's own host, and what the page did to the session, all of it
-    rolled back in these databases; `here` is the status where 127.0.0.1 is asked for it."""
+    """Render a path of the site's own host for an anonymous visitor, note use of the session, and roll these
+    databases back; `here` is the status under the host 127.0.0.1."""
     host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name not in LOCAL), HERE)
     found = _asked(path, host, settings, aliases, harmless, timeout_s)
     return (
@@ -167,7 +167,7 @@ def causes():
 
 
 def _watched_cache(found, watched):
-    """What takes the place of functions of Django's caches of pages and parts: an owner, a name, a replacement each."""
+    """Replacements in Django's caches of pages and parts: owner, name, function."""
     from django.middleware import cache
     from django.templatetags.cache import CacheNode
 
@@ -184,7 +184,7 @@ def _watched_cache(found, watched):
 
 
 def _watched_part(found, render):
-    """What takes the place of the tag {% cache %}: a part without a name of its visitor is stored for everybody."""
+    """A replacement of the tag {% cache %}: it finds parts stored for everybody, without a visitor's name."""
 
     def is_read(name):
         return name == "session" or name.startswith("reads ")

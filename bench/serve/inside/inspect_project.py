@@ -168,8 +168,8 @@ def login_paths(settings, patterns):
 
 
 def pages(question, named, found, settings, ask):
-    """What a visitor gets at named paths, and at as many of those that were found as are to be looked at; with
-    `closely` also at one that no project has, and at some to which others redirect.
+    """Render the named paths and some of the found ones; with `closely` also an unknown path and the targets of
+    redirects.
 
     Of those found, only the first that redirects to the log-in counts: a site behind one has many.
     """
@@ -313,8 +313,8 @@ def postgresql(database):
 
 
 def sqlite_databases(settings):
-    """The absolute path of each SQLite database that is a file, by its alias; and the aliases of those that are none,
-    so that each process has its own."""
+    """Absolute paths of SQLite files by alias; and the aliases of databases in memory, which each process has for
+    itself."""
     names = {alias: str(it["NAME"] or "") for alias, it in own_databases(settings) if is_sqlite(it)}
     inside = sorted(alias for alias, name in names.items() if not name or in_memory(name))
     return {alias: str(Path(name).absolute()) for alias, name in names.items() if alias not in inside}, inside
@@ -452,8 +452,8 @@ def url_patterns():
 
 
 def literal(pattern):
-    """A pattern as its route reads; of a regular expression, as `^users/$` of a router, what it matches if that is one
-    text."""
+    """The route of a pattern; for a regular expression such as a router's `^users/$`, its only match, if there is
+    one."""
     text = str(pattern)
     if not hasattr(pattern, "_regex"):
         return text

@@ -93,7 +93,7 @@ def max_connections():
 
 
 def stale_problem(stale):
-    """Which model, or which of its fields, is named that there is not; None without one."""
+    """The first unknown model or field in the rules of stale pages, or None."""
     from django.apps import apps
 
     for label, pages in stale.items():

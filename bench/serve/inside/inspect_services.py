@@ -49,7 +49,7 @@ def mail_backends(settings):
 
 
 def mail_hosts(settings):
-    """The host that the project names for each backend of SMTP; empty if it names none, so that it is this machine."""
+    """The host of each SMTP backend; empty if the project names none, so mail goes to this machine."""
     found = {}
     for setting, backend in mail_backends(settings).items():
         if backend == SMTP and setting == "EMAIL_BACKEND":

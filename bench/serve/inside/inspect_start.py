@@ -1,5 +1,4 @@
-"""The page at which visitors of a project begin: its home page, else one that its URL patterns have; a part of
-inspect_project."""
+"""The start page of a project: the home page, else a page of the URL patterns; a part of inspect_project."""
 
 import re
 import time

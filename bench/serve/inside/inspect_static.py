@@ -33,8 +33,8 @@ KNOWN = ("django.", "whitenoise.")
 
 
 def static_files(settings):
-    """The names in templates of the project that no finder has, each with its line; and the references of style sheets
-    and scripts to files that nobody has, for a storage that follows them."""
+    """Static files named in templates but found by no finder, each with its line; and missing files referenced by
+    style sheets and scripts, for a storage that follows references."""
     if "django.contrib.staticfiles" not in settings.INSTALLED_APPS:
         return {"missing_static": {}, "dangling_references": {}, "static_strict": False}
     hashing = hashing_storage(settings)

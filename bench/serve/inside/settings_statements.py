@@ -48,7 +48,7 @@ def lines_that_run():
 
 
 def statements(ran):
-    """Name of a setting -> the statements that gave it a value, in the order in which they ran."""
+    """Statements that set each setting, in order of execution."""
     found = {}
     for file in sorted({file for file, _ in ran}):
         for name, statement, in_debug in _assignments(_parsed(file).body):

@@ -86,7 +86,7 @@ class Group:
 
     @property
     def join(self) -> tuple[str, ...]:
-        """Words to put before a command so that it and all that it starts are in the group from the beginning."""
+        """The command prefix that starts a command and all its children inside the group."""
         files = (str(folder / "cgroup.procs") for folder in self.folders)
         return ("/bin/sh", "-c", JOIN, "join", *files, "--")
 
@@ -109,7 +109,7 @@ class Group:
         return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else None
 
     def remove(self) -> None:
-        """Kill what is left in it and remove it with the groups in it, such as those of a systemd."""
+        """Kill the remaining processes and remove the group with all nested groups."""
         deadline = time.monotonic() + REMOVE_TIMEOUT_S
         for folder in self.folders:
             while folder.exists() and time.monotonic() < deadline:

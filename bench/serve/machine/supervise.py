@@ -61,7 +61,7 @@ class Address:
 
     @property
     def sockets(self) -> list[str]:
-        """The path, if it is a Unix socket: templates loop over it for what only such a socket needs."""
+        """The path of a Unix socket, or nothing: templates loop over it."""
         return [self.path] if self.path else []
 
     def clear(self) -> None:
@@ -98,7 +98,7 @@ class Process:
         return self.popen.pid
 
     def died(self) -> DeploymentError | None:
-        """Why it is no longer running, with its last words where it had some, or None while it runs."""
+        """The reason why the process ended, with its last output, or None while it runs."""
         status = self.popen.poll()
         if self._death is None and status is not None:
             how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
@@ -229,8 +229,7 @@ def children(processes: Iterable[Process]) -> set[psutil.Process]:
 
 
 def finish(process: Process, graceful: str, timeout_s: float) -> None:
-    """Have a process finish what it has begun and end: send the signal of that name once, and wait for its end for so
-    long."""
+    """Drain and stop a process: send the named signal once and wait for its end, up to the time limit."""
     process.popen.send_signal(getattr(signal, f"SIG{graceful}"))
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.popen.wait(timeout_s)

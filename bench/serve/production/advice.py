@@ -16,8 +16,8 @@ STORE = "{{ store }}"
 
 
 def idle_changes(case: Case, usual: Values) -> list[str]:
-    """The names that the user changed from `usual` and that change no file or service, such as `http2` of a server
-    without it."""
+    """The names that the user changed from `usual` without effect on any file or service, such as `http2` for a
+    server without HTTP/2."""
     idle = {}
     # The release of Debian is what the note says and whose packages it names.
     for name in case.values.changes.keys() - ({"debian"} if case.values.places else set()):

@@ -237,7 +237,7 @@ def _containers(
 
 
 def _of_server(server: Server, unit: Unit, case: Case, address: Address, ends_tls: bool) -> Container:
-    """An instance of a server, with its probes; those that ask speak HTTP to it."""
+    """An instance of a server, with its HTTP probes."""
     front = server is case.servers[-1]
     url = f"{'https' if front and ends_tls else 'http'}://{case.settings['server_name']}"
     application = server is case.servers[0] and server.speaks == "http"

@@ -150,8 +150,8 @@ def with_listener(case: Case) -> tuple[Case, bool]:
 
 
 def _held_for_a_balancer(values: Values) -> dict[str, Any]:
-    """How long idle connections stay open, unless somebody has said it: a balancer closes its own first, so that none
-    of its requests meets a connection that is being closed."""
+    """The time-out of idle connections, unless the user set it: longer than a load balancer's, so no request meets a
+    closing connection."""
     if "client_keepalive_s" in values.changes:
         return {}
     return {"client_keepalive_s": max(BALANCER_IDLE_S, values.names["client_keepalive_s"])}
@@ -290,8 +290,7 @@ def _of_users(case: Case, places: HostPaths, found: list[Unit]) -> dict[str, Any
 
 
 def _of_packages(case: Case, places: HostPaths, wiring: Wiring) -> dict[str, Any]:
-    """What is installed for the servers, and the commands that they need once: of those of a release `build_commands`
-    install packages."""
+    """Packages for the servers and their one-time commands; `build_commands` install packages of a release."""
     of_release = _host_commands(case, replace(places, project="$release", venv="$venv"), wiring)
     return {
         "packages": [*packages(case.servers, case.services, case.layers), *metrics_packages(case.servers, case)],

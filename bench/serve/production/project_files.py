@@ -141,8 +141,8 @@ def _commands(project: UnderTest, places: HostPaths) -> dict[str, Any]:
 
 
 def _backed_up(project: UnderTest) -> tuple[list[str], list[str]]:
-    """The aliases of the databases of which the kit makes backups, and of the others; none of a project that names a
-    command of its own for that."""
+    """The aliases of databases with and without backups by the kit; both empty if the project has its own backup
+    command."""
     if project.description.backup:
         return [], []
     facts = project.facts

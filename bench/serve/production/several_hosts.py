@@ -1,4 +1,4 @@
-"""Write what each host of an inventory reads, and the playbook that puts it there. Nothing is started."""
+"""Write the files of each host of an inventory, and the playbook that installs them. No host is contacted."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def _place(root: Path, conf: Path, name: str) -> Path:
 
 
 def _digest(files: list[Path], root: Path) -> str:
-    """One word for all of a host's files, with which a host says which of them its servers have read."""
+    """A digest of a host's files, by which the host records the version that its servers have read."""
     found = hashlib.sha256()
     for path in sorted(files):
         found.update(f"{path.relative_to(root)}\n".encode() + path.read_bytes())

@@ -127,7 +127,7 @@ class Split:
         return Wiring({**listens}, {asked: behind})
 
     def reached(self, share: HostRole, wiring: Wiring, places: HostPaths) -> dict[int, list[Host]]:
-        """The ports of a host that other hosts reach, each with those that may: for its firewall."""
+        """The ports of a host open to other hosts, with the allowed hosts, for the firewall."""
         found: dict[int, list[Host]] = {}
         if self.split and share.application:
             found |= {address.port: [self.front] for address in wiring.listens[self.inner[-1].name]}

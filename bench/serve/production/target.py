@@ -75,7 +75,7 @@ def _refusal(wanted: dict[str, str], release: Release) -> str:
 
 
 def _wanted(project: UnderTest) -> dict[str, str]:
-    """Which Python the project and the packages that it lists need, as they are installed here, by what needs it."""
+    """Required Python versions, by the project and its installed packages."""
     found = {}
     table = _table(project.folder)
     if "requires-python" in table:

@@ -307,7 +307,7 @@ def _check(server: Server, context: dict[str, Any]) -> str:
 
 
 def _reload(server: Server, application: bool, context: dict[str, Any]) -> Iterator[str]:
-    """The commands that reload a server: its files, or the site's code alone where it cannot reload those."""
+    """The commands that reload a server's files, or only the site's code if the server cannot reload files."""
     way = server.reload.configuration or (server.reload.application if application else "")
     if not isinstance(way, str):
         yield " ".join(render.argv(way, context, f"{server.name} reload"))

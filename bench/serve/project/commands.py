@@ -74,8 +74,8 @@ def manage(
     env: dict[str, str] | None = None,
     timeout_s: float | None = None,
 ) -> str:
-    """Run `manage.py` with `words` and return what it printed; with `show`, its output goes to standard error.
-    `env` is the environment to run it in; one without any layer when None.
+    """Run `manage.py` with `words` and return the output; with `show`, the output goes to standard error. `env` is
+    the environment, by default without any layer.
 
     Raises BenchError with the command's last line when it fails, or when it does not end in time.
     """
@@ -142,8 +142,8 @@ def check(
 
 
 def collect_static(project: UnderTest, identity: Identity, again: bool = False) -> None:
-    """Collect the static files when Django finds one that is newer than its copy, or there is no list of them; then run
-    the project's commands of `build`, which may need them.
+    """Collect the static files if a source is newer than its copy or the list of files is missing; then run the
+    project's `build` commands.
 
     Others may read that list meanwhile: it is not written without need. A process looks once, unless `again`.
     """

@@ -381,7 +381,7 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
 
 
 def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
-    """The variables that manage.py sets: DJANGO_SETTINGS_MODULE, and what goes with it where it is set.
+    """The variables set by manage.py: DJANGO_SETTINGS_MODULE and others beside it.
 
     It is run to the point where Django takes over. Raises BenchError when it sets no settings or cannot be run.
     """

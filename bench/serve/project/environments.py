@@ -45,7 +45,7 @@ def interpreter(folder: Path) -> Path | None:
 
 
 def _around(folder: Path) -> list[Path]:
-    """The folder and those above it in its repository: its manage.py may be in a folder of that."""
+    """The folder and its parents inside the repository, because manage.py may be in a subfolder."""
     around = [folder, *folder.parents]
     top = next((number for number, it in enumerate(around) if (it / ".git").exists()), 0)
     return around[: top + 1]

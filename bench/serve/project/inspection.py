@@ -112,8 +112,7 @@ class DeploymentCheck(msgspec.Struct, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """A statement of the project that gave a setting its value: its first and last line, and whether it runs only where
-    DEBUG has this value."""
+    """A statement that sets a setting: first and last line, and the value of DEBUG if it runs only under that."""
 
     file: str
     line: int
@@ -125,7 +124,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """A project as its interpreter sees it: the settings that matter to those who serve it, and its pages.
+    """A project as seen by its interpreter: pages, and settings that matter for serving.
 
     application      `wsgi` or `asgi` -> `module:name` of each application that can be imported
     application_problem  why one that no setting names cannot be imported; None if it can, or is not there

@@ -104,7 +104,7 @@ class UnderTest:
 
     @functools.cached_property
     def layered(self) -> VenvOverlay:
-        """The environment of its servers, made when it is not there; raises BenchError when it cannot be made."""
+        """The environment of the servers, created if missing; raises BenchError on failure."""
         if self.version:
             return pythons.environment(self.version)
         if self.recorded:
@@ -120,7 +120,7 @@ class UnderTest:
 
     @property
     def python(self) -> Path:
-        """The interpreter of that environment, which is made when it is not there."""
+        """The interpreter of the environment, created if missing."""
         return self.layered.python
 
     @property
@@ -145,7 +145,7 @@ class UnderTest:
         return venv_overlay.own_packages(self.sites)
 
     def worker(self, folder: Path = paths.KIT) -> Identity:
-        """The user that its servers and commands run as, able to reach `folder`, its own and those of its packages."""
+        """The user of servers and commands, with access to `folder`, the project and its packages."""
         reads: tuple[Path, ...] = ()
         if self.version:
             reads = (self.layered.base, *map(Path, self.layered.sites)) if self.layered.sites else ()
@@ -194,7 +194,7 @@ class UnderTest:
 
     @property
     def only_looked_at(self) -> UnderTest:
-        """The project for commands that serve nothing: what it needs for that is not installed."""
+        """The project for commands that serve nothing, so no packages are installed."""
         return replace(self, installs=False)
 
     @property

@@ -187,7 +187,7 @@ class _Warm:
             return subprocess.CompletedProcess(argv, status, output.read(), error.read())
 
     def _status(self, files: Sequence[IO[str]], argv: list[str], timeout_s: float | None) -> int | None:
-        """Have it run the command in these files; how it ended, as subprocess says it, or None."""
+        """Run the command in these files; return its exit status as in subprocess, or None."""
         ended, its = os.pipe()
         with os.fdopen(ended) as answer:
             try:

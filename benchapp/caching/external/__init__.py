@@ -1,1 +1,1 @@
-"""Caches of other programs: the site says which responses they may store, and purges those that a write made stale."""
+"""Caches of other programs: the site marks the responses to store, and purges stale ones."""

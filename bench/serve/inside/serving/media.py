@@ -1,4 +1,4 @@
-"""Uploaded files that are links to those of the project: one that is written to becomes a file of its own first."""
+"""Uploaded files as links to the project's files, copied before the first write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WRITES = frozenset("wax+")
 
 
 class CopiedWhenWritten(FileSystemStorage):
-    """Django's storage in files, which leaves what its links lead to as it is."""
+    """Copy-on-write FileSystemStorage: a write replaces a symlink instead of following it."""
 
     def _open(self, name: str, mode: str = "rb") -> File:
         if WRITES & set(mode):

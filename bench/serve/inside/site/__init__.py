@@ -1,1 +1,1 @@
-"""The probes that know the kit's own site: they write its rows, name its URLs, check its database."""
+"""Probes of the kit's own site: they write rows, use the site's URLs, check the database."""

@@ -66,7 +66,7 @@ class Examination:
 
     @functools.cached_property
     def pages(self) -> tuple[InspectedPage, ...]:
-        """The pages that were looked at, without those whose error may come from migrations that are not applied."""
+        """The inspected pages, except errors that unapplied migrations may have caused."""
         if not self.facts.migrations_left:
             return self.facts.pages
         is_empty = self.is_unfilled

@@ -59,7 +59,7 @@ def shared_page(examination: Examination) -> Iterator[Occurrence]:
 
 
 def _per_site_cache(examination: Examination) -> tuple[list[str], list[str]]:
-    """The middleware around Django's per-site cache that adds Vary: Cookie, and that inside of it; none without it."""
+    """Middleware that adds Vary: Cookie, outside and inside of Django's per-site cache; empty without such a cache."""
     names = examination.facts.middleware
     if UPDATE_CACHE not in names:
         return [], []
