@@ -87,6 +87,7 @@ def _asked(path, host, settings, aliases, harmless, timeout_s):
         "causes": {name: cause for name, cause in found.items() if cause},
         "readers": readers,
         "shared": "shared" in found,
+        "shared_part": "shared-part" in found,
         "missing_static": dict(MISSING_STATIC),
         "linked_parameters": _linked_parameters(path, host, answer),
         "error": in_words(answer.exc_info[1]) if getattr(answer, "exc_info", None) else None,
@@ -128,7 +129,7 @@ def rolled_back(transaction, alias):
 @contextlib.contextmanager
 def causes():
     """Yields a dictionary that gets the first cause of each: `session` (it was read), `vary`, the name of a cookie that
-    is set, or `shared`: Django's own cache stores for everybody what was read of one.
+    is set, or `shared` and `shared-part`: Django's own cache stores a page or part for everybody after one was read.
     A cause is a line of a template or of the project, `base.html:12`, or the name of a package's module.
     """
     from django.conf import settings
@@ -200,7 +201,7 @@ def _watched_part(found, render):
         finally:
             inside = [name for name in found if is_read(name)]
             if inside:
-                found.setdefault("shared", found[inside[0]])
+                found.setdefault("shared-part", found[inside[0]])
             found.update(outside)
 
     return wrapper

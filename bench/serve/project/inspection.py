@@ -54,13 +54,14 @@ class InspectedPage(msgspec.Struct, frozen=True):
     session_read     whether rendering looked into the session, which makes Django send Vary: Cookie
     session_written  whether it changed the session
     shared           whether Django's own cache stores for everybody what the page read of its visitor
+    shared_part      whether {% cache %} does so with a part of it
     queries          of the database
     linked_parameters  path -> names of the parameters with which its links lead there
     error            the exception that it raised, in a line, or None
     here             the status where 127.0.0.1 is asked for it; None if that is the site's own host
     headers          all that it has, by name
     causes           `vary`, `session` (that it was read), a cookie's name, `reads NAME` of a cookie, `header NAME` of a
-                     header or address that it reads, `shared` -> the line or module
+                     header or address that it reads, `shared`, `shared-part` -> the line or module
     readers          what keeps it out of the layers, as X-Cache names it -> the middleware or view that reads it
     missing_static   static files that it names and nobody has -> the line that names each
     """
@@ -74,6 +75,7 @@ class InspectedPage(msgspec.Struct, frozen=True):
     session_read: bool = False
     session_written: bool = False
     shared: bool = False
+    shared_part: bool = False
     queries: int = 0
     headers: dict[str, str] = {}
     causes: dict[str, str] = {}

@@ -58,6 +58,23 @@ def shared_page(examination: Examination) -> Iterator[Occurrence]:
         )
 
 
+@finding(
+    "shared-part",
+    WARNING,
+    "name in the tag what the part shows of its visitor, {% cache 300 menu request.user.pk %}, or move that out of it",
+    link=f"{DOCS}/topics/cache/#template-fragment-caching",
+    found_in=RENDER,
+)
+def shared_part(examination: Examination) -> Iterator[Occurrence]:
+    """A part that {% cache %} stores shows others what is one visitor's."""
+    if pages := [page for page in examination.pages if page.shared_part]:
+        yield Occurrence(
+            f"{listed(pages, 'shared-part')}: a part in {{% cache %}} reads the session or a cookie, and has no name "
+            "for each visitor: visitors get each other's parts",
+            first_line(pages, "shared-part"),
+        )
+
+
 def _per_site_cache(examination: Examination) -> tuple[list[str], list[str]]:
     """Middleware that adds Vary: Cookie, outside and inside of Django's per-site cache; empty without such a cache."""
     names = examination.facts.middleware

@@ -91,6 +91,7 @@ NOTICED = [
     ("other-names", {"allowed_hosts": ("a.example", "b.example")}),
     ("prepend-www", {"settings": {"PREPEND_WWW": True}}),
     ("shared-page", of(HOME, shared=True)),
+    ("shared-part", of(HOME, shared_part=True)),
     ("per-site-cache-order", {"middleware": (SESSIONS, UPDATE_CACHE)}),
     ("per-site-cache-private", {"middleware": (UPDATE_CACHE, SESSIONS)}),
     ("secret-key-in-code", {"secret_in_code": "shop/settings.py:3"}),
