@@ -52,6 +52,10 @@ def is_trusted(address: str, settings: Mapping[str, Any]) -> bool:
     return any(ipaddress.ip_address(address) in network for network in settings["proxies"])
 
 
+class NeedsAlone(Exception):
+    """A check that is made beside others cannot go on: it takes pages out of the layers."""
+
+
 @dataclass
 class Accounts:
     """The accounts of the checks: one command makes all of them at first use, one removes them."""
@@ -96,6 +100,9 @@ class Context:
     clones    the same deployment brought up once more with other values
     changes   the changed values, in a clone
     exits     the cleanup at the end of the suite
+    alone     whether no other check is made meanwhile
+    dependent the project's pages that are others for other clients; None until a check needs to know
+    lock      held by the check that finds that out
     """
 
     target: Target
@@ -115,6 +122,9 @@ class Context:
     clones: list[Context] = field(default_factory=list)
     changes: Mapping[str, Any] = field(default_factory=dict)
     exits: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    alone: bool = True
+    dependent: list[str] | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.layers = tuple(layer for layer in self.layers if not layer.is_none)
@@ -191,6 +201,11 @@ class Context:
         """Seconds for which layers store a page; 0 if unknown, as with --target."""
         return float(self.running.case.settings["cache_seconds"]) if self.running else 0
 
+    def require_alone(self) -> None:
+        """Raise NeedsAlone while other checks are made."""
+        if not self.alone:
+            raise NeedsAlone
+
     @property
     def own(self) -> Running:
         """The deployment that the instrument started; raises NotTried for a --target."""
@@ -213,7 +228,9 @@ class Context:
     def beside(self, running: Running) -> Context:
         """A context of another deployment of the same site."""
         target = target_of(running)
-        return replace(self, target=target, running=running, env=running.env, pages={}, seen=set(), members={})
+        return replace(
+            self, target=target, running=running, env=running.env, pages={}, seen=set(), members={}, dependent=None
+        )
 
     def signed_in(self) -> Visitor:
         """The visitor whom the `login` check logged in; raises BadAnswer if that failed."""

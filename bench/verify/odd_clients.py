@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from bench.verify import wire
 from bench.verify.context import Context
@@ -161,6 +162,33 @@ def by_headers(context: Context) -> Iterator[OddClient]:
     yield OddClient("headers", headers=tuple(HEADERS.items()), version="1.0", like=(old,))
     for value in VALUES:
         yield from _with(value, headers=_names(context, "headers") - known)
+
+
+KINDS = (by_address, by_host, by_token, by_cookies, by_headers)
+
+
+def merged(context: Context) -> list[OddClient]:
+    """As few clients as differ from the usual one in all that the others do, each in one thing of each kind."""
+    kinds = [list(clients(context)) for clients in KINDS]
+    found: list[OddClient] = []
+    for those in zip_longest(*kinds, fillvalue=USUAL):
+        found.append(_at_once(those))
+    return found
+
+
+def _at_once(clients: Iterable[OddClient]) -> OddClient:
+    """One client that differs in all that these do."""
+    made = USUAL
+    for client in clients:
+        made = replace(
+            made,
+            headers=(*made.headers, *client.headers),
+            cookies=(*made.cookies, *client.cookies),
+            host=made.host or client.host,
+            source=made.source or client.source,
+            version=min(made.version, client.version),
+        )
+    return made
 
 
 def _names(context: Context, kind: str) -> set[str]:

@@ -6,7 +6,7 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -17,7 +17,7 @@ from bench.serve.catalog.manifest import Layer
 from bench.verify.changing import changed, knowing
 from bench.verify.check import ACCOUNT, AFTER, BEHAVIOUR, FIRST, LAYER, READING, STAGES, Check
 from bench.verify.checks import CHECKS
-from bench.verify.context import LOAD_S, Context
+from bench.verify.context import LOAD_S, Context, NeedsAlone
 from bench.verify.finding import UP_PORT, Figure, Finding, Mismatch, NotTried, Sent
 from bench.verify.outcome import GROUPS, Outcome
 from bench.verify.site import DatabaseChanged
@@ -34,8 +34,8 @@ MAX_CHARACTERS = 400
 # Attempts of the read-only checks, while more pages turn out to differ between renderings.
 ROUNDS = 4
 LEFT_OUT = f"a thorough check, left out here; `{PROGRAM} verify` makes it"
-# Number of checks at the same time: more would wait for each other on two cores.
-THREADS = 4
+# Number of checks at the same time: some of them sleep, and more would wait for each other on two cores.
+THREADS = 6
 
 # Groups about pages that declare their own cacheability; no project needs such a page.
 OF_LAYERS = ("caching", "advisories")
@@ -154,7 +154,7 @@ class _Suite:
     checks: list[Check]
     progress: Progress | None
     failing_s: float = 0.0
-    begun: Iterator[int] = field(default_factory=itertools.count)
+    begun: set[str] = field(default_factory=set)
     # One at a time shows that it begins.
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -186,29 +186,47 @@ class _Suite:
                 break
             self.context.site = knowing(self.context.site, now.by_itself)
             self.context.pages.clear()
-            self.failing_s, self.begun = 0.0, itertools.count()
+            self.failing_s = 0.0
+            self.begun.clear()
         return found
 
     def _stage(self, stage: str, limit_s: float) -> dict[str, list[Finding]]:
-        """Run some checks at the same time, then the others, which may write, one after another."""
+        """Run some checks at the same time, then the others, which may write, one after another.
+
+        A check that turns out to need the whole site runs once more, among the others.
+        """
         due = [item for item in self.checks if item.stage == stage]
+        found: dict[str, list[Finding] | None] = {}
+        self.context.alone = False
         pool = ThreadPoolExecutor(THREADS)
         try:
-            asked = {item.name: pool.submit(self._findings, item, limit_s) for item in due if item.side_by_side}
-            found = {name: future.result() for name, future in asked.items()}
+            # The longest are among the last: they begin first, so that none is left at the end.
+            beside = [item for item in reversed(due) if item.side_by_side]
+            asked = {item.name: pool.submit(self._findings, item, limit_s) for item in beside}
+            for name, future in asked.items():
+                found[name] = future.result()
         finally:
             # After a Ctrl-C, or when a command of the site has failed, no other check is begun.
             pool.shutdown(cancel_futures=True)
-        return found | {item.name: self._findings(item, limit_s) for item in due if not item.side_by_side}
+        self.context.alone = True
+        for item in due:
+            if found.get(item.name) is None:
+                found[item.name] = self._findings(item, limit_s)
+        return {name: made or [] for name, made in found.items()}
 
-    def _findings(self, item: Check, limit_s: float) -> list[Finding]:
+    def _findings(self, item: Check, limit_s: float) -> list[Finding] | None:
+        """What the check finds; None where it cannot go on beside others."""
         if self.failing_s > limit_s:
             return [NotTried(f"the checks that failed have taken {limit_s:g} s already")]
         with self.lock:
             if self.progress:
-                self.progress(next(self.begun), len(self.checks), item)
+                self.progress(len(self.begun - {item.name}), len(self.checks), item)
+            self.begun.add(item.name)
         begun = time.monotonic()
-        found = findings(item, self.context)
+        try:
+            found = findings(item, self.context)
+        except NeedsAlone:
+            return None
         if any(isinstance(finding, Mismatch) for finding in found):
             self.failing_s += time.monotonic() - begun
         return found

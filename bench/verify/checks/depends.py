@@ -1,8 +1,8 @@
 """No layer gives one client's page to another: pairs of clients that differ in one property, on probe pages and on the
 project's pages.
 
-The right page of each client is rendered by the same servers, past every layer. A page that is the same for both needs
-no more tests. Of any other page, each client is once the first to request it cold.
+The right page of each client is rendered by the same servers, past every layer. A page that is the same for clients
+that differ in everything needs no more tests. Of any other page, each client is once the first to request it cold.
 """
 
 from __future__ import annotations
@@ -10,13 +10,24 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import compress
 
 from bench.verify import hits
 from bench.verify.check import check
 from bench.verify.context import Context
 from bench.verify.finding import NEEDS_PROBES, Finding, NotTried
 from bench.verify.in_process import Expected, as_in_process
-from bench.verify.odd_clients import USUAL, OddClient, by_address, by_cookies, by_headers, by_host, by_token
+from bench.verify.odd_clients import (
+    USUAL,
+    OddClient,
+    by_address,
+    by_cookies,
+    by_headers,
+    by_host,
+    by_token,
+    merged,
+)
 from bench.verify.site import MAX_PAGES
 from bench.verify.wire import Answer
 
@@ -25,37 +36,41 @@ PURGE = "/__probe__/purge/"
 COLD_S = 2.5
 # Requests of each client: a layer may store a page at its second request.
 TIMES = 2
+# The status of a host that the site does not serve.
+REFUSED_HOST = 400
+# How many pages are compared at a time.
+AT_ONCE = 4
 
 Clients = Callable[[Context], Iterable[OddClient]]
 
 
-@check("depends-address", hits.require_probes, group="caching", alone=True, leak=True)
+@check("depends-address", hits.require_probes, group="caching", leak=True)
 def depends_address(context: Context) -> Iterator[Finding]:
     """A page that depends on the client's address is served to clients of this address only."""
     yield from _apart(context, by_address, ["meta REMOTE_ADDR", "X-Forwarded-For"])
 
 
-@check("depends-host", hits.require_probes, group="caching", alone=True, leak=True)
+@check("depends-host", hits.require_probes, group="caching", leak=True)
 def depends_host(context: Context) -> Iterator[Finding]:
     """A page that depends on the host, however the host is read and written, is served to requests for this host
     only."""
     yield from _apart(context, by_host, ["absolute", "meta HTTP_HOST", "Host", "meta SERVER_PORT"])
 
 
-@check("depends-token", hits.require_probes, group="caching", alone=True, leak=True)
+@check("depends-token", hits.require_probes, group="caching", leak=True)
 def depends_token(context: Context) -> Iterator[Finding]:
     """A page with the CSRF cookie of a visitor is served to nobody else."""
     yield from _apart(context, by_token, [f"cookie {context.site.token_cookie}", "meta CSRF_COOKIE"])
 
 
-@check("depends-cookies", hits.require_probes, group="caching", alone=True, leak=True)
+@check("depends-cookies", hits.require_probes, group="caching", leak=True)
 def depends_cookies(context: Context) -> Iterator[Finding]:
     """A page that depends on a cookie, such as a theme, country or campaign, is served to clients with this cookie
     only."""
     yield from _apart(context, by_cookies, ["cookie theme", "cookie utm_campaign"])
 
 
-@check("depends-headers", hits.require_probes, group="caching", alone=True, leak=True)
+@check("depends-headers", hits.require_probes, group="caching", leak=True)
 def depends_headers(context: Context) -> Iterator[Finding]:
     """A page that depends on a header, read in middleware or a view, is served to clients with the same header only."""
     shows = ["User-Agent", "CF-IPCountry", "Accept", "meta CONTENT_TYPE", "Sec-CH-UA-Mobile", "X-Forwarded-Host"]
@@ -64,7 +79,9 @@ def depends_headers(context: Context) -> Iterator[Finding]:
 
 def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator[Finding]:
     """Findings on the pages of these clients."""
-    for path in _pages(context):
+    if dependent := _dependent_pages(context):
+        context.require_alone()
+    for path in dependent:
         for client in clients(context):
             yield from _of_project(context, path, client)
     for client in clients(context):
@@ -110,22 +127,43 @@ def _pages(context: Context) -> list[str]:
     return [path for path in dict.fromkeys(paths) if path not in left_out][:MAX_PAGES]
 
 
+def _dependent_pages(context: Context) -> list[str]:
+    """The pages that are others for clients who differ from the usual one in everything."""
+    strangers = merged(context)
+
+    def depends(path: str) -> bool:
+        return any(_differing(context, path, client) for client in strangers)
+
+    with context.lock:
+        if context.dependent is None:
+            paths = _pages(context)
+            with ThreadPoolExecutor(AT_ONCE) as pool:
+                found = list(pool.map(depends, paths))
+            context.dependent = list(compress(paths, found))
+        return context.dependent
+
+
 def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Finding]:
     """Findings on a page of the project, for each header and cookie that changes the page."""
-    if not (right := _differing(context, path, client)):
+    if not (right := _differing_where_served(context, path, client)):
         return
-    singles = [(single, _differing(context, path, single)) for single in client.singles()]
-    found = [(single, rendered) for single, rendered in singles if rendered] or [(client, right)]
-    for single, rendered in found:
+    found = []
+    for single in client.singles():
+        if rendered := _differing_where_served(context, path, single):
+            found.append((single, rendered))
+    for single, rendered in found or [(client, right)]:
         yield from _both_orders(context, path, single, *rendered)
+
+
+def _differing_where_served(context: Context, path: str, client: OddClient) -> tuple[Expected, Expected] | None:
+    """The same pages; None, too, where the site does not serve the client's host."""
+    found = _differing(context, path, client)
+    return found if found and found[0].status != REFUSED_HOST else None
 
 
 def _differing(context: Context, path: str, client: OddClient) -> tuple[Expected, Expected] | None:
     """The pages rendered for this client and for the usual one; None if equal."""
     odd = _rendered(context, path, client)
-    if odd.status == 400:
-        # A host that the site does not serve.
-        return None
     known = context.site.pages.get(path) if context.site.has_database else None
     if known is not None and known.same(odd):
         return None

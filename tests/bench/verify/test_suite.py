@@ -23,7 +23,7 @@ from bench.verify.check import BEHAVIOUR, Check, check
 from bench.verify.checks import connections as visits
 from bench.verify.checks import freshness, resources
 from bench.verify.context import Accounts, Context
-from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Mismatch, Sent
+from bench.verify.finding import NEEDS_OWN, NEEDS_PROBES, Figure, Mismatch, Sent
 from bench.verify.suite import LEFT_OUT, all_checks
 from tests.bench.verify.conftest import KEPT, verified
 from tests.bench.verify.mutant import FakeRunning, MutantSite
@@ -293,6 +293,7 @@ def test_checks_that_need_a_deployment_are_not_tried_on_a_target(mutant, site):
 
 def test_checks_that_only_ask_are_made_at_the_same_time_before_those_that_are_alone():
     order, both = [], threading.Barrier(2, timeout=10)
+    context = Context(None, None, (), None)
 
     def asked(name):
         order.append(name)
@@ -300,11 +301,22 @@ def test_checks_that_only_ask_are_made_at_the_same_time_before_those_that_are_al
             both.wait()
         return ()
 
+    def purging(context):
+        order.append("purging")
+        if not context.alone:
+            both.wait()
+        context.require_alone()
+        yield Figure("pages", 1)
+
     checks = [
-        Check(name, lambda _, name=name: asked(name), "", alone=name == "alone") for name in ("one", "two", "alone")
+        Check("one", lambda _: asked("one"), ""),
+        Check("alone", lambda _: asked("alone"), "", alone=True),
+        Check("purging", purging, ""),
     ]
-    suite._Suite(None, checks, None).run()
-    assert order[2] == "alone" and sorted(order[:2]) == ["one", "two"]
+    made = suite._Suite(context, checks, None).run()
+    # That which turns out to need all of the site is made once more, in its place.
+    assert (sorted(order[:2]), order[2:]) == (["one", "purging"], ["alone", "purging"])
+    assert {name: len(found) for name, found in made.items()} == {"one": 0, "alone": 0, "purging": 1}
 
 
 def test_an_advisory_is_proved_by_other_checks(mutant, site):
