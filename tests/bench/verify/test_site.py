@@ -129,7 +129,7 @@ def test_commands_have_the_environment_of_the_deployment_and_no_other(manage_py,
         (
             "gate",
             "manage.py renderpages /__probe__/inside: status 302: let paths below /__probe__/ through its own "
-            "middleware where BENCHAPP_PROBES is 1 in the environment, then try again",
+            "middleware if BENCHAPP_PROBES is 1 in the environment, then try again",
         ),
         ("page", "manage.py renderpages /: no status, content_type and body in its output"),
     ],
