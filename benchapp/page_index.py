@@ -76,7 +76,7 @@ def lists(apps: Any = site_apps) -> list[List]:
 
 
 def _is_counted(model: Any) -> bool:
-    """Whether a model has a table with whole numbers as keys: blocks are of numbers."""
+    """True if a model has a table with whole numbers as keys: blocks are of numbers."""
     return model._meta.managed and not model._meta.proxy and isinstance(model._meta.pk, IntegerField)
 
 

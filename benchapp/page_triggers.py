@@ -104,7 +104,7 @@ DROPPED = {
 
 
 def supported(connection: Any) -> bool:
-    """Whether there are triggers for this kind of database. `connection` is Django's."""
+    """True if there are triggers for this kind of database. `connection` is Django's."""
     return connection.vendor in INSTALLED
 
 

@@ -80,7 +80,7 @@ class ChildrenPaginator(CountedPaginator):
 
 
 def total(model: type[Model]) -> int:
-    """How many rows a whole list has."""
+    """The number of rows of a whole list."""
     return TablePaginator(model._default_manager.all(), PER_PAGE).count
 
 

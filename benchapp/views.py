@@ -254,7 +254,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Whether the site can answer with pages: 503 while its database cannot be used."""
+    """True if the site can answer with pages: 503 while its database cannot be used."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")

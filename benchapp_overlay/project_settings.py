@@ -50,7 +50,7 @@ PLAIN = ("", "django.db.backends.dummy", "django.db.backends.sqlite3", "django.d
 KINDS = ("postg", "psql", "mysql", "oracle", "mssql", "sqlite", "spatialite")
 
 
-# The name of the database of commands that need no rows; and where nothing answers.
+# The name of the database of commands that need no rows; and if nothing answers.
 NO_ROWS = ":memory:"
 NOWHERE = {"HOST": "127.0.0.1", "PORT": "1", "OPTIONS": {}}
 
@@ -64,7 +64,7 @@ def kind(engine):
 def database(settings, found):
     """The given database; if of the same kind, with the engine and options of the settings.
 
-    Where no rows are needed, another kind than a plain one stays what its models need, but reaches no server. Raises
+    If no rows are needed, another kind than a plain one stays what its models need, but reaches no server. Raises
     ValueError for another kind, unless both are plain.
     """
     engine = settings.get("ENGINE", "")

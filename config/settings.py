@@ -39,7 +39,7 @@ ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[
 CSRF_TRUSTED_ORIGINS = env.origins("CSRF_TRUSTED_ORIGINS")
 # A reverse proxy that overwrites X-Forwarded-Proto and X-Real-IP is in front: trust them.
 BENCHAPP_BEHIND_PROXY = env.flag("BENCHAPP_BEHIND_PROXY")
-# Networks of balancers and CDNs: X-Forwarded-For, and where no reverse proxy is ours X-Forwarded-Proto, is believed.
+# Networks of balancers and CDNs: X-Forwarded-For, and if no reverse proxy is ours X-Forwarded-Proto, is believed.
 BENCHAPP_TRUSTED_PROXIES = env.networks("BENCHAPP_TRUSTED_PROXIES")
 # Another reverse proxy, in front of the whole chain, sends FrontAddress and FrontProto instead: trust those.
 BENCHAPP_FRONT = env.flag("BENCHAPP_FRONT")
@@ -74,14 +74,14 @@ BENCHAPP_CONN_MAX_AGE = env.whole_number(
 # Seconds that a request waits for the database before it is answered with 503: for a connection, a lock, a statement.
 # Less than a visitor's patience, and than what a health check allows, since a wait holds a worker. Commands wait.
 BENCHAPP_DATABASE_TIMEOUT = env.whole_number("BENCHAPP_DATABASE_TIMEOUT", 2, minimum=1, maximum=3600)
-# A line a request to standard error, where no web server writes an access log.
+# A line a request to standard error, if no web server writes an access log.
 BENCHAPP_ACCESS_LOG = env.flag("BENCHAPP_ACCESS_LOG")
 # Its form, combined or json; and whether of a client's address only the network is logged (masked).
 BENCHAPP_LOG_FORMAT = env.choice("BENCHAPP_LOG_FORMAT", "combined", "json")
 BENCHAPP_LOG_ADDRESSES = env.choice("BENCHAPP_LOG_ADDRESSES", "full", "masked")
 # Requests have ids, which logs and responses show.
 BENCHAPP_REQUEST_IDS = env.flag("BENCHAPP_REQUEST_IDS")
-# Pages are compressed by the site, where no web server does it.
+# Pages are compressed by the site, if no web server does it.
 BENCHAPP_COMPRESS_PAGES = env.flag("BENCHAPP_COMPRESS_PAGES")
 # Static files from the application server; off where a web server serves /static/.
 BENCHAPP_WHITENOISE = env.flag("BENCHAPP_WHITENOISE", default=True)

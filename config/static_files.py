@@ -1,4 +1,4 @@
-"""Static files: hashed names once collectstatic has run, plain names before; WhiteNoise where no web server is."""
+"""Static files: hashed names once collectstatic has run, plain names before; WhiteNoise if no web server is."""
 
 from __future__ import annotations
 

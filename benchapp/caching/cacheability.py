@@ -27,7 +27,7 @@ BYPASSING_META, HTMX_META = (
 # The attribute of a script, a policy in a <meta>, whose quotes may be escaped, and what libraries of scripts look for.
 NONCE = re.compile(rb"<[a-z]+\s[^>]*(?:\bnonce\s*=|(?:'|&#39;|&#x27;)nonce-|\bcsp-nonce\b)", re.IGNORECASE)
 HSTS = "strict-transport-security"
-# SecurityMiddleware adds these where no view has, and may be further out.
+# SecurityMiddleware adds these if no view has, and may be further out.
 SET_FURTHER_OUT = frozenset({"vary", "x-content-type-options", "referrer-policy", "cross-origin-opener-policy", HSTS})
 
 
@@ -36,17 +36,17 @@ COMMON = {"content-type", "content-length", "vary", "x-frame-options", HSTS}
 
 
 def may_answer(request: HttpRequest) -> bool:
-    """Whether a cached page may answer this request: one by an anonymous visitor, without a query string."""
+    """True if a cached page may answer this request: one by an anonymous visitor, without a query string."""
     return not request.META.get("QUERY_STRING") and not reason_to_pass(request)
 
 
 def may_store_for(request: HttpRequest) -> bool:
-    """Whether the response to this request could be stored for everybody."""
+    """True if the response to this request could be stored for everybody."""
     return may_answer(request) and not reason_to_render(request)
 
 
 def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") -> bool:
-    """Whether the response to a request that `may_store_for` allows is a finished page for everybody.
+    """True if the response to a request that `may_store_for` allows is a finished page for everybody.
 
     coding  the content coding that it may have
     """
@@ -148,7 +148,7 @@ def reason_of_headers(response: HttpResponse, own_lifetime: bool, may_vary_by_la
 
 
 def _forbids_storing(response: HttpResponse) -> bool:
-    """Whether a header says that no cache, or none of a certain kind, may store the page."""
+    """True if a header says that no cache, or none of a certain kind, may store the page."""
     for name, value in response.items():
         # Cache-Control, and those of one kind of cache: Surrogate-Control, CDN-Cache-Control and the like.
         if name.lower().endswith(("cache-control", "surrogate-control")) and _directives(value) & FORBIDDEN_DIRECTIVES:
@@ -161,7 +161,7 @@ def _forbids_storing(response: HttpResponse) -> bool:
 
 
 def has_nonce(response: HttpResponse) -> bool:
-    """Whether the page has a nonce of a Content-Security-Policy, which must be new for each visitor.
+    """True if the page has a nonce of a Content-Security-Policy, which must be new for each visitor.
 
     The policy may be set later than the page is looked at, by middleware. A body that cannot be read may have one, too.
     """
@@ -200,7 +200,7 @@ def lifetime(response: HttpResponse) -> int:
 
 
 def has_only_common_headers(response: HttpResponse) -> bool:
-    """Whether a server that stores the body alone can send the headers of this page from its own configuration.
+    """True if a server that stores the body alone can send the headers of this page from its own configuration.
 
     That configuration has the headers of all pages of the site, so a page with headers of its own is not stored.
     Middleware further out adds more, which no view sets; what CACHING_PAGE_HEADERS names is added further in.
@@ -217,7 +217,7 @@ def has_only_common_headers(response: HttpResponse) -> bool:
 
 
 def _is_our_host(request: HttpRequest) -> bool:
-    """Whether the host is one of the site's: middleware further in refuses others, which no stored page may answer."""
+    """True if the host is one of the site's: middleware further in refuses others, which no stored page may answer."""
     try:
         request.get_host()
     except DisallowedHost:
@@ -226,7 +226,7 @@ def _is_our_host(request: HttpRequest) -> bool:
 
 
 def _has_type(request: HttpRequest) -> bool:
-    """Whether the request has a Content-Type, which `request.content_type` and `request.encoding` show."""
+    """True if the request has a Content-Type, which `request.content_type` and `request.encoding` show."""
     said = request.META.get("CONTENT_TYPE", "")
     # Django's development server names a type for a request without one.
     made_up = request.META.get("SERVER_SOFTWARE", "").startswith("WSGIServer/")
@@ -234,7 +234,7 @@ def _has_type(request: HttpRequest) -> bool:
 
 
 def _sets_cookie_later(request: HttpRequest) -> bool:
-    """Whether the view used a CSRF token or wrote to the session: middleware further out sets their cookies."""
+    """True if the view used a CSRF token or wrote to the session: middleware further out sets their cookies."""
     session = getattr(request, "session", None)
     return sets_csrf_cookie(request) or (session is not None and session.modified)
 

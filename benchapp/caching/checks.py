@@ -30,7 +30,7 @@ MAX_SECONDS = 31_536_000
 
 
 def _is_list(value: object) -> bool:
-    """Whether a value is a collection of texts; one text is a likely mistake."""
+    """True if a value is a collection of texts; one text is a likely mistake."""
     return isinstance(value, (list, tuple, set, frozenset)) and all(isinstance(item, str) for item in value)
 
 
@@ -161,7 +161,7 @@ def check_middleware(**kwargs: object) -> list[CheckMessage]:
 
 
 def _is_inside(name: str) -> bool:
-    """Whether middleware is one of INSIDE, or inherits from one."""
+    """True if middleware is one of INSIDE, or inherits from one."""
     try:
         found = import_string(name)
         return isinstance(found, type) and issubclass(found, tuple(map(import_string, INSIDE)))

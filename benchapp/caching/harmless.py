@@ -25,7 +25,7 @@ PAUSE, RESUME = f"{__name__}.Pause", f"{__name__}.Resume"
 
 
 def is_entry(text: str) -> bool:
-    """Whether a text names a header, a cookie or a middleware."""
+    """True if a text names a header, a cookie or a middleware."""
     return any(kind.fullmatch(text) for kind in (HEADER, COOKIE_NAME, MIDDLEWARE))
 
 
@@ -46,7 +46,7 @@ def harmless_middleware() -> list[str]:
 
 
 def is_between(name: str, middleware: Sequence[str]) -> bool:
-    """Whether Pause stands before each place of a middleware, and Resume behind it."""
+    """True if Pause stands before each place of a middleware, and Resume behind it."""
     places = [place for place, found in enumerate(middleware) if found == name]
     around = [(*middleware[max(place - 1, 0) : place], *middleware[place + 1 : place + 2]) for place in places]
     return all(pair == (PAUSE, RESUME) for pair in around)

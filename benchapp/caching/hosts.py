@@ -33,7 +33,7 @@ def reason_of_spelling(request: HttpRequest) -> str:
 
 
 def is_own_host(request: HttpRequest) -> bool:
-    """Whether the host of a request is the only one of the site, with its port, so that every page may show it."""
+    """True if the host of a request is the only one of the site, with its port, so that every page may show it."""
     try:
         host = request.get_host()
     except DisallowedHost:
@@ -43,12 +43,12 @@ def is_own_host(request: HttpRequest) -> bool:
 
 
 def is_own_scheme(request: HttpRequest) -> bool:
-    """Whether the scheme of a request is the only one of the site."""
+    """True if the scheme of a request is the only one of the site."""
     return request.scheme == _scheme()
 
 
 def is_other_scheme(request: HttpRequest) -> bool:
-    """Whether a request has not the scheme of the site, where that is known."""
+    """True if a request has not the scheme of the site, where that is known."""
     return bool(own := _scheme()) and request.scheme != own
 
 
@@ -78,7 +78,7 @@ def _port(request: HttpRequest) -> str:
 
 
 def _is_behind_proxy(request: HttpRequest) -> bool:
-    """Whether the port of the server is no visitor's: that of a reverse proxy is. mod_wsgi takes it from Host."""
+    """True if the port of the server is no visitor's: that of a reverse proxy is. mod_wsgi takes it from Host."""
     return bool(
         getattr(settings, "BENCHAPP_BEHIND_PROXY", False)
         or settings.SECURE_PROXY_SSL_HEADER

@@ -41,7 +41,7 @@ class StalePages:
         return bool(self.paths or self.prefixes)
 
     def covers(self, name: str) -> bool:
-        """Whether a cached copy of the page of this name is stale."""
+        """True if a cached copy of the page of this name is stale."""
         return name in self.paths or any(name.startswith(prefix) for prefix in self.prefixes)
 
 
@@ -60,7 +60,7 @@ def invalidate(stale: StalePages, using: str = DEFAULT_DB_ALIAS) -> None:
 
 
 def _send(waiting: list[StalePages], first: int) -> None:
-    """Send all that wait from that one on. Another call has sent them where none waits.
+    """Send all that wait from that one on. Another call has sent them if none waits.
 
     Those of a savepoint that was rolled back may be among them, which costs these pages one rendering.
     """

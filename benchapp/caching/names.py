@@ -32,7 +32,7 @@ def as_written(path: str) -> str:
 
 
 def can_be_served(name: str) -> bool:
-    """Whether a server in front can find a page of that name in a store of bodies."""
+    """True if a server in front can find a page of that name in a store of bodies."""
     return len(name) <= MAX_NAME and PAGE.fullmatch(name) is not None
 
 

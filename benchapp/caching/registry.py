@@ -105,7 +105,7 @@ def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:
 
 
 def is_active(name: str) -> bool:
-    """Whether CACHING_LAYERS names the layer."""
+    """True if CACHING_LAYERS names the layer."""
     return name in app_settings.CACHING_LAYERS
 
 

@@ -25,7 +25,7 @@ class CircuitBreaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the backend is to be skipped now."""
+        """True if the backend is to be skipped now."""
         return time.monotonic() < self._open_until
 
 

@@ -166,7 +166,7 @@ class WatchedMeta(_Watched):
             self.reads.note(found)
 
     def _has_port_of_host(self) -> bool:
-        """Whether SERVER_PORT is the port in Host, or the usual one where that has none."""
+        """True if SERVER_PORT is the port in Host, or the usual one where that has none."""
         own = str(self.data.get("SERVER_PORT"))
         if "HTTP_X_FORWARDED_HOST" in self.data and settings.USE_X_FORWARDED_HOST:
             return False
@@ -303,7 +303,7 @@ def _cached_properties(kind: type) -> frozenset[str]:
 
 
 def _is_word(name: object) -> bool:
-    """Whether a name can stand in a header of ours."""
+    """True if a name can stand in a header of ours."""
     return isinstance(name, str) and WORD.fullmatch(name) is not None
 
 

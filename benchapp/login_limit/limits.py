@@ -60,7 +60,7 @@ def limits_of(request: HttpRequest | None, credentials: Mapping[str, Any]) -> di
 
 
 def is_refused(limits: Mapping[str, int]) -> bool:
-    """Whether one of these limits is reached."""
+    """True if one of these limits is reached."""
     if not limits:
         return False
     recent = FailedLogin.objects.filter(limit__in=limits, at__gt=_window_start())

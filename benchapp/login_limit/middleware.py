@@ -37,7 +37,7 @@ def too_many_failed_logins(get_response: Callable[[HttpRequest], Any]) -> Callab
 
 
 def was_refused(request: HttpRequest) -> bool:
-    """Whether LimitBackend refused the last login of the request."""
+    """True if LimitBackend refused the last login of the request."""
     return getattr(request, "login_refused", False)
 
 

@@ -93,7 +93,7 @@ def _port(request: HttpRequest) -> str:
 
 
 def is_address(value: str) -> bool:
-    """Whether the text is an IP address."""
+    """True if the text is an IP address."""
     try:
         ipaddress.ip_address(value)
     except ValueError:

@@ -23,7 +23,7 @@ _current: ContextVar[str] = ContextVar("request_id", default="-")
 def identified(get_response: GetResponse) -> GetResponse:
     """Give each request an id, in request.headers["X-Request-Id"]: that of the server in front, or a new one.
 
-    The response has it where no web server in front adds it.
+    The response has it if no web server in front adds it.
     """
     adds = bool(settings.BENCHAPP_ACCESS_LOG)
 

@@ -1,4 +1,4 @@
-"""Static files where no web server has them."""
+"""Static files if no web server has them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Catalog:
 
     @property
     def usual_stacks(self) -> tuple[str, ...]:
-        """The stacks that are meant where none is named: all but the historic ones."""
+        """The stacks that are meant if none is named: all but the historic ones."""
         return tuple(name for name, stack in self.stacks.items() if stack.era != HISTORIC)
 
     def stack(self, name: str) -> Stack:

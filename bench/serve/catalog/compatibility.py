@@ -28,12 +28,12 @@ def chain(stack: Stack, layers: Iterable[Layer], listener: str) -> tuple[Server,
 
 
 def stack_problem(stack: Stack, layers: tuple[Layer, ...]) -> str:
-    """Why the layers never fit the stack, or an empty string when they do."""
+    """The reason why the layers never fit the stack, or an empty string when they do."""
     return next(filter(None, (layer_problem(stack, layer) for layer in layers)), "") or collision(stack, layers)
 
 
 def layer_problem(stack: Stack, layer: Layer) -> str:
-    """Why the layer never fits the stack, or an empty string when it does.
+    """The reason why the layer never fits the stack, or an empty string when it does.
 
     A layer of scope `server` fits when the layer's folder has a file of a server of the chain.
     """
@@ -44,7 +44,7 @@ def layer_problem(stack: Stack, layer: Layer) -> str:
 
 
 def collision(stack: Stack, layers: Iterable[Layer]) -> str:
-    """Why these layers cannot be joined on this stack, or an empty string when they can.
+    """The reason why these layers cannot be joined on this stack, or an empty string when they can.
 
     A block of a server's file is one layer's: only one layer can decide which requests reach the application.
     """
@@ -65,7 +65,7 @@ def in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
     """The layer in the cache that CACHE_URL in the site's environment `env` names: it needs no service.
 
     If that cache is of the kind that replaces a missing service, it also invalidates and coalesces like that one. The
-    very same layer where there is no such variable, or the layer does not use that cache.
+    very same layer if there is no such variable, or the layer does not use that cache.
     """
     if CACHE_URL not in env or CHOSEN_CACHE not in layer.services:
         return layer
@@ -131,13 +131,13 @@ def missing_programs(service: Service) -> list[str]:
 
 
 def as_installed(service: Service) -> Service:
-    """The service as a release of Debian has it whose programs are installed here; as it is usually where none are."""
+    """The service as a release of Debian has it whose programs are installed here; as it is usually if none are."""
     known = (service, *map(service.in_debian, service.debian))
     return next((found for found in known if not missing_programs(found)), service)
 
 
 def version_command(item: Server | Service) -> tuple[str, ...] | None:
-    """The command that prints the version of a server or service; None without one, or where it is not installed."""
+    """The command that prints the version of a server or service; None without one, or if it is not installed."""
     if isinstance(item, Server):
         found = {"program": programs.find(item.programs, item.search)}
     else:
@@ -164,7 +164,7 @@ def not_installed(service: Service) -> str:
 
 
 def is_installed_later(server: Server) -> bool:
-    """Whether it comes with the servers' packages, which are not here before one of them is needed."""
+    """True if it comes with the servers' packages, which are not here before one of them is needed."""
     return _is_brought(server) and not programs.servers_venv().is_dir()
 
 

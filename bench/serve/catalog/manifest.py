@@ -38,7 +38,7 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     production  `no, because ...` for a stack that nobody should deploy: `render` refuses it
     python   the version of another Python than the instrument's that serves it, such as 3.13; only of a variant
     ref      the commit of the project that it serves, as its label; only of a variant
-    era      `historic` for one that only published benchmarks had: commands take it where it is named, not by default
+    era      `historic` for one that only published benchmarks had: commands take it if it is named, not by default
     declares checks of `verify` that it cannot pass by its nature
     breaks   faults of `bench faults` of which visitors notice more than is expected (docs/faults.md)
     """
@@ -137,7 +137,7 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_none(self) -> bool:
-        """Whether it is the layer `none`: nothing is cached."""
+        """True if it is the layer `none`: nothing is cached."""
         return self.name == NO_LAYER
 
     def files(self, server: Server) -> dict[str, Path]:

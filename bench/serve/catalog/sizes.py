@@ -71,7 +71,7 @@ def read(path: Path) -> dict[str, Size]:
 
 
 def problem(size: Size) -> str:
-    """Why the size is not available here and what would help, or an empty string."""
+    """The reason why the size is not available here and what would help, or an empty string."""
     if not size.is_limited:
         return ""
     if size.cpus > (cores := len(cpu_affinity.affinity())):

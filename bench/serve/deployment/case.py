@@ -31,7 +31,7 @@ OWN_CACHE = "it uses the cache of the given CACHE_URL"
 
 @dataclass(frozen=True)
 class CannotRun:
-    """Why a stack with a layer cannot run here."""
+    """The reason why a stack with a layer cannot run here."""
 
     reason: str
 
@@ -106,7 +106,7 @@ class Case:
 
     @property
     def threads(self) -> int:
-        """How many requests the application server handles at a time: its processes times the threads of each."""
+        """The number of concurrent requests of the application server: processes times threads."""
         return int(self.settings["processes"]) * int(self.settings["threads"])
 
     @property
@@ -291,7 +291,7 @@ def _pool_services(case: Case) -> list[str]:
 
 
 def _no_pool(case: Case) -> str:
-    """Why the database of a case has no such pool, or an empty string."""
+    """The reason why the database of a case has no such pool, or an empty string."""
     pool, chosen = case.settings["pool"], case.database
     if pool not in (POOL_OF_DJANGO, *_pool_services(case)) or chosen is NO_DATABASE:
         return ""

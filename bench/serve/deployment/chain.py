@@ -67,7 +67,7 @@ class Chain:
         self.sidecars.clear()
 
     def entries(self) -> int:
-        """How many entries the caches of the servers have; raises ValueError when one cannot be asked."""
+        """The number of entries in the caches of the servers; raises ValueError when one cannot be asked."""
         return sum(_entries_of(server, self._context(server)) for server in self._case.servers if server.entries)
 
     def _context(self, server: Server) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def check(project: UnderTest, stack: Stack, layer: Layer) -> list[ConfigCheck]:
 
 
 def problem(composed: Case, server: Server, folder: Path) -> str:
-    """Why the server's own test refuses its files, rendered below `folder`, or an empty string."""
+    """The reason why the server's own test refuses its files, rendered below `folder`, or an empty string."""
     who = composed.project.worker(folder)
     layout = Layout(folder, folder / "run")
     layout.make(who)

@@ -44,11 +44,11 @@ class Connections:
         self._peak: int | None = None
 
     def count(self) -> int | None:
-        """How many there are now; None when the database does not answer."""
+        """The number of connections now; None if the database does not respond."""
         return self._asked(COUNT, NAME, self._since)
 
     def limit(self) -> int | None:
-        """How many the database allows, all programs together; None when it does not answer."""
+        """The number of connections allowed for all programs together; None if the database does not respond."""
         return self._asked(LIMIT)
 
     def _asked(self, question: str, *values: str | float) -> int | None:

@@ -68,12 +68,12 @@ class Database:
 
     @property
     def of_project(self) -> bool:
-        """Whether it has the rows of the project's own database."""
+        """True if it has the rows of the project's own database."""
         return self.label == AS_IS or (self.source is not None and self.source.is_file())
 
     @property
     def given(self) -> bool:
-        """Whether the user named it by its URL."""
+        """True if the user named it by its URL."""
         return bool(self.url) and not self.made
 
 
@@ -172,7 +172,7 @@ def as_they_are(project: UnderTest) -> list[str]:
 
 
 def is_ours(project: UnderTest, chosen: Database) -> bool:
-    """Whether checks may write to all databases of a deployment: they are the kit's, copies or private ones."""
+    """True if checks may write to all databases of a deployment: they are the kit's, copies or private ones."""
     return not project.recorded or (chosen.made and not as_they_are(project))
 
 
@@ -294,7 +294,7 @@ def _fill_once(
 
 
 def is_filled(project: UnderTest, database: Database) -> bool:
-    """Whether a database of the kit's has all rows that the commands of `setup` make now.
+    """True if a database of the kit's has all rows that the commands of `setup` make now.
 
     That of the kit's own site may have rows that somebody has loaded into it: it is never made again.
     """

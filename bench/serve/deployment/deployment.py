@@ -68,7 +68,7 @@ class Running:
         return self.layout.logs
 
     def log_bytes(self) -> int:
-        """How many bytes those logs have together."""
+        """The total size of the logs in bytes."""
         return sum(path.stat().st_size for path in self.logs.rglob("*") if path.is_file())
 
     @property
@@ -100,15 +100,15 @@ class Running:
         self._note_memory()
 
     def entries(self) -> int:
-        """How many entries the caches of its servers have, without files and services."""
+        """The number of entries in the caches of its servers, without files and services."""
         return self.chain.entries()
 
     def oom_kills(self) -> int | None:
-        """How many of its processes the kernel has killed at the memory limit of its size; None without one."""
+        """The number of processes killed by the kernel at the memory limit of its size; None without one."""
         return self.group.oom_kills() if self.group else None
 
     def answers(self) -> bool:
-        """Whether the site gives a healthy answer now."""
+        """True if the site gives a healthy answer now."""
         return http.status(self.url, self.case.project.health) in http.HEALTHY
 
     def died(self) -> DeploymentError | None:

@@ -209,7 +209,7 @@ def write_files(
 
 
 def texts(server: Server, case: Case, places: HostPaths, wiring: Wiring) -> dict[str, str]:
-    """The text of each file of a server, by its name; blank where nothing of it is left."""
+    """The text of each file of a server, by its name; blank if nothing of it is left."""
     context = context_of(server, case, places, wiring)
     files = server_files(server, case)
     if missing := next((name for name, templates in files.items() if not templates), None):
@@ -252,7 +252,7 @@ def _template_texts(server: Server, case: Case) -> list[str]:
 
 
 def ends_tls(case: Case) -> bool:
-    """Whether the server in front is reached over TLS."""
+    """True if the server in front is reached over TLS."""
     return case.values.names["listener"] == "tls" and case.servers[-1].tls
 
 

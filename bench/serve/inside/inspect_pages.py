@@ -284,7 +284,7 @@ def watch_reads(get_response):
 
 
 def _is_usual(frame):
-    """Whether Django's own middleware reads, as it does of each request; see `private_apis.reads_of_django`."""
+    """True if Django's own middleware reads, as it does of each request; see `private_apis.reads_of_django`."""
     from django.middleware.common import CommonMiddleware
     from django.middleware.csrf import CsrfViewMiddleware
 
@@ -311,7 +311,7 @@ def _own_frames(frame):
 
 
 def _is_harmless(frames, harmless):
-    """Whether one of the frames is of middleware that the project calls harmless."""
+    """True if one of the frames is of middleware that the project calls harmless."""
     for frame in frames:
         for entry in harmless:
             module, _, name = entry.rpartition(".")
@@ -338,7 +338,7 @@ def _module(frame):
 
 
 def _is_ours(frame):
-    """Whether a frame is of what watches."""
+    """True if a frame is of what watches."""
     return _module(frame) == __name__ or _module(frame).startswith(OF_CACHING)
 
 

@@ -208,7 +208,7 @@ def look_behind_redirects(settings, made, ask):
 
 
 def leads_to_login(settings, location):
-    """Whether a redirect leads to the log-in page of the project."""
+    """True if a redirect leads to the log-in page of the project."""
     from django.shortcuts import resolve_url
 
     with contextlib.suppress(Exception):
@@ -282,7 +282,7 @@ def own_databases(settings):
 
 
 def is_sqlite(database):
-    """Whether a database is SQLite's, which SpatiaLite is."""
+    """True if a database is SQLite's, which SpatiaLite is."""
     project_settings = loaded("benchapp_project_settings", OVERLAY_FOLDER / "project_settings.py")
     return project_settings.kind(database["ENGINE"]) == "sqlite"
 
@@ -296,7 +296,7 @@ def sqlite_mode(database):
 
 
 def pool_size(pool):
-    """How many connections the driver's pool of a process takes; 0 without one."""
+    """The number of connections in the pool of a process; 0 without one."""
     # https://www.psycopg.org/psycopg3/docs/api/pool.html
     options = pool if isinstance(pool, dict) else {}
     return (options.get("max_size") or options.get("min_size") or 4) if pool else 0
@@ -321,7 +321,7 @@ def sqlite_databases(settings):
 
 
 def in_memory(name):
-    """Whether an SQLite database is no file but in the memory of one process; its name is a path, or a URI."""
+    """True if an SQLite database is no file but in the memory of one process; its name is a path, or a URI."""
     return name == ":memory:" or (name.startswith("file:") and (":memory:" in name or "mode=memory" in name))
 
 
@@ -382,7 +382,7 @@ def application(settings, question):
     """`wsgi` or `asgi` -> `module:name` of each application that can be imported; and why that for ASGI, which no
     setting names, cannot, or None.
 
-    Where no setting names one, it is that of the module beside the other, or beside the settings: they may be a
+    If no setting names one, it is that of the module beside the other, or beside the settings: they may be a
     package, or modules of one.
     """
     found, problem = {}, None
@@ -487,7 +487,7 @@ def spread_paths(routes):
 
 
 def is_own_module(name):
-    """Whether a module is of the project and not of a package."""
+    """True if a module is of the project and not of a package."""
     path = Path(getattr(sys.modules.get(name), "__file__", None) or "/")
     return Path.cwd() in path.parents and "site-packages" not in path.parts
 

@@ -67,7 +67,7 @@ def deployment_checks():
 
 
 def migrations_left():
-    """How many migrations the default database lacks, and the error when it cannot be asked."""
+    """The number of missing migrations in the default database, and the error if it cannot be queried."""
     from django.db import DEFAULT_DB_ALIAS, connections
     from django.db.migrations.executor import MigrationExecutor
 
@@ -81,7 +81,7 @@ def migrations_left():
 
 
 def max_connections():
-    """How many connections the default database takes; None when it does not say."""
+    """The connection limit of the default database; None if unknown."""
     from django.db import connection
 
     if connection.vendor != "postgresql":
@@ -111,7 +111,7 @@ def stale_problem(stale):
 
 
 def sites():
-    """How many sites share the database, by django.contrib.sites or by Wagtail; None if neither says."""
+    """The number of sites in the database, by django.contrib.sites or by Wagtail; None if neither says."""
     from django.apps import apps
 
     for label, model in (("wagtailcore", "Site"), ("sites", "Site"), ("django_tenants", "Domain")):
@@ -199,7 +199,7 @@ def storages():
 
 
 def has_view(url):
-    """Whether a view of the project answers below a path: it may ask who may see a file. Not Django's own that sends
+    """True if a view of the project answers below a path: it may ask who may see a file. Not Django's own that sends
     files, and not one that answers at every path."""
     from django.urls import Resolver404, resolve
     from django.views.static import serve

@@ -83,7 +83,7 @@ def endless_file_caches(caches):
 
 
 def uncached_loaders(templates):
-    """Whether an engine of Django's names its loaders, and none of them keeps compiled templates."""
+    """True if an engine of Django's names its loaders, and none of them keeps compiled templates."""
     for engine in templates:
         loaders = engine.get("OPTIONS", {}).get("loaders")
         if loaders and engine.get("BACKEND", "").endswith(".DjangoTemplates"):

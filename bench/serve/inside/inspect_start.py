@@ -34,7 +34,7 @@ class Search:
         self.other = None
 
     def begins(self, path):
-        """Whether visitors can begin at this path: it is a page, and no form to log in."""
+        """True if visitors can begin at this path: it is a page, and no form to log in."""
         if path in self.asked or len(self.asked) == MAX_PAGES or time.monotonic() > self.until:
             return False
         self.asked.append(path)
@@ -66,7 +66,7 @@ class Search:
 
 
 def is_shown(found):
-    """Whether an anonymous visitor from this machine gets a page with status 200."""
+    """True if an anonymous visitor from this machine gets a page with status 200."""
     return found["status"] == 200 and found.get("here", 200) == 200
 
 
@@ -102,7 +102,7 @@ def start_page(search, named, routes, login_paths):
 
 
 def has_view(path):
-    """Whether the URL patterns name a view for this path."""
+    """True if the URL patterns name a view for this path."""
     from django.urls import Resolver404, resolve
 
     try:

@@ -62,7 +62,7 @@ def hashing_storage(settings):
 
 
 def is_missing(settings, name):
-    """Whether no finder has a file of that name, and none is in STATIC_ROOT, where something else may put it."""
+    """True if no finder has a file of that name, and none is in STATIC_ROOT, where something else may put it."""
     from django.contrib.staticfiles import finders
 
     name = urlsplit(urldefrag(name)[0]).path

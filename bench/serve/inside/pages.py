@@ -65,7 +65,7 @@ def page(view: View) -> View:
 
 
 def cached_part(name: str, compute: Callable[[], str]) -> str:
-    """A part of a page, cached as by Django's {% cache %} tag; computed each time where nothing caches fragments."""
+    """A part of a page, cached as by Django's {% cache %} tag; computed each time if nothing caches fragments."""
     if FRAGMENTS not in caches.settings:
         return compute()
     key = f"probe.{name}"

@@ -183,7 +183,7 @@ def _read_in(node):
 
 
 def _reads_environment(call):
-    """Whether a call such as env("NAME") or env.int("NAME") reads a variable and has no default for it."""
+    """True if a call such as env("NAME") or env.int("NAME") reads a variable and has no default for it."""
     *owner, name = _dotted(call.func) or [""]
     is_reader = name in ("env", "config") or (owner[-1:] == ["env"] and name in OF_KIND)
     has_default = len(call.args) > 1 or any(keyword.arg in ("default", None) for keyword in call.keywords)

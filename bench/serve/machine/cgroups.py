@@ -35,7 +35,7 @@ OPTIONAL = {"memory.swap.max", "memory.oom.group", "memory.memsw.limit_in_bytes"
 
 
 class Unavailable(BenchError):
-    """Why groups cannot be made here, and what would help."""
+    """The reason why groups cannot be made here, and what would help."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Group:
             raise Unavailable(f"no control group here: {error.filename}: {error.strerror}; {HOW}") from None
 
     def oom_kills(self) -> int | None:
-        """How many of its processes the kernel has killed at the memory limit; None when it does not say."""
+        """The number of processes killed by the kernel at the memory limit; None when it does not say."""
         words = _words(self.folders[0] / ("memory.events" if self.version == 2 else "memory.oom_control"))
         return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else None
 

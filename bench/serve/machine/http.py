@@ -43,7 +43,7 @@ def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None
 def fetch(
     connect: Callable[[], http.client.HTTPConnection], path: str, headers: Mapping[str, str]
 ) -> tuple[bytes, http.client.HTTPResponse]:
-    """The body at `path` and its response, over a connection of its own. Raises VisitError where none comes."""
+    """The body at `path` and its response, over a connection of its own. Raises VisitError if none comes."""
     try:
         with closing(connect()) as connection:
             connection.request("GET", path, headers=headers)

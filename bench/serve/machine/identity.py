@@ -134,7 +134,7 @@ def _enclosing(account: pwd.struct_passwd, folder: Path, reads: tuple[Path, ...]
 
 
 def _allows(path: Path, uid: int, gid: int, bit: int) -> bool:
-    """Whether the mode of an existing path gives a user this right, one of S_IROTH, S_IWOTH and S_IXOTH."""
+    """True if the mode of an existing path gives a user this right, one of S_IROTH, S_IWOTH and S_IXOTH."""
     found = path.stat()
     shift = 6 if found.st_uid == uid else 3 if found.st_gid == gid else 0
     return bool(found.st_mode >> shift & bit)

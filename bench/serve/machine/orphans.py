@@ -93,7 +93,7 @@ def owner() -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """Whether the process with this identifier has ended; False for one of another machine, and if in doubt."""
+    """True if the process with this identifier has ended; False for one of another machine, and if in doubt."""
     parts = owner.split(" ")
     if len(parts) != 4 or not is_of_this_host(owner):
         return False
@@ -105,7 +105,7 @@ def is_gone(owner: str) -> bool:
 
 
 def is_of_this_host(owner: str) -> bool:
-    """Whether the process with this identifier runs, or ran, on this machine."""
+    """True if the process with this identifier runs, or ran, on this machine."""
     return owner.partition(" ")[0] == socket.gethostname()
 
 

@@ -70,7 +70,7 @@ class Address:
             Path(self.path).unlink(missing_ok=True)
 
     def accepts(self) -> bool:
-        """Whether a connection can be opened now."""
+        """True if a connection can be opened now."""
         family = socket.AF_UNIX if self.path else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.settimeout(1)
@@ -287,7 +287,7 @@ def kill_session(leader: int) -> None:
 
 
 def _group_lives(group: int) -> bool:
-    """Whether the process group has a member that is more than a zombie."""
+    """True if the process group has a member that is more than a zombie."""
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):

@@ -43,7 +43,7 @@ def _contents(case: Case) -> dict[str, str]:
 
 
 def too_large_cache(case: Case, memory_disk: bool) -> str:
-    """Why a cache in memory leaves too little of the size for all else, or an empty string.
+    """The reason why a cache in memory leaves too little of the size for all else, or an empty string.
 
     memory_disk  whether what is stored in files is in memory, too, as in containers
     """
@@ -64,7 +64,7 @@ def too_large_cache(case: Case, memory_disk: bool) -> str:
 
 
 def wrong_port(case: Case) -> str:
-    """Why the port of a site behind a load balancer is hardly the one that is meant, or an empty string."""
+    """The reason why the port of a site behind a load balancer is hardly the one that is meant, or an empty string."""
     values = case.values
     behind = values.names["listener"] == "behind" and values.places
     if not behind or one_host.production_places(values).port != HTTPS_PORT:

@@ -50,7 +50,7 @@ CERTIFICATE = {"tls.crt": "fullchain.pem", "tls.key": "privkey.pem"}
 JOINED_CERTIFICATE = "tls-combined.pem"
 # Mebibytes of memory that a volume may fill, at most an eighth of the size; and of a job of a cluster.
 VOLUME_MB, JOB_MB = 64, 512
-# Mebibytes of memory that a container is given at the least where no size says it: a process with the application, and
+# Mebibytes of memory that a container is given at the least if no size says it: a process with the application, and
 # another server. It may take twice as much.
 PROCESS_MB, SERVER_MB = 128, 64
 Words = list[str]

@@ -25,7 +25,7 @@ DRIVER = "psycopg2-binary"
 
 
 def refusal(project: UnderTest) -> str:
-    """Why no image can serve the project, or an empty string."""
+    """The reason why no image can serve the project, or an empty string."""
     if not project.overlaid:
         named = LOCK in project.description.image
         return "" if named else f"with reads_environment name in image what it is made of, its {LOCK} among that"

@@ -27,7 +27,7 @@ from bench.serve.project.opened import UnderTest
 PACKAGES = "python"
 GIT_TIMEOUT_S = 10
 REQUIREMENTS = "requirements-servers.txt"
-# What the settings laid over a project import; the second where no web server has the static files.
+# What the settings laid over a project import; the second if no web server has the static files.
 IMPORTED = ("django-environ", "whitenoise")
 SERVED_ELSEWHERE = ("BENCHAPP_WHITENOISE", "0")
 PATH = "PYTHONPATH"
@@ -115,13 +115,13 @@ def _fail_level(case: Case) -> str:
 
 
 def _can_be_emptied(project: UnderTest, case: Case) -> bool:
-    """Whether a layer caches under keys of the kit; a project's own templates and views have their own."""
+    """True if a layer caches under keys of the kit; a project's own templates and views have their own."""
     known = [layer for layer in case.layers if not (layer.in_site and project.overlaid)]
     return any(layer.caches != "nothing" for layer in known)
 
 
 def has_uploads(project: UnderTest) -> bool:
-    """Whether the kit says where the project keeps files that visitors upload."""
+    """True if the kit says where the project keeps files that visitors upload."""
     return project.overlaid and project.facts.media_root is not None
 
 
@@ -185,7 +185,7 @@ def _jobs(project: UnderTest, places: HostPaths) -> Iterator[dict[str, str]]:
 
 
 def ends_sessions(project: UnderTest) -> bool:
-    """Whether the kit removes sessions that have ended: unless a job of the project does."""
+    """True if the kit removes sessions that have ended: unless a job of the project does."""
     own = [job.command for job in project.description.jobs.values()]
     return SESSIONS in project.facts.commands and not any(SESSIONS in command for command in own)
 
@@ -229,7 +229,7 @@ def _read_names() -> set[str]:
 
 
 def repository(folder: Path) -> Path:
-    """The root of the git repository that has a project's manage.py; its own folder where none has."""
+    """The root of the git repository that has a project's manage.py; its own folder if none has."""
     root = next((it for it in (folder, *folder.parents) if (it / ".git").exists()), folder)
     if root == folder:
         return folder

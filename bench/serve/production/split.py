@@ -39,7 +39,7 @@ class HostRole:
 
     @property
     def application(self) -> bool:
-        """Whether it has the site."""
+        """True if it has the site."""
         return WEB in self.host.groups
 
 
@@ -75,7 +75,7 @@ class Split:
 
     @property
     def split(self) -> bool:
-        """Whether the application's host and the web server's are not the same one."""
+        """True if the application's host and the web server's are not the same one."""
         return {*self.web} != {self.front}
 
     @property
@@ -142,7 +142,7 @@ class Split:
         return next(iter(self.inventory.of(group)), self.web[0])
 
     def _unsupported(self) -> str:
-        """Why it cannot be split so, or an empty string."""
+        """The reason why it cannot be split so, or an empty string."""
         if reason := only_on_one_host(self.case):
             return reason
         needed = {CACHE: self.case.services, FRONT: self.outer, DB: True}
@@ -156,7 +156,7 @@ class Split:
         return self._on_one_host_alone() if self.split else ""
 
     def _on_one_host_alone(self) -> str:
-        """Why layers or stack have to be on one host, with those that need not, or an empty string."""
+        """The reason why layers or stack have to be on one host, with those that need not, or an empty string."""
         known, said = catalog.read(), "not over several hosts:"
         for layer in self.case.layers:
             if layer.one_host:
@@ -170,7 +170,7 @@ class Split:
 
 
 def only_on_one_host(case: Case) -> str:
-    """Why a service of a case can only be on the host of the site, or an empty string."""
+    """The reason why a service of a case can only be on the host of the site, or an empty string."""
     for service in case.services:
         if service.site:
             return (
@@ -181,7 +181,7 @@ def only_on_one_host(case: Case) -> str:
 
 
 def why_single_host(stack: Stack) -> str:
-    """Why the servers of a stack have to be on one host, or an empty string."""
+    """The reason why the servers of a stack have to be on one host, or an empty string."""
     if len(stack.servers) == 1:
         return "its one server is web server and application in one"
     for server in stack.servers[-2:]:

@@ -67,7 +67,7 @@ def for_project(project: UnderTest, chosen: Values) -> tuple[Values, str]:
 
 
 def _refusal(wanted: dict[str, str], release: Release) -> str:
-    """Why the packages cannot be installed there, or an empty string."""
+    """The reason why the packages cannot be installed there, or an empty string."""
     for name, python in wanted.items():
         if not SpecifierSet(python).contains(Version(release.python), prereleases=True):
             return f"{name} needs Python {python}, and {release.title} has {release.python}"

@@ -289,7 +289,7 @@ def _type(server: Server) -> str:
 
 
 def _loaded(server: Server, case: Case) -> int:
-    """How many processes of an instance load the application."""
+    """The number of processes of an instance that load the application."""
     return 1 if server.instances else int(case.settings["processes"])
 
 

@@ -217,7 +217,7 @@ def static_names(project: UnderTest) -> dict[str, str]:
 
 
 def rows(project: UnderTest, database_url: str, identity: Identity) -> tuple[int | None, int | None]:
-    """How many rows the project has, and from which seed they were made; None if it does not say."""
+    """The number of rows of the project, and their seed; None if unknown."""
     command = project.description.rows
     if command is None:
         return None, None

@@ -242,13 +242,13 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.public or (self.start,)
 
     def shows_account(self, path: str) -> bool:
-        """Whether the page of a path shows who is signed in."""
+        """True if the page of a path shows who is signed in."""
         page, account = (self.login.page, self.login.account) if self.login else ("", "")
         return path == account or (page.endswith("*") and path.startswith(account))
 
     @property
     def invalidates(self) -> bool:
-        """Whether the layers know which pages a write makes stale."""
+        """True if the layers know which pages a write makes stale."""
         return self.reads_environment or bool(self.stale)
 
     def __post_init__(self) -> None:
@@ -437,7 +437,7 @@ def _unreadable(path: Path, error: OSError) -> BenchError:
 
 
 def describes(path: Path) -> bool:
-    """Whether a file has `[tool.benchapp]`."""
+    """True if a file has `[tool.benchapp]`."""
     try:
         return "benchapp" in msgspec.toml.decode(path.read_bytes()).get("tool", {})
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, AttributeError):

@@ -18,7 +18,7 @@ ASKED = {
     "Pipfile": ("pipenv", "--py"),
 }
 ASK_TIMEOUT_S = 20
-# What to do where there is no environment yet, by the file that lists the packages.
+# What to do if there is no environment yet, by the file that lists the packages.
 MADE_BY = {
     "uv.lock": "run `uv sync` in {folder}",
     "poetry.lock": "run `poetry install` in {folder}",

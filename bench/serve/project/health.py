@@ -1,4 +1,4 @@
-"""Whether the pages of a project are shown to the visitors of a measurement, and what to do about those that are not.
+"""Access of the visitors of a measurement to the pages of a project, with remedies.
 
 They are looked at in process (`inspection`), and rendered again with the settings and the database that
 will serve them before any server is started.
@@ -63,7 +63,7 @@ def way_in(status: int, location: str | None) -> str:
 
 
 def is_refused(facts: Facts, page: InspectedPage) -> bool:
-    """Whether its code refuses a page that it has."""
+    """True if its code refuses a page that it has."""
     return page.status in REFUSED and (page.status != 404 or page.path in facts.urls)
 
 

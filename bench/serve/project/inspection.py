@@ -87,7 +87,7 @@ class InspectedPage(msgspec.Struct, frozen=True):
 
     @property
     def is_html(self) -> bool:
-        """Whether it is a page and no file."""
+        """True if it is a page and no file."""
         return self.headers.get("Content-Type", "").lower().startswith("text/html")
 
     @property

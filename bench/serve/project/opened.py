@@ -219,7 +219,7 @@ class UnderTest:
 
     @property
     def overlaid(self) -> bool:
-        """Whether the kit's settings are laid over its own."""
+        """True if the kit's settings are laid over its own."""
         return not self.description.reads_environment
 
     @functools.cached_property
@@ -239,7 +239,7 @@ class UnderTest:
         return f"sqlite:///{file}" if file and Path(file).is_file() else ""
 
     def begin_at(self, start: str | None) -> None:
-        """Have visitors begin at this page, where there is one."""
+        """Have visitors begin at this page, if there is one."""
         self.memo[START] = start
 
     @functools.cached_property
@@ -418,7 +418,7 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
 
 
 def refusal(project: UnderTest, stack: Stack, layers: tuple[Layer, ...]) -> str:
-    """Why a project cannot be served by a stack with these layers, or an empty string when it can."""
+    """The reason why a project cannot be served by a stack with these layers, or an empty string when it can."""
     for layer in layers:
         if layer.in_site and layer.name not in project.description.layers:
             return f"{layer.name}: {layer.in_site}"
@@ -429,7 +429,7 @@ def refusal(project: UnderTest, stack: Stack, layers: tuple[Layer, ...]) -> str:
 
 
 def is_kits(folder: Path | None) -> bool:
-    """Whether a folder is that of the kit's own site, which is meant without one, too."""
+    """True if a folder is that of the kit's own site, which is meant without one, too."""
     return folder is None or folder.resolve() == paths.KIT
 
 

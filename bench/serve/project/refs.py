@@ -63,7 +63,7 @@ def _commit(folder: Path, name: str) -> str:
 
 
 def top(folder: Path) -> Path:
-    """The top of the repository; raises BenchError where there is none."""
+    """The top of the repository; raises BenchError if there is none."""
     try:
         return Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
     except BenchError:
@@ -71,7 +71,7 @@ def top(folder: Path) -> Path:
 
 
 def left_out(folder: Path) -> int:
-    """How many files are changed or new and not committed."""
+    """The number of changed or new files outside of any commit."""
     return len(git(folder, "status", "--porcelain", "--untracked-files=normal").splitlines())
 
 

@@ -57,7 +57,7 @@ def run(
     *,
     show: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `manage.py` with `words`, in a warm process where there is one.
+    """Run `manage.py` with `words`, in a warm process if there is one.
 
     With `show` what it prints goes to standard error at once, and is not in what is returned.
     Raises OSError when it cannot be started, subprocess.TimeoutExpired after `timeout_s`.

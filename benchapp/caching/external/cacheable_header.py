@@ -102,7 +102,7 @@ def own_cookies(get_response: GetResponse) -> GetResponse:
 
 
 def has_room_for_pages(directory: Path) -> bool:
-    """Whether the disk of this directory takes some more pages. One that does not exist yet has room."""
+    """True if the disk of this directory takes some more pages. One that does not exist yet has room."""
     try:
         disk = os.statvfs(directory)
     except FileNotFoundError:
@@ -141,7 +141,7 @@ def _renew(file: Path) -> None:
 
 
 def _generation(file: Path) -> bytes:
-    """The word in the file, the first where there is none; one of its own, which marks nothing, where none fits."""
+    """The word in the file, the first if there is none; one of its own, which marks nothing, if none fits."""
     for _ in range(2):
         with contextlib.suppress(FileNotFoundError):
             if word := file.read_bytes():

@@ -19,17 +19,17 @@ from django.utils.module_loading import import_string
 
 
 def commits_later(connection: Any) -> bool:
-    """Whether a database connection has functions to call after the commit."""
+    """True if a database connection has functions to call after the commit."""
     return bool(connection.run_on_commit)
 
 
 def has_language_in_urls(urlconf: str) -> bool:
-    """Whether URLs begin with a language, by `i18n_patterns`."""
+    """True if URLs begin with a language, by `i18n_patterns`."""
     return is_language_prefix_patterns_used(urlconf)[0]
 
 
 def sets_csrf_cookie(request: HttpRequest) -> bool:
-    """Whether CsrfViewMiddleware will set its cookie: the view has used a token."""
+    """True if CsrfViewMiddleware will set its cookie: the view has used a token."""
     return bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE"))
 
 
@@ -53,7 +53,7 @@ def reads_of_django(middleware: Sequence[str]) -> dict[str, int]:
 
 
 def _keeps_secret(found: Any) -> bool:
-    """Whether a middleware looks for the cookie of CSRF tokens as Django's does."""
+    """True if a middleware looks for the cookie of CSRF tokens as Django's does."""
     own = (CsrfViewMiddleware.process_request, CsrfViewMiddleware._get_secret)
     return (getattr(found, "process_request", None), getattr(found, "_get_secret", None)) == own and (
         not settings.CSRF_USE_SESSIONS

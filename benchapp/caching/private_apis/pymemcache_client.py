@@ -19,7 +19,7 @@ DEFAULTS = {"use_pooling": True, "connect_timeout": 1, "timeout": 1, "no_delay":
 
 
 class OneNode(RendezvousHash):
-    """The node of every key where there is one server: no key is hashed in Python."""
+    """The node of every key if there is one server: no key is hashed in Python."""
 
     def get_node(self, key: str) -> str | None:
         return self.nodes[0] if self.nodes else None

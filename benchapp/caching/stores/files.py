@@ -74,7 +74,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, order=True)
 class Stored:
-    """A file below the root; those that sort first go first where there is no room.
+    """A file below the root; those that sort first go first if there is no room.
 
     is_page   whether it is no lock
     was_read  whether a server has sent it since it was written, as far as the file system notes it
@@ -202,7 +202,7 @@ class FileStore(PageStore):
         return found, total
 
     def take_room(self, size: int) -> bool:
-        """Whether there is room for a file of so many bytes and its folder, counted from now on; else some is made."""
+        """True if there is room for a file of so many bytes and its folder, counted from now on; else some is made."""
         if self.max_bytes is None:
             return True
         needed = CLUSTER_BYTES + -(-size // CLUSTER_BYTES) * CLUSTER_BYTES

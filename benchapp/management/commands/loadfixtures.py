@@ -18,7 +18,7 @@ from fixtures import load
 from fixtures.rows import ROWS_DEFAULT, ROWS_MAX, ROWS_MIN, SEED_DEFAULT, Rows
 
 MODELS = [Author, Post, Comment]
-LINE_EVERY_S = 30  # where no terminal is
+LINE_EVERY_S = 30  # if no terminal is
 
 
 class Command(BaseCommand):

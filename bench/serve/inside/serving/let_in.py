@@ -93,6 +93,6 @@ def _is_probe(request: HttpRequest) -> bool:
 
 
 def _is_refusal(request: HttpRequest, response: HttpResponse) -> bool:
-    """Whether a probe was refused further out: its own answer, whatever it says, has the name of its rendering."""
+    """True if a probe was refused further out: its own answer, whatever it says, has the name of its rendering."""
     refused = _is_probe(request) and response.status_code in REFUSALS
     return refused and not response.has_header("X-Render-Id")

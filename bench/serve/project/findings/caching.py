@@ -62,7 +62,7 @@ def uncached_templates(examination: Examination) -> Iterator[Occurrence]:
 
 
 def _has_cached_loader(examination: Examination) -> bool:
-    """Whether the settings have a cached loader that is not in use here, as a project has that looks at DEBUG."""
+    """True if the settings have a cached loader that is not in use here, as a project has that looks at DEBUG."""
     files = {statement.file for those in examination.facts.statements.values() for statement in those}
     return any("loaders.cached" in line for file in files for line in examination.source(file))
 

@@ -53,12 +53,12 @@ class Examination:
 
     @property
     def own_settings(self) -> bool:
-        """Whether its settings take hosts, caches and connections from the kit's variables."""
+        """True if its settings take hosts, caches and connections from the kit's variables."""
         return self.project.description.reads_environment
 
     @functools.cached_property
     def is_unfilled(self) -> bool:
-        """Whether the database has no tables yet, and the kit fills it: a file that is not there, or one in memory."""
+        """True if the database has no tables yet, and the kit fills it: a file that is not there, or one in memory."""
         source = self.facts.database_files.get("default")
         no_file = "default" in self.facts.databases_in_memory or (source is not None and not Path(source).is_file())
         filled_by_kit = self.project.description.generated or no_file
@@ -106,13 +106,13 @@ class Examination:
             return []
 
     def only_in_debug(self, setting: str) -> bool:
-        """Whether the project gives a setting this value only while DEBUG is on, as it is here."""
+        """True if the project gives a setting this value only while DEBUG is on, as it is here."""
         statements = self.facts.statements.get(setting, ())
         return self.facts.debug and bool(statements) and statements[-1].in_debug
 
 
 def _lacks_rows(page: InspectedPage, is_empty: bool) -> bool:
-    """Whether the database may be the cause of its error: an empty one, of any page that queries it."""
+    """True if the database may be the cause of its error: an empty one, of any page that queries it."""
     return bool(OF_DATABASE.match(page.error or "")) or (is_empty and (bool(page.queries) or not page.error))
 
 
@@ -178,7 +178,7 @@ class Rule:
 def finding(
     id: str, severity: Severity, remedy: str, *, link: str = "", found_in: str = READ, setting: str = ""
 ) -> Callable[[RuleFunction], Rule]:
-    """Make a Rule of a function, whose docstring is its title; the link is to the setting where there is no other."""
+    """Make a Rule of a function, whose docstring is its title; the link is to the setting if there is no other."""
     link = link or SETTINGS_DOCS + setting.lower().replace("_", "-")
 
     def define(occurrences: RuleFunction) -> Rule:

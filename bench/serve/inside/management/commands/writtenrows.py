@@ -1,4 +1,4 @@
-"""Whether something was written to the databases meanwhile, told without reading their rows."""
+"""Detection of writes to the databases, without reading rows."""
 
 from __future__ import annotations
 
