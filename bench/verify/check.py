@@ -39,7 +39,7 @@ class Check:
     group      one of bench.verify.outcome.GROUPS; all but `behaviour` run only on deployments with a layer
     stage      one of STAGES
     alone      no other check runs meanwhile, because this one writes, counts requests' traces, or needs the whole site
-    thorough   takes seconds and runs alone: `run` and `verify --quick` leave it out
+    thorough   takes seconds and runs by itself: `run` and `verify --quick` leave it out
     leak       a failure hands one visitor's page to another, as each of the groups in LEAKS does
     proved_by  names of checks with the same findings, which run in its place
     excuses    differences allowed to a project that is not `strict`: name in the Mismatch -> the reason; an empty

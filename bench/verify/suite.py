@@ -215,7 +215,7 @@ class _Suite:
         return {name: made or [] for name, made in found.items()}
 
     def _findings(self, item: Check, limit_s: float) -> list[Finding] | None:
-        """What the check finds; None where it cannot go on beside others."""
+        """The findings of the check; None if it cannot run beside others."""
         if self.failing_s > limit_s:
             return [NotTried(f"the checks that failed have taken {limit_s:g} s already")]
         with self.lock:

@@ -156,7 +156,7 @@ def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Find
 
 
 def _differing_where_served(context: Context, path: str, client: OddClient) -> tuple[Expected, Expected] | None:
-    """The same pages; None, too, where the site does not serve the client's host."""
+    """The same pages; None if the site does not serve the client's host."""
     found = _differing(context, path, client)
     return found if found and found[0].status != REFUSED_HOST else None
 
