@@ -74,8 +74,8 @@ def main(args: argparse.Namespace) -> int:
             # Not SIGHUP, which a closed terminal sends.
             signal.signal(signal.SIGUSR1, lambda *_: reload_due.set())
             with reload.reachable(running) as served:
-                print(f"ready {running.url}/", flush=True)
                 ready = True
+                print(f"ready {running.url}/", flush=True)
                 _watch(running, served, reload_due, args)
     except KeyboardInterrupt as interrupt:
         if ready:

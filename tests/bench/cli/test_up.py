@@ -36,15 +36,18 @@ def test_a_stop_before_it_is_ready_is_no_success(number, capsys, monkeypatch, ha
     assert (out, err) == ("", said)
 
 
+# Who reads the line that says `ready` may stop it before the next statement.
+@pytest.mark.parametrize("stopped_in", ["print", "_watch"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_while_it_serves_is_how_it_ends(number, capsys, monkeypatch, handlers):
+def test_a_stop_while_it_serves_is_how_it_ends(number, stopped_in, capsys, monkeypatch, handlers):
     @contextmanager
     def served(*_, **__):
         yield SimpleNamespace(notes=[], url="http://127.0.0.1:1")
 
     monkeypatch.setattr(up.deployment, "deployed", served)
     monkeypatch.setattr(up.reload, "reachable", served)
-    monkeypatch.setattr(up, "_watch", lambda *_: os.kill(os.getpid(), number))
+    monkeypatch.setattr(up, "_watch", lambda *_: None)
+    monkeypatch.setattr(up, stopped_in, lambda *_, **__: os.kill(os.getpid(), number), raising=False)
     assert main(["up", "gunicorn"]) == 0
     assert capsys.readouterr().err == ""
 
