@@ -365,7 +365,7 @@ def test_what_cannot_be_made_is_one_line_and_nothing_is_removed(on_server, env, 
     file = on_server.made()
     for words in (["backup", on_server.backups, "--keep", 1], ["restore", "--force", file]):
         line = refused(on_server.run(on_server.script, *words, **env))
-        assert says in line and line.startswith(f"benchapp-{words[0]}: ")
+        assert says in line and line.startswith(f"{words[0]}: ")
     assert on_server.files() == [file.name]
 
 
@@ -417,6 +417,6 @@ def test_of_a_backup_that_is_stopped_no_part_stays(on_server, tmp_path, sign):
         os.killpg(begun.pid, sign)
         said = begun.stderr.read().decode()
     if sign != signal.SIGKILL:
-        assert (site.files(), said) == ([], "benchapp-backup: stopped\n")
+        assert (site.files(), said) == ([], "backup: stopped\n")
     assert site.made().name in site.files()
     assert len(site.files()) == 1

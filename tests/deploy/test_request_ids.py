@@ -37,6 +37,12 @@ def entries(log: Path) -> list[dict]:
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
+def clients(entry: dict) -> set[str]:
+    """The addresses that an entry has of the client; Caddy writes its own form."""
+    request = entry.get("request", entry)
+    return {request[name] for name in ("client", "client_ip", "remote_ip") if name in request}
+
+
 @pytest.mark.parametrize("stack", [*STACKS, *(pytest.param(name, marks=pytest.mark.matrix) for name in OTHERS)])
 def test_one_id_from_the_client_to_the_logs(stack, site_url, log):
     runnable(stack)
@@ -57,5 +63,5 @@ def test_one_id_from_the_client_to_the_logs(stack, site_url, log):
         (line,) = (entry for entry in entries(log) if "?kept" in str(entry))
         text = json.dumps(line)
         assert OWN in text
-        assert "127.0.0.0" in text and "127.0.0.1" not in text.replace(f"127.0.0.1:{up.url.split(':')[2][:-1]}", "")
+        assert clients(line) == {"127.0.0.0"}
         assert any(missing[0] in json.dumps(entry) for entry in entries(log))

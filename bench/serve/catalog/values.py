@@ -161,11 +161,29 @@ def read_own(path: Path, known: Mapping[str, Values]) -> Values:
     if name not in known:
         raise BenchError(f"{path}: base = {name!r}: no such values; {hint(str(name), known)}")
     base = known[name]
+    if "name" in table.get("places", {}):
+        base = _renamed(base, str(table["places"]["name"]))
     env = {key: str(value) for key, value in table.pop("env", {}).items()}
     places = table.pop("places", {})
     if unknown := next((key for key in places if key not in base.places), None):
         raise BenchError(f"{path}: places.{unknown}: no such place; {hint(unknown, base.places)}")
     return replace(base.changed(table, f"{path}:"), env={**base.env, **env}, places={**base.places, **places})
+
+
+def _renamed(base: Values, site: str) -> Values:
+    """These values for another site: its name is in each path and each user that had the name of the first."""
+    before = base.places["name"]
+    names = {name: _with_site(value, before, site) for name, value in base.names.items() if _is_path(value)}
+    places = {name: _with_site(value, before, site) for name, value in base.places.items() if isinstance(value, str)}
+    return replace(base, names={**base.names, **names}, places={**base.places, **places})
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("/")
+
+
+def _with_site(text: str, before: str, site: str) -> str:
+    return re.sub(rf"\b{re.escape(before)}\b", site, text)
 
 
 def derived(names: dict[str, Any]) -> dict[str, Any]:

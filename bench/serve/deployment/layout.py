@@ -22,6 +22,8 @@ LOOPBACK = "127.0.0.1"
 class HostPaths:
     """Where a deployment's things are when it runs; see `[places]` of deploy/values/production.toml.
 
+    name     with which the names of units and commands begin
+    inner_port  where the first inner server listens that speaks TCP only; the others have the next ones
     shared   services and doors of servers that other hosts reach, by name: their addresses
     private  each server has a directory below `run` that no other user writes into, for its own files
     """
@@ -43,6 +45,8 @@ class HostPaths:
     tls_group: str
     bind: str
     port: int
+    name: str = "benchapp"
+    inner_port: int = 8001
     shared: Mapping[str, Address] = field(default_factory=dict)
     private: bool = False
 

@@ -143,9 +143,11 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
 def _with_writable_files(case: Case, places: HostPaths) -> Case:
     """The case with the file that is made by hand among the sockets: the configuration is read-only.
 
-    Nobody outside of a container reaches the figures on its loopback address: they are off.
+    Nobody outside of a container reaches the figures on its loopback address: they are off. Each site has containers of
+    its own, so that no name of a site is needed.
     """
-    case = replace(case, values=case.values.changed({"metrics": "off"}))
+    values = case.values.changed({"metrics": "off"})
+    case = replace(case, values=replace(values, places={**values.places, "name": one_host.KIT}))
     file = Path(case.values.names[MAINTENANCE_FILE])
     if not file.is_relative_to(places.conf):
         return case

@@ -48,7 +48,7 @@ def _lines(name: str, case: Case, places: HostPaths, wiring: Wiring) -> Iterator
         for index, word in enumerate(server.start):
             if _before(uses, [word]):
                 option = word.partition("{{")[0] or server.start[index - 1]
-                yield f"systemd/benchapp-{server.name}.service", _directive(option)
+                yield f"systemd/{places.name}-{server.name}.service", _directive(option)
 
 
 def _before(uses: re.Pattern[str], lines: list[str]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,6 @@ from bench.serve.project import opened
 PLAIN_PORT = 8000
 # Where a StateDirectory= is.
 STATE = Path("/var/lib")
-# Inner servers that listen on TCP get these ports in production.
-INNER_PORTS = range(8001, 8999)
 
 # Longer than most balancers hold an idle connection: AWS 60 s.
 # https://docs.aws.amazon.com/elasticloadbalancing/latest/application/edit-load-balancer-attributes.html
@@ -49,7 +48,10 @@ PAGE_STATUS += " --header 'X-Forwarded-Proto: https'"
 # How a command of a server begins that installs packages of a release.
 PIP = "$venv/bin/pip "
 
-# Below deploy/production/one-host and below the rendered directory.
+# Files of deploy/production/one-host. Below the rendered directory the name of the site takes the place of the kit's.
+KIT = "benchapp"
+# No hyphen: `shop-*` would be the units of `shop-two`, too. Names of users have at most 32 characters.
+SITE_NAME = "[a-z][a-z0-9]{0,19}"
 NOTE, INSTALL = "INSTALL.md", "benchapp-install"
 SCRIPTS = (
     *("benchapp-check", "benchapp-updated", "benchapp-deploy", "benchapp-loaded", "benchapp-manage"),
@@ -124,8 +126,12 @@ def write_service_files(case: Case, places: HostPaths, target: Path) -> list[Pat
 
 def production_places(values: Values) -> HostPaths:
     """The `[places]` of the values; raises BenchError that names what is missing, unknown, or no plain path."""
+    site = values.places.get("name", KIT)
+    if not re.fullmatch(SITE_NAME, str(site)):
+        form = "a lower-case letter, then up to 19 lower-case letters and digits"
+        raise BenchError(f"places.name = {site!r}: use {form}")
     for name, place in values.places.items():
-        if name not in ("bind", "port") and (odd := paths.odd_characters(Path(place))):
+        if name not in ("bind", "port", "inner_port") and (odd := paths.odd_characters(Path(place))):
             raise BenchError(f"places.{name} = {place!r}: not every file can have {odd} in it; use another name")
     try:
         return HostPaths(**values.places)
@@ -173,7 +179,7 @@ def in_production(case: Case, bind: str, private: bool = True) -> tuple[Case, Ho
 
 
 def _wire(case: Case, places: HostPaths) -> Wiring:
-    return render.wire(case, places, iter(INNER_PORTS).__next__)
+    return render.wire(case, places, count(places.inner_port).__next__)
 
 
 def _with_host_programs(case: Case, places: HostPaths) -> Case:
@@ -201,8 +207,11 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     names += [project_files.BACKUPS, RESTORE] if context["backed_up"] else []
     names += ["logrotate.conf"] if context["rotated"] else []
     names += ["sysctl.conf"] if context["sysctls"] else []
-    yield from ((name, name, context) for name in names)
-    yield from ((name, f"systemd/{name}", context) for name in ("benchapp.target", "benchapp.slice", ALERT))
+    site = context["name"]
+    for name in names:
+        yield name, name.replace(KIT, site), context
+    for name in (f"{KIT}.target", f"{KIT}.slice", ALERT):
+        yield name, f"systemd/{name.replace(KIT, site)}", context
     for unit in context["units"]:
         for kind in ("service", "socket") if unit.socket else ("service",):
             yield f"server.{kind}", f"systemd/{unit.name}.{kind}", {**context, "unit": unit}
@@ -236,7 +245,7 @@ def host_context(case: Case, places: HostPaths, wiring: Wiring, found: list[Unit
         # What terminates TLS before it has a log of its own.
         "unlogged": front.name if front not in case.stack.servers and not front.listener else "",
         "workers": " ".join(unit.name for unit in found if unit.worker),
-        "services": [f"benchapp-{service.name}" for service in case.services],
+        "services": [f"{places.name}-{service.name}" for service in case.services],
         "chosen_cache": any(compatibility.CHOSEN_CACHE in layer.services for layer in case.layers),
         "ready_now": ready,
         "pages": pages,
@@ -276,13 +285,13 @@ def _of_users(case: Case, places: HostPaths, found: list[Unit]) -> dict[str, Any
     front = case.servers[-1]
     user = units.server_user(front, case, places)
     names = {unit.name for unit in found}
-    servers = [server for server in case.servers if f"benchapp-{server.name}" in names]
+    servers = [server for server in case.servers if f"{places.name}-{server.name}" in names]
     reasons = [layer.same_user for layer in case.layers if layer.same_user] or ["one server is both"]
     return {
         "users": list(dict.fromkeys(unit.user for unit in found)),
         "same_user": "; ".join(reasons) if user == places.user else "",
         "reader": units.server_user(case.stack.servers[-1], case, places),
-        "front": {"unit": f"benchapp-{front.name}", "certificate": front.certificate},
+        "front": {"unit": f"{places.name}-{front.name}", "certificate": front.certificate},
         "private": [(places.run_of(server.name), units.server_user(server, case, places)) for server in servers],
         "server_logs": (logs := units.logs(case, places, found)),
         "rotated": [log for log in logs if not log.rotates],

@@ -37,7 +37,7 @@ OPTION = "CACHING_"
 SESSIONS = "clearsessions"
 # Engines of the databases of which the kit makes backups, the unit that makes them, and the file with the code.
 BACKED_UP = re.compile("sqlite|spatialite|postg|psql")
-BACKUP, BACKUPS = "benchapp-backup", "backups.py"
+BACKUPS = "backups.py"
 
 
 def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]:
@@ -94,7 +94,7 @@ def names(case: Case, places: HostPaths) -> dict[str, Any]:
         "fail_level": _fail_level(case),
         "uploads": has_uploads(project),
         **_commands(project, places),
-        "invalidate": "benchapp-manage invalidatepages" if _can_be_emptied(project, case) else "true",
+        "invalidate": f"{places.name}-manage invalidatepages" if _can_be_emptied(project, case) else "true",
         "python_env": with_path(case, {}, places),
         "locks": places.conf if project.overlaid else places.project,
         "cache_url": next(iter(opened.renamed({compatibility.CACHE_URL: ""})))
@@ -164,24 +164,24 @@ def _jobs(project: UnderTest, places: HostPaths) -> Iterator[dict[str, str]]:
         words = background.unit_words(shlex.split(backup))
         about = "A backup of the database; copy it to another host"
         command = f"{manage} {words} {places.data}/backups --settings={settings}"
-        yield {**KITS, "unit": BACKUP, "about": about, "command": command}
+        yield {**KITS, "unit": f"{places.name}-backup", "about": about, "command": command}
     elif _backed_up(project)[0]:
         about = "A backup of each database; copy it to another host"
         command = f"{places.names['python']} {places.conf}/{BACKUPS} backup {places.data}/backups"
-        yield {**KITS, "unit": BACKUP, "about": about, "command": command}
+        yield {**KITS, "unit": f"{places.name}-backup", "about": about, "command": command}
     if has_uploads(project):
         about = "Copies new uploads; one that is removed stays in the copy, for a backup of the database may name it"
         command = f"/bin/cp -r --update --preserve=timestamps -T {places.media_root} {places.data}/backups-media"
-        yield {**KITS, "unit": "benchapp-backup-media", "about": about, "command": command, "copies": "1"}
+        yield {**KITS, "unit": f"{places.name}-backup-media", "about": about, "command": command, "copies": "1"}
     if ends_sessions(project):
         about = "Removes sessions that have ended, which Django leaves in the database"
         command = f"{manage} {SESSIONS} --settings={settings}"
-        yield {**KITS, "unit": f"benchapp-{SESSIONS}", "about": about, "command": command}
+        yield {**KITS, "unit": f"{places.name}-{SESSIONS}", "about": about, "command": command}
     for name, job in project.description.jobs.items():
         command = background.unit_words(background.on_host(project, job.command, places.venv))
         about = f"The project's job {name}"
         own = {"schedule": job.schedule, "cron": job.cron, "delay": "", "of_project": "1"}
-        yield {**KITS, **own, "unit": f"benchapp-job-{name}", "about": about, "command": command}
+        yield {**KITS, **own, "unit": f"{places.name}-job-{name}", "about": about, "command": command}
 
 
 def ends_sessions(project: UnderTest) -> bool:

@@ -79,6 +79,8 @@ def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:
     """
     if not case.values.places:
         raise BenchError(f"--inventory needs the places of a host, which {case.values.name} lacks")
+    if case.values.places.get("name", one_host.KIT) != one_host.KIT:
+        raise BenchError(f"--inventory renders one site; leave places.name = {one_host.KIT!r}")
     if case.project.overlaid:
         raise BenchError("--inventory renders projects with reads_environment: the secrets of others are their own")
     split = Split(case, inventory)

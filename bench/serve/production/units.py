@@ -159,7 +159,7 @@ def _of_exporter(server: Server, case: Case, places: HostPaths) -> Unit:
     context = {**render.site_context(case, places), "run": places.run_of(server.name)}
     words = render.argv(_exporter(server), context, f"{server.name} metrics")
     about = f"the figures of {server.name} for Prometheus"
-    name, after = f"benchapp-{server.name}-metrics", f"benchapp-{server.name}.service"
+    name, after = f"{places.name}-{server.name}-metrics", f"{places.name}-{server.name}.service"
     return Unit(name, about, " ".join(words), user=server_user(server, case, places), after=after)
 
 
@@ -177,12 +177,12 @@ def logs(case: Case, places: HostPaths, found: Sequence[Unit]) -> list[Log]:
             files,
             server_user(server, case, places),
             server.rotates,
-            f"systemctl kill --kill-who=main --signal={server.reopen} benchapp-{server.name}.service"
+            f"systemctl kill --kill-who=main --signal={server.reopen} {places.name}-{server.name}.service"
             if server.reopen
             else "",
         )
         for server in case.servers
-        if f"benchapp-{server.name}" in names and (files := _log_files(server, case, places))
+        if f"{places.name}-{server.name}" in names and (files := _log_files(server, case, places))
     ]
 
 
@@ -216,7 +216,7 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
     env = {key: render.text(text, context, server.name) for key, text in server.env.items()}
     listens = wiring.listens[server.name]
     for number, address in enumerate(listens, 1):
-        name = f"benchapp-{instance_name(server.name, number)}"
+        name = f"{places.name}-{instance_name(server.name, number)}"
         listening = _listening(server, context, address, f"{places.run}/{name}.sock" if application else "")
         if server.reload.pid_file:
             listening["command"] = _start(server, {**context, "foreground": False}, address)
@@ -239,7 +239,7 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
             good_status=server.good_status,
             bad_output=server.bad_output,
             loads=_loads(server, context) if application else "",
-            after="" if application else f"benchapp-{chain[index - 1]}.service",
+            after="" if application else f"{places.name}-{chain[index - 1]}.service",
             reload=tuple(_reload(server, application, context)),
             reconfigures=bool(server.reload.configuration),
             loses=server.reload.loses,
@@ -329,7 +329,7 @@ def _of_sidecars(case: Case, places: HostPaths) -> Iterator[Unit]:
     about = f"a program of layer {case.layer_name}, beside the servers"
     env = project_files.with_path(case, {}, places)
     for name, argv in render.sidecars(case, places).items():
-        yield Unit(f"benchapp-{name}", about, " ".join(argv), user=places.user, site=True, env=env)
+        yield Unit(f"{places.name}-{name}", about, " ".join(argv), user=places.user, site=True, env=env)
 
 
 def _of_workers(case: Case, places: HostPaths, first: bool) -> Iterator[Unit]:
@@ -340,7 +340,7 @@ def _of_workers(case: Case, places: HostPaths, first: bool) -> Iterator[Unit]:
             words = background.on_host(case.project, worker.command, places.venv)
             start = background.unit_words(words)
             about = f"the project's worker {name}"
-            yield Unit(f"benchapp-worker-{name}", about, start, user=places.user, site=True, env=env, worker=True)
+            yield Unit(f"{places.name}-worker-{name}", about, start, user=places.user, site=True, env=env, worker=True)
 
 
 def _of_service(service: Service, case: Case, places: HostPaths) -> Unit:
@@ -349,7 +349,7 @@ def _of_service(service: Service, case: Case, places: HostPaths) -> Unit:
     argv = render.argv(start, service_context(service, case, places), service.name)
     whose = "between the site and its database" if service.site else f"for layer {case.layer_name}"
     return Unit(
-        f"benchapp-{service.name}",
+        f"{places.name}-{service.name}",
         f"{service.title}, {whose}",
         # systemd needs quotes for an empty argument.
         " ".join(word or '""' for word in argv),

@@ -70,7 +70,7 @@ def main():
     arguments = parser().parse_args()
     # A unit that is stopped removes what it has begun.
     for sign in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(sign, lambda *_: sys.exit(f"benchapp-{arguments.command}: stopped"))
+        signal.signal(sign, lambda *_: sys.exit(f"{arguments.command}: stopped"))
     # The project's folder in the place of this file's, as for manage.py.
     sys.path[0] = os.getcwd()
     # Django warns of queries before applications are loaded; none are needed here.
@@ -83,7 +83,7 @@ def main():
             restore(databases, arguments.file, arguments.force)
     except (Failed, django.db.Error, sqlite3.Error, OSError) as error:
         unchanged = "" if arguments.command == "backup" else "; nothing is changed"
-        sys.exit(f"benchapp-{arguments.command}: {first_line(error)}{unchanged}")
+        sys.exit(f"{arguments.command}: {first_line(error)}{unchanged}")
 
 
 def parser():
@@ -163,7 +163,7 @@ def backup(databases, directory, keep):
             old.unlink()
         print(target)
     for alias in sorted(databases.keys() - covered.keys()):
-        print(f"benchapp-backup: no backup of database {alias}, {databases[alias].vendor}: see to it", file=sys.stderr)
+        print(f"backup: no backup of database {alias}, {databases[alias].vendor}: see to it", file=sys.stderr)
 
 
 @contextmanager
@@ -260,7 +260,7 @@ def database_of(databases, file):
     found = BACKUP.fullmatch(file.name)
     database = databases.get(unquote(found["alias"])) if found else None
     if not database or found["suffix"] != SUFFIXES.get(database.vendor):
-        raise Failed(f"{file}: by its name not a backup of this project: use one that benchapp-backup wrote")
+        raise Failed(f"{file}: by its name not a backup of this project: use one that its timer wrote")
     return database
 
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from bench.serve.catalog import catalog
+from bench import paths
+from bench.serve.catalog import catalog, values
+from bench.serve.catalog.values import Values
+from bench.serve.deployment.case import Case
 from bench.serve.production import one_host
 from tests.bench.serve.production.test_one_host import NOTE, lines_of
 from tests.cases import for_files
+
+SEVERAL_SITES = paths.KIT / "docs" / "how-to" / "several-sites.md"
 
 
 def test_behind_a_balancer_the_port_of_https_is_noted(tmp_path, bench):
@@ -53,3 +59,65 @@ def test_every_file_follows_the_directory_of_the_data(tmp_path, data, state):
     assert f"sqlite:///{data}/site.sqlite3" in texts[NOTE]
     if data != usual.places["data"]:
         assert not [name for name, text in texts.items() if re.search(r"/var/lib/benchapp(?![\w-])", text)]
+
+
+# The file of the page on several sites.
+SHOP = re.search(r"```toml\n(.*?)```", SEVERAL_SITES.read_text("utf-8").replace("\n   ", "\n"), re.S)[1]
+# Modules, the table of the description and the kit's own database user of a project are the kit's, whose site it is.
+OF_THE_KIT = r"tool\.benchapp|benchapp[./](caching|serving|login_limit)|benchapp_overlay"
+
+
+def second_site(folder: Path) -> Values:
+    """Values for a site beside the one that `production` has."""
+    own = folder / "shop.toml"
+    own.write_text(SHOP)
+    return values.read_own(own, catalog.read().values)
+
+
+def listens(case: Case) -> set[tuple[str, int]]:
+    """Where the servers of a host listen: by sockets, or by ports, whatever the address."""
+    case, _, wiring = one_host.in_production(case, "127.0.0.1")
+    found = {(address.path, address.port) for addresses in wiring.listens.values() for address in addresses}
+    redirected = case.settings["redirect"] == "on"
+    return found | ({("", int(case.settings["http_port"]))} if redirected else set())
+
+
+@pytest.mark.parametrize(
+    ("stack", "layer"),
+    [
+        ("nginx-gunicorn", "page-cache"),
+        ("nginx-granian", "nginx-memcached"),
+        ("nginx-waitress", "fragments"),
+        ("apache-modwsgi", "varnish"),
+        ("nginx-uwsgi", "uwsgi-cache"),
+        ("caddy-gunicorn", "none"),
+        ("granian", "none"),
+    ],
+)
+def test_two_sites_share_no_file_unit_user_or_port(stack, layer, tmp_path):
+    first = for_files(stack, layer, "production")
+    second = for_files(stack, layer, second_site(tmp_path))
+    assert not listens(first) & listens(second)
+    assert "bind6" in second.values.changes and second.values.names["bind6"] == "off"
+    one_host.write(first, tmp_path / "first")
+    one_host.write(second, tmp_path / "second")
+    own = {path.relative_to(tmp_path / "second"): path for path in (tmp_path / "second").rglob("*") if path.is_file()}
+    named = [str(name) for name in own if name.name.startswith("shop-")]
+    assert {"shop-install", "shop-deploy", "systemd/shop-" + first.servers[0].name + ".service"} <= set(named)
+    for name, path in own.items():
+        if name.parts[0] == "python":
+            continue
+        assert "benchapp" not in str(name)
+        assert not re.search(r"\bbenchapp\b", re.sub(OF_THE_KIT, "", path.read_text())), name
+        if path.name.startswith("shop-") and path.read_text().startswith("#!/bin/sh"):
+            assert subprocess.run(["sh", "-n", path]).returncode == 0, name
+    assert (tmp_path / "first" / "benchapp-deploy").is_file()
+
+
+@pytest.mark.parametrize("name", ["Shop", "shop-two", "9shop", "", "s" * 21, "sh op"])
+def test_a_name_that_no_unit_can_have_is_refused(name, tmp_path, bench):
+    own = tmp_path / "own.toml"
+    own.write_text(f"[places]\nname = '{name}'\n")
+    done = bench("render", "nginx-gunicorn", "--values", own, "--output", tmp_path / "o")
+    assert (done.returncode, done.stderr.count("\n"), "places.name" in done.stderr) == (2, 1, True)
+    assert not (tmp_path / "o").exists()
