@@ -63,9 +63,11 @@ def test_one_front_serves_two_sites(site_url):
         backends = {}
         for name, (stack, number) in SITES.items():
             runnable(stack)
-            of_site = ("--set", f"server_names={name}.example.org", "--env", f"ALLOWED_HOSTS={name}.example.org")
+            names = ["127.0.0.1", f"{name}.example.org"]
+            of_site = ("--set", f"server_names={' '.join(names)}", "--env", f"ALLOWED_HOSTS={','.join(names)}")
             https = ("--env", "BENCHAPP_HTTPS=1")
             up = running.enter_context(Up(stack, "--database", site_url, *BEHIND, *of_site, *https))
+            assert up.url, up.process.stderr.read()
             backends[number] = up.url
         port = running.enter_context(front(backends))
         until(lambda: status(port, "shop") == 200, "the front serves the first site")

@@ -57,11 +57,12 @@ DJANGO = {
     + """
 from django_tasks import task
 
-by_worker = task()(do)
+# By this name the worker finds it.
+do = task()(do)
 
 
 def queue(number):
-    by_worker.enqueue(number)
+    do.enqueue(number)
 """,
     "settings": """
 INSTALLED_APPS += ["django_tasks", "django_tasks.backends.database"]
@@ -74,11 +75,11 @@ CELERY = {
     + """
 from celery import shared_task
 
-by_worker = shared_task(do)
+do = shared_task(do)
 
 
 def queue(number):
-    by_worker.delay(number)
+    do.delay(number)
 """,
     # As Celery's guide for Django has it.
     "shop/__init__.py": "from .celery import app\n",
@@ -158,7 +159,7 @@ def made(queue: dict[str, str], port: int) -> Iterator[Path]:
                 path.write_text(text)
         (folder / "shop/urls.py").write_text(URLS)
         with (folder / "shop/settings.py").open("a") as settings:
-            settings.write(queue["settings"].replace("{port}", str(port)))
+            settings.write('ALLOWED_HOSTS = ["127.0.0.1"]\n' + queue["settings"].replace("{port}", str(port)))
         said = f'[tool.benchapp]\npython = "{python}"\n[tool.benchapp.workers.tasks]\ncommand = "{queue["command"]}"\n'
         (folder / "pyproject.toml").write_text(said)
         subprocess.run([python, "manage.py", "migrate", "-v0"], cwd=folder, env=env, check=True)
