@@ -175,6 +175,8 @@ def _names(case: Case, places: HostPaths, wiring: Wiring, read: str) -> dict[str
         "inner": inner,
         "workers": [container for container in containers if container.unit.worker],
         "front_container": front,
+        # Others find each other by sockets, so that each has a network of its own.
+        "shared_network": _speak_tcp(case, wiring),
         "user_id": USER_ID,
         # Limits of a whole pod are newer.
         "kubernetes": "1.34" if case.size.is_limited else "1.33",
@@ -193,6 +195,12 @@ def _names(case: Case, places: HostPaths, wiring: Wiring, read: str) -> dict[str
     if not case.project.overlaid:
         names["env"] = {**names["env"], "CREDENTIALS_DIRECTORY": SECRETS_AT}
     return names
+
+
+def _speak_tcp(case: Case, wiring: Wiring) -> bool:
+    """Whether a server finds the next inner one by an address, which a container of its own would change."""
+    inner = [address for server in case.servers[:-1] for address in wiring.listens[server.name]]
+    return any(address.port for address in inner)
 
 
 def _cron_jobs(case: Case, places: HostPaths) -> list[dict[str, Any]]:

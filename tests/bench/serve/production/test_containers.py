@@ -178,7 +178,7 @@ def test_a_container_has_nothing_that_it_does_not_need(stack, layer, rendered):
         assert of["security_opt"] == ["no-new-privileges:true"]
         assert not {"privileged", "cap_add"} & of.keys()
     for of in of_compose(folder).values():
-        assert (of["network_mode"], of["stop_grace_period"]) == ("service:network", "35s")
+        assert of["stop_grace_period"] == "35s"
     found = pod(rendered(stack, "kubernetes", layer))
     assert found["securityContext"]["runAsNonRoot"] and not found["automountServiceAccountToken"]
     everything = [*found.get("initContainers", []), *found["containers"]]
@@ -196,12 +196,8 @@ def test_a_container_has_nothing_that_it_does_not_need(stack, layer, rendered):
 
 def test_containers_start_from_the_inside_out_and_wait_for_each_other(rendered):
     services = of_compose(rendered("nginx-gunicorn", "compose", "fragments"))
-    waits = {name: set(of["depends_on"]) for name, of in services.items()}
-    assert waits == {
-        "memcached": {"network"},
-        "gunicorn": {"network", "memcached"},
-        "nginx": {"network", "gunicorn"},
-    }
+    waits = {name: set(of.get("depends_on", ())) for name, of in services.items()}
+    assert waits == {"memcached": set(), "gunicorn": {"memcached"}, "nginx": {"gunicorn"}}
     assert services["nginx"]["healthcheck"]["test"][1:] == [
         "/usr/local/bin/benchapp-probe",
         "127.0.0.1:443",
@@ -292,7 +288,7 @@ def test_a_cluster_lets_in_the_ports_of_the_front_alone(stack, rendered):
 def test_ports_are_those_of_the_listener(listener, rendered):
     folder = rendered("nginx-uwsgi", "compose", listener=listener)
     ports = ["443:443", "80:80"] if listener == "tls" else ["80:443"]
-    assert read(folder / "compose.yaml")["services"]["network"]["ports"] == ports
+    assert read(folder / "compose.yaml")["services"]["nginx"]["ports"] == ports
     service = one(rendered("nginx-uwsgi", "kubernetes", listener=listener), "Service")
     names = ["https", "http"] if listener == "tls" else ["http"]
     assert [port["targetPort"] for port in service["spec"]["ports"]] == names
@@ -300,9 +296,25 @@ def test_ports_are_those_of_the_listener(listener, rendered):
     assert ("privkey.pem" in note, "(`trusted_proxies`)" in note) == (listener == "tls", listener == "behind")
 
 
+@pytest.mark.parametrize(("stack", "layer"), CASES)
+def test_the_front_has_the_ports_unless_servers_speak_tcp_between_them(stack, layer, rendered):
+    folder = rendered(stack, "compose", layer)
+    services = read(folder / "compose.yaml")["services"]
+    front = catalog.read().stacks[stack].servers[-1].name
+    texts = "".join(
+        path.read_text("utf-8") for path in (folder / "conf").rglob("*") if path.suffix in (".conf", ".vcl")
+    )
+    if "127.0.0.1:800" in texts.replace("127.0.0.1:8000", ""):
+        assert services["network"]["ports"]
+        assert {of["network_mode"] for of in of_compose(folder).values()} == {"service:network"}
+    else:
+        assert "network" not in services
+        assert [name for name, of in services.items() if "ports" in of or "build" in of] == [front]
+
+
 def test_a_stack_without_tls_is_reached_by_its_proxy_alone(rendered):
     folder = rendered("gunicorn", "compose")
-    assert read(folder / "compose.yaml")["services"]["network"]["ports"] == ["127.0.0.1:8000:8000"]
+    assert read(folder / "compose.yaml")["services"]["gunicorn"]["ports"] == ["127.0.0.1:8000:8000"]
     assert "BENCHAPP_BEHIND_PROXY=1\n" in (folder / "site.env").read_text("utf-8")
 
 
