@@ -87,7 +87,9 @@ def curl(made: Host, path: str, *words: str, address: str = "127.0.0.1", name: s
 @pytest.mark.parametrize(("stack", "layer"), STACKS)
 def test_https(stack, layer, tmp_path, certificate):
     names = f"{NAME} www.{NAME} {WILDCARD.partition(' ')[2]}"
-    made = Host(stack, layer, tmp_path, certificate, server_names=names, logins_per_minute=LOGINS)
+    made = Host(
+        stack, layer, tmp_path, certificate, server_names=names, logins_per_minute=LOGINS, maintenance_pass=PASS
+    )
     write_static_file(made)
     with serving(made, ALLOWED_HOSTS=WILDCARD_HOSTS) as processes:
         redirects(made, processes)
@@ -118,6 +120,7 @@ def has_one_name(made: Host) -> None:
 
 
 LOGINS = 5
+PASS = "the-word-of-the-operator_1"
 
 
 def limits_logins(made: Host) -> None:
@@ -180,7 +183,7 @@ SECURE = ("-H", "X-Forwarded-Proto: https", "-H", "X-Forwarded-For: 203.0.113.1"
 )
 def test_behind_a_balancer(stack, layer, tmp_path, certificate):
     proxies = f"{BALANCER}/32 {CDN}/32 2001:db8::/64"
-    made = Host(stack, layer, tmp_path, certificate, listener="behind", trusted_proxies=proxies)
+    made = Host(stack, layer, tmp_path, certificate, listener="behind", trusted_proxies=proxies, maintenance_pass=PASS)
     with serving(made, BENCHAPP_PROBES="1") as processes:
         believed(made)
         # A page that a layer may have cached by then.
@@ -209,6 +212,7 @@ def switched_off_with_what_is_cached(made: Host) -> None:
     switch = Path(made.values.names["maintenance_file"])
     switch.touch()
     assert failure(made, "/__probe__/page/a/", "--interface", BALANCER, *SECURE)
+    assert through(made, "/__probe__/page/a/", *SECURE, "-H", f"Cookie: maintenance_pass={PASS}").status == 200
     assert through(made, "/healthz?x", *SECURE).status == 200
     switch.unlink()
     assert through(made, "/__probe__/page/a/", *SECURE).status == 200
@@ -333,6 +337,16 @@ def maintenance(made: Host, processes: dict[str, Process]) -> None:
     wait_for(lambda: curl(made, "/login/").status, 503, processes.values())
     assert failure(made, "/login/")
     assert failure(made, "/", "-X", "POST", "-H", "Content-Length: 0")
+    for cookie in (f"maintenance_pass={PASS}", f"a=b; maintenance_pass={PASS}; c=d"):
+        assert curl(made, "/login/", "-H", f"Cookie: {cookie}").status == 200
+    for cookie in (
+        "maintenance_pass=",
+        "maintenance_pass=off",
+        f"maintenance_pass={PASS}x",
+        f"x_maintenance_pass={PASS}",
+        PASS,
+    ):
+        assert failure(made, "/login/", "-H", f"Cookie: {cookie}")
     assert curl(made, "/healthz").status == 200
     # A certificate is renewed meanwhile; `redirects` has put a challenge there.
     url = f"http://{NAME}:{made.http_port}/.well-known/acme-challenge/to_Ken-1"

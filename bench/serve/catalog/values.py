@@ -103,6 +103,7 @@ FORMS = {
     "conn_max_age": (r"site|0|[1-9][0-9]{0,4}", "site, or a whole number of seconds, 86400 at most"),
     "bind6": (r"off|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*", "off, or an IPv6 address without brackets"),
     "maintenance_file": (FILE_NAME, "off, or a file name without spaces and quotes"),
+    "maintenance_pass": (r"off|[A-Za-z0-9_-]{12,64}", "off, or 12 to 64 letters, digits, - and _"),
     "acme_webroot": (rf"/{FILE_NAME}", "an absolute path of a directory without spaces and quotes"),
     "access_log": (FILE_NAME, "off, or a file name without spaces and quotes"),
 }

@@ -23,7 +23,7 @@ class HostPaths:
     """Where a deployment's things are when it runs; see `[places]` of deploy/values/production.toml.
 
     name     with which the names of units and commands begin
-    inner_port  where the first inner server listens that speaks TCP only; the others have the next ones
+    inner_port  where the first inner server listens that cannot do so on a socket; the others have the next ports
     shared   services and doors of servers that other hosts reach, by name: their addresses
     private  each server has a directory below `run` that no other user writes into, for its own files
     """
