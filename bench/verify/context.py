@@ -101,8 +101,8 @@ class Context:
     changes   the changed values, in a clone
     exits     the cleanup at the end of the suite
     alone     whether no other check is made meanwhile
-    dependent the project's pages that are others for other clients; None until a check needs to know
-    lock      held by the check that finds that out
+    dependent the project's pages that differ between clients; None until a check needs them
+    lock      held by the check that finds them
     """
 
     target: Target

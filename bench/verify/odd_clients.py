@@ -168,7 +168,7 @@ KINDS = (by_address, by_host, by_token, by_cookies, by_headers)
 
 
 def merged(context: Context) -> list[OddClient]:
-    """As few clients as differ from the usual one in all that the others do, each in one thing of each kind."""
+    """Few clients with the differences of all kinds: each has one client of each kind in it."""
     kinds = [list(clients(context)) for clients in KINDS]
     found: list[OddClient] = []
     for those in zip_longest(*kinds, fillvalue=USUAL):
@@ -177,7 +177,7 @@ def merged(context: Context) -> list[OddClient]:
 
 
 def _at_once(clients: Iterable[OddClient]) -> OddClient:
-    """One client that differs in all that these do."""
+    """One client with the differences of these clients."""
     made = USUAL
     for client in clients:
         made = replace(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import compress
 
@@ -54,6 +54,7 @@ def depends_address(context: Context) -> Iterator[Finding]:
 def depends_host(context: Context) -> Iterator[Finding]:
     """A page that depends on the host, however the host is read and written, is served to requests for this host
     only."""
+    yield from _refused_names(context)
     yield from _apart(context, by_host, ["absolute", "meta HTTP_HOST", "Host", "meta SERVER_PORT"])
 
 
@@ -77,6 +78,14 @@ def depends_headers(context: Context) -> Iterator[Finding]:
     yield from _apart(context, by_headers, ["meta SERVER_PROTOCOL", *shows])
 
 
+def _refused_names(context: Context) -> Iterator[NotTried]:
+    """The names that the servers accept and the site refuses: no page under these names can be compared."""
+    for client in by_host(context):
+        if not client.alias and client.get(context, context.site.url("home"), _nobody()).status == REFUSED_HOST:
+            remedy = "give all names, as --env ALLOWED_HOSTS=127.0.0.1,a.example,b.example"
+            yield NotTried(f"the site refuses {client.name} with {REFUSED_HOST}: {remedy}")
+
+
 def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator[Finding]:
     """Findings on the pages of these clients."""
     if dependent := _dependent_pages(context):
@@ -84,17 +93,17 @@ def _apart(context: Context, clients: Clients, shows: Sequence[str]) -> Iterator
     for path in dependent:
         for client in clients(context):
             yield from _of_project(context, path, client)
+    usual = _shown(context, USUAL, shows)
     for client in clients(context):
         for show in shows:
-            yield from _probed(context, client.showing(show), show)
+            yield from _probed(context, client.showing(show), show, usual.get(show))
         for other in client.like:
-            yield from _probed(context, other, shows[0])
+            yield from _probed(context, other, shows[0], usual.get(shows[0]))
 
 
-def _probed(context: Context, client: OddClient, show: str) -> Iterator[Finding]:
-    """Findings on new probe pages that show one property of the request."""
-    path = hits.path_with_response(shows=[show])
-    right = _shown(context, client, path, show), _shown(context, USUAL, path, show)
+def _probed(context: Context, client: OddClient, show: str, usual: str | None) -> Iterator[Finding]:
+    """Findings on new probe pages that show one property of the request; `usual` is the usual client's text."""
+    right = _shown(context, client, [show]).get(show), usual
     if None in right or right[0] == right[1]:
         return
     for odd_first in (True, False):
@@ -109,9 +118,9 @@ def _probed(context: Context, client: OddClient, show: str) -> Iterator[Finding]
                     return
 
 
-def _shown(context: Context, client: OddClient, path: str, show: str) -> str | None:
-    """The text of a page rendered for this client; None if the client gets no page."""
-    return client.get(context, path, _nobody()).paragraphs.get(show)
+def _shown(context: Context, client: OddClient, shows: Sequence[str]) -> Mapping[str, str]:
+    """The texts of a page rendered for this client, by the property they show; empty if the client gets no page."""
+    return client.get(context, hits.path_with_response(shows=shows), _nobody()).paragraphs
 
 
 def _pages(context: Context) -> list[str]:
@@ -128,7 +137,7 @@ def _pages(context: Context) -> list[str]:
 
 
 def _dependent_pages(context: Context) -> list[str]:
-    """The pages that are others for clients who differ from the usual one in everything."""
+    """The pages that are different for clients with every difference at once."""
     strangers = merged(context)
 
     def depends(path: str) -> bool:
@@ -156,7 +165,7 @@ def _of_project(context: Context, path: str, client: OddClient) -> Iterator[Find
 
 
 def _differing_where_served(context: Context, path: str, client: OddClient) -> tuple[Expected, Expected] | None:
-    """The same pages; None if the site does not serve the client's host."""
+    """The two different pages; None if equal, or if the site refuses the client's host."""
     found = _differing(context, path, client)
     return found if found and found[0].status != REFUSED_HOST else None
 

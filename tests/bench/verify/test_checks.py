@@ -240,6 +240,14 @@ def test_a_page_that_each_client_has_of_its_own_passes(mutant, site):
     assert (item.ok, item.not_tried) == (True, None)
 
 
+def test_a_name_that_the_site_refuses_is_no_proof_of_its_pages(mutant, site):
+    mutant.reset(caches=True)
+    running = FakeRunning(mutant)
+    running.case.settings["server_names"] = "127.0.0.1 shop.example"
+    item = found(mutant, site, ["depends-host"], running=running)["depends-host"]
+    assert item.ok and "shop.example" in item.not_tried
+
+
 @pytest.mark.parametrize(("name", "wrong"), PAIRS)
 def test_a_mutation_is_noticed_by_its_check(mutant, site, monkeypatch, name, wrong):
     values(monkeypatch, SHORTER)
