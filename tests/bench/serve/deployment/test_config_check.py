@@ -25,7 +25,7 @@ BROKEN = [
         "none",
         "servers/apache/httpd.conf.j2",
         "NoSuch on",
-        "httpd.conf:\nInvalid command 'NoSuch'",
+        "httpd.conf.j2:\nInvalid command 'NoSuch'",
     ),
     (
         "lighttpd-fastcgi",
@@ -39,7 +39,7 @@ BROKEN = [
         "none",
         "servers/lighttpd/lighttpd.conf.j2",
         "server.port = (",
-        "lighttpd/lighttpd.conf line: * failed",
+        "lighttpd/lighttpd.conf.j2 line: * failed",
     ),
     (
         "haproxy-gunicorn",
@@ -68,7 +68,7 @@ BROKEN = [
         "none",
         "servers/gunicorn/gunicorn.conf.py.j2",
         "workers = (",
-        'gunicorn.conf.py", line * was never closed',
+        'gunicorn.conf.py.j2", line * was never closed',
     ),
     ("cherokee-uwsgi", "none", "servers/cherokee/cherokee.conf.j2", "server!nosuch = 1", "Unknown key\n    'nosuch'"),
 ]
