@@ -128,5 +128,7 @@ def test_a_file_that_is_not_there_is_named(ansible, tmp_path):
 
 def test_without_ansible_one_line_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(programs, "find", lambda *_: None)
+    hosts = tmp_path / "hosts.yml"
+    hosts.touch()
     with pytest.raises(BenchError, match=r"^program not installed: ansible-inventory; install it: python -m pip"):
-        inventory.read(tmp_path)
+        inventory.read(hosts)

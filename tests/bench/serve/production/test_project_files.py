@@ -306,8 +306,8 @@ def test_what_a_project_has_not_is_left_out(new_project, tmp_path):
     assert not re.search(
         r"clearsessions|invalidatepages|benchapp-backup|DATABASE_FILES|MEDIA|[Uu]ploads|sqlite", scripts
     )
-    # The home page is the health check, and no page is served in maintenance.
-    assert "https://example.org:443/; do" in files["benchapp-deploy"]
+    # The kit's own health check is asked.
+    assert "https://example.org:443/.ready; do" in files["benchapp-deploy"]
     assert "/([.]health|" in files["nginx.conf"] and "answer as before" not in files["INSTALL.md"]
     assert "has **not** yet" in files["INSTALL.md"]
 
