@@ -1,4 +1,4 @@
-"""deploy/examples: the README's ten stacks as rendered for production on Debian 12, each a whole host.
+"""deploy/examples: ten stacks as rendered for production on Debian 12, each a whole host.
 
 `make examples` writes them anew; test_examples.py holds them equal to a render.
 """
@@ -30,8 +30,8 @@ Nothing here is written by hand: `make examples` renders it from `deploy/`.
 
 
 def stacks() -> list[str]:
-    """The stacks of the README's table."""
-    table = (paths.KIT / "README.md").read_text("utf-8").partition("## Which deployment")[2].partition("\n## ")[0]
+    """The stacks of the table in deploy/README.md."""
+    table = (paths.DEPLOY / "README.md").read_text("utf-8").partition("## The examples")[2]
     return re.findall(r"(?m)^\| \[?`([\w-]+)`", table)
 
 
