@@ -107,15 +107,19 @@ def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
     if closed is None:
         return Identity(account.pw_name, account.pw_uid, account.pw_gid, (*drop, "--"))
     enclosed = (*_enclosing(account, folder, reads), *drop, "--")
-    if _closed_to(enclosed, folder, reads) is None:
+    still = _closed_to(enclosed, folder, reads)
+    if still is None:
         notice = (
             f"servers run as {account.pw_name}, who cannot read {closed}; it is bind-mounted for them, and nothing "
             "around it"
         )
         return Identity(account.pw_name, account.pw_uid, account.pw_gid, enclosed, notice)
+    remedy = f"let others read it (chmod -R go+rX {still})"
+    if still == Path(sys.base_prefix):
+        remedy = "make the virtual environment from a Python that others can read"
     raise BenchError(
-        f"user {account.pw_name} cannot read {closed}, and no mount namespace can show it here; "
-        "make the virtual environment from a Python that others can read, or set BENCH_USER=root"
+        f"user {account.pw_name} cannot read {still}, and no mount namespace can show it here; {remedy}, or set "
+        "BENCH_USER=root"
     )
 
 

@@ -39,8 +39,16 @@ def root_with_a_closed_python(monkeypatch):
     return make
 
 
-def test_a_python_that_nobody_can_read_is_named(root_with_a_closed_python):
+def test_a_folder_that_nobody_can_read_is_named(root_with_a_closed_python):
     root_with_a_closed_python(helps=False)
+    with pytest.raises(BenchError, match=rf"cannot read {CLOSED}, .*; let others read it \(chmod -R go\+rX {CLOSED}\)"):
+        identity.worker(paths.KIT)
+
+
+def test_a_python_that_nobody_can_read_is_named(root_with_a_closed_python, monkeypatch):
+    root_with_a_closed_python(helps=False)
+    monkeypatch.setattr(identity.sys, "base_prefix", str(CLOSED))
+    monkeypatch.setattr(identity, "_enclosing", lambda *_: identity.NAMESPACE)
     with pytest.raises(BenchError) as error:
         identity.worker(paths.KIT)
     assert str(error.value) == (
