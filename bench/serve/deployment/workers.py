@@ -24,7 +24,7 @@ SHARE_OF_MACHINE = 0.5
 
 @dataclass(frozen=True)
 class Room:
-    """Where the processes run.
+    """The place of the processes.
 
     processors  processors, or a part of one, such as 0.5
     memory_mb   memory in MiB that all together may use

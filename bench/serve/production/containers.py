@@ -175,7 +175,7 @@ def _names(case: Case, places: HostPaths, wiring: Wiring, read: str) -> dict[str
         "inner": inner,
         "workers": [container for container in containers if container.unit.worker],
         "front_container": front,
-        # Others find each other by sockets, so that each has a network of its own.
+        # Others find each other by sockets, so that each has its network.
         "shared_network": _speak_tcp(case, wiring),
         "user_id": USER_ID,
         # Limits of a whole pod are newer.
@@ -198,7 +198,7 @@ def _names(case: Case, places: HostPaths, wiring: Wiring, read: str) -> dict[str
 
 
 def _speak_tcp(case: Case, wiring: Wiring) -> bool:
-    """Whether a server finds the next inner one by an address, which a container of its own would change."""
+    """Return whether a server finds the next inner one by an address, which a separate container would change."""
     inner = [address for server in case.servers[:-1] for address in wiring.listens[server.name]]
     return any(address.port for address in inner)
 

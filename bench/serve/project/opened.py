@@ -88,7 +88,7 @@ class UnderTest:
 
     @property
     def folder(self) -> Path:
-        """Where its manage.py is."""
+        """The folder of its manage.py."""
         return self.project.folder
 
     @property
@@ -199,7 +199,7 @@ class UnderTest:
 
     @property
     def static_root(self) -> Path:
-        """Where its static files are collected."""
+        """The folder of its collected static files."""
         return self.var / "static"
 
     @property
