@@ -43,13 +43,23 @@ VENV = Path(sys.prefix)
 
 
 def copy_of_kit(source: Path, target: Path, *left_out: str) -> None:
-    """Copy a folder of the kit, without names matching the patterns.
+    """Copy a folder of the kit, without names matching the patterns and folders of results.
 
     The copy is writable, even if a package manager protects the kit's own files.
     """
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", *left_out))
+    by_name = shutil.ignore_patterns("__pycache__", *left_out)
+
+    def ignored(where: str, names: list[str]) -> set[str]:
+        return {*by_name(where, names), *results_among(where, names)}
+
+    shutil.copytree(source, target, ignore=ignored)
     for path in (target, *target.rglob("*")):
         path.chmod(path.stat().st_mode | stat.S_IWUSR)
+
+
+def results_among(where: str, names: list[str]) -> list[str]:
+    """Return the names in a folder that are folders of results: a copy may be made inside one of them."""
+    return [name for name in names if (Path(where) / name / "run.json").is_file()]
 
 
 def must_be_plain(*folders: Path) -> None:

@@ -110,6 +110,7 @@ def _copy_other(project: UnderTest, folder: Path) -> None:
 
     def left_out(where: str, names: list[str]) -> set[str]:
         found = {name for name in names if (Path(where) / name / "pyvenv.cfg").is_file()}
+        found.update(paths.results_among(where, names))
         return found | {name for name in names if name in NOT_CODE or str(Path(where) / name) in data}
 
     try:

@@ -47,6 +47,18 @@ def test_the_first_release_is_a_copy_that_current_leads_to(releases):
     assert (made.static_root / "x.css").read_text() == "x"
 
 
+def test_a_folder_of_results_is_in_no_release(releases, tmp_path):
+    made, _ = releases
+    project = made.project.folder
+    for place in (project / "measured" / "raw" / "one", project / "app" / "kept"):
+        place.mkdir(parents=True)
+        (place / "log.txt").touch()
+    (project / "measured" / "run.json").touch()
+    copy = made.add("2")
+    assert (copy / "app" / "kept" / "log.txt").is_file()
+    assert not (copy / "measured").exists()
+
+
 def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp_path):
     made, _ = releases
     theirs, facts = (
@@ -64,6 +76,8 @@ def test_another_project_is_copied_whole_with_the_probes_beside_it(releases, tmp
         "db.sqlite3",
         "db.sqlite3-wal",
         "media/x.png",
+        "measured/run.json",
+        "measured/raw/one/log.txt",
     ):
         (theirs / name).parent.mkdir(parents=True, exist_ok=True)
         (theirs / name).write_text("")
