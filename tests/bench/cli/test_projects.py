@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import paths
+from bench import paths, programs
 from bench.cli import main as command_line
 from bench.serve.project import run_command
 from tests.projects import tree
@@ -107,7 +107,12 @@ def without_servers(folder):
     return python
 
 
-def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path):
+def test_a_python_without_the_kits_servers(capsys, new_project, tmp_path, monkeypatch):
+    find = programs.find
+    # The stand-in for a Python is none for uv.
+    monkeypatch.setattr(
+        programs, "find", lambda names, *more, **how: None if names == ["uv"] else find(names, *more, **how)
+    )
     folder = new_project(said=f'[tool.benchapp]\npython = "{without_servers(tmp_path)}"\n')
     assert refused(capsys, folder, *UP) == (
         "the servers cannot be installed for Python 3.99: ERROR: No matching distribution found for granian; "
