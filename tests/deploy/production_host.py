@@ -7,6 +7,7 @@ import dataclasses
 import fcntl
 import http.client
 import os
+import shlex
 import shutil
 import socket
 import ssl
@@ -141,8 +142,8 @@ class Host:
         return [line.partition("=")[2] for line in text.splitlines() if line.startswith(f"{key}=")]
 
     def command(self, unit: str) -> list[str]:
-        """What systemd would start, without the words by which the program takes a socket from systemd."""
-        words = self.lines(unit, "ExecStart")[0].split()
+        """What systemd would start, in the foreground, without the words by which it takes a socket from systemd."""
+        words = shlex.split(self.lines(unit, "ExecStart")[0].replace("daemon on;", "daemon off;"))
         server = self.server(unit)
         taken = list(server.inherits) if server and isinstance(server.inherits, tuple | list) else []
         return words[: -len(taken)] if taken and words[-len(taken) :] == taken else words
@@ -263,7 +264,7 @@ class Notified:
         """Whether it says that it serves, and its unit waits for that."""
         if types == ["notify"]:
             wait_for(lambda: "READY=1" in self._said(), True, processes)
-        assert types == (["notify"] if "READY=1" in self._said() else ["exec"])
+        assert (types == ["notify"]) == ("READY=1" in self._said())
 
     def wait_ready(self) -> None:
         """Return the moment it says that it serves; raises TimeoutError after 40 s without a word."""
