@@ -48,6 +48,8 @@ def apart(folder):
     """As cookiecutter-django has it: its settings begin with others, and manage.py adds a folder of apps."""
     package = folder / "config" / "settings"
     package.mkdir(parents=True)
+    for place in (package.parent, package):
+        (place / "__init__.py").touch()
     (package / "base.py").write_text("from shop.settings import *\n")
     (package / "local.py").write_text("from config.settings.base import *\n")
     manage = (folder / "manage.py").read_text().replace("shop.settings", "config.settings.local")
