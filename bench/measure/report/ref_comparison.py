@@ -16,7 +16,6 @@ from bench.measure.stats.columns import columns
 from bench.words import number
 
 Verdict = Literal["slower", "faster", "same", "inconclusive"]
-SLOWER, FASTER, SAME, INCONCLUSIVE = "slower", "faster", "same", "inconclusive"
 # Averages of queries a request with a smaller difference count as equal.
 SAME_QUERIES = 0.01
 

@@ -131,9 +131,8 @@ def own_limits(root: Path = Path("/")) -> tuple[float | None, int | None]:
     unified = _mounts(root).get("cgroup2")
     if unified is None:
         return None, None
-    own = next((line.split(":", 2)[2] for line in _lines(root / "proc/self/cgroup") if line.startswith("0:")), "/")
     processors, memory = None, None
-    folder = _beneath(unified, own)
+    folder = _beneath(unified, _own_paths(root).get("", "/"))
     for path in (folder, *folder.parents):
         quota = _words(path / "cpu.max")
         if quota and quota[0] != "max":
@@ -146,6 +145,15 @@ def own_limits(root: Path = Path("/")) -> tuple[float | None, int | None]:
     return processors, memory
 
 
+def _own_paths(root: Path) -> dict[str, str]:
+    """The paths of this process's groups by controller of version 1; that of version 2 has an empty name."""
+    own: dict[str, str] = {}
+    for line in _lines(root / "proc/self/cgroup"):
+        _, controllers, path = line.split(":", 2)
+        own |= dict.fromkeys(controllers.split(","), path)
+    return own
+
+
 def group(root: Path = Path("/")) -> Group:
     """A new group, not made yet, where this machine has room for one; `root` holds `proc` and `sys`.
 
@@ -154,10 +162,7 @@ def group(root: Path = Path("/")) -> Group:
     """
     name = f"{PREFIX}{uuid.uuid4().hex[:12]}"
     mounts = _mounts(root)
-    own: dict[str, str] = {}
-    for line in _lines(root / "proc/self/cgroup"):
-        _, controllers, path = line.split(":", 2)
-        own |= dict.fromkeys(controllers.split(","), path)
+    own = _own_paths(root)
     unified = mounts.get("cgroup2")
     if unified and set(_words(unified / "cgroup.controllers")) >= CONTROLLERS:
         return Group((_unified_parent(unified, own.get("", "/")) / name,), 2)
