@@ -296,6 +296,12 @@ def test_no_command_goes_through_a_shell():
     assert [path for path in BENCH_FILES + INSIDE_FILES + SITE_FILES if "shell=True" in path.read_text("utf-8")] == []
 
 
+def test_no_test_changes_how_every_thread_waits():
+    changes = re.compile(r'setattr\((\w+\.)?time, "(sleep|monotonic)"')
+    tests = sorted((paths.KIT / "tests").rglob("*.py"))
+    assert [str(path.relative_to(paths.KIT)) for path in tests if changes.search(path.read_text("utf-8"))] == []
+
+
 def test_python_configuration_parses_as_it_stands():
     files = sorted([*paths.DEPLOY.rglob("*.py"), *paths.DEPLOY.rglob("*.py.j2")])
     assert files

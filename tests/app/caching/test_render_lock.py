@@ -17,6 +17,7 @@ from django.test import RequestFactory
 from benchapp.caching import render_lock
 from benchapp.caching.invalidation import StalePages, pages_invalidated
 from benchapp.caching.stores.files import FileLocks
+from tests import clock
 from tests.app.caching.layers import HTML, Laid
 
 View = Callable[..., HttpResponse]
@@ -70,7 +71,7 @@ def test_requests_for_an_uncacheable_page_do_not_wait(inside: Laid):
 
 def test_a_failed_rendering_releases_the_lock(inside: Laid, monkeypatch: pytest.MonkeyPatch):
     waits: list[float] = []
-    monkeypatch.setattr(render_lock.time, "sleep", waits.append)
+    clock.change(monkeypatch, render_lock, sleep=waits.append)
 
     def failing(request: object) -> HttpResponse:
         raise RuntimeError("broken")
@@ -139,5 +140,5 @@ def test_requests_do_not_wait_when_the_lock_store_is_full(monkeypatch: pytest.Mo
         def get(self, key: str) -> None:
             return None
 
-    monkeypatch.setattr(render_lock.time, "sleep", lambda seconds: pytest.fail("waited for nothing"))
+    clock.change(monkeypatch, render_lock, sleep=lambda seconds: pytest.fail("waited for nothing"))
     assert render_lock.wait_or_lock(Full(), "key", lambda: None) == (None, False)

@@ -10,11 +10,12 @@ import pytest
 
 from benchapp.caching import resilience
 from benchapp.caching.resilience import CircuitBreaker, Retry
+from tests import clock
 
 
 def test_the_circuit_is_open_for_a_moment_after_a_timeout(monkeypatch: pytest.MonkeyPatch):
     now = 100.0
-    monkeypatch.setattr(resilience.time, "monotonic", lambda: now)
+    clock.change(monkeypatch, resilience, monotonic=lambda: now)
     breaker = CircuitBreaker()
     assert not breaker.is_open
     breaker.trip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from bench.measure.run.plan import Deployment
 from bench.serve.project.description import Description, Login
 from bench.verify.site import Site
 from bench.verify.target_site import NO_COMMANDS
+from tests import clock
 from tests.bench.measure.faults.scenes import SITE, scene
 from tests.bench.measure.faults.seen import PAGES, visit
 
@@ -58,7 +60,7 @@ def made(monkeypatch):
     monkeypatch.setattr(fault_session, "_first_said", lambda running, token: ("/static/x.css",))
     monkeypatch.setattr(fault_session.http, "status", lambda url, path: 200)
     monkeypatch.setattr(fault_session.Interference, "share", lambda self, ours_s: 0.0)
-    monkeypatch.setattr(fault_session.time, "time", fault_session.time.monotonic)
+    clock.change(monkeypatch, fault_session, time=time.monotonic)
 
     def make(run, outcome=BEFORE, bounds=judge.BOUNDS, **how):
         def watched(scene):

@@ -16,6 +16,7 @@ from bench.serve.catalog.sizes import UNLIMITED
 from bench.serve.deployment.database import Database
 from bench.serve.machine import http
 from bench.serve.machine.small_disk import CannotMount
+from tests import clock
 from tests.bench.measure.faults.scenes import SITE, run, scene
 from tests.bench.measure.faults.slow_server import slow_server
 
@@ -42,7 +43,7 @@ def made(monkeypatch):
 
     made = scene()
     monkeypatch.setattr(os, "kill", kill)
-    monkeypatch.setattr(database.time, "sleep", lambda seconds: made.log.append(f"sleep {seconds:.0f}"))
+    clock.change(monkeypatch, database, sleep=lambda seconds: made.log.append(f"sleep {seconds:.0f}"))
     monkeypatch.setattr(deploys.ssl, "get_server_certificate", lambda place: "old")
     monkeypatch.setattr(deploys, "make_certificate", lambda folder: None)
     monkeypatch.setattr(crashes.http, "get", lambda url, path: b'{"process_id": 99}')
