@@ -34,7 +34,7 @@ CEILINGS = {
         "bench": 0,
         "bench/cli": 0,
         "bench/measure": 0,
-        "bench/serve": 41,
+        "bench/serve": 38,
         "bench/verify": 0,
         "benchapp": 5,
         "benchapp_overlay": 1,
@@ -78,10 +78,12 @@ CEILINGS = {
         "deploy": 156,
     },
     "words of the dialect in pages": {
-        "README.md": 4,
-        "docs/*.md": 33,
-        "CONTRIBUTING.md": 4,
-        "CHANGELOG.md": 27,
+        "README.md": 0,
+        "docs/*.md": 22,
+        "docs/how-to/*.md": 0,
+        "docs/tutorials/*.md": 0,
+        "CONTRIBUTING.md": 1,
+        "CHANGELOG.md": 0,
     },
 }
 
