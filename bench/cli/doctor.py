@@ -18,7 +18,8 @@ from bench.cli import options
 from bench.errors import BenchError
 from bench.printer import Printer, say
 from bench.serve.catalog import catalog, values
-from bench.serve.deployment import database, deployment
+from bench.serve.catalog.sizes import UNLIMITED
+from bench.serve.deployment import database, deployment, workers
 from bench.serve.deployment.case import Case, resolve
 from bench.serve.project import description, findings, inspection
 from bench.serve.project.description import Project
@@ -75,7 +76,11 @@ def main(args: argparse.Namespace) -> int:
     said = inspection.beginning_at(project.description, facts.start)
     project = structs.replace(project, description=said)
     names = catalog.read().value_set("bench").changed(values.parse_changes(args.set)).names
-    found = findings.examine(project, facts, names["processes"], names["threads"])
+    processes = names["processes"]
+    if processes == values.AUTO:
+        worker_mb = facts.worker_mb or workers.USUAL_WORKER_MB
+        processes, _ = workers.fitting(workers.room(UNLIMITED), worker_mb, names["threads"])
+    found = findings.examine(project, facts, processes, names["threads"], workers.memory_here_mb())
     if args.json:
         # The URL may hold a password.
         facts = structs.replace(facts, postgresql="")

@@ -24,8 +24,6 @@ from bench.serve.project.opened import UnderTest, refusal
 
 # The value `pool` that is part of Django, with this driver.
 POOL_OF_DJANGO = "django"
-# The memory of a worker in MiB, where the kernel does not say it.
-USUAL_WORKER_MB = 60.0
 OWN_CACHE = "it uses the cache of the given CACHE_URL"
 
 
@@ -280,7 +278,7 @@ def _with_workers(case: Case) -> Case:
         return replace(case, values=case.values.changed({"processes": own}))
     if case.values.places and not case.size.is_limited:
         raise BenchError("processes=auto: nothing is known of the host; give --size, or a number of processes")
-    worker_mb = case.project.facts.worker_mb or USUAL_WORKER_MB
+    worker_mb = case.project.facts.worker_mb or workers.USUAL_WORKER_MB
     number, reason = workers.fitting(workers.room(case.size), worker_mb, int(case.settings["threads"]))
     return replace(case, values=case.values.changed({"processes": number}), notes=(*case.notes, reason))
 

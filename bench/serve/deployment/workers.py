@@ -20,6 +20,8 @@ BESIDE_MB = 48
 SHARE = 0.8
 # Of the memory of a machine that runs other programs, too.
 SHARE_OF_MACHINE = 0.5
+# The memory of a worker in MiB, where the kernel does not say it.
+USUAL_WORKER_MB = 60.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,12 @@ class Room:
     processors: float
     memory_mb: float
     of: str
+
+
+def memory_here_mb() -> float:
+    """The most MiB that the workers can have here: of this machine's control group, or of the machine."""
+    _, memory_bytes = cgroups.own_limits()
+    return (memory_bytes or psutil.virtual_memory().total) / MIB - BESIDE_MB
 
 
 def room(size: Size) -> Room:

@@ -58,6 +58,12 @@ def test_a_finding_is_left_out_by_its_id_and_an_unknown_id_is_one_line(bench, ne
     assert done.stderr.endswith("; did you mean static-root?\n")
 
 
+def test_as_many_processes_as_fit_are_too_many_for_nobody(bench, new_project):
+    done = bench("doctor", "--json", "--set", "processes=auto", "--project", new_project())
+    assert done.returncode in (0, 1), done.stderr
+    assert "too-many-workers" not in {item["id"] for item in json.loads(done.stdout)["findings"]}
+
+
 def test_the_password_of_a_database_is_not_shown(bench, new_project):
     database = {"ENGINE": "django.db.backends.postgresql", "NAME": "s", "HOST": "127.0.0.1", "PORT": 1}
     done = bench("doctor", "--json", "--project", new_project(f"DATABASES = {{'default': {database | SECRET}}}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 
 from bench.errors import BenchError, hint
@@ -15,14 +16,16 @@ MODULES = [vars(import_module(f"{__name__}.{group}")).values() for group in GROU
 RULES = [item for module in MODULES for item in module if isinstance(item, Rule)]
 
 
-def examine(project: Project, facts: Facts, processes: int, threads: int) -> list[Finding]:
+def examine(project: Project, facts: Facts, processes: int, threads: int, memory_mb: float = math.inf) -> list[Finding]:
     """All findings for a project that so many processes of so many threads serve: errors first, then by group.
+
+    The processes may use `memory_mb` MiB together.
 
     Raises BenchError when the project ignores a finding that there is not.
     """
     description = project.description
     require_ids(project)
-    examination = Examination(project, facts, processes, threads)
+    examination = Examination(project, facts, processes, threads, memory_mb)
     found: list[Finding] = []
     for rule in RULES:
         found += rule.findings(examination)

@@ -8,6 +8,7 @@ the title.
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -44,12 +45,16 @@ GROUPS = {
 
 @dataclass(frozen=True)
 class Examination:
-    """A project with its facts, served by so many processes of so many threads."""
+    """A project with its facts, served by so many processes of so many threads.
+
+    memory_mb  MiB of memory that the processes may use together
+    """
 
     project: Project
     facts: Facts
     processes: int
     threads: int
+    memory_mb: float = math.inf
 
     @property
     def own_settings(self) -> bool:

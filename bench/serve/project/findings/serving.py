@@ -337,3 +337,21 @@ def lifespan(examination: Examination) -> Iterator[Occurrence]:
     """The application uses the lifespan protocol of ASGI, which the kit's servers have off."""
     if where := examination.code.get("lifespan"):
         yield Occurrence("the kit starts ASGI servers with lifespan off: nothing that it sets up exists", where)
+
+
+@finding(
+    "too-many-workers",
+    WARNING,
+    "serve with fewer processes, such as --set processes=auto, or with more memory",
+    link=f"{DOCS}/topics/performance/",
+    found_in=RENDER,
+)
+def too_many_workers(examination: Examination) -> Iterator[Occurrence]:
+    """The processes of the site need more memory than there is."""
+    each_mb = examination.facts.worker_mb
+    if each_mb is None or each_mb * examination.processes <= examination.memory_mb:
+        return
+    yield Occurrence(
+        f"{plural(examination.processes, 'process', 'processes')} of {each_mb:.0f} MiB need "
+        f"{each_mb * examination.processes:.0f} MiB, and there are {examination.memory_mb:.0f} MiB for them"
+    )

@@ -57,7 +57,8 @@ def project(folder=Path("/srv/shop"), **said):
 
 def found(facts=None, folder=Path("/srv/shop"), **said):
     """What is found in a project that says this, where these facts are others than good ones."""
-    return examine(project(folder, **said), msgspec.structs.replace(GOOD, **(facts or {})), processes=4, threads=2)
+    facts = msgspec.structs.replace(GOOD, **(facts or {}))
+    return examine(project(folder, **said), facts, processes=4, threads=2, memory_mb=1000)
 
 
 def names(facts=None, **said):
@@ -147,6 +148,7 @@ NOTICED = [
     ("query-parameters", of(LIST, linked_parameters={"/": ("page",)})),
     ("django-version", {"django": "5.2.3"}),
     ("django-version", {"django": "4.2.30"}),
+    ("too-many-workers", {"worker_mb": 251.0}),
     ("mail.E001", {"checks": (DeploymentCheck("mail.E001", "Broken", ""),) * 3}),
 ]
 # Rules that need files, rights or a description; each has a test below or in another module.
@@ -210,6 +212,9 @@ def test_each_rule_has_a_fact_that_it_finds():
         {"uncached_loaders": True, "debug": True, "statements": IN_DEBUG},
         # Django is not asked for a version of its own.
         {"django": "10.0.1"},
+        # Four of them fit, and nobody knows.
+        {"worker_mb": 250.0},
+        {"worker_mb": None},
     ],
     ids=lambda facts: next(iter(facts), "good"),
 )
