@@ -141,14 +141,14 @@ LAYER = Option(
 LAYERS = replace(LAYER, help="a layer, or several with + (repeatable)", many=True, usual=())
 SIZE = Option(
     ("--size",),
-    f"bronze, silver or gold (default: {NO_LIMIT})",
+    f"bronze, silver, gold or container (default: {NO_LIMIT})",
     SERVED,
     "SIZE",
     argument_types.name,
     usual=NO_LIMIT,
     complete=lambda _: catalog.read().sizes,
 )
-SIZES = replace(SIZE, help=f"bronze, silver or gold (repeatable; default: {NO_LIMIT})", many=True, usual=())
+SIZES = replace(SIZE, help=f"bronze, silver, gold or container (repeatable; default: {NO_LIMIT})", many=True, usual=())
 DATABASE = Option(
     ("--database",),
     "sqlite, postgresql or a URL (default: sqlite)",

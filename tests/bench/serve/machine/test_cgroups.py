@@ -221,10 +221,15 @@ def test_a_group_is_removed_with_whatever_still_runs_in_it(group, python):
 # ------------------------------------------------------------------------------------------ sizes
 
 
-def test_the_sizes_are_those_of_benchmark_b():
+def test_the_sizes_are_those_of_the_report_and_of_a_container():
     limited = [size for size in catalog.read().sizes.values() if size.is_limited]
     found = {size.name: (size.guaranteed_mb, size.burstable_mb, size.cpus) for size in limited}
-    assert found == {"bronze": (128, 256, 1), "silver": (384, 512, 1), "gold": (1024, 1536, 2)}
+    assert found == {
+        "bronze": (128, 256, 1),
+        "silver": (384, 512, 1),
+        "gold": (1024, 1536, 2),
+        "container": (384, 512, 2),
+    }
 
 
 @pytest.mark.parametrize(
