@@ -83,8 +83,8 @@ def _headline(board: Ranking) -> str:
         memory = f"; it needs {_mib(row)}" if row.memory_peak_bytes else ""
         return f"{name(row)} ties with {_together(alike)} within {100 * board.margin:g} %{memory}."
     if board.rounds < 2 or not alike:
-        return f"Open: {name(row)} has the highest {what}, but one round proves no difference."
-    return f"Open between {_together([row, *alike])}: {plural(board.rounds, 'round')} decide nothing yet."
+        return f"Inconclusive: {name(row)} has the highest {what}, but one round proves no difference."
+    return f"Inconclusive between {_together([row, *alike])}: {plural(board.rounds, 'round')} decide nothing yet."
 
 
 def _at_a_rate(board: Ranking) -> str:
