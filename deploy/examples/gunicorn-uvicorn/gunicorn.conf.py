@@ -1,6 +1,6 @@
 """gunicorn. Settings: https://gunicorn.org/reference/settings/"""
 
-# --- Where it listens ---
+# --- Listener ---
 
 # Default 127.0.0.1:8000. A Unix socket costs less than TCP on the same machine.
 bind = "127.0.0.1:8000"
@@ -28,9 +28,9 @@ from uvicorn_worker import UvicornWorker
 pythonpath = "/etc/benchapp"
 
 class Worker(UvicornWorker):
-    # loop, http: the ones in C; by default those in Python where they are missing.
+    # loop, http: the ones in C; by default those in Python if they are missing.
     # ws: WebSockets, which take the project's own application; a site that has none refuses them.
-    # lifespan: Django has nothing to do when a worker starts or ends; by default it is asked.
+    # lifespan: Django has nothing to do when a worker starts or ends; by default it is called.
     # proxy_headers: no header is believed that names another client: behind a server that terminates TLS the site reads them;
     # default True.
     # timeout_graceful_shutdown: by default a worker waits for its requests without end.
@@ -66,7 +66,7 @@ loglevel = "warning"
 # --- Requests ---
 
 # Requests are parsed in Python: the C parser of `gunicorn[fast]` is another package, which needs a compiler. Default
-# "auto": the C parser where it is installed. https://gunicorn.org/reference/settings/#http_parser
+# "auto": the C parser if it is installed. https://gunicorn.org/reference/settings/#http_parser
 http_parser = "python"
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"

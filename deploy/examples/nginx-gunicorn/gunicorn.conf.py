@@ -1,6 +1,6 @@
 """gunicorn. Settings: https://gunicorn.org/reference/settings/"""
 
-# --- Where it listens ---
+# --- Listener ---
 
 # Default 127.0.0.1:8000. A Unix socket costs less than TCP on the same machine.
 bind = "unix:/run/benchapp/gunicorn.sock"
@@ -46,7 +46,7 @@ loglevel = "warning"
 # --- Requests ---
 
 # Requests are parsed in Python: the C parser of `gunicorn[fast]` is another package, which needs a compiler. Default
-# "auto": the C parser where it is installed. https://gunicorn.org/reference/settings/#http_parser
+# "auto": the C parser if it is installed. https://gunicorn.org/reference/settings/#http_parser
 http_parser = "python"
 # Header names with an underscore are dropped, as by default: WSGI cannot tell it from a dash.
 header_map = "drop"

@@ -34,7 +34,7 @@ class Protocol(HttpToolsProtocol):
     def _limit(self, more):
         self.head_bytes += more
         if self.head_bytes > MAX_HEAD_BYTES:
-            # It is answered with 400.
+            # The response is a 400.
             raise HttpParserError("the head of the request is too large")
 
     def handle_websocket_upgrade(self):
