@@ -1,1 +1,1 @@
-"""The site that is measured: authors, their posts and the comments on them."""
+"""The measured site: authors, posts and comments."""

@@ -19,7 +19,7 @@ UNFILTERED = {PAGE_VAR, ORDER_VAR, IS_POPUP_VAR, TO_FIELD_VAR}
 
 
 class SortedPaginator(Paginator):
-    """Pages of a whole table in another order than that of its ids."""
+    """Pages of a whole table in another order than by id."""
 
     @cached_property
     def count(self) -> int:
@@ -27,9 +27,9 @@ class SortedPaginator(Paginator):
 
 
 class RowsAdmin(admin.ModelAdmin):
-    """A table of millions of rows: it is sorted and filtered only by what an index makes cheap.
+    """A table of millions of rows: sorted and filtered only if an index makes that cheap.
 
-    The page index counts it while nothing filters it; beside a search no total is shown.
+    The page index counts the rows unless a filter is active; a search shows no total.
     """
 
     ordering = ["-id"]

@@ -14,14 +14,14 @@ class BenchappConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Connect what follows writes and migrations."""
+        """Connect the receivers of writes and migrations."""
         from benchapp import checks, invalidation  # noqa: F401
 
         self.follow_migrations()
         invalidation.connect()
 
     def follow_migrations(self) -> None:
-        """Have the page index taken down before migrations of the site, and put up after them."""
+        """Take the page index down before migrations of the site, and put it up after them."""
         from benchapp import page_index
 
         pre_migrate.connect(page_index.before_migrations, sender=self)

@@ -13,7 +13,7 @@ from benchapp import page_index
 
 @register(Tags.database)
 def check_triggers(databases: Sequence[str] | None = None, **options: Any) -> list[CheckMessage]:
-    """A warning for each database without all triggers of the page index, whose lists would be counted wrong."""
+    """A warning for each database without all triggers of the page index: lists would have wrong counts."""
     found = []
     for alias in databases or ():
         missing = page_index.missing_triggers(connections[alias])

@@ -13,8 +13,8 @@ from django.db.models.signals import post_save
 class ChildCount(models.PositiveIntegerField):
     """The number of rows behind a reverse relation, named by `children`; triggers count them (`benchapp.page_index`).
 
-    Saving an instance that was read a while ago keeps the stored count, a new row begins with 0, and dumps leave the
-    count out. `QuerySet.update` writes what it is given.
+    Saving an older instance keeps the stored count, a new row begins with 0, and dumps leave the count out.
+    `QuerySet.update` writes the given value.
     """
 
     def __init__(self, *args: Any, children: str, **options: Any):
@@ -34,14 +34,14 @@ class ChildCount(models.PositiveIntegerField):
 
     @property
     def foreign_key(self) -> models.ForeignKey | None:
-        """The foreign key of the counted children; None if the relation is not there."""
+        """The foreign key of the counted children; None for a missing relation."""
         try:
             return getattr(self.model._meta.get_field(self.children), "field", None)
         except FieldDoesNotExist:
             return None
 
     def check(self, **options: Any) -> list[checks.CheckMessage]:
-        """A warning is added to Django's own checks if there is nothing to count."""
+        """Django's own checks, and a warning for a missing relation."""
         found = super().check(**options)
         if self.foreign_key is None:
             message = f"'{self.children}' is no reverse relation, so nothing is counted."

@@ -37,7 +37,7 @@ class TextareaField(forms.CharField):
 
 
 class CommentForm(forms.ModelForm):
-    """A comment with its rating; the view sets its author and its post."""
+    """A comment with its rating; the view sets the author and the post."""
 
     body = TextareaField(
         label="Your comment",

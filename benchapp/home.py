@@ -69,7 +69,7 @@ class Home:
         return Post.objects.only("title", "comment_count").order_by("-comment_count", "-id")[:6]
 
     def archive_pick(self) -> Post | None:
-        """A post from the first third of the archive; it changes with every third new post."""
+        """A post from the first third of the archive; changes with every third new post."""
         newest = Subquery(Post.objects.order_by("-id").values("id")[:1])
         return Post.objects.select_related("author").filter(id__gte=newest / 3).order_by("id").first()
 
@@ -94,7 +94,7 @@ class Home:
         return Author.objects.only("name", "city", "joined").order_by("-id")[:6]
 
     def cities(self) -> list[tuple[str, int]]:
-        """Where the newest authors live: up to eight cities, the most frequent first."""
+        """Homes of the newest authors: up to eight cities, the most frequent first."""
         newest = Author.objects.order_by("-id").values_list("city", flat=True)[:RECENT_AUTHORS]
         return sorted(Counter(newest).items(), key=lambda item: (-item[1], item[0]))[:8]
 
@@ -102,7 +102,7 @@ class Home:
         return _with_post(Comment.objects.order_by("-id"))[:LATEST]
 
     def five_stars(self) -> QuerySet[Comment]:
-        """The newest comments with five stars, without those that `latest_comments` shows."""
+        """The newest comments with five stars, without the ones in `latest_comments`."""
         ids = Comment.objects.order_by("-id").values("id")
         shown, newest = Subquery(ids[LATEST - 1 : LATEST]), Subquery(ids[:1])
         found = Comment.objects.filter(rating=5, id__lt=shown, id__gt=newest - RECENT_COMMENTS)
@@ -115,7 +115,8 @@ def _with_post(comments: QuerySet[Comment]) -> QuerySet[Comment]:
 
 
 def _month_starts(moment: datetime, count: int) -> Iterator[datetime]:
-    """The first instants, in the current time zone, of the month after `moment`, its own, and earlier ones.
+    """The first instants, in the current time zone, of the next month after `moment`, the current month, and earlier
+    ones.
 
     Months outside of the years 1 to 9999, which no row can have, are left out.
     """

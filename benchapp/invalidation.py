@@ -1,7 +1,7 @@
-"""Which pages of the site a write makes stale; the caching layers drop them after the commit.
+"""The stale pages of each write; the caching layers drop them after the commit.
 
 A write makes some exact paths stale, and everything below some prefixes: a new comment shifts every later page of the
-list of comments, however many there are.
+list of comments.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def connect() -> None:
 
 
 def stale_after_write(row: Author | Post | Comment, change: str) -> StalePages:
-    """The pages that are stale once a row is created, changed or deleted."""
+    """The stale pages after a row is created, changed or deleted."""
     stale = StalePages(paths=frozenset({reverse("home")}))
     if isinstance(row, Comment):
         return stale | _detail("post", row.post_id) | _list("comments")
@@ -37,7 +37,7 @@ def stale_after_write(row: Author | Post | Comment, change: str) -> StalePages:
 
 
 def _list(name: str) -> StalePages:
-    """A list: its first page and all later ones, but not the detail pages that share its prefix."""
+    """A list: its first page and all later ones, but not the detail pages below the same prefix."""
     return StalePages(frozenset({reverse(name)}), frozenset({f"{reverse(name)}page/"}))
 
 

@@ -38,8 +38,8 @@ def limit_requests(
 ) -> Callable[[HttpRequest], Awaitable[HttpResponse]]:
     """Over ASGI, let BENCHAPP_ASGI_THREADS requests at a time into the site; others wait, with their body read.
 
-    Django runs each one in a thread of its own, which opens a database connection, and closes it before the next one
-    begins. Without a limit, many visitors take more connections than a database has.
+    Django runs each request in a separate thread, which opens a database connection, and closes the connection before
+    the next request begins. Without a limit, many visitors take more connections than a database has.
     """
     free = asyncio.Semaphore(settings.BENCHAPP_ASGI_THREADS)
 
@@ -55,8 +55,9 @@ def limit_requests(
 
 
 def access_log(get_response: GetResponse) -> GetResponse:
-    """Write a line for each request: the usual combined format with host, request id, and the milliseconds it took; or
-    an object of JSON."""
+    """Write a line for each request: the usual combined format with host, request id and milliseconds, or a JSON
+    object.
+    """
     as_json = settings.BENCHAPP_LOG_FORMAT == "json"
 
     def middleware(request: HttpRequest) -> HttpResponse:
@@ -92,7 +93,7 @@ def _combined(entry: dict[str, Any], now: datetime) -> str:
 
 
 def _logged_address(text: str) -> str:
-    """A client's address as the log has it: only its network, /24 of IPv4 and /48 of IPv6, where that is asked."""
+    """A client's address for the log: only the network, /24 of IPv4 and /48 of IPv6, if the setting says so."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -104,14 +105,14 @@ def _logged_address(text: str) -> str:
 
 
 class Compression(GZipMiddleware):
-    """Compress pages, but no stream: the compressor would hold its pieces back until they fill a buffer."""
+    """Compress pages, but no stream: the compressor would hold pieces back until a buffer is full."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         return response if response.streaming else super().process_response(request, response)
 
 
 def security_headers(get_response: GetResponse) -> GetResponse:
-    """Add the two security headers that Django 5.2 has no setting for, where a view has not set its own."""
+    """Add the two security headers that Django 5.2 has no setting for, unless a view has set them."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)

@@ -13,7 +13,7 @@ from benchapp.pagination import PER_PAGE, page_url
 
 
 class NoRows(models.Manager):
-    """A manager that finds no rows."""
+    """A manager without rows."""
 
     def get_queryset(self) -> models.QuerySet:
         return super().get_queryset().none()
@@ -42,7 +42,7 @@ class Author(models.Model):
 class Post(models.Model):
     """An article of an author."""
 
-    # No index of its own: the one in Meta begins with the author.
+    # No separate index: the one in Meta begins with the author.
     author = models.ForeignKey(Author, on_delete=models.CASCADE, related_name="posts", db_index=False)
     title = models.CharField(max_length=120)
     body = models.TextField()
@@ -69,7 +69,7 @@ class Post(models.Model):
 class Comment(models.Model):
     """A reader's comment on a post, with a rating.
 
-    `user` is the account that wrote it, if there is one; `name` is what it was called then, and stays when it goes.
+    `user` is the author's account, if any; `name` is the author's name at that time, and stays when the account goes.
     """
 
     post = models.ForeignKey(Post, on_delete=models.CASCADE, related_name="comments", db_index=False)
@@ -101,7 +101,7 @@ class Comment(models.Model):
         return f"{self.name} on {self.post_id}"
 
     def get_absolute_url(self) -> str:
-        """The comment on its page of the post, where the oldest comment is the first; takes one query."""
+        """The comment on its page of the post, the oldest comment first; takes one query."""
         earlier = Comment.objects.filter(post=self.post_id, id__lt=self.pk).count()
         page = page_url(reverse("post", args=[self.post_id]), earlier // PER_PAGE + 1)
         return f"{page}#comment-{self.pk}"
@@ -110,7 +110,7 @@ class Comment(models.Model):
 class PageBlock(models.Model):
     """The number of rows in a block of ids of a table: `id >> bits` is `block` (`benchapp.page_index`).
 
-    Triggers write it. A fixture leaves it out: `dumpdata` takes the rows of the default manager.
+    Triggers write the rows. A fixture leaves them out: `dumpdata` takes the rows of the default manager.
     """
 
     pk = models.CompositePrimaryKey("list", "bits", "block")

@@ -1,21 +1,22 @@
-"""The page index: how many rows each block of ids has, and how many children each parent, counted by triggers.
+"""The page index: the number of rows in each block of ids and of children of each parent, counted by triggers.
 
-A page far down a list is cheap when the database knows the id it begins with. The model `PageBlock` holds the number
+A page far down a list is cheap when the database knows the id of its first row. The model `PageBlock` holds the number
 of rows of each block of 256 ids (`id >> 8`) and of each 64 of these blocks (`id >> 14`). Adding up the large blocks,
-then the small ones within one of them, leads to the block that a page begins in; an OFFSET of at most 255 does the
-rest. The sum of the large blocks is the length of the list. Ids may have gaps of any size.
+then the small ones within one of them, leads to the block with the first row; an OFFSET of at most 255 does the rest.
+The sum of the large blocks is the length of the list. Ids may have gaps of any size.
 
-Triggers (`benchapp.page_triggers`) count what INSERT, DELETE and TRUNCATE do, and an UPDATE that gives a row another
-parent, by any writer: the ORM one by one or in bulk, cascades, raw SQL, COPY, `flush`. A writer holds the counts of
-its blocks and parents until its transaction ends, so writers of one list take turns.
+Triggers (`benchapp.page_triggers`) count after INSERT, DELETE and TRUNCATE, and after an UPDATE that gives a row
+another parent, by any writer: the ORM one by one or in bulk, cascades, raw SQL, COPY, `flush`. A writer holds the
+counts of its blocks and parents until its transaction ends, so writers of one list take turns.
 
 Not counted: a changed id, a child that raw SQL inserts before its parent, a count that somebody sets, INSERT OR REPLACE
-in SQLite, and what is written while triggers are missing or disabled. `./manage.py recount` repairs all of these. Until
-then a page that does not have the rows that the index promises is found as Django's paginator does it, slowly. Rows
-that are not counted may be on no page.
+in SQLite, and writes while triggers are missing or disabled. `./manage.py recount` repairs all of these. Until then, if
+a page lacks rows that the index promises, it is found slowly, as in Django's paginator. Rows that are not counted may
+be on no page.
 
 The SQL is made from the models as they are: `migrate` takes the triggers down before a migration of the site, puts them
-up after it, and counts (`before_migrations`, `after_migrations`). A system check names a database without triggers.
+up again afterwards, and counts (`before_migrations`, `after_migrations`). A system check names a database without
+triggers.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Plan = Sequence[tuple[Any, bool]]
 
 
 class Count(NamedTuple):
-    """A column of a parent's table with the number of its children, and the foreign key of these."""
+    """A column of a parent's table with the number of children, and the foreign key of the children."""
 
     foreign_key: str
     parent: str
@@ -49,12 +50,12 @@ class Count(NamedTuple):
 
     @property
     def quoted(self) -> dict[str, str]:
-        """The names as SQL writes them."""
+        """The names, quoted for SQL."""
         return {name: f'"{value}"' for name, value in self._asdict().items()}
 
 
 class List(NamedTuple):
-    """A table whose rows are counted, its primary key, and the counts on the parents of its rows."""
+    """A table with counted rows, its primary key, and the counts on the parents of its rows."""
 
     table: str
     key: str
@@ -62,12 +63,12 @@ class List(NamedTuple):
 
     @property
     def quoted(self) -> dict[str, Any]:
-        """The names as SQL writes them, and the sizes of blocks."""
+        """The names, quoted for SQL, and the sizes of blocks."""
         return {"list": self.table, "table": f'"{self.table}"', "key": f'"{self.key}"', "small": SMALL, "large": LARGE}
 
 
 def lists(apps: Any = site_apps) -> list[List]:
-    """The lists of the models in `apps`, which may be those of an earlier migration; empty without a `PageBlock`."""
+    """The lists of the models in `apps`, which may come from an earlier migration; empty without a `PageBlock`."""
     models = [model for model in apps.get_models() if model._meta.app_label == "benchapp"]
     if not any(model._meta.model_name == "pageblock" for model in models):
         return []
@@ -81,7 +82,7 @@ def _is_counted(model: Any) -> bool:
 
 
 def _counts(child: Any, parents: list[Any]) -> list[Count]:
-    """The counts of a child's rows that its parents have."""
+    """The counts of a child's rows in its parents."""
     found = []
     for parent in parents:
         for field in parent._meta.local_fields:
@@ -118,7 +119,7 @@ class Blocks:
         return sum(rows for _, rows in self.large)
 
     def place(self, position: int) -> tuple[int, int] | None:
-        """The highest id of the block with the row that `position` newer ones precede, and how many of these it has.
+        """The highest id of the block with the row after `position` newer ones, and how many of the newer rows it has.
 
         None if no such row is counted, or was deleted since the large blocks were read.
         """
@@ -135,7 +136,7 @@ class Blocks:
 
 
 def _step(blocks: list[tuple[int, int]], position: int) -> tuple[int | None, int]:
-    """The block with the row that `position` others of `blocks` come before, and how many of these are in it."""
+    """The block with the row after `position` others of `blocks`, and how many of the others it has."""
     for block, rows in blocks:
         if position < rows:
             return block, position
@@ -204,7 +205,7 @@ def missing_triggers(connection: Any, apps: Any = site_apps) -> list[str]:
 
 
 def fill(connection: Any, apps: Any = site_apps) -> None:
-    """Count the rows of all blocks; counts on parents are left alone, and nobody else may write meanwhile."""
+    """Count the rows of all blocks; leave counts on parents as they are. Nobody else may write meanwhile."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM benchapp_pageblock")
         cursor.execute(f"INSERT INTO benchapp_pageblock (list, bits, block, rows) {_counted_blocks(lists(apps))}")
@@ -228,7 +229,7 @@ def rebuild(connection: Any, apps: Any = site_apps) -> None:
 
 
 def differences(connection: Any, apps: Any = site_apps) -> list[str]:
-    """One line for each thing that is wrong, none when the index is right. `connection` is Django's."""
+    """One line for each error, empty for a right index. `connection` is Django's."""
     lines = [f"trigger {name} is missing" for name in missing_triggers(connection, apps)]
     counted = lists(apps)
     with connection.cursor() as cursor:
@@ -261,15 +262,15 @@ def _counts_of_children(counted: list[List]) -> Iterator[tuple[dict[str, str], s
 
 
 def before_migrations(using: str, plan: Plan, **options: Any) -> None:
-    """Take the triggers down before a migration of the site: SQLite cannot rename a table that they name."""
+    """Take the triggers down before a migration of the site: SQLite cannot rename a table with triggers."""
     if _changes_site(plan) and page_triggers.supported(connections[using]):
         page_triggers.drop(connections[using])
 
 
 def after_migrations(using: str, plan: Plan = (), apps: Any = site_apps, **options: Any) -> None:
-    """Put the triggers up and count after a migration of the site, and if an interrupted one has left none.
+    """Put the triggers up and count after a migration of the site, or if an interrupted one has left no triggers.
 
-    `apps` has the models as they are after the migrations: going back leads to earlier ones, or to none.
+    `apps` has the models after the migrations: going back leads to earlier models, or to an empty app.
     """
     connection = connections[using]
     if not page_triggers.supported(connection):

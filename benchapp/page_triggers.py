@@ -104,12 +104,12 @@ DROPPED = {
 
 
 def supported(connection: Any) -> bool:
-    """True if there are triggers for this kind of database. `connection` is Django's."""
+    """True for a kind of database with triggers. `connection` is Django's."""
     return connection.vendor in INSTALLED
 
 
 def triggers(vendor: str, lists: list[List]) -> dict[str, str]:
-    """The statements that create each trigger, by its name."""
+    """The statements that create each trigger, by name."""
     made = {}
     for rows in lists:
         made |= _sqlite(rows) if vendor == "sqlite" else _postgresql(rows)
@@ -137,7 +137,7 @@ def drop(connection: Any) -> None:
 
 
 def missing(connection: Any, lists: list[List]) -> list[str]:
-    """Names of the triggers that should be there and are not, or are disabled."""
+    """Names of the triggers that are missing or disabled."""
     with connection.cursor() as cursor:
         cursor.execute(INSTALLED[connection.vendor])
         installed = {name for (name,) in cursor.fetchall()}

@@ -1,9 +1,9 @@
-"""Django's paginator with a count, and positions of pages, that the database keeps.
+"""Django's paginator with a count, and positions of pages, from the database.
 
-Django counts the whole list for each page and reads every row before the page it shows (`LIMIT 25 OFFSET 19000000`).
-The lists of whole tables need neither: the page index (`benchapp.page_index`) has the length of the list and the id
-that a page begins with, so a page deep in ten million rows costs about as much as the first. The order of such a list
-is that of the ids.
+Django counts the whole list for each page and reads every row before the page (`LIMIT 25 OFFSET 19000000`). The lists
+of whole tables need neither: the page index (`benchapp.page_index`) has the length of the list and the id of each
+page's first row, so a page deep in ten million rows costs about as much as the first. Such a list is in the order of
+ids.
 
 The children of one parent (an author's posts, a post's comments) are few beside a whole table. The parent's count
 spares the COUNT, and the OFFSET walks along the index on (parent, id) without reading the rows.
@@ -24,10 +24,10 @@ PER_PAGE = 25
 
 
 class CountedPaginator(Paginator):
-    """Pages of a list whose `count` is known. A page without the rows that it promises is found as Django does it."""
+    """Pages of a list with a known `count`. A page that lacks promised rows is found as in Django's paginator."""
 
     def page(self, number: Any) -> Page:
-        """A page by its number from 1; raises InvalidPage if there is none."""
+        """A page by its number from 1; raises InvalidPage for a number out of range."""
         number = self.validate_number(number)
         first = (number - 1) * self.per_page
         rows = list(self.rows_from(first)[: self.per_page])
@@ -38,7 +38,7 @@ class CountedPaginator(Paginator):
         return super().page(number)
 
     def rows_from(self, first: int) -> QuerySet[Any]:
-        """The rows of the list that begin after `first` others."""
+        """The rows of the list after the `first` ones."""
         raise NotImplementedError
 
 
@@ -56,16 +56,16 @@ class TablePaginator(CountedPaginator):
 
     def rows_from(self, first: int) -> QuerySet[Any]:
         if (place := self.blocks.place(first)) is None:
-            # Nothing is there, nothing was counted, or rows have gone since the index was first asked.
+            # The list is empty, nothing was counted, or rows have gone since the index was first read.
             return self.object_list[first:]
         last_id, newer = place
-        # The id alone is looked for past the newer rows, then whole rows are read from there.
+        # Skip the newer rows by id only, then read whole rows from there.
         ids = self.object_list.model._default_manager.order_by("-id").filter(id__lte=last_id).values("id")
         return self.object_list.filter(id__lte=Subquery(ids[newer : newer + 1]))
 
 
 class ChildrenPaginator(CountedPaginator):
-    """Pages of the children of one parent, which says how many there are."""
+    """Pages of the children of one parent, which has their number."""
 
     def __init__(self, children: QuerySet[Any], per_page: int, count: int):
         super().__init__(children, per_page)
@@ -74,7 +74,7 @@ class ChildrenPaginator(CountedPaginator):
     def rows_from(self, first: int) -> QuerySet[Any]:
         if first == 0:
             return self.object_list
-        # An OFFSET over ids alone, which an index holds.
+        # An OFFSET over ids only, which an index holds.
         ids = self.object_list.values("pk")[first : first + self.per_page]
         return self.object_list.filter(pk__in=Subquery(ids))
 
@@ -85,5 +85,5 @@ def total(model: type[Model]) -> int:
 
 
 def page_url(base: str, number: int) -> str:
-    """The URL of page `number` of the list at `base`; the first page has that of the list."""
+    """The URL of page `number` of the list at `base`; the first page has the URL of the list."""
     return base if number == 1 else f"{base}page/{number}/"

@@ -1,4 +1,4 @@
-"""URLs of the site. Page numbers are in the path, so that a path alone is the key of a page in every cache."""
+"""URLs of the site. Page numbers are in the path, so that only the path is the key of a page in every cache."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ PAGE_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
 def private_when_signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """The view, whose page of a visitor who is signed in no cache shares: it names them and holds their CSRF token."""
+    """The view, with private pages for signed-in visitors: these name the visitor and hold a CSRF token."""
 
     @wraps(view)
     def marked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
@@ -60,11 +60,11 @@ if settings.CACHING_VIEW_CACHE:
 
 @method_decorator(PUBLIC, name="dispatch")
 class PublicPage(View):
-    """A page for everybody, which the caching layers may store."""
+    """A page for everybody, open to the caching layers."""
 
 
 class HomePage(PublicPage, TemplateView):
-    """Ten parts, each of which can be cached by itself."""
+    """Ten parts, each cached separately under the layer `fragments`."""
 
     template_name = "home.html"
 
@@ -73,7 +73,7 @@ class HomePage(PublicPage, TemplateView):
 
 
 class ListPage(ListView):
-    """A page of a list. Its number is in the path; the first page has only the URL without one."""
+    """A page of a list. The page number is in the path; the first page has only the URL without a number."""
 
     paginate_by = PER_PAGE
     paginator_class = TablePaginator
@@ -95,7 +95,7 @@ class ListPage(ListView):
 
     @property
     def base_url(self) -> str:
-        """The URL of the first page, which those of the others begin with."""
+        """The URL of the first page, with which all others begin."""
         return reverse(self.url_name, args=[self.kwargs["pk"]] if "pk" in self.kwargs else [])
 
 
@@ -126,7 +126,7 @@ class CommentList(PublicPage, ListPage):
 
 
 class AuthorPage(PublicPage, ListPage):
-    """An author with their posts, the newest first; 404 for an id that is not there."""
+    """An author with their posts, the newest first; 404 for an unknown id."""
 
     template_name = "author.html"
     url_name = "author"
@@ -163,17 +163,17 @@ class PostWithComments(ListPage):
         return super().get_context_data(post=self.post_shown, **kwargs)
 
     def draft(self) -> dict[str, Any]:
-        """The comment on this post that its visitor wrote before a login; empty if there is none."""
+        """The comment on this post from before the visitor's login; else empty."""
         draft = self.request.session.get(DRAFT, {})
         return draft if draft.get("post") == self.kwargs["pk"] else {}
 
 
 class PostPage(PublicPage, PostWithComments):
-    """A post as everybody reads it; 404 for an id that is not there."""
+    """A post as everybody reads it; 404 for an unknown id."""
 
 
 class WriteComment(PostWithComments):
-    """Save a comment and redirect to it; an invalid form is shown again below the post.
+    """Save a comment and redirect to it; show an invalid form again below the post.
 
     A browser keeps this address beside an invalid form, so a GET leads to the form on the post's own page.
     """
@@ -202,7 +202,7 @@ class WriteComment(PostWithComments):
         return self.render_to_response(self.get_context_data(form=form), status=422)
 
     def keep_draft(self) -> None:
-        """Keep the text and the rating in the session until they are posted; a visitor has one draft."""
+        """Keep the text and the rating in the session until the comment is posted; a visitor has one draft."""
         # Browsers send a line break as two characters.
         body = self.request.POST.get("body", "")[: 2 * MAX_COMMENT]
         rating = self.request.POST.get("rating", "")[:1]
@@ -216,7 +216,7 @@ def _write_url(post: Post) -> str:
 
 
 class Jump(View):
-    """Redirect the form that asks for a page number (`?page=7`) to the URL of that page, or of the last one."""
+    """Redirect a page number from the form (`?page=7`) to the URL of the page, or of the last page."""
 
     http_method_names = ["get", "head"]
     list_page: type[ListPage] = ListPage
@@ -233,7 +233,7 @@ class Jump(View):
 
 
 class Robots(TemplateView):
-    """The pages that crawlers leave out (RFC 9309)."""
+    """Paths that crawlers leave out (RFC 9309)."""
 
     template_name = "robots.txt"
     content_type = "text/plain; charset=utf-8"
@@ -241,20 +241,20 @@ class Robots(TemplateView):
 
 @require_safe
 def favicon(request: HttpRequest) -> HttpResponse:
-    """Redirect clients that look for an icon without reading a page."""
+    """Redirect clients that request an icon without reading a page."""
     return redirect(static("favicon.ico"))
 
 
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Health check of the process: it uses no database and no cache."""
+    """Health check of the process, without database and cache."""
     return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
 
 
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """True if the site can answer with pages: 503 while its database cannot be used."""
+    """Readiness: 503 while the database cannot be used."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -271,7 +271,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """The page for an internal error, or for a database that cannot be used now: no session, no context."""
+    """The page for an internal error, or for an unusable database: no session, no context."""
     # Django calls this while it handles the exception, and does not hand it over.
     if not isinstance(sys.exception(), UNUSABLE):
         return _plain("500.html", 500)

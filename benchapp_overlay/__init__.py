@@ -1,4 +1,5 @@
-"""Settings laid over another Django project where the kit serves it, and around its ASGI application.
+"""Settings laid over another Django project while the kit serves the project, and around its ASGI application.
 
-They go to production with it, and import `benchapp.caching` besides; their middleware is in `benchapp.serving`.
+The package goes to production with the project, and imports `benchapp.caching`; its middleware is in
+`benchapp.serving`.
 """

@@ -1,4 +1,4 @@
-"""Limit of the bodies of requests over ASGI, whose servers have none."""
+"""Limit of request bodies over ASGI, whose servers have none."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ GONE = {"type": "http.disconnect"}
 
 
 def limited(application: Application, max_mb: int) -> Application:
-    """An ASGI application whose requests have bodies of so many MB at most; a larger one is answered with 413.
+    """An ASGI application with request bodies of at most so many MB; a larger one gets a 413.
 
-    0 is no limit. Django reads a body to its end, into a file, before it calls the view, however long it is.
+    0 is no limit. Django reads a whole body into a file before the call of the view, whatever its length.
     """
     if not max_mb:
         return application

@@ -37,10 +37,10 @@ REDIS_OPTIONS = {"socket_timeout": 1, "socket_connect_timeout": 1}
 
 
 def site_of(databases: Mapping[str, Mapping[str, Any]], urlconf: str, folder: Path) -> str:
-    """A word that tells a site from others that use the same cache, and is the same on all hosts and in each command.
+    """A word that tells a site from others in the same cache, and is the same on all hosts and in each command.
 
-    Databases and URLs make the site. Its folder is another one with each release, and so the word of a site without a
-    database only. An engine is no part of it: servers and commands may have different ones.
+    Databases and URLs identify the site. The folder changes with each release, so only the word of a site without a
+    database depends on the folder. Servers and commands may have different engines, so the engine does not count.
     """
     places = []
     for _, database in sorted(databases.items()):
@@ -55,7 +55,7 @@ def site_of(databases: Mapping[str, Mapping[str, Any]], urlconf: str, folder: Pa
 def cache(env: Env, name: str, site: str, prefix: str, timeout_s: int) -> dict:
     """The cache of the URL in a variable, with a key prefix: no two layers, and no two sites, share an entry.
 
-    site  the word of `site_of`, in whose place a URL may name a `key_prefix`
+    site  the word of `site_of`; a `key_prefix` in the URL replaces the word
     """
     url = env.text(name, "locmemcache://")
     scheme = url.partition(":")[0]
@@ -72,7 +72,7 @@ def cache(env: Env, name: str, site: str, prefix: str, timeout_s: int) -> dict:
 
 
 def stock_cache(env: Env, name: str, site: str, prefix: str, timeout_s: int) -> dict:
-    """The cache of the URL in a variable, in a backend of Django's as it is."""
+    """The cache of the URL in a variable, in Django's own backend."""
     found = cache(env, name, site, prefix, timeout_s)
     return {**found, "BACKEND": STOCK.get(found["BACKEND"], found["BACKEND"])}
 
@@ -85,7 +85,7 @@ def _of_url(env: Env, name: str, scheme: str, url: str) -> dict:
     needs_package(name, package, f"{scheme}://")
     try:
         for host in urlsplit(url).netloc.split(","):
-            urlsplit(f"//{host}").port  # noqa: B018  raises on a port that is none
+            urlsplit(f"//{host}").port  # noqa: B018  raises on an invalid port
         # The library spells options as this backend does.
         spelt = REDIS if scheme.startswith("redis") else backend
         settings = env.cache_url_config("py" + url if scheme == "memcache" else url, backend=spelt)

@@ -2,7 +2,7 @@
 
 django-environ reads any unknown word as False and raises a traceback for a bad number. A setting with a typing error
 must not silently become its default, so these readers raise ImproperlyConfigured with one line: the variable, its
-value, and the values it may have.
+value, and the allowed values.
 """
 
 from __future__ import annotations
@@ -57,21 +57,23 @@ class Env(environ.Env):
         return int(value)
 
     def networks(self, name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
-        """Networks with spaces between, such as 10.0.0.0/8; none when empty."""
+        """Networks with spaces between, such as 10.0.0.0/8; empty for an empty value."""
         try:
             return [ipaddress.ip_network(word) for word in self.text(name).split()]
         except ValueError:
             raise _refused(name, self.text(name), "networks with spaces between, such as 10.0.0.0/8") from None
 
     def directory(self, name: str, base: Path, default: Path | None = None) -> Path | None:
-        """An absolute path, relative ones counted from base. It need not exist; a file of that name is refused."""
+        """An absolute path, relative ones counted from base. The directory need not exist; a file of that name is
+        refused.
+        """
         path = (base / self.text(name)).resolve() if self.text(name) else default
         if path and (path == path.parent or (path.exists() and not path.is_dir())):
             raise _refused(name, self.text(name), "a directory of its own")
         return path
 
     def file(self, name: str, base: Path) -> Path | None:
-        """The absolute path of a file that need not exist, relative ones counted from base; None when unset."""
+        """The absolute path of a file that need not exist, relative paths counted from base; None when unset."""
         path = (base / self.text(name)).resolve() if self.text(name) else None
         if path and path.is_dir():
             raise _refused(name, self.text(name), "a file, not a directory")
@@ -110,8 +112,8 @@ class Env(environ.Env):
     def database(self, name: str, default: str, base: Path, schemes: tuple[str, ...] = DATABASE_SCHEMES) -> dict:
         """Django's settings for the database of a URL.
 
-        A relative SQLite file is below `base`: each server has a working directory of its own. The message never
-        repeats the URL, which may hold a password.
+        A relative SQLite file is below `base`: each server has another working directory. The message never repeats the
+        URL, which may hold a password.
         """
         value = self.text(name, default)
         scheme = value.partition(":")[0]
@@ -159,7 +161,7 @@ class Env(environ.Env):
 
 
 def scheme(env: Env, is_https: bool, trusted_proxies: Collection[object]) -> str:
-    """The scheme that all visitors use; empty if a load balancer in front may take both, as an empty variable says."""
+    """The scheme of all visitors; empty, like the variable, if a load balancer in front may accept both."""
     if is_https:
         return "https"
     value = env.str("BENCHAPP_SCHEME", default="" if trusted_proxies else "http")
@@ -169,7 +171,7 @@ def scheme(env: Env, is_https: bool, trusted_proxies: Collection[object]) -> str
 
 
 def with_pauses(middleware: Sequence[str], harmless: Collection[str]) -> list[str]:
-    """MIDDLEWARE, in which nothing is watched that harmless middleware reads."""
+    """MIDDLEWARE with Pause and Resume around harmless middleware, whose reads are not watched."""
     found = []
     for name in middleware:
         found += [PAUSE, name, RESUME] if name in harmless else [name]
@@ -177,7 +179,7 @@ def with_pauses(middleware: Sequence[str], harmless: Collection[str]) -> list[st
 
 
 def needs_package(name: str, package: str | None, value: str) -> str:
-    """The value of a variable, if the package that it needs is there."""
+    """The value of a variable, if the package that the value needs is installed."""
     if value and package and not find_spec(package):
         raise ImproperlyConfigured(f"{name}: {value} needs a package: pip install {package}")
     return value
@@ -200,10 +202,10 @@ def _pool(name: str, value: str) -> bool | dict[str, object]:
 
 
 def with_credentials(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment with the secrets that systemd hands over in a file (LoadCredential=), if it does.
+    """The environment with the secrets in systemd's file (LoadCredential=), if there is one.
 
-    They have the last word. The file is `NAME=value` a line, as EnvironmentFile= has it: quotes around a value are no
-    part of it, and a backslash is written twice.
+    Secrets replace other variables. A line of the file is `NAME=value`, as in EnvironmentFile=: quotes around a value
+    are removed, and a backslash is written twice.
     """
     file = Path(environment.get("CREDENTIALS_DIRECTORY", ""), "secrets.env")
     if "CREDENTIALS_DIRECTORY" not in environment or not file.exists():

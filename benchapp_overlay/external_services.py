@@ -1,9 +1,9 @@
-"""Stand-ins for a project's external services while the instrument serves it.
+"""Stand-ins for a project's external services while the instrument serves the project.
 
 Storages, caches, search engines, mail and tasks of other machines have stand-ins; logs, file caches and search indexes
 go to another folder.
 
-It is also loaded by its path, by the interpreter of any project, so it imports nothing and runs on Python 3.8.
+The interpreter of any project also loads this module by its path, so it imports nothing and runs on Python 3.8.
 """
 
 import os
@@ -11,9 +11,9 @@ import re
 import sys
 from importlib.util import find_spec
 
-# Where it is 1 in the environment, all of it is used as it is.
+# If it is 1 in the environment, the project's own services are used.
 ASKED = "BENCHAPP_OUTSIDE"
-# Where it is 1, its workers run, and its queues of tasks are used as they are.
+# If it is 1, the project's workers run, and its own task queues are used.
 QUEUES = "BENCHAPP_QUEUES"
 STATIC = "django.contrib.staticfiles.storage.StaticFilesStorage"
 # Not in files: without MEDIA_ROOT they would be beside the project's code.
@@ -48,16 +48,16 @@ SESSIONS = "django.contrib.sessions.backends."
 
 
 def settings_overrides(said, storages, folder):
-    """The settings to replace, by name, of those that a project has, and the variables of libraries.
+    """The replaced settings, by name, of those that a project has, and the variables of libraries.
 
-    storages  aliases of those that are no files of this machine
-    folder    where files of the kit's may be, for all processes of the project
+    storages  aliases of storages that are no files of this machine
+    folder    a folder for files of the kit, for all processes of the project
     """
     if os.environ.get(ASKED) == "1":
         return {}
     found = {**_queues(said), **_search(said, folder)}
     if "sentry_sdk" in sys.modules:
-        # It sends each error to where the project's owners look for theirs.
+        # It sends each error to the project's owners.
         sys.modules["sentry_sdk"].init(dsn="", default_integrations=False)
     if "MIDDLEWARE" in said:
         found["MIDDLEWARE"] = without_toolbar(said["MIDDLEWARE"])
@@ -89,14 +89,14 @@ def settings_overrides(said, storages, folder):
 
 
 def _sessions(engine, folder):
-    """Sessions that all processes share, for the cache that had them is now one of each process."""
+    """Sessions that all processes share, if the cache of the sessions is now one per process."""
     if engine == SESSIONS + "cache":
         return {"SESSION_ENGINE": SESSIONS + "file", "SESSION_FILE_PATH": str(folder)}
     return {"SESSION_ENGINE": SESSIONS + "db"} if engine == SESSIONS + "cached_db" else {}
 
 
 def _cache(alias, cache):
-    """A cache of this machine: one elsewhere is that of production."""
+    """A cache of this machine; a cache elsewhere would be production's."""
     if not ON_SERVERS.search(cache.get("BACKEND", "")) or _all_here(_listed(cache.get("LOCATION"))):
         return cache
     return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "benchapp-" + alias}
@@ -110,7 +110,7 @@ def _channels(layer):
 
 
 def _queues(said):
-    """The settings of queues of tasks, of which no worker takes one, unless the project's workers run."""
+    """The settings of task queues, from which no worker takes tasks, unless the project's workers run."""
     if os.environ.get(QUEUES) == "1":
         return {}
     os.environ.update(CELERY)
@@ -125,7 +125,7 @@ def _queues(said):
 
 
 def _search(said, folder):
-    """The settings of search engines, with their indexes in that folder where they are files."""
+    """The settings of search engines, with file indexes in that folder."""
     found = {}
     for name, (key, plain) in SEARCH.items():
         for alias, engine in (said.get(name) or {}).items():
@@ -145,12 +145,12 @@ def _tasks(queue):
 
 
 def without_toolbar(middleware):
-    """MIDDLEWARE without the debug toolbar, whose pages are there where DEBUG is on alone."""
+    """MIDDLEWARE without the debug toolbar, whose pages exist only with DEBUG."""
     return [name for name in middleware if not name.startswith("debug_toolbar.")]
 
 
 def _listed(places):
-    """Places one by one: they may be in one text."""
+    """Places one by one, from a list or one text."""
     return places if isinstance(places, (list, tuple)) else re.split("[;,]", str(places or ""))
 
 
@@ -159,14 +159,15 @@ def _all_here(places):
 
 
 def tasks_discarded(huey):
-    """The setting of Huey, a dictionary or its queue itself, with one that keeps nothing: others open a file or a
-    connection as soon as they are imported."""
+    """The setting of Huey, a dictionary or its queue itself, with a queue that keeps nothing: others open a file or a
+    connection on import.
+    """
     said = huey if isinstance(huey, dict) else {"name": huey.name, "immediate": huey.immediate}
     return {**said, "huey_class": DISCARDS_TASKS}
 
 
 def logs_in(folder, logging):
-    """LOGGING with a file in that folder for each handler that has one."""
+    """LOGGING with a file in that folder for each file handler."""
     handlers = {
         name: {**handler, "filename": str(folder / (name + ".log"))} if "filename" in handler else handler
         for name, handler in logging.get("handlers", {}).items()
@@ -175,7 +176,7 @@ def logs_in(folder, logging):
 
 
 def caches_in(folder, caches):
-    """CACHES with a place in that folder for each that is made of files."""
+    """CACHES with a place in that folder for each file cache."""
     return {
         alias: {**cache, "LOCATION": str(folder / ("cache-" + alias))}
         if IN_FILES.search(cache.get("BACKEND", ""))

@@ -1,4 +1,4 @@
-"""How a site keeps its connections to PostgreSQL, as BENCHAPP_POOL says it.
+"""Connections of a site to PostgreSQL, kept as BENCHAPP_POOL says.
 
 https://docs.djangoproject.com/en/stable/ref/databases/#persistent-connections
 https://docs.djangoproject.com/en/stable/ref/databases/#connection-pool
@@ -22,7 +22,7 @@ USUAL_S = 60
 
 
 def with_pool(database: dict[str, Any], env: Env) -> dict[str, Any]:
-    """Return the settings of a PostgreSQL database with the pool that the environment chooses, any other as it is.
+    """Return the settings of a PostgreSQL database with the pool that the environment chooses, any other unchanged.
 
     Raises ImproperlyConfigured for Django's pool without psycopg 3.
     """

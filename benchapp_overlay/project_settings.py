@@ -1,6 +1,6 @@
-"""The settings of a project, over which others are laid, whatever library makes them.
+"""The settings of a project, over which others are laid, from whatever library.
 
-It is also loaded by its path, by the interpreter of any project, so it imports nothing and runs on Python 3.8.
+The interpreter of any project also loads this module by its path, so it imports nothing and runs on Python 3.8.
 """
 
 import contextlib
@@ -16,16 +16,16 @@ MODULE, CONFIGURATION = "DJANGO_SETTINGS_MODULE", "DJANGO_CONFIGURATION"
 
 
 def load(name):
-    """The settings module `name`, with all settings as its attributes.
+    """The settings module `name`, with all settings as attributes.
 
-    django-configurations makes them of a class, where DJANGO_CONFIGURATION names one. dynaconf puts an object of its
-    own in the place of Django's settings, which would hide what is laid over them.
-    https://django-configurations.readthedocs.io/ https://www.dynaconf.com/django/
+    django-configurations makes settings of a class, if DJANGO_CONFIGURATION names one. dynaconf replaces Django's
+    settings by another object, which would hide all settings laid over. https://django-configurations.readthedocs.io/
+    https://www.dynaconf.com/django/
     """
     from django import conf
 
     with contextlib.ExitStack() as undo:
-        # Both look up there which module it is that they are asked for.
+        # Both look up the name of the module there.
         undo.callback(os.environ.update, {MODULE: os.environ.get(MODULE, name)})
         undo.callback(sys.modules.update, {"django.conf": conf})
         os.environ[MODULE] = name
@@ -41,7 +41,7 @@ def load(name):
 
 
 def attributes(module):
-    """Its settings by name."""
+    """The settings by name."""
     return {name: getattr(module, name) for name in dir(module) if name.isupper()}
 
 
@@ -50,7 +50,7 @@ PLAIN = ("", "django.db.backends.dummy", "django.db.backends.sqlite3", "django.d
 KINDS = ("postg", "psql", "mysql", "oracle", "mssql", "sqlite", "spatialite")
 
 
-# The name of the database of commands that need no rows; and if nothing answers.
+# The name of the database for commands that need no rows, or if no server responds.
 NO_ROWS = ":memory:"
 NOWHERE = {"HOST": "127.0.0.1", "PORT": "1", "OPTIONS": {}}
 
@@ -64,8 +64,8 @@ def kind(engine):
 def database(settings, found):
     """The given database; if of the same kind, with the engine and options of the settings.
 
-    If no rows are needed, another kind than a plain one stays what its models need, but reaches no server. Raises
-    ValueError for another kind, unless both are plain.
+    If no rows are needed, a special kind keeps its engine for the models, but reaches no server. Raises ValueError for
+    another kind, unless both are plain.
     """
     engine = settings.get("ENGINE", "")
     if engine and kind(engine) == kind(found["ENGINE"]):
@@ -84,8 +84,9 @@ OF_FILES = re.compile("_(ROOT|DIR|PATH|LOCATION)$")
 
 
 def storage_settings(settings, alias, folder):
-    """The settings that move a storage's files to this folder: the folder's setting, the storage's option, and
-    settings with a path inside, such as `COMPRESS_ROOT = STATIC_ROOT`."""
+    """The settings that move a storage's files to this folder: the folder's setting, the storage's option, and settings
+    with a path inside, such as `COMPRESS_ROOT = STATIC_ROOT`.
+    """
     storages = settings.get("STORAGES", {})
     options = storages.get(alias, {}).get("OPTIONS", {})
     old = options.get("location") or settings.get(FOLDERS[alias]) or ""
@@ -100,7 +101,7 @@ def storage_settings(settings, alias, folder):
 
 
 def with_replicas(databases):
-    """Give what is a replica of the default database, as Django's tests do, all that this has.
+    """Give each replica of the default database, as marked for Django's tests, the same settings.
 
     https://docs.djangoproject.com/en/stable/topics/testing/advanced/#testing-primary-replica-configurations
     """
@@ -110,7 +111,7 @@ def with_replicas(databases):
 
 
 class Configured:
-    """The class that django-configurations looks for in the settings that are laid over: there is nothing to do."""
+    """The class that django-configurations looks for in the overlay; does nothing."""
 
     @classmethod
     def pre_setup(cls):

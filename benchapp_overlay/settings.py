@@ -1,6 +1,6 @@
-"""The settings of any Django project, OVERLAID_SETTINGS, and over them what the kit needs to serve it.
+"""The settings of any Django project, OVERLAID_SETTINGS, and the kit's changes over them.
 
-Environment variables choose all of it; nothing in the project's folder changes.
+Environment variables choose every change; nothing in the project's folder changes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ for _alias, _variable in (("staticfiles", "BENCHAPP_STATIC_ROOT"), ("default", "
 globals().update(_said)
 if project_settings.CONFIGURATION in os.environ:
     globals()[os.environ[project_settings.CONFIGURATION]] = project_settings.Configured
-# Django's defaults, where the settings below say nothing.
+# Django's defaults, if the settings below say nothing.
 _middleware = external_services.without_toolbar(_said.get("MIDDLEWARE", ()))
 _apps = list(_said.get("INSTALLED_APPS", ()))
 # A project may have the caching app itself.
@@ -38,14 +38,14 @@ _middleware = [_name for _name in _middleware if not _name.startswith(f"{_cachin
 # --- Serving ------------------------------------------------------------------------------------
 
 DEBUG = False
-# One that comes from a variable which is not set is None, or empty.
+# A setting from an unset variable is empty, or None.
 _hosts = list(filter(None, _said.get("ALLOWED_HOSTS", ())))
 ALLOWED_HOSTS = _env.hosts("BENCHAPP_ALLOWED_HOSTS", _hosts)
-# Paths that are answered whatever host a load balancer names.
+# Paths with a response whatever host a load balancer names.
 BENCHAPP_HEALTH_PATHS = _env.json("BENCHAPP_HEALTH_PATHS", [])
 # Two of those have no page in the project: the kit responds.
 BENCHAPP_OWN_CHECKS = _env.json("BENCHAPP_OWN_CHECKS", [])
-# And over plain HTTP, as many balancers ask.
+# And over plain HTTP, as many load balancers connect.
 _exempt = [f"^{re.escape(_path.lstrip('/'))}$" for _path in BENCHAPP_HEALTH_PATHS]
 SECURE_REDIRECT_EXEMPT = [*_said.get("SECURE_REDIRECT_EXEMPT", ()), *_exempt]
 # Its own middleware may refuse all but its own names; those of this machine are for development.
@@ -66,8 +66,8 @@ else:
     # Browsers keep their promise of HTTPS: nothing shortens what the settings have promised.
     _hsts = _env.whole_number("BENCHAPP_HSTS_SECONDS", 0, minimum=0, maximum=63_072_000)
     SECURE_HSTS_SECONDS = max(_said.get("SECURE_HSTS_SECONDS", None) or 0, _hsts)
-# A key in a repository is public. One that the host has takes its place; where a project is tried and measured, the
-# commands of its servers and those of the kit have one key, its own.
+# A key in a repository is public. The host's key replaces it; while a project is tried and measured, the
+# commands of its servers and those of the kit share the project's key.
 if "BENCHAPP_FILES" not in os.environ and (_key := os.environ.get("SECRET_KEY")):
     SECRET_KEY = _key
 # HSTS for every subdomain, and the preload lists of browsers, concern more than this site: their owner decides.
@@ -136,7 +136,7 @@ else:
 CACHING_FRAGMENTS = _env.flag("CACHING_FRAGMENTS")
 CACHING_VIEW_CACHE = _env.flag("CACHING_VIEW_CACHE")
 CACHING_SITE_MIDDLEWARE = _env.flag("CACHING_SITE_MIDDLEWARE")
-# The port that visitors ask for, where it is not the usual one.
+# The port that visitors use, if not the scheme's default.
 CACHING_PORT = _env.text("BENCHAPP_PORT")
 # The scheme that visitors use: a page may have it in its addresses. Of a load balancer's plain HTTP nothing is known.
 CACHING_SCHEME = environment.scheme(_env, _env.flag("BENCHAPP_HTTPS"), BENCHAPP_TRUSTED_PROXIES)
@@ -145,7 +145,7 @@ CACHING_PUBLIC = _env.json("BENCHAPP_PUBLIC", _said.get("CACHING_PUBLIC", []))
 CACHING_STALE = _env.json("BENCHAPP_STALE", _said.get("CACHING_STALE", {}))
 # Headers, cookies and middleware that read something of a visitor although no page depends on it.
 CACHING_HARMLESS = _env.json("BENCHAPP_HARMLESS", _said.get("CACHING_HARMLESS", []))
-# The headers that all its pages have, percent-encoded: a server that stores bodies alone sends them, too.
+# The headers of all pages, percent-encoded: a server that stores only bodies sends them, too.
 CACHING_PAGE_HEADERS = json.loads(unquote(os.environ.get("BENCHAPP_PAGE_HEADERS", "{}")))
 _cookie_messages = ("storage.fallback.FallbackStorage", "storage.cookie.CookieStorage")
 _messages = _said.get("MESSAGE_STORAGE", "django.contrib.messages.storage.fallback.FallbackStorage")
@@ -154,10 +154,10 @@ _sessions = "django.contrib.sessions" in _apps and any("session" in _name.lower(
 _site = caches.site_of(DATABASES, _said.get("ROOT_URLCONF", ""), _base)
 _caches_pages = bool(CACHING_LAYERS) or CACHING_VIEW_CACHE or CACHING_SITE_MIDDLEWARE
 if _caches_pages and _sessions and _messages.endswith(_cookie_messages):
-    # A cached page would answer a visitor with a message: one whose session has it bypasses every cache.
+    # A cached page would reach a visitor with a message; a session with a message bypasses every cache.
     MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 if _adds_page_cache:
-    # An alias of its own: the project's caches stay what they are.
+    # A separate alias: the project's caches stay as they are.
     CACHES = {
         **CACHES,
         "benchapp_pages": caches.cache(_env, "BENCHAPP_CACHE_URL", _site, "pages", CACHING_SECONDS),
@@ -188,7 +188,7 @@ LOGGING = _said.get("LOGGING", None) or {
     "handlers": {"stderr": {"class": "logging.StreamHandler"}},
     "loggers": {"django.request": {"handlers": ["stderr"], "level": "ERROR"}},
 }
-# Where it is tried and measured, nothing is written beside its code.
+# While the project is tried and measured, nothing is written beside its code.
 if _files := os.environ.get("BENCHAPP_FILES"):
     LOGGING, CACHES = (
         external_services.logs_in(Path(_files), LOGGING),

@@ -1,4 +1,4 @@
-"""Refusal of WebSockets that nobody takes: Django speaks HTTP only, and fails with a traceback at a handshake."""
+"""Refusal of WebSockets that nobody accepts: Django speaks HTTP only, and fails with a traceback at a handshake."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_WEBSOCKETS = "Django can only handle ASGI/HTTP connections"
 
 
 async def refuse(scope: dict[str, Any], send: Application) -> None:
-    """Answer a WebSocket's handshake with status 400, or close it."""
+    """Refuse a WebSocket's handshake with status 400, or close the WebSocket."""
     if DENIAL not in (scope.get("extensions") or {}):
         await send({"type": "websocket.close"})
         return
@@ -26,9 +26,10 @@ async def refuse(scope: dict[str, Any], send: Application) -> None:
 
 
 def refusing(application: Any) -> Application:
-    """The ASGI application of a project, with a refusal of each WebSocket that it leaves to Django.
+    """The ASGI application of a project, with a refusal of each WebSocket that the project leaves to Django.
 
-    A project that routes WebSockets, as Channels does, gets them all, and its own errors are raised as they are.
+    A project that routes WebSockets, as Channels does, gets all of them, and the project's own errors are raised
+    unchanged.
     """
     project = guarantee_single_callable(application)
 

@@ -1,4 +1,4 @@
-"""ASGI entry point, for servers that speak it."""
+"""ASGI entry point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters of log records: what any client can cause takes one short line."""
+"""Filters of log records: an event that any client can cause takes one short line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OneLine(logging.Filter):
 
 
 class OneLineWithoutDatabase(OneLine):
-    """The same for a request that failed because the database cannot be used: all of them do."""
+    """The same for requests that fail while the database cannot be used."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

@@ -16,9 +16,9 @@ NEW_KEY = "set one from python3 -c 'import secrets; print(secrets.token_urlsafe(
 
 
 def require_secret(key: str, fallbacks: list[str]) -> None:
-    """Raise ImproperlyConfigured without a key, or with one that is public; log a warning for a weak one.
+    """Raise ImproperlyConfigured for a missing or public key; log a warning for a weak one.
 
-    Without a key each process would make its own, and sign out whom another has signed in.
+    Without a key each process would make another key, and reject sessions of the others.
     """
     if not key:
         raise ImproperlyConfigured(f"SECRET_KEY is not set: {NEW_KEY}, the same for all processes of the site")

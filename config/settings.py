@@ -1,6 +1,6 @@
-"""Settings of the site: this one file, driven by environment variables, safe when none is set.
+"""Settings of the site: one file, driven by environment variables, safe without any.
 
-A server needs SECRET_KEY. A variable that cannot be understood raises ImproperlyConfigured with one line that names it.
+A server needs SECRET_KEY. An invalid variable raises ImproperlyConfigured with one line that names the variable.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ CACHING_LAYERS = env.caching_layers(BASE_DIR)
 CACHING_FRAGMENTS = env.flag("CACHING_FRAGMENTS")
 CACHING_VIEW_CACHE = env.flag("CACHING_VIEW_CACHE")
 CACHING_SITE_MIDDLEWARE = env.flag("CACHING_SITE_MIDDLEWARE")
-# The port that visitors ask for, where it is not the usual one: no page is stored with the addresses of another.
+# The port that visitors use, if not the scheme's default: no page with addresses of another port is stored.
 CACHING_PORT = env.text("BENCHAPP_PORT")
 # The scheme that visitors use: a page may have it in its addresses. Of a load balancer's plain HTTP nothing is known.
 CACHING_SCHEME = environment.scheme(env, BENCHAPP_HTTPS, BENCHAPP_TRUSTED_PROXIES)
 # Headers, cookies and middleware that read something of a visitor although no page depends on it.
 CACHING_HARMLESS = env.json("BENCHAPP_HARMLESS", [])
-# How many requests an ASGI process handles at a time, each in a thread of its own.
+# How many requests an ASGI process handles at a time, each in a separate thread.
 BENCHAPP_ASGI_THREADS = env.whole_number("BENCHAPP_ASGI_THREADS", 16, minimum=1, maximum=1000)
 # The largest body of a request over ASGI, whose servers have no limit; 0: none.
 BENCHAPP_MAX_BODY_MB = env.whole_number("BENCHAPP_MAX_BODY_MB", 0, minimum=0, maximum=1_000_000)
@@ -71,7 +71,7 @@ BENCHAPP_MAX_BODY_MB = env.whole_number("BENCHAPP_MAX_BODY_MB", 0, minimum=0, ma
 BENCHAPP_CONN_MAX_AGE = env.whole_number(
     "BENCHAPP_CONN_MAX_AGE", 0 if BENCHAPP_SERVER == "asgi" else 600, minimum=0, maximum=86_400
 )
-# Seconds that a request waits for the database before it is answered with 503: for a connection, a lock, a statement.
+# Seconds that a request waits for the database before a 503: for a connection, a lock, a statement.
 # Less than a visitor's patience, and than what a health check allows, since a wait holds a worker. Commands wait.
 BENCHAPP_DATABASE_TIMEOUT = env.whole_number("BENCHAPP_DATABASE_TIMEOUT", 2, minimum=1, maximum=3600)
 # A line a request to standard error, if no web server writes an access log.
@@ -83,7 +83,7 @@ BENCHAPP_LOG_ADDRESSES = env.choice("BENCHAPP_LOG_ADDRESSES", "full", "masked")
 BENCHAPP_REQUEST_IDS = env.flag("BENCHAPP_REQUEST_IDS")
 # Pages are compressed by the site, if no web server does it.
 BENCHAPP_COMPRESS_PAGES = env.flag("BENCHAPP_COMPRESS_PAGES")
-# Static files from the application server; off where a web server serves /static/.
+# Static files from the application server; off if a web server serves /static/.
 BENCHAPP_WHITENOISE = env.flag("BENCHAPP_WHITENOISE", default=True)
 # The app `bench.serve.inside` and the one below it: commands of the instrument, and views that read and write inside a
 # worker. Off in production.
@@ -200,7 +200,7 @@ TEMPLATES = [
 SQLITE_OPTIONS = {
     # Reads continue during a write; a commit survives a crash of the process, not always of the machine.
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
-    # Take the write lock at the start, where the timeout applies, not in the middle, where it does not.
+    # Take the write lock at the start, when the timeout applies, not in the middle, when it does not.
     "transaction_mode": "IMMEDIATE",
     "timeout": 20 if BENCHAPP_SERVER == "none" else min(BENCHAPP_DATABASE_TIMEOUT, 20),  # s, for another writer
 }
@@ -270,13 +270,13 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "home"
 
 SESSION_ENGINE = "benchapp.sessions"
-# Not in a cookie of its own, which would have a visitor bypass every cache.
+# Not in a cookie, which would have a visitor bypass every cache.
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BENCHAPP_HTTPS
 CSRF_COOKIE_HTTPONLY = True
 SECURE_SSL_REDIRECT = BENCHAPP_HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz)$"]
-# Answered whatever host a load balancer names.
+# Paths with a response whatever host a load balancer names.
 BENCHAPP_HEALTH_PATHS = ("/healthz", "/readyz")
 SECURE_HSTS_SECONDS = BENCHAPP_HSTS_SECONDS if BENCHAPP_HTTPS else 0
 if proxied:

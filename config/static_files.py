@@ -19,7 +19,7 @@ SAME_S = 0.001
 
 
 class ChangedFiles(Compressor):
-    """Leaves alone what it has compressed before: to compress all files again takes each release seconds."""
+    """Leaves files alone that are compressed already: compressing all files again takes each release seconds."""
 
     def compress(self, path: str) -> list[str]:
         made, changed = [f"{path}{ending}" for ending in (".br", ".gz")], Path(path).stat().st_mtime
@@ -33,8 +33,8 @@ class ChangedFiles(Compressor):
 class Storage(CompressedManifestStaticFilesStorage):
     """Hashed and compressed files; a file that collectstatic has not seen keeps its plain name.
 
-    A fresh checkout and the tests thus render pages that work. Django's `manifest_strict = False` would raise an error
-    for a file that is not in STATIC_ROOT either.
+    So pages of a fresh checkout and of tests work. Django's `manifest_strict = False` would still raise an error for a
+    file outside of STATIC_ROOT.
     """
 
     def stored_name(self, name: str) -> str:
@@ -45,9 +45,9 @@ class Storage(CompressedManifestStaticFilesStorage):
 
 
 class StaticFiles(static_files.StaticFiles):
-    """WhiteNoise that also has the files that collectstatic adds later.
+    """WhiteNoise that also serves files of a later collectstatic.
 
-    While workers are replaced, pages of the new release name files for which the old workers are asked.
+    While workers are replaced, pages of the new release name files that old workers get requests for.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -70,7 +70,7 @@ class StaticFiles(static_files.StaticFiles):
 
 
 def _collected() -> int:
-    """When collectstatic last wrote its manifest, in nanoseconds since 1970; 0 before."""
+    """The time when collectstatic last wrote its manifest, in nanoseconds since 1970; 0 before."""
     try:
         return Path(settings.STATIC_ROOT, static_files.MANIFEST).stat().st_mtime_ns
     except FileNotFoundError:

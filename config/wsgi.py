@@ -1,4 +1,4 @@
-"""WSGI entry point: `application` is what gunicorn, uWSGI, mod_wsgi and the like import."""
+"""WSGI entry point: gunicorn, uWSGI, mod_wsgi and others import `application`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class CachingConfig(AppConfig):
-    """Connects the layers to invalidations, and these to the models that settings name."""
+    """Connects the layers to invalidations, and invalidations to the models in the settings."""
 
     name = "benchapp.caching"
     verbose_name = "Caching layers"

@@ -1,4 +1,4 @@
-"""Cacheability: which requests a shared cache may answer and which responses it may store. One rule for every layer."""
+"""Cacheability: the requests that a shared cache may serve and the responses it may store. One rule for every layer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COMMON = {"content-type", "content-length", "vary", "x-frame-options", HSTS}
 
 
 def may_answer(request: HttpRequest) -> bool:
-    """True if a cached page may answer this request: one by an anonymous visitor, without a query string."""
+    """True if a cached page may be the response to this request: from an anonymous visitor, without a query string."""
     return not request.META.get("QUERY_STRING") and not reason_to_pass(request)
 
 
@@ -48,17 +48,17 @@ def may_store_for(request: HttpRequest) -> bool:
 def may_store(request: HttpRequest, response: HttpResponse, coding: str = "") -> bool:
     """True if the response to a request that `may_store_for` allows is a finished page for everybody.
 
-    coding  the content coding that it may have
+    coding  the content coding that the response may have
     """
     return not reason_not_to_store(request, response, coding)
 
 
 def reason_to_pass(request: HttpRequest) -> str:
-    """The reason why no cached page may answer this request, whatever its query string; empty if one may.
+    """The reason why no cached page may be the response to this request, whatever the query string; else empty.
 
-    A visitor with a CSRF cookie is anonymous too: a page that holds their token sets the cookie again, and is not
-    stored for that. Django and browsers remove dot segments from a URL, while the site takes them as names: such a
-    path would share the entry of another page.
+    A visitor with a CSRF cookie is anonymous too: a page with the token sets the cookie again, and is not stored for
+    that reason. Django and browsers remove dot segments from a URL, while the site takes them as names: such a path
+    would share the entry of another page.
     """
     if request.method not in ("GET", "HEAD"):
         return "method"
@@ -79,10 +79,10 @@ def reason_to_pass(request: HttpRequest) -> str:
 
 
 def reason_to_render(request: HttpRequest) -> str:
-    """The reason why the response to a request that a cached page may answer cannot be stored; empty if it can.
+    """The reason why the response to a request that a cached page may serve cannot be stored; else empty.
 
-    The spelling of a host or a made-up port may stand in the addresses of a page, and a view may read a body or a
-    made-up header of htmx.
+    A spelling of the host or a made-up port may appear in the page's addresses, and a view may read a body or a made-up
+    header of htmx.
     """
     if request.method != "GET":
         return "method"
@@ -101,11 +101,11 @@ def reason_not_to_store(
     own_lifetime: bool = False,
     language: str = "",
 ) -> str:
-    """The reason why a response is no finished page for everybody; empty if it is. docs/caching.md lists the reasons.
+    """The reason why a response is no finished page for everybody; else empty. docs/caching.md lists the reasons.
 
-    coding        the content coding that it may have
+    coding        the content coding that the response may have
     own_lifetime  whether the store keeps a page for a shorter time if the page says so
-    language      the language that is part of the page's name; then the page may vary by it
+    language      the language in the page's name; then the page may vary by language
     """
     if response.status_code != 200:
         return "status"
@@ -127,7 +127,7 @@ def reason_not_to_store(
 
 
 def reason_of_visitor(request: HttpRequest, response: HttpResponse) -> str:
-    """The reason why a page is for one visitor; empty if it is for everybody."""
+    """The reason why a page is for one visitor; empty for a page for everybody."""
     if cookie := read_cookie(request):
         return f"reads-cookie={cookie}"
     if header := read_header(request, response):
@@ -138,7 +138,7 @@ def reason_of_visitor(request: HttpRequest, response: HttpResponse) -> str:
 
 
 def reason_of_headers(response: HttpResponse, own_lifetime: bool, may_vary_by_language: bool) -> str:
-    """The reason why the headers of a page forbid to store it; empty if they do not."""
+    """The reason why the headers of a page forbid storing; else empty."""
     allowed = VARY_ALLOWED | {"accept-language"} if may_vary_by_language else VARY_ALLOWED
     if not varies_by(response) <= allowed:
         return "vary"
@@ -148,7 +148,7 @@ def reason_of_headers(response: HttpResponse, own_lifetime: bool, may_vary_by_la
 
 
 def _forbids_storing(response: HttpResponse) -> bool:
-    """True if a header says that no cache, or none of a certain kind, may store the page."""
+    """True if a header says that no cache, or no cache of a certain kind, may store the page."""
     for name, value in response.items():
         # Cache-Control, and those of one kind of cache: Surrogate-Control, CDN-Cache-Control and the like.
         if name.lower().endswith(("cache-control", "surrogate-control")) and _directives(value) & FORBIDDEN_DIRECTIVES:
@@ -163,7 +163,7 @@ def _forbids_storing(response: HttpResponse) -> bool:
 def has_nonce(response: HttpResponse) -> bool:
     """True if the page has a nonce of a Content-Security-Policy, which must be new for each visitor.
 
-    The policy may be set later than the page is looked at, by middleware. A body that cannot be read may have one, too.
+    Middleware may set the policy later. An unreadable body counts as a body with a nonce.
     """
     try:
         return "'nonce-" in policies(response).lower() or NONCE.search(html(response)) is not None
@@ -177,15 +177,15 @@ def policies(response: HttpResponse) -> str:
 
 
 def html(response: HttpResponse) -> bytes:
-    """The body of a response, as it was before GZipMiddleware."""
+    """The body of a response, before GZipMiddleware."""
     packed = response.get("Content-Encoding") == "gzip"
     return gzip.decompress(response.content) if packed else response.content
 
 
 def lifetime(response: HttpResponse) -> int:
-    """For how many seconds a page may be stored: CACHING_SECONDS, or less if it says so.
+    """The seconds for which a page may be stored: CACHING_SECONDS, or less if the page says so.
 
-    A lifetime that cannot be read counts as one that is over.
+    An unreadable lifetime counts as over.
     """
     if response.has_header("Age"):
         return 0
@@ -200,10 +200,10 @@ def lifetime(response: HttpResponse) -> int:
 
 
 def has_only_common_headers(response: HttpResponse) -> bool:
-    """True if a server that stores the body alone can send the headers of this page from its own configuration.
+    """True if a server that stores only the body can send the headers of this page from the server's configuration.
 
-    That configuration has the headers of all pages of the site, so a page with headers of its own is not stored.
-    Middleware further out adds more, which no view sets; what CACHING_PAGE_HEADERS names is added further in.
+    The configuration has the headers of all pages of the site, so a page with other headers is not stored. Middleware
+    further out adds headers that no view sets; middleware further in adds the headers in CACHING_PAGE_HEADERS.
     """
     everywhere = {name.lower(): value for name, value in app_settings.CACHING_PAGE_HEADERS.items()}
     own = {name.lower() for name, value in response.items() if everywhere.get(name.lower()) != value}
@@ -217,7 +217,7 @@ def has_only_common_headers(response: HttpResponse) -> bool:
 
 
 def _is_our_host(request: HttpRequest) -> bool:
-    """True if the host is one of the site's: middleware further in refuses others, which no stored page may answer."""
+    """True if the host is one of the site's: middleware further in refuses others, so no stored page may be served."""
     try:
         request.get_host()
     except DisallowedHost:
@@ -240,7 +240,7 @@ def _sets_cookie_later(request: HttpRequest) -> bool:
 
 
 def _directives(control: str) -> frozenset[str]:
-    """The directives of Cache-Control, lower case; one with a field list (`private="Set-Cookie"`) by its name."""
+    """The directives of Cache-Control, lower case; one with a field list (`private="Set-Cookie"`) by name only."""
     found = set()
     for part in control.lower().split(","):
         directive = part.strip().replace(" ", "")

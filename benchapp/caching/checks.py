@@ -69,9 +69,9 @@ OPTIONS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 
 @register
 def check_settings(**kwargs: object) -> list[CheckMessage]:
-    """caching.E001: a value of a wrong type; caching.E002: a model or a field in CACHING_STALE that there is not.
+    """caching.E001: a value of a wrong type; caching.E002: an unknown model or field in CACHING_STALE.
 
-    caching.E008: harmless middleware that is not in MIDDLEWARE, or that nothing stands around.
+    caching.E008: harmless middleware that is missing from MIDDLEWARE, or without Pause and Resume around it.
     """
     found = [
         Error(f"{name} is {getattr(app_settings, name)!r}: use {expected}.", id="caching.E001")
@@ -100,7 +100,7 @@ def _misplaced_harmless() -> Iterator[Error]:
 
 @register
 def check_layers(**kwargs: object) -> list[CheckMessage]:
-    """caching.E003: a layer that there is not; caching.E004: a missing, unknown or wrong option of a layer."""
+    """caching.E003: an unknown layer; caching.E004: a missing, unknown or wrong option of a layer."""
     found: list[CheckMessage] = []
     for name, options in _layers().items():
         try:
@@ -131,9 +131,9 @@ def _wrong_options(layer: registry.Layer, options: Mapping[str, Any]) -> Iterato
 
 @register
 def check_middleware(**kwargs: object) -> list[CheckMessage]:
-    """caching.E005: the outer middleware is too far in; caching.E006: the inner one is missing.
+    """caching.E005: the outer middleware is too far in; caching.E006: the inner middleware is missing.
 
-    caching.W001: no layer can work, for the outer one is missing; caching.W002: the inner one is not the last;
+    caching.W001: no layer can work without the outer middleware; caching.W002: the inner middleware is not last;
     caching.W004: middleware that no layer sees.
     """
     if not _layers():
@@ -172,7 +172,7 @@ def _is_inside(name: str) -> bool:
 
 @register
 def check_cache(**kwargs: object) -> list[CheckMessage]:
-    """caching.E007: no cache has the alias; caching.W003: each worker has pages of its own, or none is kept."""
+    """caching.E007: no cache has the alias; caching.W003: a cache per process, or a cache that keeps nothing."""
     if "page-cache" not in _layers():
         return []
     alias = settings.CACHE_MIDDLEWARE_ALIAS
@@ -194,7 +194,7 @@ def check_cache(**kwargs: object) -> list[CheckMessage]:
 
 @register
 def check_sessions(**kwargs: object) -> list[CheckMessage]:
-    """caching.W005: a write that makes most of the site stale empties the memcached that has the sessions."""
+    """caching.W005: a write that makes most of the site stale empties the memcached with the sessions."""
     options = _layers().get("nginx-memcached")
     if not isinstance(options, Mapping) or settings.SESSION_ENGINE != SESSIONS_IN_CACHE:
         return []
@@ -207,6 +207,6 @@ def check_sessions(**kwargs: object) -> list[CheckMessage]:
 
 
 def _layers() -> Mapping[str, Any]:
-    """The active layers; none for a value that `check_settings` refuses."""
+    """The active layers; empty for a value that `check_settings` refuses."""
     layers = app_settings.CACHING_LAYERS
     return layers if isinstance(layers, Mapping) else {}

@@ -52,7 +52,7 @@ DEFAULTS: dict[str, Any] = {
     ],
     # Whether responses have the header X-Cache.
     "CACHING_X_CACHE": False,
-    # The port that visitors ask for, if it is not the usual one.
+    # The port that visitors use, if not the scheme's default.
     "CACHING_PORT": "",
     # The scheme that visitors use, if it is always the same: a page may depend on it.
     "CACHING_SCHEME": "",
@@ -64,7 +64,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 class AppSettings:
-    """The settings by attribute. A value is kept until `setting_changed` says that it is another."""
+    """The settings by attribute. A value is kept until `setting_changed` reports a change."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in DEFAULTS:

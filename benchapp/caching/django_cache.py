@@ -17,13 +17,13 @@ from benchapp.caching.pages import PageStore, middleware_of
 
 
 class DjangoCacheStore(PageStore):
-    """Pages in the cache that CACHE_MIDDLEWARE_ALIAS names, each with its generation; one lookup finds both."""
+    """Pages in the cache of CACHE_MIDDLEWARE_ALIAS, each with its generation; one lookup finds both."""
 
     bodies = False
 
     @property
     def locks(self) -> BaseCache:
-        """The cache itself; each thread has its own object of it."""
+        """The cache itself; each thread has a separate object."""
         return caches[settings.CACHE_MIDDLEWARE_ALIAS]
 
     def look_up(self, name: str, variant: str) -> tuple[HttpResponse | None, str]:

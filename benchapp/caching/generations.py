@@ -1,11 +1,11 @@
-"""Generations: what is cached in a Django cache, and became stale by a write, is not found any more.
+"""Generations: a write makes entries of a Django cache unreachable.
 
 Each cached page or part has its generation, which is read **before** anything else. A slow rendering that began before
-a write stores its page under the old generation: it cannot bring stale data back.
+a write stores its page under the old generation, so stale data cannot come back.
 
 A write renews the random words of some directories: the whole site, a section (`/posts/`), everything below one item
-(`/posts/5/`), or one short path only. The generation of a page is made of the words that concern it, so a new comment
-leaves the pages of other posts cached.
+(`/posts/5/`), or only one short path. The generation of a page consists of the words of the directories above, so a new
+comment leaves the pages of other posts cached.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ RETRY_S = 0.25
 
 
 def generation(backend: BaseCache, name: str, keys: Iterable[str] = ()) -> tuple[str, Mapping[str, Any]]:
-    """The current generation of a page, the same until a write concerns it, and the values of these keys.
+    """The current generation of a page, the same until a write concerns the page, and the values of these keys.
 
-    While the cache is unreachable each call returns another one, so that nothing stored under it is ever found.
+    While the cache is unreachable each call returns a new generation, so that no later request finds the page.
     """
     words = _words(name)
     found = backend.get_many([*keys, *words])
@@ -49,7 +49,8 @@ def generation(backend: BaseCache, name: str, keys: Iterable[str] = ()) -> tuple
 def renew(alias: str, stale: StalePages) -> None:
     """Give new generations to all stale pages in the cache of that alias.
 
-    If the cache does not take them it is retried, and then loses every page: it may come back with all its pages.
+    A renewal that the cache does not accept is retried, and then drops every page: the cache may come back with old
+    pages.
     """
     words = {_below(prefix) for prefix in stale.prefixes} | {_words(name)[-1] for name in stale.paths}
     if not _set_new_words(alias, words):
@@ -77,5 +78,5 @@ def _words(name: str) -> list[str]:
 
 
 def _below(prefix: str) -> str:
-    """The key of the word for everything below a prefix; one deeper than two segments counts as its item."""
+    """The key of the word for everything below a prefix; a prefix deeper than two segments counts as its item."""
     return f"generation.{digest('/'.join(prefix.split('/')[:3]).rstrip('/') + '/')}"

@@ -1,7 +1,7 @@
-"""CACHING_HARMLESS: what a site reads although no page depends on it, by header, cookie or middleware.
+"""CACHING_HARMLESS: reads on which no page depends, by header, cookie or middleware.
 
-`["User-Agent", "cookie:theme", "mysite.middleware.RequestLog"]`. What a middleware reads is not watched between Pause
-and Resume, which stand around it in MIDDLEWARE.
+`["User-Agent", "cookie:theme", "mysite.middleware.RequestLog"]`. Reads of a middleware are not watched between Pause
+and Resume, which stand around the middleware in MIDDLEWARE.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_entry(text: str) -> bool:
 
 
 def harmless_names() -> frozenset[str]:
-    """The headers and cookies that are harmless, as `Reads` names them."""
+    """The harmless headers and cookies, by the names of `Reads`."""
     found = set()
     for entry in app_settings.CACHING_HARMLESS:
         if entry.startswith(COOKIE):
@@ -46,7 +46,7 @@ def harmless_middleware() -> list[str]:
 
 
 def is_between(name: str, middleware: Sequence[str]) -> bool:
-    """True if Pause stands before each place of a middleware, and Resume behind it."""
+    """True if Pause stands before each place of a middleware, and Resume behind."""
     places = [place for place, found in enumerate(middleware) if found == name]
     around = [(*middleware[max(place - 1, 0) : place], *middleware[place + 1 : place + 2]) for place in places]
     return all(pair == (PAUSE, RESUME) for pair in around)
@@ -60,7 +60,7 @@ def _set_paused(request: HttpRequest, is_paused: bool) -> None:
 
 
 class Pause:
-    """Middleware before a harmless one: nothing is watched in there, on the way in and out."""
+    """Middleware before a harmless one: reads further in are not watched, on the way in and out."""
 
     def __init__(self, get_response: GetResponse) -> None:
         if not app_settings.CACHING_LAYERS:
@@ -89,7 +89,7 @@ class Pause:
 
 
 class Resume:
-    """Middleware behind a harmless one: what is further in is watched."""
+    """Middleware behind a harmless one: reads further in are watched."""
 
     def __init__(self, get_response: GetResponse) -> None:
         if not app_settings.CACHING_LAYERS:

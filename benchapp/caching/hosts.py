@@ -1,9 +1,9 @@
-"""The site's own address: under which host, port and scheme a rendering may show them, and still be everybody's page.
+"""The site's own address: the host, port and scheme that a page for everybody may show.
 
-No layer's key holds them. A site with one name has one spelling of it, without capitals and a final dot, with the port
-that visitors use: a page may show that one. A rendering for another spelling is not stored. A rendering under a host
-or scheme of which nothing is known is stored only if it did not read them. Over another scheme than the site's no page
-is stored or given.
+No layer's key holds these. A site with one name has one spelling of the name, without capitals and a final dot, with
+the port of its visitors: a page may show that spelling. A rendering for another spelling is not stored. A rendering
+under an unknown host or scheme is stored only if the page did not read either. Over another scheme than the site's no
+page is stored or served.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ USUAL_PORTS = ("", "80", "443")
 
 
 def reason_of_spelling(request: HttpRequest) -> str:
-    """The reason why a rendering for this spelling of an allowed host is not stored; empty if it may be."""
+    """The reason why a rendering for this spelling of an allowed host is not stored; else empty."""
     host = request.get_host()
     name, port = split_domain_port(host)
     if host != (f"{name}:{port}" if port else name):
@@ -33,7 +33,7 @@ def reason_of_spelling(request: HttpRequest) -> str:
 
 
 def is_own_host(request: HttpRequest) -> bool:
-    """True if the host of a request is the only one of the site, with its port, so that every page may show it."""
+    """True if the host of a request is the only host of the site, with its port: every page may show that."""
     try:
         host = request.get_host()
     except DisallowedHost:
@@ -48,17 +48,17 @@ def is_own_scheme(request: HttpRequest) -> bool:
 
 
 def is_other_scheme(request: HttpRequest) -> bool:
-    """True if a request has not the scheme of the site, where that is known."""
+    """True if the site's scheme is known and a request has another one."""
     return bool(own := _scheme()) and request.scheme != own
 
 
 def _scheme() -> str:
-    """The scheme of all visitors; empty if it is unknown."""
+    """The scheme of all visitors; empty if unknown."""
     return app_settings.CACHING_SCHEME or ("https" if settings.SECURE_SSL_REDIRECT else "")
 
 
 def _name() -> str:
-    """The name of the site; empty if it has several. The names of this machine stand beside it for health checks."""
+    """The name of the site; empty for several names. Names of this machine are for health checks and do not count."""
     names = [name.lower() for name in settings.ALLOWED_HOSTS]
     public = {name for name in names if name not in LOCAL}
     if len(public) > 1 or any(name.startswith((".", "*")) for name in public):
@@ -67,7 +67,7 @@ def _name() -> str:
 
 
 def _port(request: HttpRequest) -> str:
-    """The port that belongs into the addresses of pages; empty for the usual one of the scheme."""
+    """The port in the addresses of pages; empty for the scheme's default."""
     if getattr(settings, "BENCHAPP_TRUSTED_PROXIES", ()):
         # That of the load balancer, which visitors use, is the usual one.
         return ""
@@ -78,7 +78,9 @@ def _port(request: HttpRequest) -> str:
 
 
 def _is_behind_proxy(request: HttpRequest) -> bool:
-    """True if the port of the server is no visitor's: that of a reverse proxy is. mod_wsgi takes it from Host."""
+    """True if visitors use another port than the server's, as behind a reverse proxy. mod_wsgi takes the port from
+    Host.
+    """
     return bool(
         getattr(settings, "BENCHAPP_BEHIND_PROXY", False)
         or settings.SECURE_PROXY_SSL_HEADER

@@ -1,4 +1,4 @@
-"""Invalidation: the pages that a write made stale, sent to every active layer after the commit."""
+"""Invalidation: the stale pages of a write, sent to every active layer after the commit."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pages_invalidated = Signal()
 class StalePages:
     """Pages whose cached copies are stale: URL paths without a query, and prefixes that cover every path below.
 
-    Both become names of pages (`names`), percent-encoded or not as they are given. Raises ValueError for a path without
-    a slash at its beginning, and a prefix without one at its end.
+    Both become names of pages (`names`), percent-encoded or not as given. Raises ValueError for a path without a slash
+    at the beginning, and a prefix without a slash at the end.
     """
 
     paths: frozenset[str] = frozenset()
@@ -46,9 +46,10 @@ class StalePages:
 
 
 def invalidate(stale: StalePages, using: str = DEFAULT_DB_ALIAS) -> None:
-    """Invalidate pages after the current transaction commits, at once outside of one, never after a rollback.
+    """Invalidate pages after the current transaction commits, at once outside of a transaction, never after a rollback.
 
-    The pages of all its writes are sent together, each once: a deleted row may take thousands of others with it.
+    The pages of all writes of a transaction are sent together, each once: a deleted row may take thousands of others
+    with it.
     """
     if stale:
         connection = transaction.get_connection(using)
@@ -60,9 +61,9 @@ def invalidate(stale: StalePages, using: str = DEFAULT_DB_ALIAS) -> None:
 
 
 def _send(waiting: list[StalePages], first: int) -> None:
-    """Send all that wait from that one on. Another call has sent them if none waits.
+    """Send all pages that wait, from this call on. If no page waits, another call has sent them.
 
-    Those of a savepoint that was rolled back may be among them, which costs these pages one rendering.
+    Pages of a savepoint that was rolled back may be among them, which costs these pages one rendering.
     """
     if together := waiting[first:]:
         del waiting[first:]
@@ -72,5 +73,5 @@ def _send(waiting: list[StalePages], first: int) -> None:
 
 
 def all_pages() -> StalePages:
-    """All pages, for writes whose reach is unknown."""
+    """All pages, for writes of unknown reach."""
     return StalePages(prefixes=frozenset({get_script_prefix()}))

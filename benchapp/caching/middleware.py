@@ -1,6 +1,7 @@
-"""The two entries of MIDDLEWARE: they build what the active layers need, and step aside if none is active.
+"""The two entries of MIDDLEWARE, which build the middleware of the active layers, and step aside without an active
+layer.
 
-CachingMiddleware stands outside of all that sets cookies or Vary, such as sessions, messages and LocaleMiddleware.
+CachingMiddleware stands outside of all middleware that sets cookies or Vary: sessions, messages, LocaleMiddleware.
 WatchMiddleware is the last.
 """
 
@@ -24,8 +25,8 @@ from benchapp.caching.request_reads import watch_view
 class CachingMiddleware:
     """Store pages and serve stored ones, by the middleware of all active layers.
 
-    Raises ImproperlyConfigured for settings that `manage.py check` refuses, and if WatchMiddleware is missing: pages
-    would be stored that depend on their visitor.
+    Raises ImproperlyConfigured for settings that `manage.py check` refuses, and for a missing WatchMiddleware, without
+    which pages for one visitor would be stored.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -52,7 +53,7 @@ class CachingMiddleware:
 
 
 class WatchMiddleware:
-    """Say that the view is reached, with all that the middleware has read."""
+    """Mark that the view is reached, with all reads of the middleware."""
 
     def __init__(self, get_response: GetResponse) -> None:
         if not app_settings.CACHING_LAYERS:

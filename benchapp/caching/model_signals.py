@@ -1,6 +1,6 @@
 """Writes to models by Django's signals, each of which invalidates the pages of its row.
 
-Writes that send no signals (QuerySet.update, bulk_create, raw SQL) call `invalidate` themselves.
+Writes without signals (QuerySet.update, bulk_create, raw SQL) call `invalidate` themselves.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ logger = logging.getLogger(__name__)
 def watch(model: type[models.Model], pages_of: PagesOf, remembers: bool = True, covering: Models = ()) -> str:
     """Invalidate pages after each write of a row of a model or its child models.
 
-    Returns a name for `unwatch`. Without an active layer nothing is connected: a write costs what it costs in Django.
+    Returns a name for `unwatch`. Without an active layer no signal is connected: a write costs the same as in Django.
 
-    remembers  whether a changed row leaves other pages than it comes to: then it is read before it is saved
-    covering   models whose deleted rows make all pages stale of the rows that are deleted with them
+    remembers  whether a changed row may leave other pages than it enters: then the row is read before the save
+    covering   models whose deleted rows make all pages of cascaded rows stale
     """
     name = f"stale_{model._meta.label}_{getattr(pages_of, '__name__', 'by_settings')}"
     # An application can get ready twice.
@@ -45,7 +45,7 @@ def watch(model: type[models.Model], pages_of: PagesOf, remembers: bool = True, 
 
 
 def unwatch(name: str) -> None:
-    """Forget the watch of that name, as `watch` has returned it."""
+    """Forget a watch by the name that `watch` has returned."""
     if name in _watches:
         _watches.pop(name).disconnect()
 
@@ -62,7 +62,7 @@ def follow_settings(setting: str, **kwargs: object) -> None:
 
 
 def _harmless(receiver: Callable[..., None]) -> Callable[..., None]:
-    """The receiver; an error in it is logged and does not stop the write."""
+    """The receiver; an error is logged and does not stop the write."""
 
     @functools.wraps(receiver)
     def safe(watch: _Watch, **kwargs: object) -> None:
@@ -89,7 +89,7 @@ class _Watch:
             signal.connect(receiver, sender=sender, weak=False, dispatch_uid=self.name)
 
     def disconnect(self) -> None:
-        """Leave the models as they are without layers."""
+        """Leave the models as without layers."""
         for signal, sender, _ in self._receivers():
             signal.disconnect(sender=sender, dispatch_uid=self.name)
 

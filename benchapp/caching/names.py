@@ -1,7 +1,7 @@
 """The name of a page, by one function for storing, serving and invalidating.
 
 A name is the page's URL path as browsers send it, percent-encoded: `/blog/%C3%BCber/`. A server in front looks a page
-up by the path that the client wrote, without decoding it. Another spelling of the path is a miss, never another page.
+up by the client's path, without decoding. Another spelling of the path is a miss, never another page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_NAME = 200
 
 
 def page_name(path: str) -> str:
-    """The name of the page at a path as Django has it, decoded."""
+    """The name of the page at a decoded path, as Django has it."""
     return escape_uri_path(path)
 
 
@@ -32,10 +32,10 @@ def as_written(path: str) -> str:
 
 
 def can_be_served(name: str) -> bool:
-    """True if a server in front can find a page of that name in a store of bodies."""
+    """True if a server in front can find a page of this name in a store of bodies."""
     return len(name) <= MAX_NAME and PAGE.fullmatch(name) is not None
 
 
 def digest(text: str) -> str:
-    """A key that every cache takes, for a text however long and strange. It is not a secret."""
+    """A key for every cache, from a text of any length and form. The key is not a secret."""
     return md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""The header X-Cache: whether a page was a hit or a miss, or passed the cache, and for which reason.
+"""The header X-Cache: hit, miss, or the reason why a page passed the cache.
 
 Off by default (CACHING_X_CACHE): the reason names the cookie or the header that a page reads.
 """

@@ -1,18 +1,18 @@
-"""Whole pages for anonymous visitors: one middleware, and the places where it stores them.
+"""Whole pages for anonymous visitors: one middleware, and the places where pages are stored.
 
-A store is a Django cache (`django_cache`), from which the middleware answers by itself, or a cache that a server in
+A store is a Django cache (`django_cache`), from which the middleware itself serves pages, or a cache that a server in
 front of the application reads: files for any web server, memcached for Nginx, shared memory for uWSGI (`stores`).
-Those hold the body of a page under its name; a hit has none of the application's headers, so the server's configuration
-adds them.
+Stores for a server hold the body of a page under its name; a hit has no header of the application, so the server's
+configuration adds the headers.
 
-Django's own per-site middleware would not do: it stores a copy of each page for each session cookie, for each analytics
-cookie and each made-up query string, a page rendered before a write comes back after it, and all requests for a missing
-page render it.
+Django's own per-site middleware stores a copy of each page for each session cookie, analytics cookie and made-up query
+string, brings back a page rendered before a write, and renders a missing page for each request.
 
-**A slow rendering cannot bring stale data back**: a page has a generation that each write that concerns it renews. A
-rendering reads it before it reads anything from the database; its page is stored only if that is still the same.
+**A slow rendering cannot bring stale data back**: a page has a generation, renewed by each write that concerns the
+page. A rendering reads the generation before the first query; the page is stored only if the generation is the same
+afterwards.
 
-Of the requests for a page that is not stored, one renders it and the others wait (`render_lock`).
+Of the requests for a page that is not stored, one renders the page and the others wait (`render_lock`).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ logger = logging.getLogger(__name__)
 
 
 class PageStore:
-    """Where pages are stored: their bodies, for a server to send. A subclass says how.
+    """Store of pages: their bodies, for a server to send. A subclass says how.
 
-    Every method raises OSError for a store that cannot be used.
+    Every method raises OSError if the store cannot be used.
     """
 
     bodies = True
@@ -63,19 +63,19 @@ class PageStore:
         raise NotImplementedError
 
     def write(self, name: str, body: bytes, generation: str) -> bool:
-        """Store a body unless there was a purge since `generation`; returns whether it is stored."""
+        """Store a body unless a purge came since `generation`; returns whether the body is stored."""
         raise NotImplementedError
 
     def purge(self, stale: StalePages) -> None:
-        """Remove stale pages, and refuse those that are being rendered at this moment."""
+        """Remove stale pages, and refuse pages that are being rendered now."""
         raise NotImplementedError
 
     def look_up(self, name: str, variant: str) -> tuple[HttpResponse | None, str]:
-        """That variant of the page, and the page's current generation. No page: the server has looked already."""
+        """The page of this variant, and the page's current generation. No page: the server has looked already."""
         return None, self.generation()
 
     def get(self, name: str, variant: str) -> HttpResponse | None:
-        """The page, as the next request would find it; middleware further out adds the rest of its headers."""
+        """The page, as the next request would find it; middleware further out adds the rest of the headers."""
         if (body := self.read(name)) is None:
             return None
         headers = {"Vary": "Cookie", "X-Frame-Options": settings.X_FRAME_OPTIONS}
@@ -83,14 +83,14 @@ class PageStore:
         return HttpResponse(body, content_type="text/html; charset=utf-8", headers=headers)
 
     def put(self, name: str, variant: str, page: HttpResponse, generation: str) -> bool:
-        """Store a page unless a write concerned it since `generation`; returns whether it is stored."""
+        """Store a page unless a write concerned the page since `generation`; returns whether the page is stored."""
         return has_only_common_headers(page) and self.write(name, page.content, generation)
 
 
 def middleware_of(open_store: Callable[[], PageStore]) -> Callable[[GetResponse], GetResponse]:
-    """Middleware that answers with stored pages and stores those that are cacheable.
+    """Middleware that serves stored pages and stores cacheable ones.
 
-    A store that cannot be used is logged and costs no visitor the page.
+    An unusable store is logged, and every visitor still gets the page.
     """
 
     def middleware(get_response: GetResponse) -> GetResponse:
@@ -101,7 +101,7 @@ def middleware_of(open_store: Callable[[], PageStore]) -> Callable[[GetResponse]
 
 
 def cached_or_rendered(store: PageStore, request: HttpRequest, render: Callable[[], HttpResponse]) -> HttpResponse:
-    """The page from the store, or rendered, and then stored if it is cacheable."""
+    """The page from the store, or a rendered one, which is then stored if cacheable."""
     name = page_name(request.path)
     reason, query = _reason_to_pass(store, request, name)
     if reason:
@@ -140,7 +140,7 @@ def cached_or_rendered(store: PageStore, request: HttpRequest, render: Callable[
 
 
 def _reason_to_pass(store: PageStore, request: HttpRequest, name: str) -> tuple[str, str]:
-    """The reason why no stored page may answer the request, and the query string of the page's name."""
+    """The reason why no stored page may be served, and the query string of the page's name."""
     if reason := reason_to_pass(request):
         return reason, ""
     if store.bodies:
@@ -154,7 +154,7 @@ def _reason_to_pass(store: PageStore, request: HttpRequest, name: str) -> tuple[
 def _store(
     store: PageStore, request: HttpRequest, response: HttpResponse, name: str, variant: Variant, generation: str
 ) -> bool:
-    """Store a response if it is a page for everybody, and report the outcome; returns whether it is stored."""
+    """Store a response if it is a page for everybody, and report the outcome; returns whether the page is stored."""
     reason = reason_not_to_store(request, response, variant.coding, not store.bodies, variant.language)
     if not reason and store.bodies and not has_only_common_headers(response):
         reason = "page-headers"
@@ -171,15 +171,15 @@ def _store(
 
 
 def _unless_client_has_it(request: HttpRequest, page: HttpResponse) -> HttpResponse:
-    """The page, or 304 for a browser that has it: the project's ConditionalGetMiddleware is further in."""
+    """The page, or 304 for a browser with a fresh copy: the project's ConditionalGetMiddleware is further in."""
     etag, modified = page.get("ETag"), parse_http_date_safe(page.get("Last-Modified", ""))
     return get_conditional_response(request, etag, modified, page) if etag or modified else page
 
 
 def normalized_coding(request: HttpRequest, identity_only: bool) -> str:
-    """Let the request accept gzip or nothing, so that a page has two codings at most; returns `gzip` or nothing.
+    """Let the request accept gzip or nothing, so that a page has at most two codings; returns `gzip` or nothing.
 
-    identity_only  whether the server in front compresses, if anything does
+    identity_only  whether only the server in front compresses
     """
     coding = "" if identity_only or "gzip" not in request.META.get("HTTP_ACCEPT_ENCODING", "") else "gzip"
     request.META["HTTP_ACCEPT_ENCODING"] = coding or "identity"

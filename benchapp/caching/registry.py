@@ -27,7 +27,7 @@ class Layer:
 
     purge     dotted name of the function that drops stale pages; its argument is a StalePages
     outer     dotted names of middleware outside of sessions and all else that sets cookies or Vary, the outermost first
-    options   what the layer has to know: the kind of each option by its name
+    options   the layer's options: the kind of each by name
     optional  options that may be absent
     """
 
@@ -65,7 +65,7 @@ LAYERS = {
 
 
 def layer_of(name: str) -> Layer:
-    """The layer of a short name, or of the dotted name of a Layer. Raises ImproperlyConfigured if there is none."""
+    """The layer of a short name, or of the dotted name of a Layer. Raises ImproperlyConfigured for an unknown name."""
     if name in LAYERS:
         return LAYERS[name]
     unknown = f"CACHING_LAYERS: {name!r} is no layer: use {', '.join(LAYERS)}, or the dotted name of a Layer"
@@ -79,7 +79,7 @@ def layer_of(name: str) -> Layer:
 
 
 def in_order(names: Collection[str]) -> list[str]:
-    """The names of layers, the outermost first; those of a project are inside of the app's own."""
+    """The names of layers, the outermost first; a project's layers are inside of the app's."""
     built_in = [name for name in LAYERS if name in names]
     return built_in + [name for name in names if name not in LAYERS]
 
@@ -95,7 +95,7 @@ def outer_middleware(names: Collection[str]) -> list[str]:
 def drop_stale_pages(stale: StalePages, **kwargs: object) -> None:
     """Receiver of `pages_invalidated`: every active layer drops its stale pages, the inner before the outer.
 
-    An outer layer must not be filled again from a stale page of an inner one. A layer that fails is logged.
+    An outer layer must not be filled again from a stale page of an inner layer. A layer that fails is logged.
     """
     for name in reversed(in_order(app_settings.CACHING_LAYERS)):
         try:

@@ -1,11 +1,11 @@
-"""Request coalescing: of all requests for a page that is not cached, one renders it and the others wait.
+"""Request coalescing: of all requests for a page that is not cached, one renders the page and the others wait.
 
-The first to add the lock of a page renders it. The others look again and again until the page is cached. A page that
-turns out not to be cacheable releases the lock with a marker: later requests do not wait.
+The first to add the lock of a page renders the page. The others look again and again until the page is cached. A page
+that turns out not to be cacheable releases the lock with a marker: later requests do not wait.
 
-A request that waits occupies its worker, but not for longer than a rendering of its own would: it came later than the
-holder. Only a dead holder would make it wait for nothing, so a lock expires soon, and the next request has it. A page
-that takes longer than that is rendered by a second one.
+A waiting request occupies its worker, but not for longer than a rendering would: the request came later than the
+holder. Only behind a dead holder a request would wait in vain, so a lock expires soon, and the next request gets the
+lock. A page that takes longer to render is rendered a second time.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ Page = TypeVar("Page")
 
 
 def wait_or_lock(store: BaseCache, key: str, cached_page: Callable[[], Page | None]) -> tuple[Page | None, bool]:
-    """The page that another request has rendered meanwhile, or the lock to render it, which `release` ends in any case.
+    """The page that another request has rendered meanwhile, or the lock to render the page; `release` ends the lock.
 
-    With neither, render it without a lock: it is not cacheable, took too long, or the store is down or full.
-    `store` is a cache that all workers share, or what is like one; it may raise OSError. `cached_page` looks the page
-    up.
+    Without either, render without a lock: the page is not cacheable, took too long, or the store is down or full.
+    `store` is a cache (or the like) that all workers share, and may raise OSError. `cached_page` looks the page up.
     """
     deadline = time.monotonic() + WAIT_S
     misses = 0
@@ -59,7 +58,7 @@ def wait_or_lock(store: BaseCache, key: str, cached_page: Callable[[], Page | No
 
 
 def release(store: BaseCache, key: str, cached: bool) -> None:
-    """Let the others continue: the page is cached for them, or it is not cacheable."""
+    """Let the others continue: the page is cached, or not cacheable."""
     with contextlib.suppress(OSError):
         if cached:
             store.delete(key)

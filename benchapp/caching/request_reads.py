@@ -1,12 +1,12 @@
-"""One rule: what a response may depend on is part of the page's name, is taken away, or makes the page private.
+"""One rule: whatever a response may depend on is part of the page's name, is taken away, or makes the page private.
 
-No layer's key holds cookies, headers or addresses: each value would be a page of its own. So the cookies, META, headers
-and scope of a request are watched (`watched`) inside of the layers, in all middleware, the view and its templates. A
-page whose rendering looked for one of them is marked as private, which keeps it out of every layer, inside and outside
-of Django. Exceptions are what a page may show because no other request's page is stored (`hosts`, `cacheability`), what
-Django's own middleware reads of each request (`private_apis`), and what the site says is harmless (`harmless`).
+No layer's key holds cookies, headers or addresses: each value would be another page. So the cookies, META, headers and
+scope of a request are watched (`watched`) inside of the layers, in all middleware, the view and its templates. A page
+whose rendering read one of them is marked as private, which keeps the page out of every layer, inside and outside of
+Django. Exceptions are values that a page may show because no other request's page is stored (`hosts`, `cacheability`),
+reads of Django's own middleware (`private_apis`), and reads that the site declares as harmless (`harmless`).
 
-Not noticed: what middleware outside of CachingMiddleware reads; `manage.py check` names it.
+Not noticed: reads of middleware outside of CachingMiddleware; `manage.py check` names such middleware.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ ABSENT = BYPASSING | HTMX
 
 
 class MarkPrivate:
-    """Middleware inside of the layers: pages outside of CACHING_PUBLIC, and those that read something, are private.
+    """Middleware inside of the layers: pages outside of CACHING_PUBLIC, and pages with a watched read, are private.
 
-    CACHING_PUBLIC = ["/", "/blog/"]: only these pages and those below them may be cached; `/` is the home page alone.
+    CACHING_PUBLIC = ["/", "/blog/"]: only these pages and pages below them may be cached; `/` is only the home page.
     Empty or absent: all pages.
     """
 
@@ -83,9 +83,9 @@ class MarkPrivate:
 
 
 def watch_view(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
-    """The response of the view, whose request has the language that its visitor names.
+    """The response of the view, for a request in the language of its visitor.
 
-    Middleware on the way out may add to what the view itself varies by, `request.view_varies_by`.
+    Middleware on the way out may add to `request.view_varies_by`, the names in the view's own Vary.
     """
     reads = getattr(request, "cache_watch", None)
     if reads is None:
@@ -103,13 +103,13 @@ def watch_view(request: HttpRequest, get_response: GetResponse) -> HttpResponse:
 
 
 def read_cookie(request: HttpRequest) -> str:
-    """A cookie that may have changed the page; empty when none was read."""
+    """A cookie that may have changed the page; empty if no cookie was read."""
     found = [name for name in getattr(request, "cache_reads", ()) if name.startswith(COOKIE)]
     return min(found, default="").removeprefix(COOKIE)
 
 
 def read_header(request: HttpRequest, response: HttpResponse) -> str:
-    """Another thing that may have changed the page, and is not in its Vary; empty when there is none."""
+    """Another value that may have changed the page and is missing from Vary; else empty."""
     declared = varies_by(response) - {"cookie"}
     if hasattr(request, "cache_language"):
         # A layer may store what varies by it: the language is named, the rest of the header is not.
@@ -119,7 +119,7 @@ def read_header(request: HttpRequest, response: HttpResponse) -> str:
 
 
 def varies_by(response: HttpResponse) -> frozenset[str]:
-    """The names in Vary, lower case; a response class of its own can send several lines."""
+    """The names in Vary, lower case; a project's response class can send several lines."""
     return names_of(",".join(value for name, value in response.items() if name.lower() == "vary"))
 
 

@@ -14,13 +14,13 @@ MAX_EXIT_S = 3.0
 
 
 class CircuitBreaker:
-    """Skips a backend for a moment after a timeout, so that a page waits for it once. Threads may share it."""
+    """Skips a backend for a moment after a timeout, so that a page waits only once. Threads may share the breaker."""
 
     def __init__(self) -> None:
         self._open_until = 0.0
 
     def trip(self) -> None:
-        """Open the circuit: the backend has not answered in time."""
+        """Open the circuit: the backend has not responded in time."""
         self._open_until = time.monotonic() + OPEN_S
 
     @property
@@ -36,7 +36,9 @@ os.register_at_fork(after_in_child=_pending.clear)
 
 
 def later(seconds: float, action: Callable[..., object], *arguments: object) -> None:
-    """Call the action once after so many seconds, in a thread; a process that ends waits for it, MAX_EXIT_S at most."""
+    """Call the action once after so many seconds, in a thread; a process that exits waits for the call, at most
+    MAX_EXIT_S.
+    """
 
     def call() -> None:
         try:
@@ -54,19 +56,19 @@ def later(seconds: float, action: Callable[..., object], *arguments: object) -> 
 
 @atexit.register
 def finish_pending() -> None:
-    """Wait for the delayed calls: a management command ends right after its write, but its purges must all be sent."""
+    """Wait for the delayed calls: a management command exits right after its write, but must send all purges."""
     deadline = time.monotonic() + MAX_EXIT_S
     while (alive := [timer for timer in list(_pending) if timer.is_alive()]) and time.monotonic() < deadline:
         alive[0].join(max(0.0, deadline - time.monotonic()))
 
 
 class Retry:
-    """Repeats an action that failed, such as an invalidation that a backend did not take.
+    """Repeats an action that failed, such as an invalidation that a backend did not accept.
 
-    attempt  does it, and returns whether it succeeded; it must cover every request made before it is called
+    attempt  the action, which returns whether it succeeded; must cover every request made before the call
     every_s  seconds between two attempts
 
-    However many requests there are, one timer runs. Threads may share it.
+    One timer runs for any number of requests. Threads may share the object.
     """
 
     def __init__(self, attempt: Callable[[], bool], every_s: float) -> None:
@@ -77,7 +79,7 @@ class Retry:
         self._scheduled = False
 
     def request(self, for_s: float) -> None:
-        """Attempt it until it succeeds, for so many seconds at most."""
+        """Attempt the action until success, for at most so many seconds."""
         with self._lock:
             self._deadline = max(self._deadline, time.monotonic() + for_s)
             self._schedule()

@@ -1,8 +1,8 @@
-"""Rules in a project's settings, instead of its code, for the pages that a write makes stale.
+"""Rules in a project's settings, instead of its code, for the stale pages of a write.
 
 CACHING_STALE = {"blog.Post": ["/", "/blog/*", "/authors/{author.slug}/"]}: model -> pages that a saved or deleted row
-makes stale. `*` covers every page below; `{author.slug}` is looked up in the row, as it was and as it is now. Writes
-that send no signals of Django (QuerySet.update, bulk_create, raw SQL) show after the time to live.
+makes stale. `*` covers every page below; `{author.slug}` is looked up in the row, before and after the write. Writes
+without signals of Django (QuerySet.update, bulk_create, raw SQL) show after the time to live.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def connect() -> None:
 
 
 def rules() -> Mapping[str, Sequence[str]]:
-    """CACHING_STALE; nothing for a value that is no dictionary, which is an error of `manage.py check`."""
+    """CACHING_STALE; empty for a value that is no dictionary, which is an error of `manage.py check`."""
     return app_settings.CACHING_STALE if isinstance(app_settings.CACHING_STALE, Mapping) else {}
 
 
 def problem(label: str, pages: Sequence[str]) -> str:
-    """The reason why an entry of CACHING_STALE cannot be used; empty if it can."""
+    """The reason why an entry of CACHING_STALE cannot be used; else empty."""
     try:
         model = apps.get_model(label)
     except (LookupError, ValueError, AttributeError):
@@ -81,7 +81,7 @@ setting_changed.connect(follow_settings)
 
 
 def _pages_of(said: Mapping[type[models.Model], Sequence[str]], instance: models.Model, change: str) -> StalePages:
-    """The pages of a row by the rules of its model, and of that model's proxies, whose methods are theirs alone."""
+    """The pages of a row by the rules of its model, and of the model's proxies, which may have other methods."""
     found = StalePages()
     for model, pages in said.items():
         row = instance
@@ -107,14 +107,14 @@ def stale_pages(instance: models.Model, pages: Sequence[str]) -> StalePages:
 
 @functools.cache
 def _languages() -> tuple[str | None, ...]:
-    """The languages in which a page has a path each; where paths have none, the one that is active."""
+    """The languages in which a page has a path; the active language if paths have no language."""
     if not settings.USE_I18N or not has_language_in_urls(settings.ROOT_URLCONF):
         return (None,)
     return tuple(code for code, _ in settings.LANGUAGES)
 
 
 def _in_language(code: str | None, page: str, instance: models.Model) -> str | None:
-    """The path with the row's values; None if one of them is empty."""
+    """The path with the row's values; None if a value is empty."""
     with translation.override(code) if code else contextlib.nullcontext():
         values = {name: _value(instance, name) for name in FIELD.findall(page)}
     if any(value is None for value in values.values()):

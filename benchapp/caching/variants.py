@@ -1,7 +1,7 @@
-"""The variants of a page: what its name has beside the path, for stores that Django reads.
+"""The variants of a page: the rest of its name beside the path, for stores that Django reads.
 
-The query string, of CACHING_QUERY in one spelling, and the language that LocaleMiddleware gives the request. What
-else a visitor says of them is taken away before the page is rendered, so that no page has it.
+A variant is the query string, of CACHING_QUERY in one spelling, and the language that LocaleMiddleware gives the
+request. Other values of the visitor are taken away before the rendering, so that no page has them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _locale = LocaleMiddleware(lambda request: HttpResponse())
 
 
 class Variant(NamedTuple):
-    """One variant of a page, with the content coding that it may have."""
+    """One variant of a page, with an allowed content coding."""
 
     query: str
     language: str
@@ -41,12 +41,12 @@ class Variant(NamedTuple):
 def query_of(request: HttpRequest) -> str | None:
     """The query string of the page's name: its named parameters by name, without the ignored ones.
 
-    None for a request that no stored page answers: it has another parameter, or one of them twice.
+    None for a request that no stored page serves: another parameter, or the same one twice.
     """
     if not request.META.get("QUERY_STRING"):
         return ""
     if request.encoding:
-        # The client names a charset of its own for the values.
+        # The client names another charset for the values.
         return None
     try:
         parameters = dict(request.GET.lists())
@@ -69,9 +69,9 @@ def _is_ignored(name: str) -> bool:
 
 
 def language_of(request: HttpRequest) -> str:
-    """The language that LocaleMiddleware gives the request; empty without it.
+    """The language that LocaleMiddleware gives the request; empty without LocaleMiddleware.
 
-    A class of the project's own may choose otherwise: then no page has a language in its name.
+    A subclass in the project may choose otherwise: then no page has a language in its name.
     """
     if LOCALE not in settings.MIDDLEWARE:
         return ""
@@ -99,7 +99,7 @@ def rendering_of(
 
 @contextlib.contextmanager
 def _as_named(request: HttpRequest, variant: Variant) -> Iterator[None]:
-    """Let the request have this query string and language; afterwards it has its own again, for logs."""
+    """Let the request have this query string and language; afterwards the original ones again, for logs."""
     meta = request.META
     before = {name: meta.get(name) for name in ("QUERY_STRING", "HTTP_ACCEPT_LANGUAGE", *WRITTEN)}
     attributes = {"GET": request.GET, "COOKIES": request.COOKIES}

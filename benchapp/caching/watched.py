@@ -1,4 +1,4 @@
-"""A watched request: its cookies, META, headers and scope note each name that is looked for in them."""
+"""A watched request: its cookies, META, headers and scope note each name that is read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HARMLESS_SCOPE = frozenset({"type", "asgi", "method", "path", "root_path", "quer
 SCOPE_NAMES = {"client": "remote-addr", "server": "server-name", "http_version": "server-protocol", "headers": ALL}
 # The address as the client wrote it.
 WRITTEN = frozenset({"REQUEST_URI", "RAW_URI"})
-# Whoever has them in META shows no page that a request without them would not get: such a page is not stored.
+# A request with them in META may get a page that depends on them: such a page is not stored.
 CONDITIONS = frozenset({"HTTP_IF_NONE_MATCH", "HTTP_IF_MODIFIED_SINCE", "HTTP_IF_MATCH", "HTTP_IF_UNMODIFIED_SINCE"})
 CONDITIONS |= {"HTTP_RANGE", "HTTP_IF_RANGE"}
 # Of one visitor, also if middleware wrote them.
@@ -40,12 +40,12 @@ NAMED = frozenset({"GET", "POST", "FILES", "COOKIES", "headers"})
 
 
 class Reads:
-    """The names that were looked for: `cookie:theme`, `user-agent`, `remote-addr`, `host`, `scheme`."""
+    """The names that were read: `cookie:theme`, `user-agent`, `remote-addr`, `host`, `scheme`."""
 
     def __init__(self, of_django: Mapping[str, int], absent: frozenset[str]) -> None:
-        """Begin with none.
+        """Begin without a name.
 
-        of_django  names that Django's own middleware looks for in every request that reaches the view, and how often
+        of_django  names that Django's own middleware reads in every request that reaches the view, and how often
         absent     headers of which no stored page's request has one
         """
         self.of_django, self.absent = of_django, absent
@@ -57,7 +57,7 @@ class Reads:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that somebody else than Django's own middleware has looked for."""
+        """The names that code other than Django's own middleware has read."""
         of_django = self.of_django if self.has_reached_view else {}
         return frozenset(name for name, count in self._counts.items() if count > of_django.get(name, 0))
 
@@ -68,10 +68,10 @@ class Reads:
 
 
 class _Watched(UserDict, dict):
-    """A dictionary that notes what is looked for in it; writes reach the original.
+    """A dictionary that notes each read; writes reach the original.
 
-    It is a `dict` for what takes no other, such as `json.dumps`. That holds one entry, which nobody is shown: of an
-    empty one C code would ask nothing.
+    A `dict` for callers that accept nothing else, such as `json.dumps`. The underlying dict holds one entry, which
+    nobody is shown: C code would not call the methods of an empty one.
     """
 
     def __init__(self, original: dict[str, Any], reads: Reads) -> None:
@@ -79,7 +79,7 @@ class _Watched(UserDict, dict):
         self.data, self.reads = original, reads
 
     def note(self, name: object = ALL) -> None:
-        """Remember that the value of a name, or of all, was looked for."""
+        """Note that the value of a name, or of all, was read."""
         raise NotImplementedError
 
     def __getitem__(self, name: str) -> Any:
@@ -166,7 +166,7 @@ class WatchedMeta(_Watched):
             self.reads.note(found)
 
     def _has_port_of_host(self) -> bool:
-        """True if SERVER_PORT is the port in Host, or the usual one where that has none."""
+        """True if SERVER_PORT is the port in Host, or the usual port if Host has none."""
         own = str(self.data.get("SERVER_PORT"))
         if "HTTP_X_FORWARDED_HOST" in self.data and settings.USE_X_FORWARDED_HOST:
             return False
@@ -177,7 +177,7 @@ class WatchedMeta(_Watched):
         return own == port or (not port and own in ("80", "443"))
 
     def _name(self, name: str) -> str:
-        """The name as it is noted; empty for one that is no visitor's."""
+        """The name as noted; empty for a name that is no visitor's."""
         value = self.data.get(name)
         if name.startswith("HTTP_"):
             return self._name_of_header(name, value)
@@ -205,7 +205,7 @@ class WatchedMeta(_Watched):
 
 
 class WatchedHeaders(HttpHeaders):
-    """The headers of a request, as `request.headers` has them."""
+    """The headers of a request, like `request.headers`."""
 
     def __init__(self, meta: WatchedMeta) -> None:
         self._meta = meta
@@ -245,7 +245,7 @@ class WatchedScope(_Watched):
 
 
 class Watch:
-    """A request that is watched, and what it was before."""
+    """A watched request, and its original attributes."""
 
     def __init__(self, request: HttpRequest, reads: Reads, named_cookie: str) -> None:
         self.request, self.reads = request, reads
@@ -265,7 +265,7 @@ class Watch:
         request.get_host = self.get_host
 
     def get_host(self) -> str:
-        """The host, noted once, whatever is looked for to find it."""
+        """The host, noted once, whatever is read to find it."""
         reads, was_paused = self.reads, self.reads.is_paused
         reads.note("host")
         reads.is_paused = True
@@ -275,7 +275,7 @@ class Watch:
             reads.is_paused = was_paused
 
     def end(self) -> None:
-        """Let the request be as it was."""
+        """Restore the request."""
         forget_computed(self.request)
         for name in ("headers", "get_host"):
             vars(self.request).pop(name, None)
@@ -293,7 +293,7 @@ def forget_computed(request: HttpRequest) -> None:
 
 @functools.lru_cache
 def _cached_properties(kind: type) -> frozenset[str]:
-    """The names of the cached properties of a class that may hold what is one visitor's."""
+    """The names of the cached properties of a class that may hold values of one visitor."""
     found = set()
     for base in kind.__mro__:
         for name, value in vars(base).items():

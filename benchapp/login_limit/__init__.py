@@ -1,6 +1,6 @@
 """A limit for wrong passwords at every door that calls `authenticate()`: the login page, the admin, an API.
 
-Any project can install it; it imports nothing of the site:
+Any project can install the app, which imports nothing of the site:
 
     INSTALLED_APPS = [..., "benchapp.login_limit"]
     AUTHENTICATION_BACKENDS = [
@@ -10,5 +10,5 @@ Any project can install it; it imports nothing of the site:
     MIDDLEWARE = [..., "benchapp.login_limit.middleware.too_many_failed_logins"]  # after AuthenticationMiddleware
 
 Then run `manage.py migrate`. Without the middleware a refused login looks like a wrong password. The address of a
-client is REMOTE_ADDR: behind a reverse proxy the project has to set that from a header it trusts.
+client is REMOTE_ADDR: behind a reverse proxy the project has to set REMOTE_ADDR from a trusted header.
 """

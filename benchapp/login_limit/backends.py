@@ -15,7 +15,7 @@ from benchapp.login_limit import limits
 class LimitBackend:
     """First in AUTHENTICATION_BACKENDS: a refused login reaches no other backend, whether its account exists or not.
 
-    It knows no accounts and no permissions: `force_login` and sessions pass it over.
+    The backend knows no accounts and no permissions: `force_login` and sessions skip it.
     """
 
     @sensitive_variables("credentials")

@@ -1,4 +1,4 @@
-"""System checks: settings under which the limit would not hold."""
+"""System checks: settings that break the limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_backend(**options: Any) -> list[CheckMessage]:
 
 
 def check_transactions(**options: Any) -> list[CheckMessage]:
-    """A view that raises after a failed login would roll its count back."""
+    """Warn of ATOMIC_REQUESTS: a view that raises after a failed login would roll the count back."""
     found = [alias for alias, database in settings.DATABASES.items() if database.get("ATOMIC_REQUESTS")]
     if not found:
         return []

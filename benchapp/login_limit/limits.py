@@ -1,6 +1,6 @@
 """Limits of failed logins: for an account, for a client, and for both together.
 
-A failed login costs four queries, however many there were before.
+A failed login costs four queries, however many failures came before.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def is_refused(limits: Mapping[str, int]) -> bool:
 def count_failure(
     sender: object, credentials: Mapping[str, Any], request: HttpRequest | None = None, **signal: object
 ) -> None:
-    """Count a login that `user_login_failed` reports, unless it was refused: the limit would never end otherwise."""
+    """Count a login that `user_login_failed` reports, unless it was refused: else the limit would never end."""
     limits = limits_of(request, credentials)
     refused = is_refused(limits) if request is None else getattr(request, "login_refused", False)
     if not refused:
@@ -81,7 +81,7 @@ def count_failure(
 
 @sensitive_variables("credentials")
 def account_name(credentials: Mapping[str, Any]) -> str:
-    """The name in the credentials, in one spelling for all that may find the same account; empty without one."""
+    """The name in the credentials, in one spelling for all that may find the same account; empty without a name."""
     model = get_user_model()
     for field in ("username", model.USERNAME_FIELD, model.get_email_field_name()):
         if name := str(credentials.get(field) or "").strip():
@@ -91,7 +91,7 @@ def account_name(credentials: Mapping[str, Any]) -> str:
 
 
 def client_networks(request: HttpRequest | None) -> tuple[str, str]:
-    """The client of a request and, with IPv6, the site that it is part of.
+    """The client of a request and, with IPv6, the site around the client.
 
     The client is an address of IPv4 in one spelling, a network of IPv6, or `loopback`; empty without a request.
     """
@@ -111,7 +111,7 @@ def client_networks(request: HttpRequest | None) -> tuple[str, str]:
 
 
 def _translated(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The client behind an address of NAT64, whose one /64 has all of IPv4 in it."""
+    """The client behind an address of NAT64, whose one /64 has all of IPv4."""
     if address in NAT64:
         return ipaddress.IPv4Address(address.packed[-4:])
     return address

@@ -1,4 +1,4 @@
-"""The response to a login that was refused."""
+"""The response to a refused login."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchapp.login_limit import limits
 
 @sync_and_async_middleware
 def too_many_failed_logins(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
-    """Replace what a view makes of a refused login by a 429 with Retry-After."""
+    """Replace the view's response to a refused login by a 429 with Retry-After."""
     if iscoroutinefunction(get_response):
 
         async def middleware(request: HttpRequest) -> HttpResponse:

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 
 class FailedLogin(models.Model):
-    """A wrong password, once for each limit that it counts for (`benchapp.login_limit.limits`)."""
+    """A wrong password, one row for each limit that counts it (`benchapp.login_limit.limits`)."""
 
     limit = models.CharField(max_length=64)
     at = models.DateTimeField(default=timezone.now)

@@ -1,4 +1,4 @@
-"""The site's database for commands: its name, whether it is the site's, and its errors in plain words."""
+"""The site's database for commands: its name, whether the site owns the tables, and errors in plain words."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def reason(error: Exception) -> str:
 
 
 def _sqlstate(error: Exception) -> str | None:
-    """PostgreSQL's code of an error, which psycopg 3 and psycopg2 call by different names."""
+    """PostgreSQL's code of an error, an attribute with different names in psycopg 3 and psycopg2."""
     return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)

@@ -1,4 +1,4 @@
-"""The backend, where Django looks for it."""
+"""The backend, in the module that Django loads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return super().get_new_connection(conn_params)
 
     def is_usable(self) -> bool:
-        """Return whether the connection that a request found gives a response; Django replaces it otherwise."""
+        """Return whether a request's connection still responds; Django replaces it otherwise."""
         if limits.breaker.is_open:
             return False
         begun = time.monotonic()

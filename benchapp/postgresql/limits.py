@@ -1,4 +1,4 @@
-"""The limits of waits for PostgreSQL, and the circuit breaker that opens after a vain wait for a connection."""
+"""The limits of waits for PostgreSQL, and the circuit breaker that opens after a failed connection."""
 
 from __future__ import annotations
 

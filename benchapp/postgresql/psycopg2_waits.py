@@ -1,4 +1,4 @@
-"""Limited waits with psycopg2, which waits in libpq unless it gets a function that waits."""
+"""Limited waits with psycopg2, by a wait callback instead of libpq's waits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchapp.postgresql import limits
 
 
 def wait(connection: Any) -> None:
-    """Return once the connection has a response; raises OperationalError, upon which psycopg2 closes it.
+    """Return once the connection has a response; after OperationalError psycopg2 closes the connection.
 
     https://www.psycopg.org/docs/extensions.html#psycopg2.extensions.set_wait_callback
     """

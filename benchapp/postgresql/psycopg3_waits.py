@@ -18,11 +18,11 @@ if get_version_tuple(psycopg.__version__) < OLDEST:
 
 
 class Connection(psycopg.Connection):
-    """A connection that limits the wait for each response."""
+    """A connection with a limit for each wait."""
 
     @classmethod
     def connect(cls, *args: Any, **kwargs: Any) -> Connection:
-        """Connect as psycopg does; its parameter `connect_timeout` is the limit."""
+        """Connect like psycopg; its parameter `connect_timeout` is the limit."""
         try:
             return super().connect(*args, **kwargs)
         except psycopg.errors.ConnectionTimeout:

@@ -1,4 +1,4 @@
-"""statement_timeout among the options of a connection to PostgreSQL, as libpq's parameter `options` has them."""
+"""statement_timeout among libpq's `options` of a connection to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ SECONDS = {None: 0.001, "us": 0.000001, "ms": 0.001, "s": 1, "min": 60, "h": 360
 
 
 def with_statement_timeout(options: str, seconds: int) -> str:
-    """Return the options with a limit for each statement; options that name one stay as they are."""
+    """Return the options with a limit for each statement; options with a limit stay as they are."""
     if SETTING.search(options):
         return options
     return f"{options} -c statement_timeout={seconds * 1000}".strip()
 
 
 def statement_timeout_s(options: str) -> float:
-    """Return the limit of a statement in seconds; 0 if there is none, or if it cannot be read."""
+    """Return the limit of a statement in seconds; 0 without a limit, or for an unreadable one."""
     named = SETTING.findall(options)
     value = VALUE.fullmatch(named[-1]) if named else None
     if value is None:

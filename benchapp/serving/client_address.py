@@ -1,4 +1,4 @@
-"""Who the client is, behind servers that say so in headers: middleware for any project."""
+"""The client's address, behind servers that send it in headers: middleware for any project."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
 def real_address(get_response: GetResponse) -> GetResponse:
-    """Take the client's address from X-Real-IP and the port from Host, behind a web server that overwrites them.
+    """Take the client's address from X-Real-IP and the port from Host, behind a web server that overwrites both.
 
-    Over a Unix socket there is no other source: the application server sees an empty address, and no port or 0.
-    A reverse proxy in front of the whole chain, which a caching layer adds, sends it in FrontAddress.
+    Over a Unix socket there is no other source: the application server sees an empty address, and no port or 0. A
+    reverse proxy in front of the whole chain, added by a caching layer, sends the address in FrontAddress.
     """
     header = "HTTP_FRONTADDRESS" if settings.BENCHAPP_FRONT else "HTTP_X_REAL_IP"
 
@@ -31,9 +31,9 @@ def real_address(get_response: GetResponse) -> GetResponse:
 
 
 def balanced_address(get_response: GetResponse) -> GetResponse:
-    """Take the client's address from X-Forwarded-For where the peer is one of BENCHAPP_TRUSTED_PROXIES.
+    """Take the client's address from X-Forwarded-For if the peer is one of BENCHAPP_TRUSTED_PROXIES.
 
-    It is the last address that is not one of those networks. Without a reverse proxy of our own, X-Forwarded-Proto is
+    The client is the last address outside of those networks. Without a reverse proxy of the stack, X-Forwarded-Proto is
     believed from there only, too.
     """
 
@@ -51,10 +51,10 @@ def balanced_address(get_response: GetResponse) -> GetResponse:
 
 
 def any_host_for_health(get_response: GetResponse) -> GetResponse:
-    """Answer health checks whatever host they name: a load balancer asks by address, and many cannot send another Host.
+    """Respond to health checks under any host: a load balancer connects by address, and many cannot send another Host.
 
-    The paths are BENCHAPP_HEALTH_PATHS; the first of the project's own names takes the place of another, for its
-    middleware may refuse all others. Where the kit serves it, Django itself may not know that name.
+    The paths are BENCHAPP_HEALTH_PATHS; the first of the project's own names replaces another host, because the
+    project's middleware may refuse all others. In front of a served project, Django itself may not know the name.
     """
     own = getattr(settings, "BENCHAPP_OWN_HOSTS", settings.ALLOWED_HOSTS)
     name = next(iter(own), "localhost").lstrip(".").replace("*", "localhost")
@@ -71,7 +71,7 @@ def any_host_for_health(get_response: GetResponse) -> GetResponse:
 
 
 def _without_port(value: str) -> str:
-    """An address as some balancers write it: `203.0.113.9:17085`, `[2001:db8::1]:443`."""
+    """An address without its port, from forms of some balancers: `203.0.113.9:17085`, `[2001:db8::1]:443`."""
     if value.startswith("["):
         return value[1:].partition("]")[0]
     return value.partition(":")[0] if value.count(":") == 1 else value
@@ -84,7 +84,7 @@ def _is_trusted(value: str) -> bool:
 
 
 def _port(request: HttpRequest) -> str:
-    """The port that the client used: the one in Host, else the scheme's own."""
+    """The client's port: from Host, else the scheme's default."""
     host, _, port = request.META.get("HTTP_HOST", "").rpartition(":")
     if host and port.isdecimal():
         return port

@@ -19,11 +19,11 @@ _NOT_IN_VALUES = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 
 @sync_and_async_middleware
 def sound(get_response: Callable[[HttpRequest], Response]) -> Callable[[HttpRequest], Response]:
-    """Make an error (500) of a response with a header that has a control character or none of Latin-1.
+    """Make an error (500) of a response with a control character in a header, or a character outside of Latin-1.
 
-    Django refuses line breaks, unless a response brings its lines past it. What is left each server treats in its own
-    way: uWSGI sends it as it is, so that one response becomes two, uvicorn closes the connection without a response,
-    and a web server in front makes a 502 of it.
+    Django refuses line breaks, unless code bypasses its check. Each server treats the rest differently: uWSGI sends the
+    header unchanged, so that one response becomes two, uvicorn closes the connection without a response, and a web
+    server in front turns that into a 502.
     """
     if iscoroutinefunction(get_response):
 
@@ -36,7 +36,7 @@ def sound(get_response: Callable[[HttpRequest], Response]) -> Callable[[HttpRequ
 
 
 def _sound(response: Any) -> Any:
-    """The response; raises BadHeaderError where it has a line that is no header."""
+    """The response; raises BadHeaderError for an invalid header."""
     # The reason stands in a line of the head, too. All at once, since nearly every response is sound.
     names, values = zip(("Reason", response.reason_phrase), *response.items(), strict=True)
     if _NOT_IN_NAMES.search("".join(names)) or "" in names or not _is_sound("".join(values)):

@@ -1,4 +1,4 @@
-"""Health checks for a project without pages for them: middleware for any project."""
+"""Health checks for a project without such pages: middleware for any project."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
 def own_checks(get_response: GetResponse) -> GetResponse:
-    """Respond to the two paths of BENCHAPP_OWN_CHECKS: the process serves; and its database can be used, too."""
+    """Respond to the two paths of BENCHAPP_OWN_CHECKS: the process serves; and the database can be used, too."""
     alive, ready = settings.BENCHAPP_OWN_CHECKS
 
     def middleware(request: HttpRequest) -> HttpResponse:

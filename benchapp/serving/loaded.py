@@ -17,13 +17,13 @@ VARIABLE = "BENCHAPP_LOADED"
 
 @sync_and_async_middleware
 def noted(get_response: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a file that is called as this process, once the application is loaded, for whoever starts the server.
+    """Make a file named after this process, once the application is loaded, for the program that starts the server.
 
-    No server says so itself: gunicorn and uWSGI tell systemd that they have started before a worker has loaded
-    anything. It takes no part in a request. As the first of all middleware it is the last that Django loads.
+    No server reports this: gunicorn and uWSGI tell systemd that they have started before a worker has loaded anything.
+    The middleware takes no part in a request. Django loads the first middleware last.
     """
     if folder := os.environ.get(VARIABLE):
-        # Without a file whoever waits gives up; the site serves all the same.
+        # Without a file the waiting program gives up; the site serves all the same.
         with contextlib.suppress(OSError):
             Path(folder, str(os.getpid())).touch()
     raise MiddlewareNotUsed

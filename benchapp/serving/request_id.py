@@ -21,9 +21,9 @@ _current: ContextVar[str] = ContextVar("request_id", default="-")
 
 
 def identified(get_response: GetResponse) -> GetResponse:
-    """Give each request an id, in request.headers["X-Request-Id"]: that of the server in front, or a new one.
+    """Give each request an id, in request.headers["X-Request-Id"]: from the server in front, or a new one.
 
-    The response has it if no web server in front adds it.
+    Without a web server in front the response gets the id here.
     """
     adds = bool(settings.BENCHAPP_ACCESS_LOG)
 

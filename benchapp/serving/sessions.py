@@ -1,4 +1,4 @@
-"""Pages of a session, and those that set a cookie, are for their visitor only, and say so."""
+"""Pages of a session, and pages that set a cookie, are marked as for one visitor only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from django.utils.cache import patch_cache_control
 
 
 def private_sessions(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware outside of sessions: `private, no-cache, no-store` where a session was read that is not empty.
+    """Middleware outside of sessions: `private, no-cache, no-store` for a page that read a session with content.
 
-    Django says `Vary: Cookie` alone, by which a cache may still store the page of a signed-in visitor, and show it once
-    that has signed out; a browser goes back to every page that does not say `no-store`. A response that sets a cookie,
-    as each page with a CSRF token does, is `private`: caches elsewhere may look at nothing but the URL.
+    Django only says `Vary: Cookie`: a cache may still store the page of a signed-in visitor, and show it after a
+    logout; a browser goes back to every page without `no-store`. A response that sets a cookie, as each page with a
+    CSRF token does, is `private`: caches elsewhere may look only at the URL.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:

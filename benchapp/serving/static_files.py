@@ -1,4 +1,4 @@
-"""Static files if no web server has them."""
+"""Static files on stacks without a web server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MANIFEST = "staticfiles.json"
 
 
 class StaticFiles(WhiteNoiseMiddleware):
-    """WhiteNoise without the manifest of collectstatic, which is not public; web servers refuse it too."""
+    """WhiteNoise without the manifest of collectstatic, which is not public; web servers refuse the manifest too."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.path_info.startswith(f"{self.static_prefix}{MANIFEST}"):

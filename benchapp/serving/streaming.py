@@ -1,4 +1,4 @@
-"""Responses that are sent while they are made: middleware for any project."""
+"""Responses sent piece by piece: middleware for any project."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Response = HttpResponseBase | Awaitable[HttpResponseBase]
 
 @sync_and_async_middleware
 def at_once(get_response: Callable[[HttpRequest], Response]) -> Callable[[HttpRequest], Response]:
-    """Let each piece of a StreamingHttpResponse reach the client when it is made.
+    """Let each piece of a StreamingHttpResponse reach the client immediately.
 
-    Nginx collects a response to spare the application a slow client, unless the response forbids it. A file stays as it
-    is: it is all there already. https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering
+    Nginx collects a response to spare the application a slow client, unless the response forbids buffering. A file is
+    complete already, and stays buffered. https://nginx.org/en/docs/http/ngx_http_proxy_module.html#proxy_buffering
 
-    A response to HEAD has no pieces: a WSGI server that sends none does not notice that its client has gone, and would
-    make those of an endless stream for ever.
+    A response to HEAD has no pieces: a WSGI server that sends none does not notice that the client has gone, and would
+    iterate over an endless stream for ever.
 
     Django would run an iterator of the other kind, synchronous over ASGI and asynchronous over WSGI, to its end first,
     which takes the time of all pieces, and the memory of the whole file.

@@ -1,4 +1,4 @@
-"""Tags and filters that templates share."""
+"""Shared template tags and filters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ register = template.Library()
 
 @register.simple_tag(takes_context=True)
 def section_link(context: Context, name: str, text: str) -> SafeString:
-    """A link to a section of the site, marked as current on its first page and on all below it."""
+    """A link to a section of the site, marked as current on its first page and all pages below."""
     url = reverse(name)
     path = context["request"].path
     if not path.startswith(url):
@@ -54,7 +54,7 @@ def pager(page: Page, base: str, anchor: str = "") -> dict[str, Any]:
 
 @register.filter(expects_localtime=True)
 def iso(moment: datetime) -> str:
-    """A time as HTML writes it: `|date:"c"` has microseconds, which HTML has not."""
+    """A time for HTML: `|date:"c"` has microseconds, which HTML does not allow."""
     return moment.isoformat(timespec="seconds")
 
 
@@ -67,7 +67,7 @@ def stars(rating: int) -> SafeString:
 
 @register.filter
 def teaser(post: Post, length: int) -> str:
-    """The beginning of a post; with its title `length` characters, so that all entries of a page are equally long."""
+    """The beginning of a post; `length` characters with its title, so that all entries of a page are equally long."""
     return cut(post.body, length - len(post.title))
 
 

@@ -1,11 +1,10 @@
-"""The mark by which a cache of another program stores a response; it stores no other.
+"""The header X-Cacheable, without which a cache of another program stores no response.
 
-The mark is a header, X-Cacheable. The rule is that of all layers (`cacheability`), so it stands in no server's
-configuration.
+The rule is the one of all layers (`cacheability`), so no server's configuration repeats the rule.
 
 **A slow rendering cannot bring stale data back**: each purge writes a new random word into a file that all workers
-share. A rendering reads it before it reads anything from the database; if the word has changed by the end, its response
-has no mark. Apache reads the file itself, as a part of its keys.
+share. A rendering reads the word before the first query; if the word has changed by the end, the response is not
+marked. Apache reads the file itself, as a part of its keys.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ logger = logging.getLogger(__name__)
 class MarkCacheable:
     """Middleware that marks each page that may be stored, and tells Nginx for how long.
 
-    For the first half of the time to live a page is fresh. In the second half Nginx may serve it stale while it fetches
-    a new one, or because that fails. The limit matters: a deleted page gives no response that could replace the cached
-    one. Nginx breaks a response off that it cannot write to its cache, so on a disk that is nearly full it gets nothing
-    to cache.
+    For the first half of the time to live a page is fresh. In the second half Nginx may serve the stale page during a
+    refresh, or after a refresh failed. The limit matters: a deleted page gives no response that could replace the
+    cached page. Nginx breaks off a response that cannot be written to its cache, so on a nearly full disk Nginx gets
+    nothing to cache.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -90,7 +89,7 @@ class MarkCacheable:
 def own_cookies(get_response: GetResponse) -> GetResponse:
     """Middleware of the layer `apache-cache`, whose Apache has the generation of its keys in the header Cookie.
 
-    It sends what the visitor has there as FrontCookie, and takes that header off all requests.
+    The visitor's cookies arrive in FrontCookie, and the middleware removes that header from all requests.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:
@@ -102,7 +101,7 @@ def own_cookies(get_response: GetResponse) -> GetResponse:
 
 
 def has_room_for_pages(directory: Path) -> bool:
-    """True if the disk of this directory takes some more pages. One that does not exist yet has room."""
+    """True if the disk of this directory has room for more pages. A missing directory has room."""
     try:
         disk = os.statvfs(directory)
     except FileNotFoundError:
@@ -123,10 +122,10 @@ def renew_generation(layer: str) -> None:
 
 
 def _renew(file: Path) -> None:
-    """Put a new word in place of the old one.
+    """Put a new word in place of the old word.
 
-    Of the same length, it fits on a full disk; a half of it is another word than the old one, too. Where it cannot be
-    written the file is removed: no word is another one as well.
+    A word of the same length fits on a full disk; even half of a new word differs from the old word. If the file cannot
+    be written, it is removed: a missing word is another word as well.
     """
     try:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -141,7 +140,7 @@ def _renew(file: Path) -> None:
 
 
 def _generation(file: Path) -> bytes:
-    """The word in the file, the first if there is none; one of its own, which marks nothing, if none fits."""
+    """The word in the file, the first if the file is empty; a word that marks nothing if no word fits."""
     for _ in range(2):
         with contextlib.suppress(FileNotFoundError):
             if word := file.read_bytes():

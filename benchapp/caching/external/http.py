@@ -32,7 +32,7 @@ def purge(stale: StalePages) -> None:
 
 
 def send(url: str, stale: StalePages) -> None:
-    """Purge the cache at `url`. An unreachable one is logged; its pages expire after their time to live."""
+    """Purge the cache at `url`. An unreachable cache is logged; its pages expire after their time to live."""
     connection = _connection(url)
     try:
         for method, names in (("PURGE", stale.paths), ("BAN", stale.prefixes)):

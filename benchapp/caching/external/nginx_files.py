@@ -1,10 +1,11 @@
 """Purging Nginx's own cache: the files of stale pages are removed, and Nginx fetches the pages again.
 
-A page's file is named after the MD5 of its key, its path (`deploy/layers/nginx-microcache`), so one page is found
+A page's file is named after the MD5 of its key, the path (`deploy/layers/nginx-microcache`), so one page is found
 directly. For all pages below a prefix the second line of each file is read, `KEY: /posts/5/`; there are as many files
 as pages requested within half the time to live.
 
-Files are removed twice: a response that had left the application before the write may become a file after the first.
+Files are removed twice: a response that had left the application before the write may become a file after the first
+removal.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _file(root: Path, path: str) -> Path:
 
 
 def _files(root: Path) -> Iterator[tuple[Path, str]]:
-    """The files there are now, each with the path of its page."""
+    """The present files, each with the path of its page."""
     for folder, _, names in os.walk(root):
         for name in names:
             file = Path(folder, name)

@@ -1,7 +1,7 @@
-"""All that the app uses of Django and pymemcache beyond their documentation; test_private_apis.py holds each.
+"""Undocumented parts of Django and pymemcache that the app uses; test_private_apis.py holds each.
 
-Here are functions for attributes of Django. `django_backends` and `pymemcache_client` override methods of caches, most
-of them to repair a fault that they link to.
+This module has functions for attributes of Django. `django_backends` and `pymemcache_client` override methods of
+caches, most of them to repair a linked fault.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def has_language_in_urls(urlconf: str) -> bool:
 
 
 def sets_csrf_cookie(request: HttpRequest) -> bool:
-    """True if CsrfViewMiddleware will set its cookie: the view has used a token."""
+    """True if CsrfViewMiddleware will set its cookie, because the view has used a token."""
     return bool(request.META.get("CSRF_COOKIE_NEEDS_UPDATE"))
 
 
 def reads_of_django(middleware: Sequence[str]) -> dict[str, int]:
-    """Names that Django's own middleware looks for in every request, and how often: no page depends on them.
+    """Names that Django's own middleware reads in every request, and how often: no page depends on them.
 
-    Whoever looks more often may show them.
+    A page with more reads of a name may show the value.
 
     middleware  the entries of MIDDLEWARE that see a watched request
     """

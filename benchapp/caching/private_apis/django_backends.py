@@ -43,12 +43,12 @@ class SharedMemcachedCache(PyMemcacheCache):
 
     @property
     def only_client(self) -> Any:
-        """The client of the only server, for what Django's methods do not offer; always tried, and loud if it fails."""
+        """The client of the only server, for methods that Django lacks; always tried, and raises on failure."""
         (client,) = self._cache.clients.values()
         return client
 
     def append(self, key: str, value: bytes) -> bool:
-        """Append to the value of a key; whether there is one."""
+        """Append to the value of a key; returns whether there is one."""
         return bool(self._cache.append(self.make_and_validate_key(key), value))
 
     def close(self, **kwargs: Any) -> None:
@@ -60,14 +60,14 @@ _clients: dict[tuple, Any] = {}
 
 @cache
 def _breaker(*servers: str) -> CircuitBreaker:
-    """The circuit breaker of this process for these servers: each thread has a cache object of its own."""
+    """The circuit breaker of this process for these servers: each thread has another cache object."""
     return CircuitBreaker()
 
 
 def _tolerant(name: str, fallback: Callable[..., Any], skips: bool = True) -> Callable[..., Any]:
-    """The method of that name, with a fallback for a Redis that cannot be reached.
+    """The method of that name, with a fallback for an unreachable Redis.
 
-    skips  whether it is not tried for a moment after a timeout
+    skips  whether the method is not tried for a moment after a timeout
     """
     method = getattr(RedisCache, name)
 
@@ -81,7 +81,7 @@ def _tolerant(name: str, fallback: Callable[..., Any], skips: bool = True) -> Ca
         try:
             return method(self, *args, **kwargs)
         except redis.RedisError as error:
-            # A page asks many times, and would wait for a hanging Redis each time.
+            # A page has many requests for Redis, and would wait for a hung one each time.
             if isinstance(error, redis.TimeoutError):
                 breaker.trip()
             logger.warning("redis: %s", error)
@@ -110,7 +110,7 @@ class TolerantRedisCache(RedisCache):
 
 
 class SelfCreatingDatabaseCache(DatabaseCache):
-    """The cache in a table of the database, which is created on first use.
+    """The cache in a table of the database, created on first use.
 
     Repairs: Django raises until somebody runs `createcachetable`.
     https://docs.djangoproject.com/en/5.2/topics/cache/#creating-the-cache-table
@@ -129,7 +129,7 @@ class SelfCreatingDatabaseCache(DatabaseCache):
         return super()._base_set(*args, **kwargs) or (self._create_table() and super()._base_set(*args, **kwargs))
 
     def _create_table(self) -> bool:
-        """Create the table if it is missing; whether this worker or another one at the same time created it."""
+        """Create the table if missing; returns whether this worker, or another at the same time, created one."""
         connection = connections[router.db_for_write(self.cache_model_class)]
         if connection.in_atomic_block or self._table in connection.introspection.table_names():
             return False
@@ -161,4 +161,4 @@ class FileLocks(AtomicAddFileCache):
     """The render locks of pages in files; the command `expirepages` removes the old ones."""
 
     def _cull(self) -> None:
-        """Let no limit end the lock of a page that is being rendered."""
+        """Keep the lock of a page that is being rendered, whatever the limit."""

@@ -19,14 +19,14 @@ DEFAULTS = {"use_pooling": True, "connect_timeout": 1, "timeout": 1, "no_delay":
 
 
 class OneNode(RendezvousHash):
-    """The node of every key if there is one server: no key is hashed in Python."""
+    """The node of every key if only one server exists: no key is hashed in Python."""
 
     def get_node(self, key: str) -> str | None:
         return self.nodes[0] if self.nodes else None
 
 
 def reconnecting(*args: Any, **kwargs: Any) -> RetryingClient:
-    """A client for one connection, which connects again, once, when memcached has closed that.
+    """A client for one connection, which connects again, once, after memcached has closed the connection.
 
     Repairs: after a restart of memcached each kept connection fails its next command, such as a write's invalidation.
     https://github.com/pinterest/pymemcache/blob/v4.0.0/pymemcache/client/base.py#L1660
@@ -35,11 +35,11 @@ def reconnecting(*args: Any, **kwargs: Any) -> RetryingClient:
 
 
 class ThreadSafeClient(HashClient):
-    """pymemcache's client for the threads of a process: what a server cannot answer is a miss.
+    """pymemcache's client for the threads of a process: a key of an unreachable server is a miss.
 
-    For a moment after a failure reads and single writes skip a server. `set_many`, by which pages are invalidated, does
-    not: other processes may read stale pages meanwhile. No server is ever taken out: its keys would move to another
-    one, and back to old pages.
+    For a moment after a failure reads and single writes skip a server. `set_many`, which invalidates pages, does not:
+    other processes may read stale pages meanwhile. No server is ever taken out: its keys would move to another server,
+    and back to old pages.
 
     Repairs: two threads that find at once that a server may be retried raise KeyError out of a page.
     https://github.com/pinterest/pymemcache/issues/124

@@ -1,24 +1,24 @@
 """Finished pages as files, for a web server to serve without touching Python.
 
 The page `/posts/page/2/` is stored in `ROOT/posts/page/2/index.html`, the page `/about` in `ROOT/about/.page`: files
-have the names of pages (`names`), percent-encoded, and a server finds them by what the client wrote. A file appears
-whole or not at all: it is written under a temporary name and then renamed. The web server may serve a file to a visitor
-without a session cookie whose URL has no query string, and passes all other requests on.
+have the names of pages (`names`), percent-encoded, and a server finds a file by the client's path. A file appears whole
+or not at all: written under a temporary name and then renamed. The web server may serve a file to a visitor without a
+session cookie whose URL has no query string, and passes all other requests on.
 
 A purge removes stale files one by one, and whole directories by renaming them away first, so that a list of thousands
 of pages disappears at once.
 
 **A slow rendering cannot bring stale data back.** Each purge gives the root a new generation, a random word in the file
-`.generation`. A rendering reads the generation before it reads anything from the database, and its page is stored only
-if the generation is still the same. Comparing and renaming happen under a lock of that file, which a purge takes too,
-across all processes that share the root.
+`.generation`. A rendering reads the generation before the first query, and its page is stored only if the generation is
+still the same. Comparing and renaming happen under a lock of the file, which a purge takes too, across all processes
+with the same root.
 
 **No page outlives its time to live**, although no web server looks how old a file is. `manage.py expirepages` removes
-old pages; the workers do if it hangs or is gone, which they see by the file `.swept`. After a clock was set back all
-pages go: they look younger than they are.
+old pages; if the command hangs or is gone, the workers notice by the file `.swept` and remove them. After a clock was
+set back all pages go, because they look too young.
 
 The room of the store, with folders and locks, has a limit that writers keep: a page without room is not stored, and a
-sweep begins that makes room for others.
+sweep makes room for others.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, order=True)
 class Stored:
-    """A file below the root; those that sort first go first if there is no room.
+    """A file below the root; files sort in the order in which they are removed if room is short.
 
-    is_page   whether it is no lock
-    was_read  whether a server has sent it since it was written, as far as the file system notes it
-    changed   its modification time
-    size      its bytes on the disk, with its folder if nothing else is in it
+    is_page   False for a lock
+    was_read  whether a server has sent the file since the last write, as far as the file system notes that
+    changed   the modification time
+    size      bytes on the disk, with the folder if no other file shares the folder
     """
 
     is_page: bool
@@ -103,7 +103,7 @@ class FileStore(PageStore):
     def file_of(self, name: str) -> Path | None:
         """The file of a page, or None for a name that no page here has.
 
-        No two pages share a file, and none is outside of the root or has a name that this module uses.
+        No two pages share a file. No file is outside of the root or has a name that this module uses.
         """
         if not can_be_served(name) or INDEX in name.split("/"):
             return None
@@ -152,11 +152,11 @@ class FileStore(PageStore):
             shutil.rmtree(directory, ignore_errors=True)
 
     def expire(self, seconds: float) -> tuple[int, int]:
-        """Remove pages that are older than so many seconds or from the future, and what is left of killed writers.
+        """Remove pages that are older than so many seconds or from the future, and leftovers of killed writers.
 
-        Locks that have expired go too: each made-up path leaves one. Above the limit of the room locks go first, then
-        pages that no server has sent since they were written, then all others, the oldest first. Returns how many
-        pages were removed and how many stay.
+        Expired locks go too: each made-up path leaves one. Above the limit of the room locks go first, then pages that
+        no server has sent since the last write, then all others, the oldest first. Returns the numbers of removed and
+        remaining pages.
         """
         now = time.time()
         files, total = self._files()
@@ -184,7 +184,7 @@ class FileStore(PageStore):
         return removed, stay
 
     def _files(self) -> tuple[list[Stored], int]:
-        """The files below the root, and what they and their folders take on the disk."""
+        """The files below the root, and the room of files and folders on the disk."""
         found, total = [], 0
         for folder, folders, names in os.walk(self.root):
             with contextlib.suppress(FileNotFoundError):
@@ -202,7 +202,9 @@ class FileStore(PageStore):
         return found, total
 
     def take_room(self, size: int) -> bool:
-        """True if there is room for a file of so many bytes and its folder, counted from now on; else some is made."""
+        """True if a file of so many bytes and its folder have room, which is counted from now on; else begin to make
+        room.
+        """
         if self.max_bytes is None:
             return True
         needed = CLUSTER_BYTES + -(-size // CLUSTER_BYTES) * CLUSTER_BYTES
@@ -256,9 +258,9 @@ def active_store() -> FileStore:
 
 
 class Sweeper:
-    """Removes pages before they are older than the time to live.
+    """Removes pages before the end of their time to live.
 
-    Sweeps may be twice the interval apart: as long a worker takes to see that `expirepages` has stopped.
+    Sweeps may be twice the interval apart: a worker takes that long to see that `expirepages` has stopped.
     """
 
     def __init__(self, pages: FileStore, seconds: int) -> None:
@@ -268,7 +270,9 @@ class Sweeper:
         self._ahead_s = _clock_ahead_s()
 
     def sweep(self) -> None:
-        """Remove what the next sweep would find too old; all of it if the clock was set back since the last one."""
+        """Remove all pages that the next sweep would find too old; every page if the clock was set back since the last
+        sweep.
+        """
         before, self._ahead_s = self._ahead_s, _clock_ahead_s()
         was_set_back = self._ahead_s < before - CLOCK_SLACK_S
         try:
@@ -277,13 +281,13 @@ class Sweeper:
             logger.warning("old pages cannot be removed: %s", error)
 
     def sweep_if_nobody_does(self) -> None:
-        """Sweep if the last one is longer ago than it should be."""
+        """Sweep if the last sweep is overdue."""
         since_s = self._seconds_since_swept()
         if since_s is None or since_s > 1.5 * self.interval_s:
             self.sweep()
 
     def _seconds_since_swept(self) -> float | None:
-        """Seconds since the last sweep of any process; None if there is none to be seen, or if it was in the future."""
+        """Seconds since the last sweep of any process; None without a sweep, or after one in the future."""
         try:
             since = time.time() - (self.pages.root / SWEPT).stat().st_mtime
         except OSError:
@@ -345,7 +349,7 @@ def purge(stale: StalePages) -> None:
 
 
 def _clock_ahead_s() -> float:
-    """By how much the clock is ahead of one that nobody sets."""
+    """The seconds by which the clock is ahead of one that nobody sets."""
     return time.time() - time.monotonic()
 
 
@@ -358,19 +362,19 @@ def _read(lock: int) -> str:
 
 
 def _renew(lock: int) -> str:
-    """Replace the generation; always of the same length, so that nothing of the old one is left."""
+    """Replace the generation by one of the same length, so that no byte of the old one is left."""
     generation = secrets.token_hex(GENERATION_BYTES // 2)
     os.pwrite(lock, generation.encode("ascii"), 0)
     return generation
 
 
 def _taken(lock: int) -> int:
-    """The bytes that pages take on the disk, as counted at the last sweep and by writers since."""
+    """The bytes of pages on the disk, as counted at the last sweep and by writers since."""
     text = os.pread(lock, GENERATION_BYTES, GENERATION_BYTES).decode("ascii", errors="replace").strip()
     return int(text) if text.isdecimal() else EMPTY_BYTES
 
 
 def _write_taken(lock: int, size: int) -> None:
-    """The number follows the generation, which is there before any page is."""
+    """The number follows the generation, which exists before any page."""
     if _read(lock):
         os.pwrite(lock, str(size).rjust(GENERATION_BYTES).encode("ascii"), GENERATION_BYTES)

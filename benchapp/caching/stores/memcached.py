@@ -1,9 +1,9 @@
 """Finished pages in memcached, for Nginx to read.
 
-The body of `/posts/page/2/` is stored under `PREFIX:page:/posts/page/2/`, where sites that share a memcached each have
-a prefix. memcached cannot list its keys, so there is an index of the pages below each directory: a text that grows by a
-line a page. It is cut into slots of one time to live, so every page that can still be there is listed in the current
-slot or in the one before.
+The body of `/posts/page/2/` is stored under `PREFIX:page:/posts/page/2/`; sites that share a memcached have different
+prefixes. memcached cannot list its keys, so an index names the pages below each directory: a text that grows by a line
+a page. Each index covers one time to live, so every page in memcached is listed in the current index or in the one
+before.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 class MemcachedStore(PageStore):
-    """The pages of a site in one memcached; without a prefix no other site may use it."""
+    """The pages of a site in one memcached; without a prefix no other site may use the same memcached."""
 
     def __init__(self, address: str, seconds: int, prefix: str = "") -> None:
         self.seconds = seconds
@@ -47,7 +47,7 @@ class MemcachedStore(PageStore):
 
     @property
     def client(self) -> PooledClient:
-        """The client below, for purges: always tried, and loud where it fails."""
+        """The client below, for purges: always tried, and raises on failure."""
         return self.cache.only_client
 
     def generation(self) -> str:
@@ -95,7 +95,7 @@ class MemcachedStore(PageStore):
         return True
 
     def _add_to_index(self, path: str) -> None:
-        """Add a page to the index of each directory above it that a purge looks up; OSError where one lacks it."""
+        """Add a page to the index of each directory that a purge looks up; OSError if an index misses the page."""
         line = f"{path}\n".encode("ascii")
         segments, append = path.split("/")[1:-1], self.cache.append
         for count in range(MIN_INDEXED_SEGMENTS, len(segments) + 1):

@@ -1,11 +1,12 @@
 """Finished pages in uWSGI's shared memory: uWSGI serves them before Python runs.
 
-Two caches of uWSGI's configuration: `pages`, where the page of `/posts/page/2/` is stored under its path, and `guards`,
-with the generation and the render locks. A full cache takes no entry, not even a new value for an old one; `guards` has
-blocks of one size, so a new generation takes the place of the old one however full it is.
+uWSGI's configuration has two caches: `pages`, with the page of `/posts/page/2/` under its path, and `guards`, with the
+generation and the render locks. A full cache takes no entry, not even a new value for an old one; `guards` has blocks
+of one size, so a new generation fits in place of the old one however full the cache is.
 
-Only the workers reach them: a write by a command of `manage.py` shows after the time to live. A reload replaces the
-workers and keeps the caches: each worker empties them when it starts, since it may bring a new version of the site.
+Only the workers reach the caches: a write by a command of `manage.py` shows after the time to live. A reload replaces
+the workers and keeps the caches: each worker empties them when it starts, since a reload may bring a new version of the
+site.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class UwsgiStore(PageStore):
         with _locked():
             if (uwsgi.cache_get(GENERATION, GUARDS) or b"").decode("ascii") != generation:
                 return False
-            # A page that is too large, or for which there is no room, is not stored; the response is None.
+            # A page without room, or too large a page, is not stored: None is returned.
             return bool(uwsgi.cache_update(name, body, max(1, self.seconds - SWEEP_S), PAGES))
 
     def purge(self, stale: StalePages) -> None:
@@ -66,7 +67,7 @@ class UwsgiStore(PageStore):
                     uwsgi.cache_del(path, PAGES)
 
     def _renew(self) -> bytes | None:
-        """The new generation; None when it is not taken: then there is none, and no rendering is stored."""
+        """The new generation; None if uWSGI refuses the entry: then no rendering is stored."""
         new = secrets.token_hex(16).encode("ascii")
         if uwsgi.cache_update(GENERATION, new, 0, GUARDS):
             return new

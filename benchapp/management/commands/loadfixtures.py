@@ -87,7 +87,7 @@ class Command(BaseCommand):
 
 
 class Progress:
-    """Says which step begins, and how far it is: in place on a terminal, else a line every 30 s."""
+    """Prints the name of each step and its progress: in place on a terminal, else a line every 30 s."""
 
     def __init__(self, stdout: Any, total: int):
         self.stdout, self.total, self.done, self.task = stdout, total, 0, ""

@@ -1,4 +1,4 @@
-"""Django's `migrate`; migrations that it only records leave the triggers of the page index alone."""
+"""Django's `migrate`; migrations that are only recorded leave the triggers of the page index as they are."""
 
 from __future__ import annotations
 

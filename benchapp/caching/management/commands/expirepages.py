@@ -1,4 +1,4 @@
-"""Remove the files of the layer `staticgenerator` before they are older than the time to live."""
+"""Remove the files of the layer `staticgenerator` before the end of their time to live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Empty what every active caching layer has of pages: a new version of the site renders them otherwise."""
+"""Empty the stores of every active caching layer: a new version of the site renders other pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchapp.caching.invalidation import all_pages, invalidate
 
 
 class Command(BaseCommand):
-    """A deploy runs it after the reload."""
+    """A deploy runs this after the reload."""
 
     help = "Invalidate every cached page, in every active caching layer."
     requires_system_checks = []
