@@ -165,11 +165,11 @@ def make_certificate(folder: Path) -> Path:
 def refused_by_servers(made: Host) -> dict[str, str]:
     """What each server's own test says against its files, by the server's name; empty when all accept them."""
     # With the programs of the host's virtual environment.
-    case, places, wiring = one_host.in_production(made.case, "127.0.0.1")
+    placed = one_host.in_production(made.case, "127.0.0.1")
     problems = {}
-    for server in case.servers:
+    for server in placed.case.servers:
         if server.check:
-            context = render.context_of(server, case, places, wiring)
+            context = render.context_of(server, placed)
             argv = [*made.identity.prefix, *render.argv(server.check, context, server.name)]
             problems[server.name] = config_check.run_check(argv, made.environment(f"benchapp-{server.name}"), server)
     return {name: problem for name, problem in problems.items() if problem}
@@ -209,10 +209,10 @@ def start(made: Host, unit: str, env: dict[str, str]) -> supervise.Process:
 def serving(made: Host, **env: str):
     """The units' programs, by the unit's name, from when they serve."""
     processes: dict[str, supervise.Process] = {}
-    _, places, wiring = one_host.in_production(made.case, "127.0.0.1")
-    inner = [address for server in made.case.servers[:-1] for address in wiring.listens[server.name]]
+    placed = one_host.in_production(made.case, "127.0.0.1")
+    inner = [address for server in made.case.servers[:-1] for address in placed.wiring.listens[server.name]]
     with contextlib.ExitStack() as stack:
-        if places.port == one_host.PLAIN_PORT or any(address.port for address in inner):
+        if placed.places.port == one_host.PLAIN_PORT or any(address.port for address in inner):
             stack.enter_context(_alone())
         told = {name: stack.enter_context(Notified()) for name in made.services()}
         try:

@@ -16,6 +16,7 @@ import pytest
 from bench import paths
 from bench.serve.catalog import catalog, manifest
 from bench.serve.deployment import render
+from bench.serve.deployment.placed import Placed
 from bench.serve.machine.identity import worker
 from bench.serve.production import one_host
 from bench.serve.project import commands
@@ -90,9 +91,8 @@ def test_the_commands_of_the_document_do_what_it_says(words, checkout, site_url)
 def test_the_names_of_the_document_are_the_names_of_the_templates():
     chosen = catalog.read().values["production"]
     case = for_files("nginx-uwsgi", values=chosen)
-    places = one_host.production_places(chosen)
-    wiring = render.wire(case, places, iter([8001]).__next__)
-    context = render.context_of(case.stack.servers[1], case, places, wiring)
+    placed = Placed(case, one_host.production_places(chosen)).wired(iter([8001]).__next__)
+    context = render.context_of(case.stack.servers[1], placed)
     table = TEXT[TEXT.index("| name | what it is |") :]
     documented = set(re.findall(r"`(\w+)`", " ".join(line.split("|")[1] for line in table.splitlines() if "|" in line)))
     assert documented == context.keys() - chosen.names.keys()

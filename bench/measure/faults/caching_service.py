@@ -83,7 +83,7 @@ def switched(scene: FaultContext) -> Iterator[Switch]:
     """Restart the servers with a switch before the caching service, until the block ends."""
     running = scene.running
     name = running.case.services[0].name
-    path = Path(running.chain.places.address(name, name).path)
+    path = Path(running.chain.placed.places.address(name, name).path)
     behind = path.with_suffix(".behind")
     switch = Switch(path, behind)
     running.chain.stop()

@@ -107,7 +107,7 @@ def _reload_unchecked(scene: FaultContext, folder: Path) -> None:
 def certificate(scene: FaultContext) -> Generator[None]:
     """The certificate of the TLS listener is replaced, and the server in front reloads it."""
     running, name = scene.running, front(scene.running.case)
-    place = running.chain.places
+    place = running.chain.placed.places
     old = ssl.get_server_certificate((place.bind, place.port))
     yield
     with scene.cause():

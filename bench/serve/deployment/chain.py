@@ -11,10 +11,8 @@ from typing import Any
 
 from bench.serve.catalog.server import Action, Server
 from bench.serve.deployment import render
-from bench.serve.deployment.case import Case
 from bench.serve.deployment.launch import Launcher
-from bench.serve.deployment.layout import LOOPBACK, HostPaths
-from bench.serve.deployment.render import Wiring
+from bench.serve.deployment.placed import Placed
 from bench.serve.machine import supervise
 from bench.serve.machine.supervise import Address, Process
 from bench.serve.project import background, run_command
@@ -29,23 +27,23 @@ RELOAD_TIMEOUT_S = 30
 class Chain:
     """The servers of a case on their addresses.
 
+    placed    the case, where its files are and its servers listen
     url       where clients speak to the outermost one, without a slash at the end
     env       the environment of the application server and of the sidecars
-    places    where its files are
-    wiring    the addresses of its servers
     launcher  starts them
     servers   the running servers, the innermost first
     sidecars  the running programs of layers, and the project's workers
     """
 
-    def __init__(self, case: Case, places: HostPaths, wiring: Wiring, launcher: Launcher, env: dict[str, str]):
-        self.url = front_url(case, places)
+    def __init__(self, placed: Placed, launcher: Launcher, env: dict[str, str]):
+        self.placed = placed
+        self.url = placed.url
         self.env = env
-        self.wiring = wiring
         self.servers: list[Process] = []
         self.sidecars: list[Process] = []
-        self._case, self.places, self.launcher = case, places, launcher
-        self._listeners = listeners(case, wiring)
+        self.launcher = launcher
+        self._case = placed.case
+        self._listeners = listeners(placed)
 
     @property
     def processes(self) -> list[Process]:
@@ -71,7 +69,7 @@ class Chain:
         return sum(_entries_of(server, self._context(server)) for server in self._case.servers if server.entries)
 
     def _context(self, server: Server) -> dict[str, Any]:
-        return render.context_of(server, self._case, self.places, self.wiring)
+        return render.context_of(server, self.placed)
 
     def reload(self, changed: Collection[str], only: str = "") -> dict[str, str]:
         """Have the servers take over their files, and the application server the site's code; wait until they have.
@@ -84,7 +82,7 @@ class Chain:
         done = {}
         for server in (server for server in self._case.servers if only in ("", server.name)):
             files = render.server_files(server, self._case).keys() & set(changed)
-            way = _way(server, self._case, bool(files))
+            way = _way(server, self.placed, bool(files))
             if way is None:
                 done[server.name] = "unchanged"
             elif way:
@@ -155,11 +153,13 @@ class Chain:
                 supervise.finish(process, "TERM", float(self._case.settings["worker_stop_timeout_s"]))
 
     def _start_sidecars(self) -> None:
-        self.sidecars[:] = map(self._start_sidecar, render.sidecars(self._case, self.places))
+        self.sidecars[:] = map(self._start_sidecar, render.sidecars(self.placed))
 
     def _start_sidecar(self, name: str) -> Process:
-        argv = render.sidecars(self._case, self.places)[name]
-        return self.launcher.start(name, argv, self._case.project.environment(self.env), cwd=Path(self.places.project))
+        argv = render.sidecars(self.placed)[name]
+        return self.launcher.start(
+            name, argv, self._case.project.environment(self.env), cwd=Path(self.placed.places.project)
+        )
 
     def _start_server(self, server: Server) -> None:
         """Start every instance of a server, and wait until each accepts connections."""
@@ -183,17 +183,17 @@ class Chain:
         env = {**env, **{key: render.text(text, context, server.name) for key, text in server.env.items()}}
         argv = render.argv(server.start, {**context, "listen": address}, f"{server.name} start")
         address.clear()
-        return self.launcher.start(name, argv, env, cwd=Path(self.places.project))
+        return self.launcher.start(name, argv, env, cwd=Path(self.placed.places.project))
 
 
-def _way(server: Server, case: Case, changed: bool) -> Action | None:
+def _way(server: Server, placed: Placed, changed: bool) -> Action | None:
     """The way to apply changed files and code to a server: empty for a restart, None if nothing changed."""
     # A certificate is no rendered file: every server that can reads its files again, unless that may lose requests.
-    certificate = server is case.servers[-1] and render.ends_tls(case)
+    certificate = server is placed.front and placed.ends_tls
     again = certificate or not server.reload.loses
     if changed or (again and server.reload.configuration):
         return server.reload.configuration
-    return server.reload.application if server is case.servers[0] else None
+    return server.reload.application if server is placed.case.servers[0] else None
 
 
 def _entries_of(server: Server, context: dict[str, Any]) -> int:
@@ -205,19 +205,10 @@ def _entries_of(server: Server, context: dict[str, Any]) -> int:
     return int(found[1])
 
 
-def listeners(case: Case, wiring: Wiring) -> dict[str, tuple[Server, Address]]:
+def listeners(placed: Placed) -> dict[str, tuple[Server, Address]]:
     """The server and the address of every instance, by its name, the innermost server's first."""
     return {
         render.instance_name(server.name, number): (server, address)
-        for server in case.servers
-        for number, address in enumerate(wiring.listens[server.name], 1)
+        for server in placed.case.servers
+        for number, address in enumerate(placed.wiring.listens[server.name], 1)
     }
-
-
-def front_url(case: Case, places: HostPaths) -> str:
-    """Where clients speak to the case, without a slash at the end."""
-    scheme, host = case.settings["scheme"], places.bind
-    if scheme == "https" and case.settings["strict_sni"] == "on" and host == LOOPBACK:
-        # A client that asks by address names no host in the handshake. The certificate has this name as well.
-        host = "localhost"
-    return f"{scheme}://{host}:{places.port}"

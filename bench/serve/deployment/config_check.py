@@ -18,6 +18,7 @@ from bench.serve.deployment import render
 from bench.serve.deployment.case import CannotRun, Case, resolve
 from bench.serve.deployment.database import NO_DATABASE
 from bench.serve.deployment.layout import Layout
+from bench.serve.deployment.placed import Placed
 from bench.serve.machine import ports
 from bench.serve.project import commands
 from bench.serve.project.opened import UnderTest
@@ -66,17 +67,16 @@ def problem(composed: Case, server: Server, folder: Path) -> str:
     who = composed.project.worker(folder)
     layout = Layout(folder, folder / "run")
     layout.make(who)
-    places = layout.places(composed.project, who, ports.free_port())
-    wiring = render.wire(composed, places, ports.free_port)
-    render.write_files(composed, places, wiring, layout.conf)
+    placed = Placed(composed, layout.places(composed.project, who, ports.free_port())).wired(ports.free_port)
+    render.write_files(placed, layout.conf)
     who.give_tree(folder)
-    context = render.context_of(server, composed, places, wiring)
+    context = render.context_of(server, placed)
     argv = render.argv(server.check, context, f"{server.name} check")
     # Some import the application, whose packages may read its settings.
     env = composed.project.environment(
         commands.site_environment(composed.project, "sqlite:///:memory:", layout.sockets)
     )
-    return _with_templates(run_check([*who.prefix, *argv], env, server), server, composed, places.conf)
+    return _with_templates(run_check([*who.prefix, *argv], env, server), server, composed, placed.places.conf)
 
 
 def _with_templates(problem: str, server: Server, composed: Case, conf: str) -> str:

@@ -16,9 +16,10 @@ from bench.errors import BenchError, DeploymentError, GlobalFault
 from bench.serve.catalog import catalog, sizes
 from bench.serve.deployment import database, release, render
 from bench.serve.deployment.case import CannotRun, Case
-from bench.serve.deployment.chain import Chain, front_url
+from bench.serve.deployment.chain import Chain
 from bench.serve.deployment.launch import Launcher
-from bench.serve.deployment.layout import HostPaths, Layout, directories
+from bench.serve.deployment.layout import Layout, directories
+from bench.serve.deployment.placed import Placed
 from bench.serve.deployment.release import Releases
 from bench.serve.deployment.services import Services
 from bench.serve.deployment.tls import make_certificate
@@ -210,16 +211,15 @@ def deployed(
             cleanup.callback(group.remove)
             group.create(case.size.limits)
         identity = project.worker(layout.run_dir)
-        places = layout.places(project, identity, port or ports.free_port())
+        placed = Placed(case, layout.places(project, identity, port or ports.free_port()))
         copies = Releases(project, layout, identity) if releases else None
         launcher = Launcher(identity, layout.sockets, layout.logs, register, group)
-        yield _brought_up(case, layout, places, launcher, cleanup, progress, copies, shares)
+        yield _brought_up(placed, layout, launcher, cleanup, progress, copies, shares)
 
 
 def _brought_up(
-    case: Case,
+    placed: Placed,
     layout: Layout,
-    places: HostPaths,
     launcher: Launcher,
     cleanup: ExitStack,
     progress: Callable[[str], None],
@@ -227,28 +227,30 @@ def _brought_up(
     shares: Services | None,
 ) -> Running:
     """Start services and servers, the inner before the outer, and wait until the site answers."""
+    case = placed.case
     project, chosen = case.project, case.database
     # The pages of a commit were looked at with rows that were not migrated to it.
     health.require_page(project, chosen.of_project and project.base is None)
     progress(f"starting {case.name}: database and services")
-    _prepare_front(case, layout, places, launcher)
+    _prepare_front(placed, layout, launcher)
     commands.make_files(project, launcher.identity)
     given = dict(case.given_env)
-    database.check(project, chosen, {**render.site_env(case, places), **given} if given else {}, launcher.identity)
+    database.check(project, chosen, {**render.site_env(placed), **given} if given else {}, launcher.identity)
     commands.collect_static(project, launcher.identity)
     commands.link_media(project, launcher.identity)
-    places = releases.begin(places) if releases else places
-    services = Services(case, layout, places, launcher)
+    if releases:
+        placed = replace(placed, places=releases.begin(placed.places))
+    services = Services(placed, layout, launcher)
     cleanup.callback(services.stop)
     url = _start_services(services, case, shares)
     with _global_fault():
         database.prepare(project.by_the_instrument, chosen, url, launcher.identity, progress)
         broken = health.require(project, url, given, launcher.identity)
     begun = time.monotonic()
-    env = _site_env(case, layout, places, services, url, marked=releases is not None)
-    wiring = render.wire(case, places, ports.free_port)
-    render.write_files(case, places, wiring, layout.conf)
-    chain = Chain(case, places, wiring, launcher, env)
+    env = _site_env(placed, layout, services, url, marked=releases is not None)
+    placed = placed.wired(ports.free_port)
+    render.write_files(placed, layout.conf)
+    chain = Chain(placed, launcher, env)
     cleanup.callback(chain.stop)
     progress(f"starting {case.name}: {', '.join(server.name for server in case.servers)}")
     chain.start()
@@ -266,24 +268,23 @@ def database_alone(case: Case, progress: Callable[[str], None] = _show_nothing) 
         identity = project.worker(layout.run_dir)
         launcher = Launcher(identity, layout.sockets, layout.logs, register, None)
         commands.make_files(project, identity)
-        services = Services(case, layout, layout.places(project, identity, ports.free_port()), launcher)
+        placed = Placed(case, layout.places(project, identity, ports.free_port()))
+        services = Services(placed, layout, launcher)
         cleanup.callback(services.stop)
         url = _start_services(services, replace(case, services=()), None)
         database.prepare(project.by_the_instrument, chosen, url, identity, progress)
         yield url
 
 
-def _site_env(
-    case: Case, layout: Layout, places: HostPaths, services: Services, url: str, *, marked: bool
-) -> dict[str, str]:
+def _site_env(placed: Placed, layout: Layout, services: Services, url: str, *, marked: bool) -> dict[str, str]:
     """The environment of the application server; `marked` has pages say which release rendered them."""
     return {
-        **commands.site_environment(case.project, url, layout.sockets),
-        "BENCHAPP_STATIC_ROOT": places.static_root,
+        **commands.site_environment(placed.case.project, url, layout.sockets),
+        "BENCHAPP_STATIC_ROOT": placed.places.static_root,
         **services.env,
-        **render.site_env(case, places),
+        **render.site_env(placed),
         **(release.MARKED if marked else {}),
-        **case.given_env,
+        **placed.case.given_env,
     }
 
 
@@ -294,15 +295,15 @@ def _notes(case: Case, launcher: Launcher) -> list[str]:
     return [*case.notes, *of_project, *([notice] if notice else [])]
 
 
-def _prepare_front(case: Case, layout: Layout, places: HostPaths, launcher: Launcher) -> None:
+def _prepare_front(placed: Placed, layout: Layout, launcher: Launcher) -> None:
     """Check that the front port is free, and make the certificate of a TLS listener."""
+    places = placed.places
     if Address(places.bind, places.port).accepts():
         raise BenchError(f"port {places.port} is in use; name another with --port or leave it out")
-    if not front_url(case, places).startswith("https:"):
+    if not placed.url.startswith("https:"):
         return
-    front = case.servers[-1]
-    if not front.tls:
-        raise BenchError(f"{case.stack.name}: {front.name} has no TLS listener; use listener=plain")
+    if not placed.front.tls:
+        raise BenchError(f"{placed.case.stack.name}: {placed.front.name} has no TLS listener; use listener=plain")
     make_certificate(layout.tls)
     launcher.identity.give_tree(layout.tls)
 

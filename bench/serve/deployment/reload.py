@@ -77,7 +77,7 @@ def reload(running: Running) -> dict[str, str]:
             if server.check and (problem := config_check.problem(case, server, Path(folder))):
                 raise BenchError(f"{server.name}: {problem}")
     before = _texts(running.layout.conf)
-    render.write_files(case, chain.places, chain.wiring, running.layout.conf)
+    render.write_files(chain.placed, running.layout.conf)
     after = _texts(running.layout.conf)
     return chain.reload({name for name in before.keys() | after.keys() if before.get(name) != after.get(name)})
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from hashlib import md5
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from bench.errors import BenchError
 from bench.serve.catalog.manifest import Service
 from bench.serve.catalog.server import SERVERS, TEMPLATE, Server, source
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import LOOPBACK, HostPaths
+from bench.serve.deployment.layout import LOOPBACK
+from bench.serve.deployment.placed import Placed
 from bench.serve.machine.supervise import Address
 from bench.serve.project import background, opened
 
@@ -65,42 +65,9 @@ class Engine(jinja2.Environment):
 ENGINE = Engine(SERVERS)
 
 
-@dataclass(frozen=True)
-class Wiring:
-    """The addresses of a chain: the list of each server's instances, by the server's name.
-
-    behind  where the next outer server finds those of a server, if not there alone: on all hosts
-    """
-
-    listens: dict[str, list[Address]] = field(default_factory=dict)
-    behind: dict[str, list[Address]] = field(default_factory=dict)
-
-    def upstreams(self, server: str) -> list[Address]:
-        """Where the next outer server finds the instances of a server."""
-        return self.behind.get(server) or self.listens[server]
-
-
 def instance_name(server: str, number: int) -> str:
     """The name of an instance: the server's name, for the second instance `name-2`."""
     return server if number == 1 else f"{server}-{number}"
-
-
-def wire(case: Case, places: HostPaths, ports: Callable[[], int]) -> Wiring:
-    """Give each server its addresses: the outermost the front port, the others a Unix socket or a port of `ports()`."""
-    listens: dict[str, list[Address]] = {}
-    for server in case.servers:
-        if server is case.servers[-1]:
-            listens[server.name] = [Address(host=places.bind, port=places.port)]
-            continue
-        count = int(case.settings[server.instances]) if server.instances else 1
-        listens[server.name] = [_inner_address(server, places, index, ports) for index in range(count)]
-    return Wiring(listens)
-
-
-def _inner_address(server: Server, places: HostPaths, index: int, ports: Callable[[], int]) -> Address:
-    if server.listen == "tcp":
-        return Address(host="127.0.0.1", port=ports())
-    return Address(path=f"{places.run}/{server.name}{f'-{index + 1}' if server.instances else ''}.sock")
 
 
 def text(template: str, context: dict[str, Any], where: str) -> str:
@@ -117,19 +84,20 @@ def _compiled(template: str) -> jinja2.Template:
     return ENGINE.from_string(template)
 
 
-def context_of(server: Server, case: Case, places: HostPaths, wiring: Wiring) -> dict[str, Any]:
+def context_of(server: Server, placed: Placed) -> dict[str, Any]:
     """The names that the templates of one server can use."""
+    case = placed.case
     chain = [item.name for item in case.servers]
     index = chain.index(server.name)
     context: dict[str, Any] = {
-        **site_context(case, places),
+        **site_context(placed),
         **case.project.names,
-        "run": places.run_of(server.name),
+        "run": placed.places.run_of(server.name),
         "modules": case.modules.get(server.name, {}),
         "program": str(case.programs[server.name]),
         "speaks": server.speaks,
         "foreground": True,
-        "listen": wiring.listens[server.name][0],
+        "listen": placed.wiring.listens[server.name][0],
     }
     if context["listen"].port:
         # The front address is that of the outermost server only, which a layer may have put in front of this one.
@@ -146,12 +114,12 @@ def context_of(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
     bind6 = context["bind6"] if index + 1 == len(chain) else "off"
     context["binds6"] = [] if bind6 == "off" else [f"[{bind6}]"]
     context["binds"] = [context["bind"], *context["binds6"]]
-    return context | (_upstream(server, case.servers[index - 1], wiring) if index else {})
+    return context | (_upstream(server, case.servers[index - 1], placed) if index else {})
 
 
-def _upstream(server: Server, inner: Server, wiring: Wiring) -> dict[str, Any]:
+def _upstream(server: Server, inner: Server, placed: Placed) -> dict[str, Any]:
     """The names by which a template reaches the next inner server."""
-    addresses = wiring.upstreams(inner.name)
+    addresses = placed.wiring.upstreams(inner.name)
     # An instance on this host refuses at once; a host that has gone costs a time to connect.
     elsewhere = any(address.host not in ("", LOOPBACK) for address in addresses)
     module = server.upstream_modules.get(inner.speaks)
@@ -166,8 +134,9 @@ def _upstream(server: Server, inner: Server, wiring: Wiring) -> dict[str, Any]:
     }
 
 
-def site_context(case: Case, places: HostPaths) -> dict[str, Any]:
+def site_context(placed: Placed) -> dict[str, Any]:
     """The names that all templates can use."""
+    case, places = placed.case, placed.places
     return {
         **case.settings,
         **places.names,
@@ -191,14 +160,12 @@ def _connection(server: Server) -> str:
     return "keepalive" if server.keepalive else "close"
 
 
-def write_files(
-    case: Case, places: HostPaths, wiring: Wiring, conf: Path, servers: Iterable[Server] | None = None
-) -> list[Path]:
+def write_files(placed: Placed, conf: Path, servers: Iterable[Server] | None = None) -> list[Path]:
     """Render every file that these servers, by default all, read into `conf`; returns the files written."""
     conf.mkdir(parents=True, exist_ok=True)
     written = []
-    for server in case.servers if servers is None else servers:
-        for name, rendered in texts(server, case, places, wiring).items():
+    for server in placed.case.servers if servers is None else servers:
+        for name, rendered in texts(server, placed).items():
             target = conf / name
             target.unlink(missing_ok=True)
             if rendered.strip():
@@ -208,10 +175,10 @@ def write_files(
     return list(dict.fromkeys(written))
 
 
-def texts(server: Server, case: Case, places: HostPaths, wiring: Wiring) -> dict[str, str]:
+def texts(server: Server, placed: Placed) -> dict[str, str]:
     """The text of each file of a server, by its name; blank if nothing of it is left."""
-    context = context_of(server, case, places, wiring)
-    files = server_files(server, case)
+    context = context_of(server, placed)
+    files = server_files(server, placed.case)
     if missing := next((name for name, templates in files.items() if not templates), None):
         raise BenchError(f"{server.name} reads {missing}, which {SERVERS / server.name} does not have")
     return {name: _file_text(templates, context) for name, templates in files.items()}
@@ -251,20 +218,14 @@ def _template_texts(server: Server, case: Case) -> list[str]:
     return [path.read_text("utf-8") for path in found if path.suffix == TEMPLATE]
 
 
-def ends_tls(case: Case) -> bool:
-    """True if the server in front is reached over TLS."""
-    return case.values.names["listener"] == "tls" and case.servers[-1].tls
-
-
-def service_context(
-    service: Service, programs: dict[str, str], case: Case, places: HostPaths, data: Path
-) -> dict[str, Any]:
+def service_context(service: Service, programs: dict[str, str], placed: Placed, data: Path) -> dict[str, Any]:
     """The names that the templates of a service can use; `run_in_url` is `run` for the query of a URL."""
+    places = placed.places
     address = places.address(service.name, service.name)
     if service.socket:
         address = Address(path=f"{places.run}/{service.socket}")
     return {
-        **site_context(case, places),
+        **site_context(placed),
         "programs": programs,
         "data": str(data),
         "run_in_url": quote(str(places.run)),
@@ -287,23 +248,23 @@ def write_service_files(service: Service, context: dict[str, Any], folder: Path)
     return written
 
 
-def site_env(case: Case, places: HostPaths) -> dict[str, str]:
+def site_env(placed: Placed) -> dict[str, str]:
     """The application server's environment from values, stack and layers."""
-    context = site_context(case, places)
+    case, context = placed.case, site_context(placed)
     templates = {
         "BENCHAPP_CACHE_SECONDS": str(case.values.names["cache_seconds"]),
         "BENCHAPP_HSTS_SECONDS": str(case.values.names["hsts_seconds"]),
-        "BENCHAPP_PORT": str(places.port),
+        "BENCHAPP_PORT": str(placed.places.port),
         **case.values.env,
         **case.env,
     }
     return {key: text(template, context, f"environment {key}") for key, template in templates.items()}
 
 
-def sidecars(case: Case, places: HostPaths) -> dict[str, list[str]]:
+def sidecars(placed: Placed) -> dict[str, list[str]]:
     """The commands of programs next to the servers, by name: sidecars of layers, and the project's workers if the
     case has them."""
-    context = site_context(case, places)
+    case, context = placed.case, site_context(placed)
     where = f"{case.layer_name} sidecar"
     of_layers = {name: argv(words, context, where) for name, words in case.sidecars.items()}
     return of_layers | (background.here(case.project) if case.workers else {})

@@ -14,9 +14,9 @@ from bench.errors import BenchError
 from bench.serve.catalog import compatibility
 from bench.serve.catalog.manifest import Service
 from bench.serve.deployment import render
-from bench.serve.deployment.case import Case
 from bench.serve.deployment.launch import Launcher
-from bench.serve.deployment.layout import HostPaths, Layout
+from bench.serve.deployment.layout import Layout
+from bench.serve.deployment.placed import Placed
 from bench.serve.machine import supervise
 from bench.serve.machine.lock import exclusive
 from bench.serve.machine.supervise import Address, Process
@@ -48,9 +48,9 @@ class Services:
     env  what the services give to the application server's environment
     """
 
-    def __init__(self, case: Case, layout: Layout, places: HostPaths, launcher: Launcher):
+    def __init__(self, placed: Placed, layout: Layout, launcher: Launcher):
         self.env: dict[str, str] = {}
-        self._case, self._layout, self._places, self._launcher = case, layout, places, launcher
+        self._placed, self._layout, self._launcher = placed, layout, launcher
         self._started: dict[str, _Started] = {}
         self._stopped: set[str] = set()
         self._locks = ExitStack()
@@ -72,7 +72,7 @@ class Services:
         if anew and service.persistent:
             shutil.rmtree(folder / "data", ignore_errors=True)
             (folder / "created").unlink(missing_ok=True)
-        context = render.service_context(service, found, self._case, self._places, folder / "data")
+        context = render.service_context(service, found, self._placed, folder / "data")
         render.write_service_files(service, context, self._layout.conf)
         if not (folder / "data").exists():
             self._run(service, service.prepare, context)
@@ -125,7 +125,7 @@ class Services:
         """The folder of the service's data, and the lock that protects one that outlives the deployment."""
         if not service.persistent:
             return self._layout.sockets, ()
-        folder = self._case.project.var / service.name
+        folder = self._placed.case.project.var / service.name
         folder.mkdir(parents=True, exist_ok=True)
         self._launcher.identity.give(folder)
         lock = self._locks.enter_context(exclusive(folder / "lock", f"{service.name} ({folder})"))
@@ -135,7 +135,7 @@ class Services:
         argv = render.argv(service.start, context, f"{service.name} start")
         env = self._launcher.clean_env
         if service.site:
-            env["DATABASE_URL"] = self.env.get("DATABASE_URL", self._case.database.url)
+            env["DATABASE_URL"] = self.env.get("DATABASE_URL", self._placed.case.database.url)
         process = self._launcher.start(service.name, argv, env, stop_signal=service.stop, pass_fds=lock)
         self._started[service.name] = _Started(service, context, lock, process)
         return process

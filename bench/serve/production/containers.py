@@ -15,7 +15,8 @@ from bench.serve.catalog.server import Server
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import LOOPBACK, HostPaths
-from bench.serve.deployment.render import Wiring, instance_name
+from bench.serve.deployment.placed import Placed
+from bench.serve.deployment.render import instance_name
 from bench.serve.machine.supervise import Address
 from bench.serve.production import image, one_host, project_files, templates, units
 from bench.serve.production.split import only_on_one_host
@@ -123,14 +124,14 @@ def write(case: Case, target: Path, form: str) -> list[Path]:
     if reason := only_on_one_host(case):
         raise BenchError(f"{case.stack.name} as {form}: {reason}")
     host = one_host.production_places(case.values)
-    case, places, wiring = one_host.in_production(_with_writable_files(case, host), host.bind, private=False)
-    if reason := image.uncontainable(case, places):
+    placed = one_host.in_production(_with_writable_files(case, host), host.bind, private=False)
+    if reason := image.uncontainable(placed):
         raise BenchError(f"{case.stack.name} as {form}: {reason}")
     with one_host.clean_target(target.absolute()) as folder:
-        written = render.write_files(case, places, wiring, folder / "conf")
+        written = render.write_files(placed, folder / "conf")
         read = "\n".join(path.read_text("utf-8") for path in written)
-        written += project_files.write(case, folder / "conf", image.drivers(case.project))
-        context = _names(case, places, wiring, read)
+        written += project_files.write(placed.case, folder / "conf", image.drivers(case.project))
+        context = _names(placed, read)
         context["json"] = lambda value: json.dumps(value).replace(*FORMS[form])
         files = {f"containers/{source}": name for source, name in {**IMAGE, **FILES[form]}.items()}
         if form == "kubernetes" and context["workers"]:
@@ -154,35 +155,35 @@ def _with_writable_files(case: Case, places: HostPaths) -> Case:
     return replace(case, values=case.values.changed({MAINTENANCE_FILE: f"{places.run}/{file.name}"}))
 
 
-def _names(case: Case, places: HostPaths, wiring: Wiring, read: str) -> dict[str, Any]:
+def _names(placed: Placed, read: str) -> dict[str, Any]:
     """The names that the templates can use: those of the host's files and of the containers.
 
     read  the text of all files that the servers read
     """
-    found = units.units(case, places, wiring)
-    host = one_host.host_context(case, places, wiring, found)
-    containers = _containers(case, places, wiring, {unit.name: unit for unit in found}, host["ends_tls"])
+    case, found = placed.case, units.units(placed)
+    host = one_host.host_context(placed, found)
+    containers = _containers(placed, {unit.name: unit for unit in found})
     in_pod = [container for container in containers if not container.unit.worker]
     *inner, front = sorted(in_pod, key=lambda container: bool(container.ready))
-    joined = case.servers[-1].certificate
+    joined = placed.front.certificate
     certificate = {JOINED_CERTIFICATE: joined} if joined else CERTIFICATE
     cached = case.caches != "nothing"
     names = {
         **host,
         **image.names(case.project, host),
-        "cron_jobs": _cron_jobs(case, places),
+        "cron_jobs": _cron_jobs(placed),
         "containers": containers,
         "inner": inner,
         "workers": [container for container in containers if container.unit.worker],
         "front_container": front,
         # Others find each other by sockets, so that each has its network.
-        "shared_network": _speak_tcp(case, wiring),
+        "shared_network": _speak_tcp(placed),
         "user_id": USER_ID,
         # Limits of a whole pod are newer.
         "kubernetes": "1.34" if case.size.is_limited else "1.33",
-        "ports": _ports(case, places, host["ends_tls"]),
-        "logs_to": _logs(case, places, read),
-        "certificate": certificate if host["ends_tls"] else {},
+        "ports": _ports(placed),
+        "logs_to": _logs(placed, read),
+        "certificate": certificate if placed.ends_tls else {},
         # A cache of its own in each pod: a write is seen by that of its pod alone.
         "cached": cached,
         "drain_s": DRAIN_S,
@@ -197,21 +198,21 @@ def _names(case: Case, places: HostPaths, wiring: Wiring, read: str) -> dict[str
     return names
 
 
-def _speak_tcp(case: Case, wiring: Wiring) -> bool:
+def _speak_tcp(placed: Placed) -> bool:
     """Return whether a server finds the next inner one by an address, which a separate container would change."""
-    inner = [address for server in case.servers[:-1] for address in wiring.listens[server.name]]
+    inner = [address for server in placed.case.servers[:-1] for address in placed.wiring.listens[server.name]]
     return any(address.port for address in inner)
 
 
-def _cron_jobs(case: Case, places: HostPaths) -> list[dict[str, Any]]:
+def _cron_jobs(placed: Placed) -> list[dict[str, Any]]:
     """The scheduled jobs: name, schedule in cron's syntax, and command words."""
-    project = case.project
+    project, venv = placed.case.project, placed.places.venv
     found = []
     if project_files.ends_sessions(project):
-        words = background.on_host(project, f"manage.py {project_files.SESSIONS}", places.venv)
+        words = background.on_host(project, f"manage.py {project_files.SESSIONS}", venv)
         found.append({"name": project_files.SESSIONS, "cron": project_files.KITS["cron"], "words": words})
     for name, job in project.description.jobs.items():
-        words = background.on_host(project, job.command, places.venv)
+        words = background.on_host(project, job.command, venv)
         found.append({"name": f"job-{name}", "cron": job.cron, "words": words})
     return found
 
@@ -223,21 +224,19 @@ def _volumes(case: Case, cached: bool) -> dict[str, int]:
     return {"run": own, "tmp": own, "store": max(stored, own) if cached else own}
 
 
-def _containers(
-    case: Case, places: HostPaths, wiring: Wiring, found: dict[str, Unit], ends_tls: bool
-) -> list[Container]:
+def _containers(placed: Placed, found: dict[str, Unit]) -> list[Container]:
     """The container of every unit: services, then the chain from the inside out, then what runs beside it."""
-    containers = []
+    containers, case = [], placed.case
     wait_s = case.settings["stop_timeout_s"]
     for service in case.services:
-        alive = _alive(Address(path=units.service_context(service, case, places)["socket"]))
+        alive = _alive(Address(path=units.service_context(service, placed)["socket"]))
         unit, memory_mb = found.pop(f"benchapp-{service.name}"), int(case.settings["cache_memory_mb"]) + SERVER_MB
         containers.append(Container(unit, wait_s, started=alive, alive=alive, health=alive, memory_mb=memory_mb))
     before = tuple(container.name for container in containers)
     for server in case.servers:
         chain = [
-            _of_server(server, found.pop(f"benchapp-{instance_name(server.name, number)}"), case, address, ends_tls)
-            for number, address in enumerate(wiring.listens[server.name], 1)
+            _of_server(server, found.pop(f"benchapp-{instance_name(server.name, number)}"), placed, address)
+            for number, address in enumerate(placed.wiring.listens[server.name], 1)
         ]
         containers += [replace(container, after=before) for container in chain]
         before = tuple(container.name for container in chain)
@@ -246,9 +245,9 @@ def _containers(
     return containers
 
 
-def _of_server(server: Server, unit: Unit, case: Case, address: Address, ends_tls: bool) -> Container:
+def _of_server(server: Server, unit: Unit, placed: Placed, address: Address) -> Container:
     """An instance of a server, with its HTTP probes."""
-    front = server is case.servers[-1]
+    case, ends_tls, front = placed.case, placed.ends_tls, server is placed.front
     url = f"{'https' if front and ends_tls else 'http'}://{case.settings['server_name']}"
     application = server is case.servers[0] and server.speaks == "http"
     # Health checks are answered whatever their host, on the port of plain HTTP.
@@ -288,9 +287,9 @@ def _reload(server: Server, unit: Unit) -> str:
     return f"exec {name} {unit.reload[-1]}"
 
 
-def _ports(case: Case, places: HostPaths, ends_tls: bool) -> list[dict[str, Any]]:
+def _ports(placed: Placed) -> list[dict[str, Any]]:
     """The ports of the front server: name, number, that of the cluster's Service, and what Compose publishes."""
-    port, settings = places.port, case.settings
+    port, settings, ends_tls = placed.places.port, placed.case.settings, placed.ends_tls
     found = [("https", port, 443)] if ends_tls else [("http", port, 80)]
     if ends_tls and settings["redirect"] == "on":
         found.append(("http", int(settings["http_port"]), 80))
@@ -302,11 +301,11 @@ def _ports(case: Case, places: HostPaths, ends_tls: bool) -> list[dict[str, Any]
     ]
 
 
-def _logs(case: Case, places: HostPaths, read: str) -> dict[str, str]:
+def _logs(placed: Placed, read: str) -> dict[str, str]:
     """Where each log file of the servers goes: requests to the container's output, the others to its errors.
 
     Those are its first process's: /dev/stdout is that of the server itself, which may have closed it.
     """
-    files = sorted(set(re.findall(rf"{re.escape(places.logs)}/[\w.-]+", read)))
-    requests = case.settings["access_log"]
+    files = sorted(set(re.findall(rf"{re.escape(placed.places.logs)}/[\w.-]+", read)))
+    requests = placed.case.settings["access_log"]
     return {file: f"/proc/1/fd/{1 if file == requests else 2}" for file in files}

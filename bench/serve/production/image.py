@@ -8,8 +8,7 @@ from typing import Any
 
 from bench import paths
 from bench.serve.catalog.manifest import Release
-from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import HostPaths
+from bench.serve.deployment.placed import Placed
 from bench.serve.production import project_files
 from bench.serve.project import environments, opened
 from bench.serve.project.description import FILE
@@ -36,11 +35,12 @@ def refusal(project: UnderTest) -> str:
     return ""
 
 
-def uncontainable(case: Case, places: HostPaths) -> str:
+def uncontainable(placed: Placed) -> str:
     """Why no image can have these servers, or an empty string: each comes from Debian or from requirements.lock."""
     locked = re.findall(r"(?m)^([\w.-]+)==", (paths.KIT / LOCK).read_text("utf-8"))
-    for server in case.servers:
-        if not server.packages and not case.programs[server.name].is_relative_to(places.venv):
+    for server in placed.case.servers:
+        in_venv = placed.case.programs[server.name].is_relative_to(placed.places.venv)
+        if not server.packages and not in_venv:
             return f"{server.name} is in no Debian package and not in the virtual environment, so no image can have it"
         if server.distribution and server.distribution not in locked:
             return f"{server.name} is not in {LOCK}, so no image can have it"

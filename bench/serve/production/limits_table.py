@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterator
 
 from bench.serve.deployment import render
-from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import HostPaths
-from bench.serve.deployment.render import Wiring
+from bench.serve.deployment.placed import Placed
 
 # What they are called in the note, the value and its unit.
 LOOKED_FOR = {
@@ -23,24 +21,24 @@ MAX_WORDS = 3
 COMMENTS = ("#", ";", "//", '"""')
 
 
-def rows(case: Case, places: HostPaths, wiring: Wiring) -> list[tuple[str, str, str, str]]:
+def rows(placed: Placed) -> list[tuple[str, str, str, str]]:
     """Rows of limit, value, file and first line that has the value; file and line are empty if no file has it."""
-    found = []
+    found, case, places = [], placed.case, placed.places
     for what, (name, unit) in LOOKED_FOR.items():
         value = places.static_root if name == "static_root" else str(case.settings[name])
-        file, words = next(_lines(name, case, places, wiring), ("", ""))
+        file, words = next(_lines(name, placed), ("", ""))
         if not file and name in {server.instances for server in case.servers}:
             file, words = "systemd/", "a unit for each"
         found.append((what, f"{value}{unit}", file, words))
     return found
 
 
-def _lines(name: str, case: Case, places: HostPaths, wiring: Wiring) -> Iterator[tuple[str, str]]:
+def _lines(name: str, placed: Placed) -> Iterator[tuple[str, str]]:
     """Each line of a server's template that has the value, if it was rendered, and each word of its command."""
     uses = re.compile(r"([^{}]*)\{\{[^{}]*\b" + name + r"\b")
-    for server in case.servers:
-        texts = render.texts(server, case, places, wiring)
-        for file, templates in render.server_files(server, case).items():
+    for server in placed.case.servers:
+        texts = render.texts(server, placed)
+        for file, templates in render.server_files(server, placed.case).items():
             lines = [line for path in templates for line in path.read_text("utf-8").splitlines()]
             for before in _before(uses, lines):
                 if before in texts.get(file, "") and not before.lstrip().startswith(COMMENTS):
@@ -48,7 +46,7 @@ def _lines(name: str, case: Case, places: HostPaths, wiring: Wiring) -> Iterator
         for index, word in enumerate(server.start):
             if _before(uses, [word]):
                 option = word.partition("{{")[0] or server.start[index - 1]
-                yield f"systemd/{places.name}-{server.name}.service", _directive(option)
+                yield f"systemd/{placed.places.name}-{server.name}.service", _directive(option)
 
 
 def _before(uses: re.Pattern[str], lines: list[str]) -> list[str]:

@@ -23,7 +23,7 @@ from bench.serve.catalog.values import Values
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import LOOPBACK, HostPaths, Layout, fresh_directory
-from bench.serve.deployment.render import Wiring
+from bench.serve.deployment.placed import Placed
 from bench.serve.machine import ports
 from bench.serve.production import limits_table, project_files, templates, units
 from bench.serve.production.units import Unit
@@ -99,28 +99,29 @@ def write_for_this_machine(case: Case, target: Path, port: int) -> list[Path]:
     paths.must_be_plain(case.project.folder, case.project.venv, case.project.var, target)
     case, _ = with_listener(case)
     layout = Layout(target, target / "run")
-    places = layout.places(case.project, case.project.worker(), port)
-    return render.write_files(case, places, _wire(case, places), layout.conf)
+    placed = _wired(Placed(case, layout.places(case.project, case.project.worker(), port)))
+    return render.write_files(placed, layout.conf)
 
 
 def write_for_host(case: Case, target: Path, left_out: Collection[str] = ()) -> list[Path]:
     """All files of a production host, except for those `left_out`."""
-    case, places, wiring = in_production(case, LOOPBACK)
-    context = host_context(case, places, wiring, units.units(case, places, wiring))
+    placed = in_production(case, LOOPBACK)
+    context = host_context(placed, units.units(placed))
     own = [
         templates.write(f"one-host/{template}", target / name, names)
         for template, name, names in files(context)
         if name not in left_out
     ]
-    of_services = write_service_files(case, places, target)
-    return [*render.write_files(case, places, wiring, target), *of_services, *own, *project_files.write(case, target)]
+    of_services = write_service_files(placed, target)
+    of_project = project_files.write(placed.case, target)
+    return [*render.write_files(placed, target), *of_services, *own, *of_project]
 
 
-def write_service_files(case: Case, places: HostPaths, target: Path) -> list[Path]:
+def write_service_files(placed: Placed, target: Path) -> list[Path]:
     """The files that services read, each written into `target`."""
     written: list[Path] = []
-    for service in case.services:
-        written += render.write_service_files(service, units.service_context(service, case, places), target)
+    for service in placed.case.services:
+        written += render.write_service_files(service, units.service_context(service, placed), target)
     return written
 
 
@@ -163,8 +164,8 @@ def _held_for_a_balancer(values: Values) -> dict[str, Any]:
     return {"client_keepalive_s": max(BALANCER_IDLE_S, values.names["client_keepalive_s"])}
 
 
-def in_production(case: Case, bind: str, private: bool = True) -> tuple[Case, HostPaths, Wiring]:
-    """The case as production runs it, its places and the addresses of its servers.
+def in_production(case: Case, bind: str, private: bool = True) -> Placed:
+    """The case as production runs it, in its places and with the addresses of its servers.
 
     bind     the address of a stack whose TLS another server ends
     private  whether servers have directories of their own below `run`: those of one user need none
@@ -175,11 +176,11 @@ def in_production(case: Case, bind: str, private: bool = True) -> tuple[Case, Ho
     if terminated:
         case = replace(case, env={**case.env, "BENCHAPP_BEHIND_PROXY": "1"})
         places = replace(places, bind=bind, port=PLAIN_PORT)
-    return case, places, _wire(case, places)
+    return _wired(Placed(case, places))
 
 
-def _wire(case: Case, places: HostPaths) -> Wiring:
-    return render.wire(case, places, count(places.inner_port).__next__)
+def _wired(placed: Placed) -> Placed:
+    return placed.wired(count(placed.places.inner_port).__next__)
 
 
 def _with_host_programs(case: Case, places: HostPaths) -> Case:
@@ -222,19 +223,20 @@ def files(context: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
             yield f"job.{kind}", f"timers/{job['unit']}.{kind}", {**context, "job": job}
 
 
-def host_context(case: Case, places: HostPaths, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
+def host_context(placed: Placed, found: list[Unit]) -> dict[str, Any]:
     """The names that the host's files can use."""
+    case, places = placed.case, placed.places
     front, data = case.servers[-1], Path(places.data)
     said = case.project.description
     pages = list(dict.fromkeys([said.start, *said.public]))
-    ready = f"{CURL} {curl_options(case, places, opened.health_paths(case.project)[-1])}"
+    ready = f"{CURL} {curl_options(placed, opened.health_paths(case.project)[-1])}"
     return {
         **case.settings,
         **places.names,
-        **project_files.names(case, places),
-        **_of_users(case, places, found),
-        **_of_packages(case, places, wiring),
-        **_of_front(case, places),
+        **project_files.names(placed),
+        **_of_users(placed, found),
+        **_of_packages(placed),
+        **_of_front(placed),
         "title": case.stack.title,
         "release": (release := catalog.read().releases[case.settings["debian"]]),
         "versions": _versions(case, release),
@@ -250,19 +252,19 @@ def host_context(case: Case, places: HostPaths, wiring: Wiring, found: list[Unit
         "ready_now": ready,
         "pages": pages,
         "page_words": shlex.join(pages),
-        "page_status": f"{PAGE_STATUS} {curl_options(case, places, '')}",
+        "page_status": f"{PAGE_STATUS} {curl_options(placed, '')}",
         "build_user": f"{places.group}-build",
         # Not curl's own `--retry`: a 502 with Retry-After, as the web server answers, ends it or has it wait as long.
         "ready_soon": f'timeout 30 sh -c "until {ready}; do sleep 1; done"',
         "https": case.values.env.get("BENCHAPP_HTTPS") == "1",
-        "env": _site_env(case, places),
+        "env": _site_env(placed),
         # Settings that are laid over others know the environment alone; the kit's own read the secrets from a file.
         "site_files": [f"{places.conf}/{name}" for name in ("site.env", "secrets.env")[: 1 + case.project.overlaid]],
         "site_credentials": [] if case.project.overlaid else [f"secrets.env:{places.conf}/secrets.env"],
         # systemd makes and opens a directory there by itself; for one elsewhere tmpfiles.d and ReadWritePaths= do.
         "state": str(data.relative_to(STATE)) if STATE in data.parents else "",
         # For the note alone: it renders several times.
-        "where": partial(limits_table.rows, case, places, wiring),
+        "where": partial(limits_table.rows, placed),
     }
 
 
@@ -273,7 +275,7 @@ def _versions(case: Case, release: Release) -> list[str]:
     return [f"systemd {release.systemd}", f"Python {release.python}", *packaged]
 
 
-def _of_users(case: Case, places: HostPaths, found: list[Unit]) -> dict[str, Any]:
+def _of_users(placed: Placed, found: list[Unit]) -> dict[str, Any]:
     """Whose files are whose.
 
     same_user    why web server and application are one user, empty if they are two
@@ -282,25 +284,26 @@ def _of_users(case: Case, places: HostPaths, found: list[Unit]) -> dict[str, Any
     server_logs  the log files of each server with their user; rotated: those that the host rotates
     private      the directory of each server that has a unit among those `found`, with its user
     """
-    front = case.servers[-1]
-    user = units.server_user(front, case, places)
+    case, places, front = placed.case, placed.places, placed.front
+    user = units.server_user(front, placed)
     names = {unit.name for unit in found}
     servers = [server for server in case.servers if f"{places.name}-{server.name}" in names]
     reasons = [layer.same_user for layer in case.layers if layer.same_user] or ["one server is both"]
     return {
         "users": list(dict.fromkeys(unit.user for unit in found)),
         "same_user": "; ".join(reasons) if user == places.user else "",
-        "reader": units.server_user(case.stack.servers[-1], case, places),
+        "reader": units.server_user(case.stack.servers[-1], placed),
         "front": {"unit": f"{places.name}-{front.name}", "certificate": front.certificate},
-        "private": [(places.run_of(server.name), units.server_user(server, case, places)) for server in servers],
-        "server_logs": (logs := units.logs(case, places, found)),
+        "private": [(places.run_of(server.name), units.server_user(server, placed)) for server in servers],
+        "server_logs": (logs := units.logs(placed, found)),
         "rotated": [log for log in logs if not log.rotates],
     }
 
 
-def _of_packages(case: Case, places: HostPaths, wiring: Wiring) -> dict[str, Any]:
+def _of_packages(placed: Placed) -> dict[str, Any]:
     """Packages for the servers and their one-time commands; `build_commands` install packages of a release."""
-    of_release = _host_commands(case, replace(places, project="$release", venv="$venv"), wiring)
+    case, places = placed.case, placed.places
+    of_release = _host_commands(replace(placed, places=replace(places, project="$release", venv="$venv")))
     return {
         "packages": [*packages(case.servers, case.services, case.layers), *metrics_packages(case.servers, case)],
         "metrics_of": [(server.name, server.metrics) for server in units.with_metrics(case.servers, case)],
@@ -312,21 +315,21 @@ def _of_packages(case: Case, places: HostPaths, wiring: Wiring) -> dict[str, Any
             for template in server.host_modules.values()
         ],
         "sysctls": {name: value for server in case.servers for name, value in server.sysctls.items()},
-        "host_commands": _host_commands(case, places, wiring),
+        "host_commands": _host_commands(placed),
         "build_commands": [words for words in of_release if words.startswith(PIP)],
         "release_commands": [words for words in of_release if not words.startswith(PIP)],
     }
 
 
-def _of_front(case: Case, places: HostPaths) -> dict[str, Any]:
+def _of_front(placed: Placed) -> dict[str, Any]:
     """Names for templates about the outermost server.
 
     webroot     the directory from which plain HTTP answers a certificate authority, or empty
     maintained  whether a file switches the site off
     listens6    whether a server listens on IPv6, too
     """
-    settings = case.settings
-    ends_tls, used = render.ends_tls(case), render.names_used(case)
+    settings, ends_tls = placed.case.settings, placed.ends_tls
+    used = render.names_used(placed.case)
     answers = ends_tls and settings["redirect"] == "on" and "acme_webroot" in used
     return {
         "ends_tls": ends_tls,
@@ -336,10 +339,10 @@ def _of_front(case: Case, places: HostPaths) -> dict[str, Any]:
     }
 
 
-def curl_options(case: Case, places: HostPaths, path: str) -> str:
+def curl_options(placed: Placed, path: str) -> str:
     """The words with which curl requests a page of the host's own web server."""
-    name = case.settings["server_name"]
-    if render.ends_tls(case):
+    places, name = placed.places, placed.case.settings["server_name"]
+    if placed.ends_tls:
         # No certificate authority is asked: this is the host itself.
         return f"--insecure --resolve {name}:{places.port}:{LOOPBACK} https://{name}:{places.port}{path}"
     return f"--header 'Host: {name}' http://{places.bind}:{places.port}{path}"
@@ -368,27 +371,28 @@ def packages(servers: Sequence[Server], services: Sequence[Service], layers: Seq
     return list(dict.fromkeys(named))
 
 
-def _host_commands(case: Case, places: HostPaths, wiring: Wiring) -> list[str]:
+def _host_commands(placed: Placed) -> list[str]:
     """The commands to run once on the host for the servers."""
-    project = project_files.names(case, places)
+    project = project_files.names(placed)
     return [
-        render.text(words, {**project, **render.context_of(server, case, places, wiring)}, server.name)
-        for server in case.servers
+        render.text(words, {**project, **render.context_of(server, placed)}, server.name)
+        for server in placed.case.servers
         for words in server.host
     ]
 
 
-def _site_env(case: Case, places: HostPaths) -> dict[str, str]:
+def _site_env(placed: Placed) -> dict[str, str]:
     """The environment of the site on the host, without its secrets."""
+    case = placed.case
     of_services = {
-        key: render.text(text, units.service_context(service, case, places), service.name)
+        key: render.text(text, units.service_context(service, placed), service.name)
         for service in case.services
         if not service.site
         for key, text in service.env.items()
     }
     # Each release collects its static files below itself, so that no variable names one place for all.
     django = {project_files.SETTINGS: case.project.project.settings}
-    env = project_files.environment(case, {**of_services, **django, **render.site_env(case, places)}, places)
+    env = project_files.environment({**of_services, **django, **render.site_env(placed)}, placed)
     env |= case.given_env
     # systemd, compose and kubectl read the file each in their way; what only some unquote stays out of it.
     # https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#EnvironmentFile=

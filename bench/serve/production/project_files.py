@@ -19,6 +19,7 @@ from bench import paths, programs
 from bench.serve.catalog import compatibility
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import HostPaths
+from bench.serve.deployment.placed import Placed
 from bench.serve.project import background, opened
 from bench.serve.project.description import FILE
 from bench.serve.project.opened import UnderTest
@@ -59,7 +60,7 @@ def write(case: Case, folder: Path, drivers: tuple[str, ...] = ()) -> list[Path]
     return [path for path in packages.rglob("*") if path.is_file()] + [folder / REQUIREMENTS, *map(Path, locks)]
 
 
-def names(case: Case, places: HostPaths) -> dict[str, Any]:
+def names(placed: Placed) -> dict[str, Any]:
     """Names about the project for the templates of a host's files.
 
     health, ready       paths that answer while it serves, and while it can use its database, too
@@ -81,6 +82,7 @@ def names(case: Case, places: HostPaths) -> dict[str, Any]:
     brought             packages of its servers that are not installed because the project has them itself
     sqlite              aliases of its databases that are SQLite files
     """
+    case, places = placed.case, placed.places
     project = case.project
     checks = opened.health_paths(project)
     application = project.names[case.servers[0].interface]
@@ -95,7 +97,7 @@ def names(case: Case, places: HostPaths) -> dict[str, Any]:
         "uploads": has_uploads(project),
         **_commands(project, places),
         "invalidate": f"{places.name}-manage invalidatepages" if _can_be_emptied(project, case) else "true",
-        "python_env": with_path(case, {}, places),
+        "python_env": with_path({}, placed),
         "locks": places.conf if project.overlaid else places.project,
         "cache_url": next(iter(opened.renamed({compatibility.CACHE_URL: ""})))
         if project.overlaid
@@ -190,16 +192,18 @@ def ends_sessions(project: UnderTest) -> bool:
     return SESSIONS in project.facts.commands and not any(SESSIONS in command for command in own)
 
 
-def with_path(case: Case, env: dict[str, str], places: HostPaths) -> dict[str, str]:
+def with_path(env: dict[str, str], placed: Placed) -> dict[str, str]:
     """The environment of one of the project's processes, with the packages laid over it behind those on its path."""
-    if not case.project.overlaid:
+    project = placed.case.project
+    if not project.overlaid:
         return env
-    before = [path for path in (env.get(PATH), case.project.project.found.get(PATH)) if path]
-    return {**env, PATH: ":".join([*before, f"{places.conf}/{PACKAGES}"])}
+    before = [path for path in (env.get(PATH), project.project.found.get(PATH)) if path]
+    return {**env, PATH: ":".join([*before, f"{placed.places.conf}/{PACKAGES}"])}
 
 
-def environment(case: Case, env: dict[str, str], places: HostPaths) -> dict[str, str]:
+def environment(env: dict[str, str], placed: Placed) -> dict[str, str]:
     """The project's environment on the host, of the kit's variables: those that somebody reads there."""
+    case, places = placed.case, placed.places
     project = case.project
     if not project.overlaid:
         return env

@@ -18,7 +18,7 @@ from bench.serve.catalog.names import NO_LIMIT
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
 from bench.serve.deployment.layout import LOOPBACK
-from bench.serve.deployment.render import Wiring
+from bench.serve.deployment.placed import Placed
 from bench.serve.production import one_host, templates, units
 from bench.serve.production.inventory import ALIVE_S, ARGUMENTS, Host, Inventory
 from bench.serve.production.split import HostRole, Split
@@ -89,18 +89,19 @@ def write(case: Case, inventory: Inventory, target: Path) -> list[Path]:
 
 
 class _Writing:
-    """Writes the files of all hosts; case, places and addresses of the servers are those that all of them share."""
+    """Writes the files of all hosts; `placed` has the places and addresses that all of them share."""
 
     def __init__(self, split: Split, folder: Path):
         # The front asks for the site as it does on one host; its own address is of no interest to it.
-        case, places, self.wiring = one_host.in_production(split.case, LOOPBACK)
-        if places.port == one_host.PLAIN_PORT and split.split:
+        placed = one_host.in_production(split.case, LOOPBACK)
+        if placed.places.port == one_host.PLAIN_PORT and split.split:
             front = split.outer[-1].name
             raise BenchError(f"{front} ends no TLS, and no server before it is on its host; use --set listener=behind")
         if split.split:
             # The web server and the application, of which a layer may want one user, are on two hosts.
-            case = replace(case, layers=tuple(structs.replace(layer, same_user="") for layer in case.layers))
-        self.split, self.folder, self.case, self.places = split, folder, case, split.places(places)
+            layers = tuple(structs.replace(layer, same_user="") for layer in placed.case.layers)
+            placed = replace(placed, case=replace(placed.case, layers=layers))
+        self.split, self.folder, self.placed = split, folder, split.shared(placed)
 
     def write(self) -> list[Path]:
         """All files."""
@@ -114,13 +115,13 @@ class _Writing:
 
     def _host(self, share: HostRole) -> list[Path]:
         """The files of one host, and the variables of the playbook for it."""
-        seen = self.split.wiring(self.wiring, share.host)
+        seen = self.split.seen_from(share.host, self.placed)
         root = self.folder / HOSTS / share.host.name
-        target = _below(root, self.places.conf)
+        target = _below(root, self.placed.places.conf)
         target.mkdir(parents=True)
-        found = units.units(self.case, self.places, seen, share)
+        found = units.units(seen, share)
         # All hosts have the same users.
-        every = units.units(self.case, self.places, seen)
+        every = units.units(seen)
         context = self._context(share, seen, found) | {"users": list(dict.fromkeys(unit.user for unit in every))}
         left_out = [one_host.NOTE, one_host.INSTALL, one_host.FIREWALL, *(() if share.application else OF_APPLICATION)]
         files = [item for item in one_host.files(context) if item[1] not in left_out]
@@ -129,7 +130,7 @@ class _Writing:
         own = [*(FIREWALL if context["reached"] else ()), *(DATABASE if share.host == self.split.database else ())]
         own += [READY] if context["ready_at"] else []
         files += [(f"several-hosts/{Path(name).name}", name, context) for name in own]
-        written = render.write_files(self.case, self.places, seen, target, share.servers)
+        written = render.write_files(seen, target, share.servers)
         written += [templates.write(source, _place(root, target, name), of_file) for source, name, of_file in files]
         digest = target / RENDERED
         digest.write_text(_digest(written, root) + self._deployed().line, "utf-8")
@@ -150,15 +151,15 @@ class _Writing:
         path.write_text(json.dumps({**connection, **variables}, indent=2) + "\n", "utf-8")
         return path
 
-    def _context(self, share: HostRole, wiring: Wiring, found: list[Unit]) -> dict[str, Any]:
+    def _context(self, share: HostRole, placed: Placed, found: list[Unit]) -> dict[str, Any]:
         """The names that the templates of a host's files can use, those of one host's among them."""
-        context = one_host.host_context(self.case, self.places, wiring, found)
-        hosts = self.split.reached(share, wiring, self.places)
+        context = one_host.host_context(placed, found)
+        hosts = self.split.reached(share, placed)
         context["ready_at"] = []
         if share.application and self.split.split:
             # Its own servers answer for it, not the front.
             inner = self.split.inner[-1]
-            context |= {"ready_at": wiring.listens[inner.name], "speaks": inner.speaks}
+            context |= {"ready_at": placed.wiring.listens[inner.name], "speaks": inner.speaks}
             context |= {"ready_now": "benchapp-ready 0", "ready_soon": "benchapp-ready", "page_status": ""}
         if not share.application:
             context |= {"release_commands": [], "build_commands": []}
@@ -175,8 +176,7 @@ class _Writing:
 
     def _deployed(self) -> Deployed:
         """The deployment, the same on all hosts."""
-        case, places = self.case, self.places
-        ends_tls = render.ends_tls(case)
+        case, places, ends_tls = self.placed.case, self.placed.places, self.placed.ends_tls
         https = case.values.env.get("BENCHAPP_HTTPS") == "1"
         return Deployed(
             stack=case.stack.name,
@@ -192,10 +192,10 @@ class _Writing:
 
     def _drained(self, web: Host) -> list[Path]:
         """The files of the front that differ while it does not ask that web host."""
-        target = _below(self.folder / DRAINED / web.name, self.places.conf)
-        whole_front = _below(self.folder / HOSTS / self.split.front.name, self.places.conf)
-        seen = self.split.wiring(self.wiring, self.split.front, without=web)
-        written = render.write_files(self.case, self.places, seen, target, self.split.outer)
+        target = _below(self.folder / DRAINED / web.name, self.placed.places.conf)
+        whole_front = _below(self.folder / HOSTS / self.split.front.name, self.placed.places.conf)
+        seen = self.split.seen_from(self.split.front, self.placed, without=web)
+        written = render.write_files(seen, target, self.split.outer)
         same = [path for path in written if path.read_bytes() == (whole_front / path.name).read_bytes()]
         for path in same:
             path.unlink()
@@ -206,8 +206,8 @@ class _Writing:
         database = self.split.database
         packages = one_host.packages(share.servers, share.services, self.split.case.layers)
         packages += [package for server in share.servers for package in server.build_packages]
-        packages += one_host.metrics_packages(share.servers, self.case)
-        stopped = one_host.distribution_services(share.servers, self.case)
+        packages += one_host.metrics_packages(share.servers, self.placed.case)
+        stopped = one_host.distribution_services(share.servers, self.placed.case)
         stopped += [service.packages[0] for service in share.services if service.packages]
         return {
             "runs": True,

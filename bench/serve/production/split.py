@@ -14,8 +14,7 @@ from bench.serve.catalog import catalog
 from bench.serve.catalog.manifest import Service, Stack
 from bench.serve.catalog.server import Server
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import HostPaths
-from bench.serve.deployment.render import Wiring
+from bench.serve.deployment.placed import Placed, Wiring
 from bench.serve.machine.supervise import Address
 from bench.serve.production.inventory import CACHE, DB, FRONT, WEB, Host, Inventory
 
@@ -105,33 +104,35 @@ class Split:
         used = [share.host for share in self.shares]
         return tuple(host for host in self.inventory.of(CACHE) if host not in used)
 
-    def places(self, places: HostPaths) -> HostPaths:
-        """The places with the addresses of services and doors that other hosts reach."""
+    def shared(self, placed: Placed) -> Placed:
+        """The same with the addresses of services and doors that other hosts reach."""
         shared = {}
         if {*self.web, self.front} != {self.cache}:
             shared = {service.name: Address(self.cache.address, service.port) for service in self.case.services}
         if self.split:
             doors = {door: port for server in self.outer for door, port in server.doors.items()}
             shared |= {door: Address(self.front.address, port) for door, port in doors.items()}
-        return replace(places, shared=shared)
+        return replace(placed, places=replace(placed.places, shared=shared))
 
-    def wiring(self, wiring: Wiring, host: Host, without: Host | None = None) -> Wiring:
-        """The addresses of the servers as that host sees them; `without` a web host while the front does not ask it."""
+    def seen_from(self, host: Host, placed: Placed, without: Host | None = None) -> Placed:
+        """The same with the addresses of the servers as that host sees them; `without` a web host while the front does
+        not ask it."""
         if not self.split:
-            return wiring
+            return placed
+        wiring = placed.wiring
         asked = self.inner[-1].name
         numbers = range(len(wiring.listens[asked]))
         every = {web: [Address(web.address, FIRST_PORT + number) for number in numbers] for web in self.web}
         behind = [address for web, addresses in every.items() if web != without for address in addresses]
         listens = {**wiring.listens, asked: every.get(host, every[self.web[0]])}
-        return Wiring({**listens}, {asked: behind})
+        return replace(placed, wiring=Wiring(listens, {asked: behind}))
 
-    def reached(self, share: HostRole, wiring: Wiring, places: HostPaths) -> dict[int, list[Host]]:
+    def reached(self, share: HostRole, placed: Placed) -> dict[int, list[Host]]:
         """The ports of a host open to other hosts, with the allowed hosts, for the firewall."""
         found: dict[int, list[Host]] = {}
         if self.split and share.application:
-            found |= {address.port: [self.front] for address in wiring.listens[self.inner[-1].name]}
-        for name, address in places.shared.items():
+            found |= {address.port: [self.front] for address in placed.wiring.listens[self.inner[-1].name]}
+        for name, address in placed.places.shared.items():
             if address.host == share.host.address:
                 # The web server may read the cache itself; the site alone uses a door.
                 door = any(name in server.doors for server in self.outer)

@@ -15,8 +15,8 @@ from bench.serve.catalog.manifest import Service
 from bench.serve.catalog.server import Server
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import HostPaths
-from bench.serve.deployment.render import Wiring, instance_name
+from bench.serve.deployment.placed import Placed
+from bench.serve.deployment.render import instance_name
 from bench.serve.machine.supervise import Address
 from bench.serve.production import project_files
 from bench.serve.production.split import HostRole
@@ -133,15 +133,16 @@ class Log:
     reopen: str
 
 
-def units(case: Case, places: HostPaths, wiring: Wiring, share: HostRole | None = None) -> list[Unit]:
+def units(placed: Placed, share: HostRole | None = None) -> list[Unit]:
     """A unit for each instance of a server, each sidecar of a layer and each service: all, or those of a host."""
+    case = placed.case
     servers, services = (share.servers, share.services) if share else (case.servers, case.services)
     return [
-        *(unit for server in servers for unit in _of_server(server, case, places, wiring)),
-        *(_of_sidecars(case, places) if share is None or share.application else ()),
-        *(_of_workers(case, places, share is None or share.first) if share is None or share.application else ()),
-        *(_of_service(service, case, places) for service in services),
-        *(_of_exporter(server, case, places) for server in with_metrics(servers, case) if _exporter(server)),
+        *(unit for server in servers for unit in _of_server(server, placed)),
+        *(_of_sidecars(placed) if share is None or share.application else ()),
+        *(_of_workers(placed, share is None or share.first) if share is None or share.application else ()),
+        *(_of_service(service, placed) for service in services),
+        *(_of_exporter(server, placed) for server in with_metrics(servers, case) if _exporter(server)),
     ]
 
 
@@ -154,39 +155,42 @@ def _exporter(server: Server) -> tuple[str, ...]:
     return server.metrics.start if server.metrics else ()
 
 
-def _of_exporter(server: Server, case: Case, places: HostPaths) -> Unit:
+def _of_exporter(server: Server, placed: Placed) -> Unit:
     """The exporter of a server's figures, as the user of the server."""
-    context = {**render.site_context(case, places), "run": places.run_of(server.name)}
+    places = placed.places
+    context = {**render.site_context(placed), "run": places.run_of(server.name)}
     words = render.argv(_exporter(server), context, f"{server.name} metrics")
     about = f"the figures of {server.name} for Prometheus"
     name, after = f"{places.name}-{server.name}-metrics", f"{places.name}-{server.name}.service"
-    return Unit(name, about, " ".join(words), user=server_user(server, case, places), after=after)
+    return Unit(name, about, " ".join(words), user=server_user(server, placed), after=after)
 
 
-def server_user(server: Server, case: Case, places: HostPaths) -> str:
+def server_user(server: Server, placed: Placed) -> str:
     """Who a server runs as: the application as its own user, web servers as another; one where a layer needs that."""
+    case = placed.case
     application = server is case.servers[0] or any(layer.same_user for layer in case.layers)
-    return places.user if application else places.web_user
+    return placed.places.user if application else placed.places.web_user
 
 
-def logs(case: Case, places: HostPaths, found: Sequence[Unit]) -> list[Log]:
+def logs(placed: Placed, found: Sequence[Unit]) -> list[Log]:
     """The log files of each server that has a unit among those `found`."""
-    names = {unit.name for unit in found}
+    names, site = {unit.name for unit in found}, placed.places.name
     return [
         Log(
             files,
-            server_user(server, case, places),
+            server_user(server, placed),
             server.rotates,
-            f"systemctl kill --kill-who=main --signal={server.reopen} {places.name}-{server.name}.service"
+            f"systemctl kill --kill-who=main --signal={server.reopen} {site}-{server.name}.service"
             if server.reopen
             else "",
         )
-        for server in case.servers
-        if f"{places.name}-{server.name}" in names and (files := _log_files(server, case, places))
+        for server in placed.case.servers
+        if f"{site}-{server.name}" in names and (files := _log_files(server, placed))
     ]
 
 
-def _log_files(server: Server, case: Case, places: HostPaths) -> tuple[str, ...]:
+def _log_files(server: Server, placed: Placed) -> tuple[str, ...]:
+    case, places = placed.case, placed.places
     texts = [path.read_text("utf-8") for found in render.server_files(server, case).values() for path in found]
     named = sorted({name for text in texts for name in OTHER_LOG.findall(text)})
     found = [name.replace("{{ logs }}", places.logs) for name in named]
@@ -197,10 +201,10 @@ def _log_files(server: Server, case: Case, places: HostPaths) -> tuple[str, ...]
     return tuple(found)
 
 
-def service_context(service: Service, case: Case, places: HostPaths) -> dict[str, Any]:
+def service_context(service: Service, placed: Placed) -> dict[str, Any]:
     """The names that the templates of a service can use on the host."""
     found = {key: f"{DEBIAN_PROGRAMS}/{name}" for key, name in service.programs.items()}
-    return render.service_context(service, found, case, places, Path(places.store) / service.name)
+    return render.service_context(service, found, placed, Path(placed.places.store) / service.name)
 
 
 def _asked(address: Address) -> str:
@@ -208,13 +212,14 @@ def _asked(address: Address) -> str:
     return f"--unix-socket {address.path} http://localhost/" if address.path else address.url
 
 
-def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) -> Iterator[Unit]:
+def _of_server(server: Server, placed: Placed) -> Iterator[Unit]:
+    case, places = placed.case, placed.places
     chain = [item.name for item in case.servers]
     index = chain.index(server.name)
     application = index == 0
-    context = render.context_of(server, case, places, wiring)
+    context = render.context_of(server, placed)
     env = {key: render.text(text, context, server.name) for key, text in server.env.items()}
-    listens = wiring.listens[server.name]
+    listens = placed.wiring.listens[server.name]
     for number, address in enumerate(listens, 1):
         name = f"{places.name}-{instance_name(server.name, number)}"
         listening = _listening(server, context, address, f"{places.run}/{name}.sock" if application else "")
@@ -225,7 +230,7 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
             name,
             server.about,
             _start(server, context, address),
-            user=server_user(server, case, places),
+            user=server_user(server, placed),
             site=application,
             type=_type(server),
             instance=_asked(address) if len(listens) > 1 and not server.inherits else "",
@@ -233,8 +238,8 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
             loaded=_loaded(server, case) if application else 0,
             added=server.shares if isinstance(server.shares, tuple) else (),
             has_stand_in=doubled,
-            ends_tls=server is case.servers[-1] and render.ends_tls(case),
-            capability=LOW_PORTS if server is case.servers[-1] and _binds_low_port(case, places) else "",
+            ends_tls=server is placed.front and placed.ends_tls,
+            capability=LOW_PORTS if server is placed.front and _binds_low_port(placed) else "",
             check=_check(server, context),
             good_status=server.good_status,
             bad_output=server.bad_output,
@@ -248,15 +253,15 @@ def _of_server(server: Server, case: Case, places: HostPaths, wiring: Wiring) ->
             renew=_renew(server, name, context) if application and not doubled else "",
             replaced=str(case.settings[server.reload.replaces]) if server.reload.replaces else "",
             stop_signal=f"SIG{server.graceful}",
-            env=project_files.with_path(case, {**env, **_of_pool(case, places)}, places) if application else env,
+            env=project_files.with_path({**env, **_of_pool(placed)}, placed) if application else env,
         )
 
 
-def _of_pool(case: Case, places: HostPaths) -> dict[str, str]:
+def _of_pool(placed: Placed) -> dict[str, str]:
     """Variables for servers, but not for commands, of a service between application and database."""
     return {
-        name: render.text(text, service_context(service, case, places), service.name)
-        for service in case.services
+        name: render.text(text, service_context(service, placed), service.name)
+        for service in placed.case.services
         if service.site
         for name, text in service.env.items()
     }
@@ -293,9 +298,11 @@ def _loaded(server: Server, case: Case) -> int:
     return 1 if server.instances else int(case.settings["processes"])
 
 
-def _binds_low_port(case: Case, places: HostPaths) -> bool:
-    names = case.settings
-    return places.port < FIRST_FREE_PORT or (names["redirect"] == "on" and int(names["http_port"]) < FIRST_FREE_PORT)
+def _binds_low_port(placed: Placed) -> bool:
+    names = placed.case.settings
+    return placed.places.port < FIRST_FREE_PORT or (
+        names["redirect"] == "on" and int(names["http_port"]) < FIRST_FREE_PORT
+    )
 
 
 def _loads(server: Server, context: dict[str, Any]) -> str:
@@ -325,16 +332,16 @@ def _renew(server: Server, name: str, context: dict[str, Any]) -> str:
     return f"systemctl reload {name}.service" if server.reload.application else ""
 
 
-def _of_sidecars(case: Case, places: HostPaths) -> Iterator[Unit]:
-    about = f"a program of layer {case.layer_name}, beside the servers"
-    env = project_files.with_path(case, {}, places)
-    for name, argv in render.sidecars(case, places).items():
+def _of_sidecars(placed: Placed) -> Iterator[Unit]:
+    about = f"a program of layer {placed.case.layer_name}, beside the servers"
+    places, env = placed.places, project_files.with_path({}, placed)
+    for name, argv in render.sidecars(placed).items():
         yield Unit(f"{places.name}-{name}", about, " ".join(argv), user=places.user, site=True, env=env)
 
 
-def _of_workers(case: Case, places: HostPaths, first: bool) -> Iterator[Unit]:
+def _of_workers(placed: Placed, first: bool) -> Iterator[Unit]:
     """The project's workers; `first`: also those of which only one host has one."""
-    env = project_files.with_path(case, {}, places)
+    case, places, env = placed.case, placed.places, project_files.with_path({}, placed)
     for name, worker in case.project.description.workers.items():
         if first or not worker.single:
             words = background.on_host(case.project, worker.command, places.venv)
@@ -343,10 +350,11 @@ def _of_workers(case: Case, places: HostPaths, first: bool) -> Iterator[Unit]:
             yield Unit(f"{places.name}-worker-{name}", about, start, user=places.user, site=True, env=env, worker=True)
 
 
-def _of_service(service: Service, case: Case, places: HostPaths) -> Unit:
+def _of_service(service: Service, placed: Placed) -> Unit:
     """The service where servers and site look for it."""
+    case, places = placed.case, placed.places
     start = service.shared if service.name in places.shared else service.start
-    argv = render.argv(start, service_context(service, case, places), service.name)
+    argv = render.argv(start, service_context(service, placed), service.name)
     whose = "between the site and its database" if service.site else f"for layer {case.layer_name}"
     return Unit(
         f"{places.name}-{service.name}",

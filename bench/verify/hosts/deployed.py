@@ -13,10 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench.errors import BenchError
-from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import LOOPBACK, HostPaths
-from bench.serve.deployment.render import Wiring
+from bench.serve.deployment.layout import LOOPBACK
+from bench.serve.deployment.placed import Placed
 from bench.serve.machine.supervise import Address
 from bench.serve.production import one_host
 from bench.serve.production.inventory import Host, Inventory
@@ -125,11 +124,12 @@ def reached(case: Case, inventory: Inventory) -> Iterator[HostsContext]:
     if not case.values.places:
         raise BenchError("--inventory verifies what production runs: its values have the places of a host")
     split = Split(case, inventory)
-    case, places, wiring = one_host.in_production(case, LOOPBACK)
+    placed = one_host.in_production(case, LOOPBACK)
+    case, places = placed.case, placed.places
     there = host_record.read(inventory)
     host_record.must_be(there, [case.stack.name], [case.layer_name], "STACK")
-    _require_same_values(there, case, places)
-    tls = render.ends_tls(case)
+    _require_same_values(there, placed)
+    tls = placed.ends_tls
     with ExitStack() as cleanup:
         site = discover_site(split.web[0], case.project)
         https = case.values.env.get("BENCHAPP_HTTPS") == "1"
@@ -147,15 +147,16 @@ def reached(case: Case, inventory: Inventory) -> Iterator[HostsContext]:
             stack=case.stack.name,
         )
         direct = {}
-        for host, address in _doors(split, wiring):
+        for host, address in _doors(split, placed):
             ends = cleanup.enter_context(tunnel(host, address.host, address.port))
             direct[host.name] = replace(context, target=replace(target, via=Route(*ends, False, headers)), pages={})
         sampler = cleanup.enter_context(sampling(inventory, case.values.names["access_log"]))
         yield HostsContext(case, split.web, split.front, context, site, sampler, places.static_root, direct)
 
 
-def _require_same_values(there: Deployed, case: Case, places: HostPaths) -> None:
+def _require_same_values(there: Deployed, placed: Placed) -> None:
     """Raise BenchError unless the hosts were rendered with these values, as far as visible to visitors."""
+    case, places = placed.case, placed.places
     settings, log = case.settings, str(case.values.names["access_log"])
     asked = (settings["server_name"], places.port, places.static_root, log, settings["cache_seconds"])
     if asked != (urlsplit(there.url).netloc, there.port, there.static_root, there.access_log, there.cache_seconds):
@@ -163,9 +164,9 @@ def _require_same_values(there: Deployed, case: Case, places: HostPaths) -> None
         raise BenchError(f"the hosts have {has}; give the --set of their `render`")
 
 
-def _doors(split: Split, wiring: Wiring) -> list[tuple[Host, Address]]:
+def _doors(split: Split, placed: Placed) -> list[tuple[Host, Address]]:
     """Listening addresses of each web host's application, if it speaks HTTP and the front is on another host."""
     server = split.inner[-1] if split.split else None
     if server is None or server.speaks != "http":
         return []
-    return [(host, split.wiring(wiring, host).listens[server.name][0]) for host in split.web]
+    return [(host, split.seen_from(host, placed).wiring.listens[server.name][0]) for host in split.web]

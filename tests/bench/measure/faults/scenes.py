@@ -18,7 +18,7 @@ SITE = SimpleNamespace(
 class Chain:
     """Servers that log every action."""
 
-    places = SimpleNamespace(bind="127.0.0.1", port=1)
+    placed = SimpleNamespace(places=SimpleNamespace(bind="127.0.0.1", port=1))
 
     def __init__(self, log):
         self.log, self.done, self.reloads, self.servers = log, {"app": "reloaded by SIGHUP"}, True, []

@@ -15,7 +15,8 @@ from bench.errors import BenchError
 from bench.serve.catalog import catalog
 from bench.serve.deployment import render
 from bench.serve.deployment.case import Case
-from bench.serve.deployment.layout import Layout
+from bench.serve.deployment.layout import HostPaths, Layout
+from bench.serve.deployment.placed import Placed
 from bench.serve.production import one_host
 from tests.cases import bare, for_files
 
@@ -43,8 +44,8 @@ def test_the_file_of_a_layer_lies_over_that_of_the_server():
 def written(case: Case, folder: Path) -> dict[str, str]:
     """The files of a case, as they are rendered, by name."""
     places = Layout(folder, folder).places(case.project, case.project.worker(), 8000)
-    wiring = render.wire(case, places, count(8001).__next__)
-    return {path.name: path.read_text("utf-8") for path in render.write_files(case, places, wiring, folder)}
+    placed = Placed(case, places).wired(count(8001).__next__)
+    return {path.name: path.read_text("utf-8") for path in render.write_files(placed, folder)}
 
 
 def test_layers_replace_blocks_of_what_lies_below(tmp_path):
@@ -68,8 +69,8 @@ def test_a_template_of_which_nothing_is_left_makes_no_file(tmp_path, monkeypatch
 def test_a_server_in_front_takes_the_front_address():
     case = bare(catalog.read().stack("nginx-gunicorn"), *catalog.read().joined_layers("varnish"))
     assert [server.name for server in case.servers] == ["gunicorn", "nginx", "varnish"]
-    places = render.HostPaths(*[""] * 15, bind="192.0.2.1", port=80)
-    wiring = render.wire(case, places, iter([8001]).__next__)
+    places = HostPaths(*[""] * 15, bind="192.0.2.1", port=80)
+    wiring = Placed(case, places).wired(iter([8001]).__next__).wiring
     assert [wiring.listens[name][0].text for name in ("nginx", "varnish")] == ["127.0.0.1:8001", "192.0.2.1:80"]
 
 
@@ -78,6 +79,6 @@ def test_the_database_is_found_in_a_directory_whose_name_has_a_plus_sign():
     service = catalog.read().services["postgresql"]
     values = catalog.read().values["production"]
     places = replace(one_host.production_places(values), run="/tmp/run/nginx~view-cache+varnish")
-    context = render.service_context(service, {}, for_files("gunicorn", values=values), places, Path())
+    context = render.service_context(service, {}, Placed(for_files("gunicorn", values=values), places), Path())
     url = render.text(service.env["DATABASE_URL"], context, "env")
     assert parse_qs(urlsplit(url).query) == {"host": [places.run]}

@@ -76,8 +76,9 @@ def second_site(folder: Path) -> Values:
 
 def listens(case: Case) -> set[tuple[str, int]]:
     """Where the servers of a host listen: by sockets, or by ports, whatever the address."""
-    case, _, wiring = one_host.in_production(case, "127.0.0.1")
-    found = {(address.path, address.port) for addresses in wiring.listens.values() for address in addresses}
+    placed = one_host.in_production(case, "127.0.0.1")
+    case = placed.case
+    found = {(address.path, address.port) for addresses in placed.wiring.listens.values() for address in addresses}
     redirected = case.settings["redirect"] == "on"
     return found | ({("", int(case.settings["http_port"]))} if redirected else set())
 

@@ -66,9 +66,9 @@ def test_the_packages_that_an_application_server_names_are_installed_for_it(stac
 
     Django is the project's own.
     """
-    case, places, wiring = one_host.in_production(for_files(stack, values="production"), "127.0.0.1")
-    server = case.servers[0]
-    written = "\n".join(render.texts(server, case, places, wiring).values())
+    placed = one_host.in_production(for_files(stack, values="production"), "127.0.0.1")
+    server = placed.case.servers[0]
+    written = "\n".join(render.texts(server, placed).values())
     lines = [line for line in written.splitlines() if not re.match(r"\s*(#|\"\"\")", line)]
     named = set(re.findall(r"\w+", "\n".join([*lines, *server.start])))
     lock = (paths.KIT / "requirements.lock").read_text("utf-8")

@@ -1,0 +1,75 @@
+"""A case in its places: where its files are, and where its servers listen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from bench.serve.catalog.server import Server
+from bench.serve.deployment.case import Case
+from bench.serve.deployment.layout import LOOPBACK, HostPaths
+from bench.serve.machine.supervise import Address
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """The addresses of a chain: the list of each server's instances, by the server's name.
+
+    behind  where the next outer server finds those of a server, if not there alone: on all hosts
+    """
+
+    listens: dict[str, list[Address]] = field(default_factory=dict)
+    behind: dict[str, list[Address]] = field(default_factory=dict)
+
+    def upstreams(self, server: str) -> list[Address]:
+        """Where the next outer server finds the instances of a server."""
+        return self.behind.get(server) or self.listens[server]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A case, the places of its files, and the addresses of its servers.
+
+    wiring  empty until `wired`; services and the site's environment do not need it
+    """
+
+    case: Case
+    places: HostPaths
+    wiring: Wiring = field(default_factory=Wiring)
+
+    def wired(self, ports: Callable[[], int]) -> Placed:
+        """The same with an address for each server: the outermost has the front port, the others a Unix socket or a
+        port of `ports()`."""
+        listens: dict[str, list[Address]] = {}
+        for server in self.case.servers:
+            if server is self.front:
+                listens[server.name] = [Address(host=self.places.bind, port=self.places.port)]
+                continue
+            count = int(self.case.settings[server.instances]) if server.instances else 1
+            listens[server.name] = [_inner_address(server, self.places, index, ports) for index in range(count)]
+        return replace(self, wiring=Wiring(listens))
+
+    @property
+    def front(self) -> Server:
+        """The outermost server."""
+        return self.case.servers[-1]
+
+    @property
+    def ends_tls(self) -> bool:
+        """True if the server in front is reached over TLS."""
+        return self.case.values.names["listener"] == "tls" and self.front.tls
+
+    @property
+    def url(self) -> str:
+        """Where clients speak to the case, without a slash at the end."""
+        settings, host = self.case.settings, self.places.bind
+        if settings["scheme"] == "https" and settings["strict_sni"] == "on" and host == LOOPBACK:
+            # A client that asks by address names no host in the handshake. The certificate has this name as well.
+            host = "localhost"
+        return f"{settings['scheme']}://{host}:{self.places.port}"
+
+
+def _inner_address(server: Server, places: HostPaths, index: int, ports: Callable[[], int]) -> Address:
+    if server.listen == "tcp":
+        return Address(host="127.0.0.1", port=ports())
+    return Address(path=f"{places.run}/{server.name}{f'-{index + 1}' if server.instances else ''}.sock")
