@@ -1,1 +1,1 @@
-"""`manage.py benchapp doctor | up | verify`: for a project that lists this app in INSTALLED_APPS of its development."""
+"""`manage.py benchapp doctor | up | verify`: an app for INSTALLED_APPS of a project in development."""

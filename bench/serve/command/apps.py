@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class CommandConfig(AppConfig):
-    """An app with nothing but its command, under a label that no app of a project has."""
+    """An app with only one command, under a label that no app of a project has."""
 
     name = "bench.serve.command"
     label = "benchapp_command"

@@ -1,13 +1,13 @@
-"""A page whose answer the client describes: what a shared cache must not store, or only with all its headers.
+"""A page with a response that the client describes: one that a shared cache must not store, or only with all headers.
 
-The address has the description, JSON in base64 (RFC 4648, section 5), and a name, so that it was not requested before:
+The address has the description, JSON in base64 (RFC 4648, section 5), and a name, so that no earlier request had it:
 
     status   of the response
-    headers  [name, value] pairs, written as they are: Django's helpers would tidy them
+    headers  [name, value] pairs, written unchanged: Django's helpers would tidy them
     lines    [name, value] pairs written past Django, which refuses some: a second one of a name, a line break
     does     names of ACTS
-    shows    what the page shows besides of its request (bench.serve.inside.pages.rendered)
-    bare     true leaves out `Vary: Cookie`, which pages have else
+    shows    parts of its request that the page shows (bench.serve.inside.pages.rendered)
+    bare     true leaves out `Vary: Cookie`, which other pages have
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _streaming(request: HttpRequest, response: HttpResponse) -> StreamingHttpRes
 
 
 def _breaking(request: HttpRequest, response: HttpResponse) -> StreamingHttpResponse:
-    """A stream whose rendering fails half way."""
+    """A stream with a rendering that fails half way."""
 
     def pieces() -> Iterator[bytes]:
         yield response.content[: len(response.content) // 2]
@@ -91,7 +91,7 @@ def _session(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 
 def _token(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """A form that holds the visitor's own CSRF token."""
+    """A form with the visitor's own CSRF token."""
     form = '<form method="post"><input type="hidden" name="csrfmiddlewaretoken" value="{}"></form>'
     field = format_html(form, get_token(request)).encode()
     response.content = response.content.replace(b"</html>", field + b"</html>")
@@ -99,7 +99,7 @@ def _token(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 
 def _nonce(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """A page that has its policy in a tag alone."""
+    """A page with its policy in a tag only."""
     policy = b'<meta http-equiv="Content-Security-Policy" content="script-src \'nonce-c2VjcmV0\'">'
     response.content = response.content.replace(b"</title>", b"</title>" + policy)
     return response
@@ -116,7 +116,7 @@ def _plain(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 
 
 class WithLines(HttpResponse):
-    """A response with further header lines, exactly as given: no header of Django's can have them."""
+    """A response with further header lines, exactly as given, past Django's headers."""
 
     def __init__(self, response: HttpResponse, lines: Iterable[tuple[str, str]]):
         super().__init__(response.content, status=response.status_code, headers=response.headers)

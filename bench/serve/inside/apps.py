@@ -12,8 +12,9 @@ class ProbesConfig(AppConfig):
     label = "benchapp_probes"
 
     def ready(self) -> None:
-        """Have stores of bodies take pages that are named by `rendering`, whose names they lose, and the middleware of
-        another project let visitors through to the probes."""
+        """Have stores of bodies accept pages named by `rendering`, whose names they lose, and have the middleware of
+        another project let visitors through to the probes.
+        """
         from django.conf import settings
 
         from bench.serve.inside.serving import let_in

@@ -1,7 +1,7 @@
-"""Which settings a manage.py chooses, as JSON: python chosen_settings.py OUTPUT
+"""The settings that a manage.py chooses, as JSON: python chosen_settings.py OUTPUT
 
-The project's interpreter runs it in the project's folder, so that whatever its manage.py does to find the settings has
-been done: it reads variables, files and the command line. No command begins. It needs Python 3.8 and Django.
+The project's interpreter runs this script in the project's folder, so that every step of manage.py to find the settings
+has happened: reading variables, files and the command line. No command begins. Needs Python 3.8 and Django.
 """
 
 import json

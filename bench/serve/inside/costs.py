@@ -1,4 +1,4 @@
-"""Pages that cost something: time, a connection to the database, memory, or the bytes of a download."""
+"""Pages with a cost: time, a connection to the database, memory, or the bytes of a download."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def slow(request: HttpRequest, milliseconds: int, name: str) -> HttpResponse:
 @never_cache
 @require_safe
 def connections(request: HttpRequest) -> JsonResponse:
-    """Hold a database connection for a moment, where the database is a server."""
+    """Hold a database connection for a moment, if the database is a server."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_sleep(%s)", [HOLD_CONNECTION_S])
@@ -55,5 +55,5 @@ def allocate(request: HttpRequest, megabytes: int) -> JsonResponse:
 @never_cache
 @require_safe
 def download(request: HttpRequest, megabytes: int) -> HttpResponse:
-    """A response of so many megabytes that takes no time to make."""
+    """A response of so many megabytes, made in no time."""
     return HttpResponse(b"x" * (min(megabytes, MAX_DOWNLOAD_MB) * 1_000_000), content_type="application/octet-stream")

@@ -1,4 +1,4 @@
-"""An error in words, with the line of the project that is its cause. It runs in any project's interpreter."""
+"""An error in words, with the causing line of the project. Runs in any project's interpreter."""
 
 import traceback
 from pathlib import Path
@@ -7,13 +7,13 @@ NODE = ("django.template.base", "Node")
 
 
 def in_a_line(error):
-    """An error in one line: `KeyError: 'x'`; with the file or server that is missing, where another error hides it."""
+    """An error in one line: `KeyError: 'x'`; with the missing file or server, if another error hides the cause."""
     hidden = f": {in_a_line(error.__cause__)}" if isinstance(error.__cause__, OSError) else ""
     return f"{type(error).__name__}: {error}".splitlines()[0] + hidden
 
 
 def in_words(error):
-    """The same with the line of the project in which it was raised."""
+    """The same with the line of the project that raised the error."""
     at = where(error)
     return in_a_line(error) + (f" ({at})" if at else "")
 
@@ -27,7 +27,7 @@ def where(error):
 
 
 def line_of(frame, line):
-    """`base.html:12` or `shop/views.py:7` where a frame is of a template or of the project; None elsewhere."""
+    """`base.html:12` or `shop/views.py:7` for a frame of a template or of the project; None elsewhere."""
     node = frame.f_locals.get("self")
     # By its type: to ask a lazy object for an attribute would evaluate it.
     is_node = any((kind.__module__, kind.__name__) == NODE for kind in type(node).__mro__)

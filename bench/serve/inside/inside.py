@@ -23,14 +23,14 @@ def failure(request: HttpRequest) -> JsonResponse:
 
 
 def _token_cookie() -> str:
-    """The cookie that knows a visitor's CSRF token; empty if no middleware gives them one."""
+    """The cookie of a visitor's CSRF token; empty if no middleware sets one."""
     if not any("csrf" in name.lower() for name in settings.MIDDLEWARE):
         return ""
     return settings.SESSION_COOKIE_NAME if settings.CSRF_USE_SESSIONS else settings.CSRF_COOKIE_NAME
 
 
 def _languages() -> list[str]:
-    """The languages with which addresses of the site begin; empty if they begin with none."""
+    """The languages with which addresses of the site begin; empty without such addresses."""
     if not settings.USE_I18N or not has_language_in_urls(settings.ROOT_URLCONF):
         return []
     return [code for code, _ in settings.LANGUAGES]

@@ -1,4 +1,4 @@
-"""Where the rest of the kit is, seen from here: in a clone, or in the wheel's own folder."""
+"""The path of the rest of the kit, from here: in a clone, or in the wheel's own folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The links of a page that have a query string; a part of inspect_project."""
+"""The links of a page with a query string; a part of inspect_project."""
 
 import contextlib
 from html.parser import HTMLParser

@@ -44,8 +44,9 @@ def usable_databases():
 
 
 def page(path, settings, aliases, harmless, timeout_s):
-    """Render a path of the site's own host for an anonymous visitor, note use of the session, and roll these
-    databases back; `here` is the status under the host 127.0.0.1."""
+    """Render a path of the site's own host for an anonymous visitor, note use of the session, and roll these databases
+    back; `here` is the status under the host 127.0.0.1.
+    """
     host = next((name.lstrip(".") for name in settings.ALLOWED_HOSTS if name not in LOCAL), HERE)
     found = _asked(path, host, settings, aliases, harmless, timeout_s)
     return (
@@ -95,7 +96,7 @@ def _asked(path, host, settings, aliases, harmless, timeout_s):
 
 
 def _linked_parameters(path, host, answer):
-    """The parameters in links of an HTML page, by the paths that they lead to; none of another response."""
+    """The parameters in links of an HTML page, by the paths of the links; empty for another response."""
     is_html = answer.headers.get("Content-Type", "").startswith("text/html")
     if answer.status_code != 200 or answer.streaming or not is_html:
         return {}
@@ -117,7 +118,7 @@ def _answer(client, path, secure, timeout_s):
 
 @contextlib.contextmanager
 def rolled_back(transaction, alias):
-    """A transaction that ends without a trace, inside of which the project's durable ones may be."""
+    """A transaction that ends without a trace, and may contain the project's durable ones."""
     block = transaction.atomic(using=alias)
     # As django.test.TestCase marks its own, around what it rolls back.
     block._from_testcase = True
@@ -128,9 +129,9 @@ def rolled_back(transaction, alias):
 
 @contextlib.contextmanager
 def causes():
-    """Yields a dictionary that gets the first cause of each: `session` (it was read), `vary`, the name of a cookie that
-    is set, or `shared` and `shared-part`: Django's own cache stores a page or part for everybody after one was read.
-    A cause is a line of a template or of the project, `base.html:12`, or the name of a package's module.
+    """Yields a dictionary that gets the first cause of each: `session` (read), `vary`, the name of a cookie that is
+    set, or `shared` and `shared-part`: Django's own cache stores a page or part for everybody after one was read. A
+    cause is a line of a template or of the project, `base.html:12`, or the name of a package's module.
     """
     from django.conf import settings
     from django.contrib.sessions.backends.base import SessionBase
@@ -185,7 +186,7 @@ def _watched_cache(found, watched):
 
 
 def _watched_part(found, render):
-    """A replacement of the tag {% cache %}: it finds parts stored for everybody, without a visitor's name."""
+    """A replacement of the tag {% cache %} that finds parts stored for everybody, without a visitor's name."""
 
     def is_read(name):
         return name == "session" or name.startswith("reads ")
@@ -208,7 +209,7 @@ def _watched_part(found, render):
 
 
 def _forget_user(context):
-    """Have the user read from the session once more, if a template shows who it is."""
+    """Have the user read from the session once more, if a template shows the user."""
     from django.utils.functional import SimpleLazyObject, empty
 
     request = context.get("request")
@@ -220,11 +221,11 @@ def _forget_user(context):
 
 @contextlib.contextmanager
 def readers_of(settings, harmless, found):
-    """Yields a dictionary that gets what is read of the visitor so that no layer stores the page, by the names that
-    layers have for it (`cookie:theme`, `user-agent`), each with who reads it, `site1.country.Country`.
+    """Yields a dictionary that gets each read of the visitor that keeps the page out of the layers, by the layers'
+    names (`cookie:theme`, `user-agent`), each with its reader, `site1.country.Country`.
 
-    `found` gets the line of each as `reads NAME` of a cookie, `header NAME` of another. The request is watched where
-    CachingMiddleware would stand.
+    `found` gets the line of each as `reads NAME` of a cookie, `header NAME` of another. The request is watched at the
+    place of CachingMiddleware.
     """
     from django.test import override_settings
 
@@ -259,11 +260,11 @@ _NOTES = []
 
 
 def watch_reads(get_response):
-    """Middleware that watches what is read of a request, by the rule of the layers."""
+    """Middleware that watches the reads of a request, by the rule of the layers."""
     watched = _of_caching("watched.py")
 
     class Told(watched.Reads):
-        """The names that are read, each told of at once."""
+        """The names that are read, each reported at once."""
 
         def note(self, name):
             # Whatever goes wrong here is not the project's fault.
@@ -284,7 +285,7 @@ def watch_reads(get_response):
 
 
 def _is_usual(frame):
-    """True if Django's own middleware reads, as it does of each request; see `private_apis.reads_of_django`."""
+    """True if Django's own middleware reads this of each request; see `private_apis.reads_of_django`."""
     from django.middleware.common import CommonMiddleware
     from django.middleware.csrf import CsrfViewMiddleware
 
@@ -303,7 +304,7 @@ def _of_caching(name):
 
 
 def _own_frames(frame):
-    """The frames from here to what Django called: a middleware, or a view."""
+    """The frames from here to the middleware or view that Django called."""
     while frame is not None and not _module(frame).startswith(CALLERS):
         if not _is_ours(frame):
             yield frame
@@ -311,7 +312,7 @@ def _own_frames(frame):
 
 
 def _is_harmless(frames, harmless):
-    """True if one of the frames is of middleware that the project calls harmless."""
+    """True if one of the frames is of middleware that the project declares as harmless."""
     for frame in frames:
         for entry in harmless:
             module, _, name = entry.rpartition(".")
@@ -322,7 +323,7 @@ def _is_harmless(frames, harmless):
 
 
 def _reader(frames):
-    """The middleware, or the view, that reads: `site1.country.Country`; empty if it is only Django."""
+    """The middleware, or the view, that reads: `site1.country.Country`; empty for Django itself."""
     for frame in reversed(frames):
         module = _module(frame)
         if module.partition(".")[0] in PLUMBING:
@@ -338,7 +339,7 @@ def _module(frame):
 
 
 def _is_ours(frame):
-    """True if a frame is of what watches."""
+    """True if a frame is of the watching code."""
     return _module(frame) == __name__ or _module(frame).startswith(OF_CACHING)
 
 

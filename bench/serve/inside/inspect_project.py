@@ -1,12 +1,12 @@
 """Inspect a Django project and write JSON: python inspect_project.py OUTPUT QUESTION
 
-The project's own interpreter runs it in the project's folder, with DJANGO_SETTINGS_MODULE set. It needs Django 4.2 or
-newer and Python 3.8 or newer, and no other package. QUESTION is JSON: the paths to request, the application to import,
-`module:name`, or null for that of the settings, and the pages that a write of each model makes stale. OUTPUT is a file:
-a project may print what it likes.
+The project's own interpreter runs the script in the project's folder, with DJANGO_SETTINGS_MODULE set. Needs Django 4.2
+and Python 3.8 or newer, and no other package. QUESTION is JSON: the paths to request, the application to import,
+`module:name`, or null for the one in the settings, and the pages that a write of each model makes stale. OUTPUT is a
+file: a project may print to standard output.
 
-It changes nothing of the project: it works on copies of SQLite files and links to uploaded files, and rolls back what a
-page writes elsewhere.
+Nothing of the project changes: the script works on copies of SQLite files and links to uploaded files, and rolls back
+other writes of pages.
 """
 
 import contextlib
@@ -72,7 +72,7 @@ class Problem(Exception):
 
 
 def inspect(question, folder):
-    """Everything that is asked, by name; raises Problem."""
+    """All requested facts, by name; raises Problem."""
     settings, facts = configured(question, folder)
     files, in_memory_too = sqlite_databases(settings)
     copy_sqlite(folder)
@@ -96,7 +96,7 @@ def inspect(question, folder):
 
 
 def configured(question, folder):
-    """The settings of the project, set up, and what is known of them only while they are imported; raises Problem."""
+    """The settings of the project, set up, and facts that are known only during their import; raises Problem."""
     name, ran = os.environ[SETTINGS], {}
     try:
         import django
@@ -129,14 +129,14 @@ def configured(question, folder):
 
 
 def commands():
-    """The names of the commands of its manage.py."""
+    """The names of the commands of manage.py."""
     from django.core.management import get_commands
 
     return sorted(get_commands())
 
 
 def look_at_pages(facts, question, settings, patterns):
-    """Add the pages to the facts, and the one at which visitors begin."""
+    """Add the pages to the facts, and the visitors' first page."""
     found = spread_paths(patterns)
     aliases = usable_databases() if not facts["database_error"] else []
     looked_at = aliases or not facts["databases"]
@@ -157,7 +157,7 @@ def look_at_pages(facts, question, settings, patterns):
 
 
 def login_paths(settings, patterns):
-    """Paths at which a form to log in may be: that of the settings, and those of admins."""
+    """Possible paths of a log-in form: from the settings, and from admins."""
     from django.shortcuts import resolve_url
 
     found = []
@@ -171,7 +171,7 @@ def pages(question, named, found, settings, ask):
     """Render the named paths and some of the found ones; with `closely` also an unknown path and the targets of
     redirects.
 
-    Of those found, only the first that redirects to the log-in counts: a site behind one has many.
+    Of the found ones, only the first that redirects to the log-in counts: a site behind a log-in has many.
     """
     made = {path: ask(path) for path in named}
     left, walls = question["patterns"], 0
@@ -194,7 +194,7 @@ def pages(question, named, found, settings, ask):
 
 
 def look_behind_redirects(settings, made, ask):
-    """Look at some paths to which pages redirect, except files: Django sends none while it is served."""
+    """Look at some targets of redirects, except files: Django sends none while it is served."""
     # Without a path of their own, Django says that they are at the root.
     files = tuple(url for url in (settings.STATIC_URL, settings.MEDIA_URL) if url not in (None, "", "/"))
     # It grows meanwhile.
@@ -218,8 +218,9 @@ def leads_to_login(settings, location):
 
 
 def files_elsewhere(settings, folder):
-    """Have logs and file caches written to a folder of our own, and no queue opened, before the first of them is; where
-    the logs would be."""
+    """Have logs and file caches written to a folder of our own, and no queue opened, before their first write; returns
+    the intended folders of the logs.
+    """
     elsewhere = loaded("benchapp_external_services", OVERLAY_FOLDER / "external_services.py")
     handlers = (settings.LOGGING or {}).get("handlers", {}).values()
     settings.LOGGING = elsewhere.logs_in(Path(folder), settings.LOGGING)
@@ -239,9 +240,9 @@ def loaded(name, path):
 
 
 def memory_mb():
-    """MiB of memory that this process shares with no other program; None if the kernel does not say.
+    """MiB of memory of this process only, not shared with other programs; None if the kernel does not say.
 
-    It has loaded the application and its pages, as a worker has.
+    The process has loaded the application and its pages, like a worker.
     """
     try:
         text = Path("/proc/self/smaps_rollup").read_text()
@@ -276,19 +277,19 @@ def from_settings(settings):
 
 
 def own_databases(settings):
-    """Each database with its alias, except for replicas, which are where the default one is."""
+    """Each database with its alias, except for replicas, which are in the same place as the default."""
     found = settings.DATABASES.items()
     return [(alias, it) for alias, it in found if it.get("TEST", {}).get("MIRROR") != "default"]
 
 
 def is_sqlite(database):
-    """True if a database is SQLite's, which SpatiaLite is."""
+    """True for a database of SQLite, SpatiaLite included."""
     project_settings = loaded("benchapp_project_settings", OVERLAY_FOLDER / "project_settings.py")
     return project_settings.kind(database["ENGINE"]) == "sqlite"
 
 
 def sqlite_mode(database):
-    """How writers of an SQLite database wait for each other: its transactions, and its journal."""
+    """The way in which writers of an SQLite database wait for each other: its transactions, and its journal."""
     options, path = database.get("OPTIONS", {}), Path(str(database["NAME"] or "."))
     with_log = path.is_file() and path.read_bytes()[18:19] == b"\2"
     wal = with_log or "journal_mode=wal" in str(options.get("init_command", "")).lower().replace(" ", "")
@@ -313,27 +314,26 @@ def postgresql(database):
 
 
 def sqlite_databases(settings):
-    """Absolute paths of SQLite files by alias; and the aliases of databases in memory, which each process has for
-    itself."""
+    """Absolute paths of SQLite files by alias; and the aliases of databases in memory, one for each process."""
     names = {alias: str(it["NAME"] or "") for alias, it in own_databases(settings) if is_sqlite(it)}
     inside = sorted(alias for alias, name in names.items() if not name or in_memory(name))
     return {alias: str(Path(name).absolute()) for alias, name in names.items() if alias not in inside}, inside
 
 
 def in_memory(name):
-    """True if an SQLite database is no file but in the memory of one process; its name is a path, or a URI."""
+    """True if an SQLite database is in the memory of one process; its name is a path, or a URI."""
     return name == ":memory:" or (name.startswith("file:") and (":memory:" in name or "mode=memory" in name))
 
 
 def media_root(settings):
-    """The absolute path of the folder of uploaded files; None without one of their own."""
+    """The absolute path of the folder of uploaded files; None without a separate folder."""
     options = getattr(settings, "STORAGES", {}).get("default", {}).get("OPTIONS", {})
     here, root = Path.cwd(), Path(options.get("location") or settings.MEDIA_ROOT or ".").absolute()
     return None if root == here or root in here.parents else str(root)
 
 
 def media_url(settings):
-    """The path below which uploaded files are; None if they are on another site, or have no folder of their own."""
+    """The path of uploaded files; None if they are on another site, or have no separate folder."""
     url = settings.MEDIA_URL or ""
     return url if media_root(settings) and re.fullmatch(r"(/[\w-]+)+/", url) else None
 
@@ -362,7 +362,7 @@ def link_media(settings, folder):
 
 
 def copy_sqlite(folder):
-    """Have the project work on copies of its SQLite files: a reader, too, writes beside one with a write-ahead log."""
+    """Have the project work on copies of its SQLite files: even a reader writes beside one with a write-ahead log."""
     from django.db import connections
 
     snapshot = loaded("sqlite_snapshot", Path(__file__).parents[1] / "project" / "sqlite_snapshot.py").snapshot
@@ -379,11 +379,11 @@ def copy_sqlite(folder):
 
 
 def application(settings, question):
-    """`wsgi` or `asgi` -> `module:name` of each application that can be imported; and why that for ASGI, which no
-    setting names, cannot, or None.
+    """`wsgi` or `asgi` -> `module:name` of each application that can be imported; and the problem of an ASGI
+    application that no setting names, or None.
 
-    If no setting names one, it is that of the module beside the other, or beside the settings: they may be a
-    package, or modules of one.
+    Without a setting, the module beside the other application counts, or beside the settings, which may be a package,
+    or a module of one.
     """
     found, problem = {}, None
     for kind in ("wsgi", "asgi"):
@@ -406,7 +406,7 @@ def application(settings, question):
 
 @contextlib.contextmanager
 def as_where_served():
-    """Have the environment name the settings that are laid over; raises ValueError where they are not heeded."""
+    """Have the environment name the overlaid settings; raises ValueError if the project ignores them."""
     own, os.environ[SETTINGS] = os.environ[SETTINGS], OVERLAY
     try:
         yield
@@ -417,8 +417,9 @@ def as_where_served():
 
 
 def guesses(kind, other, settings_module):
-    """Where the application of a kind may be: beside the other, else in the packages around the settings, the nearest
-    first."""
+    """Possible modules of a kind of application: beside the other one, else in the packages around the settings, the
+    nearest first.
+    """
     around = settings_module.split(".")
     beside = [other.partition(":")[0].split(".")[:-1]] if other else []
     packages = beside or [around[:length] for length in range(len(around), -1, -1)]
@@ -426,7 +427,7 @@ def guesses(kind, other, settings_module):
 
 
 def url_patterns():
-    """Its URL patterns: how each route reads, the module of its view, and whether it is a page of a tool."""
+    """The URL patterns: the text of each route, the module of its view, and whether the page belongs to a tool."""
     from django.conf import settings
     from django.urls import get_resolver
     from django.utils import translation
@@ -452,8 +453,7 @@ def url_patterns():
 
 
 def literal(pattern):
-    """The route of a pattern; for a regular expression such as a router's `^users/$`, its only match, if there is
-    one."""
+    """The route of a pattern; for a regular expression such as a router's `^users/$`, its only match, if any."""
     text = str(pattern)
     if not hasattr(pattern, "_regex"):
         return text
@@ -462,15 +462,15 @@ def literal(pattern):
 
 
 def view_module(view):
-    """The module of a view: of its class, where it is one's."""
+    """The module of a view, or of a view's class."""
     view = getattr(view, "view_class", None) or getattr(view, "cls", None) or view
     return getattr(view, "__module__", None) or ""
 
 
 def spread_paths(routes):
-    """The paths of URL patterns without parameters: one of each app of the project in turn, then those of packages.
+    """The paths of URL patterns without parameters: one of each app of the project in turn, then from packages.
 
-    Those of tools, and those whose names are an action's, are left out.
+    Paths of tools, and paths named like an action, are left out.
     """
     by_app, others = {}, []
     for route, module, of_tool in routes:
@@ -493,8 +493,9 @@ def is_own_module(name):
 
 
 def as_served(settings, remote, folder):
-    """Pages are asked for as the kit serves them: DEBUG off, nothing elsewhere is touched, and static files are under
-    their own names, for they may not have been collected where the settings say."""
+    """Request pages as the kit serves them: DEBUG off, no other service touched, and static files under their own
+    names, because the project may not have collected them.
+    """
     elsewhere = loaded("benchapp_external_services", OVERLAY_FOLDER / "external_services.py")
     said = {name: getattr(settings, name) for name in dir(settings) if name.isupper()}
     for name, value in elsewhere.settings_overrides(said, remote, folder).items():
@@ -512,7 +513,7 @@ def as_served(settings, remote, folder):
 
 
 def put(settings, name, value):
-    """Give a setting another value; what a project has used of it already, Django makes again."""
+    """Change a setting; Django drops objects that it has made of the old value."""
     from django.test.signals import setting_changed
 
     setattr(settings, name, value)

@@ -1,6 +1,6 @@
 """Facts from a running project's databases, caches, storages and Django's checks.
 
-It is a part of inspect_project, and asks without writing anything.
+A part of inspect_project, which writes nothing.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ LINTED = re.compile(r"\((\w+), (\w+)\)\.\.\. (ERR|WARNING)")
 
 
 def not_waited_for(databases):
-    """Have a server that does not answer said in seconds: libpq and the pool of a driver wait much longer."""
+    """Have an unresponsive server reported in seconds: libpq and the pool of a driver wait much longer."""
     for database in databases.values():
         options = database.get("OPTIONS", {})
         if pool := options.get("pool"):
@@ -35,7 +35,7 @@ def not_waited_for(databases):
 
 
 def running(question):
-    """All of it, by name."""
+    """All these facts, by name."""
     left, error = migrations_left()
     return {
         **storages(),
@@ -150,7 +150,7 @@ def lint():
 
 
 def silent():
-    """Which caches, storages and databases but the default one do not answer, by what names them: why."""
+    """Caches, storages and other databases than the default that do not respond, by name, with the reason."""
     from django.core.cache import caches
     from django.core.files.storage import default_storage
     from django.db import DEFAULT_DB_ALIAS, connections
@@ -179,7 +179,7 @@ def silent():
 
 
 def storages():
-    """The aliases of those that are no files of this machine, and whether names of static files have a hash."""
+    """The aliases of storages on other machines, and whether names of static files have a hash."""
     from django.conf import settings
     from django.contrib.staticfiles.storage import ManifestFilesMixin
     from django.core.files.storage import FileSystemStorage
@@ -199,8 +199,9 @@ def storages():
 
 
 def has_view(url):
-    """True if a view of the project answers below a path: it may ask who may see a file. Not Django's own that sends
-    files, and not one that answers at every path."""
+    """True if a view of the project responds below a path: it may check who may see a file. Django's own file view, and
+    a view that responds at every path, do not count.
+    """
     from django.urls import Resolver404, resolve
     from django.views.static import serve
 

@@ -13,7 +13,7 @@ CSP_SETTINGS = ("SECURE_CSP", "SECURE_CSP_REPORT_ONLY")
 
 
 def services(settings):
-    """All of it, by name."""
+    """All these facts, by name."""
     return {
         "channel_layers": channel_layers(settings),
         "mail_backends": mail_backends(settings),
@@ -26,7 +26,7 @@ def services(settings):
 
 
 def plain(value):
-    """A value of a setting as JSON has it: text, numbers and lists of them."""
+    """A setting's value for JSON: text, numbers and lists of them."""
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
@@ -83,7 +83,7 @@ def endless_file_caches(caches):
 
 
 def uncached_loaders(templates):
-    """True if an engine of Django's names its loaders, and none of them keeps compiled templates."""
+    """True if an engine of Django's names its loaders, and no loader keeps compiled templates."""
     for engine in templates:
         loaders = engine.get("OPTIONS", {}).get("loaders")
         if loaders and engine.get("BACKEND", "").endswith(".DjangoTemplates"):
@@ -94,7 +94,7 @@ def uncached_loaders(templates):
 
 
 def csp_nonce_setting(settings):
-    """The setting whose policy has a nonce that no template can have; empty without one."""
+    """The setting of a policy with a nonce that no template can have; else empty."""
     processors = [name for engine in settings.TEMPLATES for name in _processors(engine)]
     if CSP_PROCESSOR in processors:
         return ""

@@ -18,10 +18,10 @@ MAX_PAGES, MAX_S = 20, 5
 
 
 class Search:
-    """Pages that are asked for in turn until one is a start page.
+    """Pages requested in turn until one is a start page.
 
-    ask      what an anonymous visitor gets at a path
-    is_settled  whether its database has the rows that it will be served with, so that an error of now is one of then
+    ask         returns the response for an anonymous visitor at a path
+    is_settled  whether the database has the rows of the later deployment, so that an error now is an error then
     """
 
     def __init__(self, ask, is_settled):
@@ -34,7 +34,7 @@ class Search:
         self.other = None
 
     def begins(self, path):
-        """True if visitors can begin at this path: it is a page, and no form to log in."""
+        """True if visitors can begin at this path: a page without a log-in form."""
         if path in self.asked or len(self.asked) == MAX_PAGES or time.monotonic() > self.until:
             return False
         self.asked.append(path)
@@ -50,7 +50,7 @@ class Search:
         return kind.startswith("text/html")
 
     def end_of_redirects(self):
-        """The path that the home page leads to, over others perhaps; None if that is no page of this site."""
+        """The last path of the home page's redirects; None for a target outside of this site."""
         path = HOME
         for _ in range(MAX_REDIRECTS):
             found = self.ask(path)
@@ -71,11 +71,11 @@ def is_shown(found):
 
 
 def start_page(search, named, routes, login_paths):
-    """The path at which visitors begin, and None if no path is known that shows them anything.
+    """The path at which visitors begin; None if no known path shows them anything.
 
     named        paths that the project names
-    routes       its URL patterns, without those of tools
-    login_paths  where it may have a form to log in
+    routes       the URL patterns, without tools
+    login_paths  possible paths of a log-in form
     """
     home = search.ask(HOME)
     may_have_rows = home["status"] == 404 and not search.is_settled and has_view(HOME)

@@ -1,4 +1,4 @@
-"""Static files that templates, style sheets or scripts name and that nobody has; a part of inspect_project."""
+"""Missing static files that templates, style sheets or scripts name; a part of inspect_project."""
 
 import contextlib
 import fnmatch
@@ -46,7 +46,7 @@ def static_files(settings):
 
 
 def hashing_storage(settings):
-    """The class of the storage that gives static files hashed names as Django's does; None without one."""
+    """The class of the storage that gives static files hashed names like Django's; else None."""
     from django.contrib.staticfiles.storage import ManifestFilesMixin
     from django.utils.module_loading import import_string
 
@@ -62,7 +62,7 @@ def hashing_storage(settings):
 
 
 def is_missing(settings, name):
-    """True if no finder has a file of that name, and none is in STATIC_ROOT, where something else may put it."""
+    """True if no finder has a file of that name, nor STATIC_ROOT, which another tool may fill."""
     from django.contrib.staticfiles import finders
 
     name = urlsplit(urldefrag(name)[0]).path
@@ -77,7 +77,7 @@ def is_missing(settings, name):
 
 
 def missing_in_templates(settings):
-    """Name -> `base.html:12` of each file that a template of the project names and nobody has."""
+    """Name -> `base.html:12` of each missing file that a template of the project names."""
     found, known = {}, {}
     until = time.monotonic() + MAX_S
     for path in _templates():
@@ -128,7 +128,7 @@ def _relative(path):
 
 
 def dangling_references(settings):
-    """File -> the first reference in it to a file that nobody has, at which collecting static files would fail."""
+    """File -> the first reference in it to a missing file, at which collecting static files would fail."""
     from django.contrib.staticfiles import finders
 
     found, until = {}, time.monotonic() + MAX_S
@@ -161,7 +161,7 @@ def _first_dangling(settings, name, storage, patterns):
 
 
 def _target(settings, name, url):
-    """The name of the file that a reference leads to; empty if it leads nowhere that is collected."""
+    """The name of the referenced file; empty for a reference outside of the collected files."""
     if HAS_SCHEME.match(url) or url.startswith("//"):
         return ""
     path = urldefrag(url)[0]

@@ -1,6 +1,6 @@
 """A storage of static files under their own names that notes names of missing files; a part of inspect_project.
 
-Django imports it by its name when a page first asks for a static file.
+Django imports the class by its name when a page first needs a static file.
 """
 
 import sys
@@ -12,7 +12,7 @@ from inspect_static import is_missing
 
 
 class NotedStaticFilesStorage(StaticFilesStorage):
-    """The storage; it writes into MISSING_STATIC, which each page empties."""
+    """The storage; missing names go into MISSING_STATIC, which each page empties."""
 
     def url(self, name, *args, **named):
         """As Django's."""

@@ -1,4 +1,4 @@
-"""Public pages. Each shows the request it was rendered for and the id of its rendering."""
+"""Public pages. Each shows its request and the id of its rendering."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ with contextlib.suppress(ImportError):
 
 
 def view_cached(view: View) -> View:
-    """The view in Django's `cache_page` where the layer view-cache is on, as a project has it around its own views."""
+    """The view in Django's `cache_page` under the layer view-cache, as in a project whose code has `cache_page`."""
     if not getattr(settings, "CACHING_VIEW_CACHE", False):
         return view
     return cache_page(settings.CACHE_MIDDLEWARE_SECONDS)(view)
 
 
 def page(view: View) -> View:
-    """A public page as a careful project has it: it varies with the cookie, and is private for who is signed in."""
+    """A public page of a careful project: varies with the cookie, and is private for signed-in visitors."""
 
     @require_safe
     @view_cached
@@ -80,7 +80,7 @@ def probe_page(lines: Iterable[tuple[str, object]]) -> HttpResponse:
     """A small and complete page of paragraphs, each an id with its text; the first is the id of the rendering, as in
     X-Render-Id.
 
-    A cache may store the body alone, so the body itself must prove a cache hit, and by its end that it is whole.
+    A cache may store only the body, so the body itself must prove a cache hit, and by its end that it is complete.
     """
     render_id = uuid.uuid4().hex
     body = format_html_join("\n", '<p id="{}">{}</p>', [("render-id", render_id), *lines, ("whole", render_id)])
@@ -89,14 +89,15 @@ def probe_page(lines: Iterable[tuple[str, object]]) -> HttpResponse:
 
 
 def account_name(request: HttpRequest) -> str:
-    """The name of the account that is logged in; NOBODY without one, and in a project without accounts."""
+    """The name of the logged-in account; NOBODY without one, and in a project without accounts."""
     user = getattr(request, "user", None)
     return user.get_username() if user is not None and user.is_authenticated else NOBODY
 
 
 def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = USUAL) -> HttpResponse:
-    """A page that shows its request: the method, path and query, and of `user`, `session`, `body`, `absolute`,
-    `cookie NAME`, `meta NAME`, `parameter NAME` and names of headers those that it is to show."""
+    """A page that shows its request: the method, path and query, and the chosen ones of `user`, `session`, `body`,
+    `absolute`, `cookie NAME`, `meta NAME`, `parameter NAME` and names of headers.
+    """
     # As the client asked for it.
     path = request.path.removeprefix((settings.FORCE_SCRIPT_NAME or "").rstrip("/"))
     lines = [("method", request.method), ("path", path), ("query", request.META.get("QUERY_STRING", ""))]
@@ -125,7 +126,7 @@ def rendered(request: HttpRequest, body: str = FILLING, shows: Iterable[str] = U
 @csrf_exempt
 @page
 def plain(request: HttpRequest, name: str) -> HttpResponse:
-    """A page of any name: shows which URLs a cache can store. It refuses a form unread, with any token or without."""
+    """A page of any name: shows which URLs a cache can store. A form is refused unread, with any token or without."""
     return rendered(request)
 
 
@@ -153,7 +154,7 @@ def coded(request: HttpRequest, name: str) -> HttpResponse:
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST", "PUT", "DELETE"])
 def form(request: HttpRequest, name: str) -> HttpResponse:
-    """A page that answers every method with 200, and shows which one it was and the user name in a form."""
+    """A page that returns 200 to every method, and shows the method and the user name of a form."""
     if request.method in ("GET", "HEAD"):
         return page(rendered)(request)
     try:

@@ -1,4 +1,4 @@
-"""The names of headers and cookies that a rendering looks for, in middleware, view and template alike."""
+"""The names of headers and cookies that a rendering reads, in middleware, view and template alike."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NO_HEADERS = (ALL, "scheme")
 
 
 class NoteNames:
-    """Outermost middleware: `request.names_read` gets the names that all others look for."""
+    """Outermost middleware: `request.names_read` gets the names that all others read."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -30,7 +30,7 @@ class NoteNames:
 
 
 def names_read(response: HttpResponseBase) -> dict[str, list[str]]:
-    """The headers, in lower case, and the cookies that a rendering looked for; empty if nobody noted them."""
+    """The headers, in lower case, and the cookies that a rendering read; empty if nobody noted them."""
     names = getattr(getattr(response, "wsgi_request", None), "names_read", None)
     if names is None:
         return {}

@@ -1,4 +1,4 @@
-"""X-Render-Id: a name for each rendering. Two responses with one name show that one of them came from a cache."""
+"""X-Render-Id: a name for each rendering. Two responses with one name prove a cache hit."""
 
 from __future__ import annotations
 

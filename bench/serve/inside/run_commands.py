@@ -1,11 +1,11 @@
 """Run commands of a manage.py, each in a fork of one process that has imported Django: python run_commands.py
 
-Django takes most of the time that a short command needs. Here each command begins with it, and with nothing else: the
-settings, the environment and the process are its own, as if a shell had started it.
+Django takes most of the time that a short command needs. Here each command begins with Django imported, and with
+nothing else: settings, environment and process are the command's own, as if a shell had started it.
 
-Standard input is a Unix socket. Each message on it is a byte with four files: the question (JSON: `argv`, `cwd` and
-`env`, variables beside its own), standard output, standard error, and a pipe that gets two lines: the process, and how
-it ended (os.waitpid). It ends when the socket is closed. It needs Python 3.9 or newer and Django.
+Standard input is a Unix socket. Each message is a byte with four files: the question (JSON: `argv`, `cwd` and `env`,
+variables beside the process's own), standard output, standard error, and a pipe that gets two lines: the process, and
+its end (os.waitpid). The process ends when the socket is closed. Needs Python 3.9 or newer and Django.
 """
 
 import contextlib
@@ -69,7 +69,7 @@ def _reap(*_):
 
 
 def _supervise(question, output, error, ended):
-    """Run the command in a child, and say how it ended; returns in the child alone."""
+    """Run the command in a child, and report its end; returns in the child only."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     process = os.fork()
     if process == 0:
@@ -83,7 +83,7 @@ def _supervise(question, output, error, ended):
 
 
 def _become(question, output, error):
-    """Make this process the one that a shell would have started, except for the modules that it has."""
+    """Make this process like one that a shell would have started, except for the loaded modules."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for file, standard in ((nothing, 0), (output, 1), (error, 2)):

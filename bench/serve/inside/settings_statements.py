@@ -1,7 +1,7 @@
 """The statements of a project that gave its settings their values; a part of inspect_project.
 
-A settings module has several for one setting: in branches that did not run, and in modules that it imports. Only
-those that ran count, and the last of them wins.
+A settings module has several for one setting: in branches that did not run, and in imported modules. Only statements
+that ran count, and the last of them wins.
 """
 
 import ast
@@ -73,7 +73,7 @@ def _parsed(file):
 
 
 def _assignments(body, in_debug=False):
-    """Each statement that gives a setting a value: its name, the statement, and whether a condition on DEBUG holds."""
+    """Each statement that sets a setting: its name, the statement, and whether a condition on DEBUG holds."""
     for statement in body:
         for name in _settings_of(statement):
             yield name, statement, in_debug
@@ -85,7 +85,7 @@ def _assignments(body, in_debug=False):
 
 
 def _settings_of(statement):
-    """The names of settings that a statement gives a value, or changes in place."""
+    """The names of settings that a statement sets, or changes in place."""
     targets = []
     if isinstance(statement, ast.Assign):
         targets = statement.targets
@@ -113,7 +113,7 @@ def _chooses_by_debug(statement):
 
 
 def secret_in_code(key, places):
-    """Where the secret key is written in the code, `shop/settings.py:12`, and whether as the default of a variable."""
+    """The place of the secret key in the code, `shop/settings.py:12`, and whether it is the default of a variable."""
     for place in reversed(places):
         for statement in ast.walk(_parsed(place["file"])):
             if isinstance(statement, ast.stmt) and statement.lineno == place["line"]:
@@ -130,9 +130,9 @@ def _literal(key, file, statement):
 
 
 def missing_variables(ran, settings_file):
-    """The variables without a default that the settings read, and that the environment lacks, in their order.
+    """The variables without a default that the settings read and the environment lacks, in order.
 
-    Only statements that run whatever happens count, and those of branches that ran.
+    Only unconditional statements count, and statements of branches that ran.
     """
     names = []
     for file in dict.fromkeys([*(file for file, _ in ran), settings_file]):
@@ -144,7 +144,7 @@ def missing_variables(ran, settings_file):
 
 
 def _with_defaults(tree):
-    """The variables to which a reader gives a default where it is made: Env(DEBUG=(bool, False))."""
+    """The variables with a default from the making of their reader: Env(DEBUG=(bool, False))."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _dotted(node.func)[-1:] == ["Env"]]
     for call in calls:
         yield from (keyword.arg for keyword in call.keywords if isinstance(keyword.value, ast.Tuple))
@@ -166,7 +166,7 @@ def _variables(body, ran):
 
 
 def _read_in(node):
-    """The variables that are read in a node, without those of a conditional expression."""
+    """The variables that a node reads, without those of a conditional expression."""
     if isinstance(node, (ast.IfExp, ast.Lambda)):
         return
     names = []
@@ -183,7 +183,7 @@ def _read_in(node):
 
 
 def _reads_environment(call):
-    """True if a call such as env("NAME") or env.int("NAME") reads a variable and has no default for it."""
+    """True if a call such as env("NAME") or env.int("NAME") reads a variable without a default."""
     *owner, name = _dotted(call.func) or [""]
     is_reader = name in ("env", "config") or (owner[-1:] == ["env"] and name in OF_KIND)
     has_default = len(call.args) > 1 or any(keyword.arg in ("default", None) for keyword in call.keywords)

@@ -1,4 +1,4 @@
-"""The caches that the site reaches: how many entries they have, filled as by a busy site or a crawler, and empty."""
+"""The caches of the site: how many entries they have, filled as by a busy site or a crawler, and empty."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def entries(request: HttpRequest) -> JsonResponse:
 
 
 def _count(cache: BaseCache) -> int:
-    """The entries of a cache server; 0 for a cache that cannot be asked."""
+    """The entries of a cache server; 0 for an unreachable cache."""
     if isinstance(cache, PyMemcacheCache):
         return sum(int(client.stats()[b"curr_items"]) for client in cache._cache.clients.values())
     return cache._cache.get_client().dbsize() if isinstance(cache, RedisCache) else 0
@@ -46,7 +46,7 @@ def _count(cache: BaseCache) -> int:
 @never_cache
 @require_POST
 def fill(request: HttpRequest) -> JsonResponse:
-    """Put large and then small entries into each cache that layers use; others may take seconds, as a database does."""
+    """Put large and then small entries into each cache of a layer; others, such as a database, may take seconds."""
     aliases = caches.settings.keys() & {settings.CACHE_MIDDLEWARE_ALIAS, *USUAL}
     for alias in aliases:
         for _ in range(LARGE):
@@ -60,11 +60,11 @@ def fill(request: HttpRequest) -> JsonResponse:
 @never_cache
 @require_POST
 def purge(request: HttpRequest) -> JsonResponse:
-    """Invalidate every cached page, in each layer that writes invalidate."""
+    """Invalidate every cached page, in each layer with invalidation."""
     invalidate(all_pages())
     return JsonResponse({"purged": True})
 
 
 def _name() -> str:
-    """As long as the names of the site's own small entries, so that a cache treats them alike."""
+    """A name as long as the site's own small entries, so that a cache treats them alike."""
     return f"fill.probes.{secrets.token_hex(16)}"

@@ -1,4 +1,4 @@
-"""A limit on the time that a page takes, for a page may hang. It runs in any project's interpreter."""
+"""A limit on the time of a page, which may hang. Runs in any project's interpreter."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ import threading
 
 
 class NoResponse(BaseException):
-    """A page that did not come in time; no `except Exception` of the project catches it."""
+    """A page that did not come in time; no `except Exception` of the project catches this."""
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def time_limit(seconds):
 
 
 def leave_threads():
-    """End this process if other threads go on: an asynchronous page that was given up has one that Python waits for."""
+    """End this process if other threads go on: Python would wait for the thread of a page that was given up."""
     if threading.active_count() > 1:
         sys.stdout.flush()
         sys.stderr.flush()

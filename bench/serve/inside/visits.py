@@ -1,4 +1,4 @@
-"""Pages for the visitors of a fault: each says which version rendered it, for whom, and when."""
+"""Pages for the visitors of a fault: each shows the version and time of its rendering, and its visitor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUTSIDE = "outside"
 
 
 def _version() -> str:
-    """The word of this release, or OUTSIDE where the settings that the probes are laid over are not a part of it."""
+    """The word of this release, or OUTSIDE if the settings below the probes are not a part of the release."""
     below = sys.modules.get(os.environ.get("OVERLAID_SETTINGS", ""))
     folder = Path(release.__file__).resolve().parents[3]
     return release.VERSION if below is None or folder in Path(below.__file__).resolve().parents else OUTSIDE
@@ -33,16 +33,16 @@ VERSION = _version()
 
 @page
 def visit(request: HttpRequest, name: str) -> HttpResponse:
-    """A page of any name, cacheable like an ordinary one; it asks the database for a row that every project has."""
+    """A page of any name, cacheable like an ordinary one; queries the database for a row that every project has."""
     migration = MigrationRecorder.Migration.objects.order_by("-pk").values_list("name", flat=True).first()
     return render(request, "probes/visit.html", {**_said(account_name(request)), "migration": migration})
 
 
 def marked(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware by which a project's own pages end with the same line for every visitor.
+    """Middleware that ends a project's own pages with the same line for every visitor.
 
-    Innermost of all middleware, so that a cached page keeps its line. It does not ask who is signed in: that would make
-    every page vary with the cookie.
+    Innermost of all middleware, so that a cached page keeps its line. The line does not depend on the signed-in user:
+    that would make every page vary with the cookie.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:

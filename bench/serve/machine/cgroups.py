@@ -1,7 +1,7 @@
-"""Control groups: programs that share a limit of memory and CPU time, and how many of them the kernel killed.
+"""Control groups: programs that share a limit of memory and CPU time, and the number that the kernel killed.
 
-The kernel's interface is files. Version 2 is used where it has both controllers, version 1 where that is all there is.
-A user who may not write them gets a group from systemd: `systemd-run --user --scope -p Delegate=yes COMMAND`.
+The kernel's interface is files. Version 2 is used if it has both controllers, else version 1. A user without write
+access gets a group from systemd: `systemd-run --user --scope -p Delegate=yes COMMAND`.
 
 https://docs.kernel.org/admin-guide/cgroup-v2.html, https://docs.kernel.org/admin-guide/cgroup-v1/memory.html
 """
@@ -35,7 +35,7 @@ OPTIONAL = {"memory.swap.max", "memory.oom.group", "memory.memsw.limit_in_bytes"
 
 
 class Unavailable(BenchError):
-    """The reason why groups cannot be made here, and what would help."""
+    """The reason why groups cannot be made here, and a remedy."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Limits:
     """Limits on the total usage of the programs in a group.
 
     guaranteed_bytes  memory that the kernel takes from other processes first
-    burstable_bytes   memory that may be used at most; the kernel kills a process of the group that goes beyond
+    burstable_bytes   the most memory; beyond it the kernel kills a process of the group
     cpus              CPU time, in cores
     """
 
@@ -77,7 +77,7 @@ class Limits:
 class Group:
     """One group: a directory in version 2, one for each controller in version 1. Not made before `create`.
 
-    folders  its directories, that of the memory controller first
+    folders  the directories, the memory controller's first
     version  1 or 2
     """
 
@@ -91,7 +91,7 @@ class Group:
         return ("/bin/sh", "-c", JOIN, "join", *files, "--")
 
     def create(self, limits: Limits) -> None:
-        """Make the group with its limits. Raises Unavailable when the kernel refuses."""
+        """Make the group with its limits. Raises Unavailable if the kernel refuses."""
         try:
             for folder in self.folders:
                 folder.mkdir(exist_ok=True)
@@ -104,7 +104,7 @@ class Group:
             raise Unavailable(f"no control group here: {error.filename}: {error.strerror}; {HOW}") from None
 
     def oom_kills(self) -> int | None:
-        """The number of processes killed by the kernel at the memory limit; None when it does not say."""
+        """The number of processes killed by the kernel at the memory limit; None if the kernel does not say."""
         words = _words(self.folders[0] / ("memory.events" if self.version == 2 else "memory.oom_control"))
         return int(words[words.index("oom_kill") + 1]) if "oom_kill" in words else None
 
@@ -124,7 +124,7 @@ class Group:
 
 
 def own_limits(root: Path = Path("/")) -> tuple[float | None, int | None]:
-    """The processors and the bytes of memory that the control group of this process has; None if it has no limit.
+    """The processors and the bytes of memory of this process's control group; None without a limit.
 
     A container sees its own group as the root.
     """
@@ -146,7 +146,7 @@ def own_limits(root: Path = Path("/")) -> tuple[float | None, int | None]:
 
 
 def _own_paths(root: Path) -> dict[str, str]:
-    """The paths of this process's groups by controller of version 1; that of version 2 has an empty name."""
+    """The paths of this process's groups by controller of version 1; the path of version 2 has an empty name."""
     own: dict[str, str] = {}
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2)
@@ -155,10 +155,10 @@ def _own_paths(root: Path) -> dict[str, str]:
 
 
 def group(root: Path = Path("/")) -> Group:
-    """A new group, not made yet, where this machine has room for one; `root` holds `proc` and `sys`.
+    """A new group, not made yet, if this machine has room for one; `root` holds `proc` and `sys`.
 
-    Raises Unavailable with the reason and what would help. It is made below the instrument's own where it can be, so
-    that the limits of that one hold too.
+    Raises Unavailable with the reason and a remedy. The group is made below the instrument's own if possible, so that
+    the limits of both hold.
     """
     name = f"{PREFIX}{uuid.uuid4().hex[:12]}"
     mounts = _mounts(root)
@@ -177,13 +177,13 @@ def group(root: Path = Path("/")) -> Group:
 
 
 def existing(folders: Iterable[str], version: int) -> Group | None:
-    """The group that was made in these directories; None when the instrument did not make them."""
+    """The group in these directories; None unless the instrument made them."""
     paths = tuple(Path(folder) for folder in folders)
     return Group(paths, version) if paths and all(path.name.startswith(PREFIX) for path in paths) else None
 
 
 def _mounts(root: Path) -> dict[str, Path]:
-    """Where hierarchies are mounted: `cgroup2`, and each controller of version 1."""
+    """Mount points of hierarchies: `cgroup2`, and each controller of version 1."""
     found: dict[str, Path] = {}
     for line in _lines(root / "proc/self/mounts"):
         _, where, kind, options = line.split()[:4]
@@ -193,16 +193,16 @@ def _mounts(root: Path) -> dict[str, Path]:
 
 
 def _beneath(mount: Path, path: str) -> Path:
-    """The directory of a group; that of the mount where a container does not show it."""
+    """The directory of a group; the mount's directory if a container does not show the group."""
     folder = mount / path.lstrip("/")
     return folder if folder.is_dir() else mount
 
 
 def _unified_parent(mount: Path, path: str) -> Path:
-    """The directory in which a group of version 2 can be made, its children allowed both controllers.
+    """The directory for groups of version 2, its children allowed both controllers.
 
-    Only the root group may have both processes and children. Any other group is emptied first: its processes move
-    into a child.
+    Only the root group may have both processes and children. Any other group is emptied first: its processes move into
+    a child.
     """
     # The true root has no file of events; that of a container has.
     is_root = not (mount / "cgroup.events").exists() and os.access(mount, os.W_OK)

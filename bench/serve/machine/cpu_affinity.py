@@ -1,4 +1,4 @@
-"""Pin the load tool, the stack and its services to processor cores of their own, so that none takes time from another.
+"""Pin the load tool, the stack and its services to separate processor cores, so that none takes time from another.
 
 With fewer than four cores that would take too much from the stack, so nothing is pinned.
 """
@@ -24,7 +24,7 @@ def affinity() -> tuple[int, ...]:
 
 
 def cores(available: Iterable[int]) -> dict[str, tuple[int, ...]] | None:
-    """Cores of load, stack and services out of those available; None when nothing is pinned."""
+    """Cores of load, stack and services out of the available ones; None if nothing is pinned."""
     free = tuple(sorted(available))
     if len(free) < CORES_FOR_ALL:
         return None

@@ -1,4 +1,4 @@
-"""The errors that a program writes, collected while it runs."""
+"""The errors of a program, collected while the program runs."""
 
 from __future__ import annotations
 

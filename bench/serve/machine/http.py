@@ -33,7 +33,7 @@ HEALTHY = range(200, 300)
 
 
 def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None:
-    """The status of GET `path`, or None when there is no response."""
+    """The status of GET `path`, or None without a response."""
     try:
         return fetch(lambda: _connection(base_url, timeout_s), path, CLOSE)[1].status
     except VisitError:
@@ -43,7 +43,7 @@ def status(base_url: str, path: str, timeout_s: float = TIMEOUT_S) -> int | None
 def fetch(
     connect: Callable[[], http.client.HTTPConnection], path: str, headers: Mapping[str, str]
 ) -> tuple[bytes, http.client.HTTPResponse]:
-    """The body at `path` and its response, over a connection of its own. Raises VisitError if none comes."""
+    """The body at `path` and its response, over a new connection. Raises VisitError without a response."""
     try:
         with closing(connect()) as connection:
             connection.request("GET", path, headers=headers)

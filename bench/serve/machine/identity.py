@@ -1,7 +1,7 @@
-"""Who the servers run as: the caller, or an ordinary user when the caller is root.
+"""The user of the servers: the caller, or an ordinary user if the caller is root.
 
-Started as root, every server is already an ordinary user when it starts, so none needs a directive for it. A Python
-under a home directory closed to others breaks such servers without naming the cause, so this module looks for it before
+Started as root, every server is already an ordinary user when it starts, so none needs a directive. A Python under a
+home directory closed to others breaks such servers without naming the cause, so this module looks for one before
 anything starts.
 """
 
@@ -60,7 +60,7 @@ class Identity:
             os.chown(path, self.uid, self.gid)
 
     def give_tree(self, folder: Path) -> None:
-        """Make this user the owner of `folder` and all in it."""
+        """Make this user the owner of `folder` and all files inside."""
         if os.geteuid() != 0 or not folder.exists():
             return
         for path in [folder, *folder.rglob("*")]:
@@ -80,12 +80,12 @@ class Identity:
 
 @functools.cache
 def worker(folder: Path = paths.KIT, reads: tuple[Path, ...] = ()) -> Identity:
-    """The identity that servers, services and the site's commands run under, able to reach `folder`.
+    """The identity of servers, services and the site's commands, able to reach `folder`.
 
-    `reads` are folders that they read besides the kit: of a project of the user's own, and of its packages.
+    `reads` are folders to read besides the kit: a project of the user's own, and its packages.
 
-    The caller when not root. Else the user named by BENCH_USER, or the one who called sudo, or `nobody`.
-    Raises BenchError when BENCH_USER is no user of this machine.
+    The caller when not root. Else the user named by BENCH_USER, or the caller of sudo, or `nobody`. Raises BenchError
+    if BENCH_USER is no user of this machine.
     """
     setpriv = shutil.which("setpriv")
     guard = (setpriv, *GUARD) if setpriv else ()
@@ -155,7 +155,7 @@ def _ordinary_user() -> pwd.struct_passwd:
 def _closed_to(prefix: tuple[str, ...], folder: Path, reads: tuple[Path, ...]) -> Path | None:
     """The first thing a worker started with `prefix` cannot read: Python, the project; or reach: `folder`; else None.
 
-    A Python whose library is closed may start all the same, on another Python's library, so its response is compared.
+    A Python with a closed library may start on another Python's library, so its response is compared.
     """
     python = Path(sys.base_prefix)
     listed = {paths.PACKAGE: paths.KIT, paths.STATE: paths.STATE, **{path: path for path in reads}}

@@ -1,4 +1,4 @@
-"""A lock that one process of the machine can hold alone, or several can share."""
+"""A lock that either one process of the machine can hold, or several can share."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MAX_COMMAND = 80
 
 @contextlib.contextmanager
 def exclusive(path: Path, what: str, timeout_s: float = WAIT_S) -> Iterator[IO[str]]:
-    """Hold the lock of the file `path` alone; yields the open file, which is made if need be.
+    """Hold the lock of the file `path` exclusively; yields the open file, made if need be.
 
-    A process that has to wait prints one line with `what` and the holders, and waits at most `timeout_s` seconds.
-    The kernel releases the lock when the process has ended, and every child that got the file.
-    Raises GlobalFault when the time is up.
+    A process that has to wait prints one line with `what` and the holders, and waits at most `timeout_s` seconds. The
+    kernel releases the lock when the process and every child with the file have ended. Raises GlobalFault when the time
+    is up.
     """
     with _opened(path) as handle:
         _acquire(handle, fcntl.LOCK_EX, what, timeout_s)
@@ -39,7 +39,7 @@ def exclusive(path: Path, what: str, timeout_s: float = WAIT_S) -> Iterator[IO[s
 
 @contextlib.contextmanager
 def shared(path: Path, what: str, timeout_s: float = WAIT_S) -> Iterator[None]:
-    """Hold the lock of the file `path` together with others that share it; else as `exclusive`."""
+    """Hold the lock of the file `path` together with other sharers; else like `exclusive`."""
     with _opened(path) as handle:
         _acquire(handle, fcntl.LOCK_SH, what, timeout_s)
         print(os.getpid(), file=handle, flush=True)
@@ -47,7 +47,7 @@ def shared(path: Path, what: str, timeout_s: float = WAIT_S) -> Iterator[None]:
 
 
 def _opened(path: Path) -> IO[str]:
-    """The file that is locked. Holders append their process numbers to it."""
+    """The locked file. Holders append their process numbers."""
     try:
         return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644), "r+")
     except OSError as error:
@@ -71,7 +71,7 @@ def _acquire(handle: IO[str], operation: int, what: str, timeout_s: float) -> No
 
 
 def _holders(handle: IO[str]) -> str:
-    """The processes that hold the lock, in words. Of the numbers in the file, some are of processes that have ended."""
+    """The processes that hold the lock, in words. Some numbers in the file are of processes that have ended."""
     handle.seek(0)
     numbers = dict.fromkeys(handle.read().split())
     handle.seek(0)
@@ -79,7 +79,7 @@ def _holders(handle: IO[str]) -> str:
 
 
 def _process(number: str) -> str:
-    """A process in words, empty when it has ended or is this one."""
+    """A process in words, empty for an ended one and this one."""
     if number == str(os.getpid()):
         return ""
     try:

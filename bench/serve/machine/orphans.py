@@ -1,4 +1,4 @@
-"""A register of what runs, so that a deployment whose instrument was killed is cleaned up by the next command."""
+"""A register of running deployments, so that the next command cleans up after a killed instrument."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.serve.machine.cgroups import Group
 
 
 class Register:
-    """The entry of one deployment under `var/run/`: who owns it, its control group, and every process it started."""
+    """The entry of one deployment under `var/run/`: its owner, its control group, and every process."""
 
     def __init__(self, scratch: Path):
         folder = paths.STATE / "run"
@@ -41,7 +41,7 @@ class Register:
         self._entry.unlink(missing_ok=True)
 
     def add(self, pid: int) -> None:
-        """Register a process just started; it leads a session of its own."""
+        """Register a process just started, the leader of a new session."""
         with contextlib.suppress(psutil.NoSuchProcess):
             self._processes.append(_stamp(pid))
             self._write()
@@ -58,9 +58,9 @@ class Register:
 
 
 def clean() -> int:
-    """Kill what the deployments of killed instruments left running, and remove their mounts and temporary files.
+    """Kill the leftover processes of killed instruments' deployments, and remove their mounts and temporary files.
 
-    Returns how many such deployments there were.
+    Returns the number of such deployments.
     """
     cleaned = 0
     for entry in sorted((paths.STATE / "run").glob("*.json")):

@@ -33,8 +33,9 @@ def _close() -> None:
 def free_port() -> int:
     """A TCP port of the loopback interface without a listener, reserved for the caller.
 
-    It lies outside the range of outgoing connections where that leaves room. Other instruments of this machine, which
-    look for ports the same way, do not get it as long as this process lives, or until it has asked for many others.
+    The port lies outside the range of outgoing connections if that leaves room. Other instruments of this machine,
+    which find ports the same way, do not get this port as long as the process lives, or until it has requested many
+    others.
     """
     taken_by_clients = ephemeral()
     candidates = [port for port in range(MIN_PORT, MAX_PORT + 1) if port not in taken_by_clients]
@@ -50,7 +51,7 @@ def free_port() -> int:
 
 
 def ephemeral() -> range:
-    """The ports that the kernel gives to outgoing connections; empty if they are unknown."""
+    """The ports that the kernel gives to outgoing connections; empty if unknown."""
     try:
         low, high = map(int, EPHEMERAL.read_text().split())
     except (OSError, ValueError):
@@ -59,14 +60,14 @@ def ephemeral() -> range:
 
 
 def listening() -> set[int]:
-    """The TCP ports with a listener on this machine; empty if they are unknown."""
+    """The TCP ports with a listener on this machine; empty if unknown."""
     return {int(row[1].rpartition(":")[2], 16) for row in sockets(LISTEN)}
 
 
 def sockets(state: str) -> Iterator[list[str]]:
-    """The columns of every TCP socket in a state (proc(5)); none where they cannot be read.
+    """The columns of every TCP socket in a state (proc(5)); empty if unreadable.
 
-    After a load there are ten thousand others, which psutil would decode one by one.
+    After a load ten thousand others exist, which psutil would decode one by one.
     """
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
@@ -76,9 +77,9 @@ def sockets(state: str) -> Iterator[list[str]]:
 
 
 def _reserve(port: int) -> socket.socket | None:
-    """A name that one process of the machine can have at a time and that ends with it: an abstract socket (unix(7)).
+    """A name that one process of the machine can have at a time, until its end: an abstract socket (unix(7)).
 
-    None when another process has it, or listens on the port.
+    None if another process has the name, or listens on the port.
     """
     reservation = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:

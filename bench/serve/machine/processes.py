@@ -1,9 +1,9 @@
 """The cost of servers and services under load (memory, CPU time, processes), and the interference of all others.
 
-Memory is the proportional set size (PSS): pages that processes share are counted once, split among them, so
-that the sum over forked workers is true. The kernel computes it page by page, which is costly: about once a
-second is enough, and less often where a sample takes longer than a hundredth of that. A figure that cannot be read
-(another user's processes, a kernel without PSS) is None, never 0.
+Memory is the proportional set size (PSS): pages shared by processes are counted once, split among them, so that the sum
+over forked workers is true. The kernel computes PSS page by page, which is costly: about once a second is enough, and
+less often if a sample takes longer than a hundredth of the interval. An unreadable figure (another user's processes, a
+kernel without PSS) is None, never 0.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ MAX_SAMPLES = 600
 class Usage:
     """Resource usage of one server or service between start and stop of the sampler.
 
-    memory                    (seconds since the start, PSS in bytes) of its whole process tree; empty when not measured
+    memory                    (seconds since the start, PSS in bytes) of the whole process tree; empty when not measured
     memory_peak_bytes         the largest of these, or None
-    cpu_seconds               user and system time of all processes that were in its tree, or None
-    processes                 the most processes seen at once, or None when there were none to see
-    replaced                  processes that ended and were replaced in their tree, as far as samples show
-    memory_slope_bytes_per_s  how fast the PSS grew: the median slope between samples, or None with too few of them
+    cpu_seconds               user and system time of all processes of the tree, or None
+    processes                 the most processes at once, or None when there were none to see
+    replaced                  processes that ended and were replaced in the tree, as far as samples show
+    memory_slope_bytes_per_s  the growth of PSS: the median slope between samples, or None with too few samples
     below                     CPU seconds of each process below the root, the busiest first
     """
 
@@ -58,10 +58,10 @@ class Usage:
 
 
 class Sampler:
-    """Samples process trees in a thread of its own, and at the start and the end.
+    """Samples process trees in a thread, and at the start and the end.
 
     `roots` are the process ids of the trees' roots by name, `interval_s` the time from one sample to the next. Memory
-    is the dear part of a sample, and can be left out.
+    is the expensive part of a sample, and can be left out.
     """
 
     def __init__(self, roots: Mapping[str, int], interval_s: float = INTERVAL_S, memory: bool = True):
@@ -101,7 +101,7 @@ class Sampler:
             due = max(due + max(self._interval_s, cost / MAX_SHARE), time.monotonic())
 
     def _sample(self) -> float:
-        """Sample every tree; returns the CPU seconds that this took."""
+        """Sample every tree; returns the CPU seconds of the sample itself."""
         began = time.thread_time()
         for tree in self._trees.values():
             tree.sample(time.monotonic() - self._began, self._memory)
@@ -127,12 +127,12 @@ def _own_s(times: Any) -> float:
 
 
 def _total_s(times: _Times) -> float:
-    """Seconds of processes with the children that they have waited for."""
+    """Seconds of processes, and of the children that they have waited for."""
     return sum((_own_s(it) + it.children_user + it.children_system for it in times.values()), 0.0)
 
 
 class _Tree:
-    """One process tree, as seen so far. A process whose parent was killed stays in it, as a worker without its master.
+    """One process tree, as seen so far. A process with a killed parent stays, such as a worker without its master.
 
     A psutil.Process is identified by its number and its start: the kernel reuses process numbers.
     """
@@ -146,7 +146,7 @@ class _Tree:
         self._seen: _Times = {}
 
     def sample(self, at_s: float, memory: bool) -> None:
-        """Add what the tree uses now."""
+        """Add the tree's present usage."""
         found = members(self._root)
         found += [process for process in self._last.keys() - set(found) if process.is_running()]
         if memory and (size := _pss_bytes(found)) is not None:
@@ -176,16 +176,16 @@ class _Tree:
 
 
 class Interference:
-    """The share of all cores that processes outside a measurement take, from its creation on."""
+    """The share of all cores that processes outside a measurement take, from the creation of this object on."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._busy_s = machine_busy_s()
 
     def share(self, ours_s: Iterable[float | None]) -> float | None:
-        """That share until now; `ours_s` are CPU seconds of the measurement's own processes, this one among them.
+        """The share until now; `ours_s` are CPU seconds of the measurement's own processes, this one included.
 
-        None when the machine does not report it, or one of these is not known.
+        None if the machine does not report the share, or one of these is not known.
         """
         ours_s = list(ours_s)
         known = [seconds for seconds in ours_s if seconds is not None]
@@ -200,8 +200,8 @@ class Interference:
 class MachineLoad:
     """Current CPU usage of other processes on the machine.
 
-    share  of all cores; None when the machine does not report it
-    words  that share, and the busiest processes that can be seen
+    share  of all cores; None if the machine does not report the share
+    words  the share, and the busiest visible processes
     """
 
     share: float | None
@@ -209,7 +209,7 @@ class MachineLoad:
 
     @classmethod
     def of(cls, share: float | None, others: Mapping[tuple[int, str], float]) -> MachineLoad:
-        """From the share of all others, and that of every process that can be seen, by number and name."""
+        """From the share of all others, and the share of every visible process, by number and name."""
         busiest = sorted(others.items(), key=lambda item: -item[1])[:MAX_NAMED]
         named = [f"{name}, process {pid}: {part:.0%}" for (pid, name), part in busiest if part >= MIN_NAMED]
         words = f"other processes take {share or 0:.0%} of this machine"
@@ -229,7 +229,8 @@ def machine_load(seconds: float = LOOK_S) -> MachineLoad:
 
 
 def machine_busy_s() -> float | None:
-    """Seconds for which the machine's cores ran processes, or its host other machines; None when it does not report it.
+    """Seconds for which the machine's cores ran processes, or its host other machines; None if the machine does not
+    say.
 
     Interrupts have no owner and do not count.
     """
@@ -241,7 +242,7 @@ def machine_busy_s() -> float | None:
 
 
 def members(root: int) -> list[psutil.Process]:
-    """The processes of a tree now: its root, if it lives, and all below it."""
+    """The present processes of a tree: its root, if alive, and all below."""
     found: list[psutil.Process] = []
     pids = [root]
     for pid in pids:
@@ -263,19 +264,19 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def cpu_seconds(root: int) -> float:
-    """User and system time of a process tree until now, with that of the children it has waited for."""
+    """User and system time of a process tree until now, with ended children."""
     return _total_s(_times(members(root)))
 
 
 def memory_bytes(root: int) -> int | None:
-    """PSS of a process tree now, or None when a part of it cannot be read."""
+    """PSS of a process tree now, or None if a part is unreadable."""
     return _pss_bytes(members(root))
 
 
 def slope(samples: Iterable[tuple[float, int]]) -> float | None:
-    """How fast a size grows, in its unit a second: the median of the slopes between every two samples (Theil-Sen).
+    """The growth of a size, in its unit a second: the median of the slopes between every two samples (Theil-Sen).
 
-    One wrong sample does not bend it. None with fewer than MIN_SAMPLES_FOR_SLOPE samples.
+    One wrong sample has no effect. None with fewer than MIN_SAMPLES_FOR_SLOPE samples.
     """
     points = list(samples)
     if len(points) < MIN_SAMPLES_FOR_SLOPE:
@@ -290,7 +291,7 @@ def slope(samples: Iterable[tuple[float, int]]) -> float | None:
 
 
 def thinned(samples: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
-    """At most MAX_SAMPLES of them: evenly spread, with the first and the last."""
+    """At most MAX_SAMPLES of these: evenly spread, with the first and the last."""
     if len(samples) <= MAX_SAMPLES:
         return tuple(samples)
     step = (len(samples) - 1) / (MAX_SAMPLES - 1)
@@ -298,7 +299,7 @@ def thinned(samples: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ..
 
 
 def _pss_bytes(found: Iterable[psutil.Process]) -> int | None:
-    """PSS of these processes, None when there are none or one cannot be read: a part of a tree is not its size."""
+    """PSS of these processes; None without processes, or if one is unreadable: a part of a tree is not its size."""
     sizes = []
     for process in found:
         try:

@@ -1,4 +1,4 @@
-"""A small disk of its own for a directory: a file system in memory, to be filled on purpose."""
+"""A small disk for a directory: a file system in memory, to be filled on purpose."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CannotMount(Exception):
 
 @dataclass(frozen=True)
 class SmallDisk:
-    """The file system mounted over `folder`. Others write to it too: filling takes what is left at that moment."""
+    """The file system mounted over `folder`. Others write there too: filling takes the room left at that moment."""
 
     folder: Path
 
@@ -63,7 +63,7 @@ def mounted(folder: Path) -> Iterator[SmallDisk]:
 
 
 def unmount(folder: Path) -> None:
-    """Unmount all that is mounted on the directory or below it, in use or not."""
+    """Unmount everything on the directory or below, in use or not."""
     for line in Path("/proc/self/mounts").read_text("utf-8").splitlines():
         point = Path(line.split(" ")[1])
         if point == folder or folder in point.parents:

@@ -38,7 +38,7 @@ REFUSED_SETTINGS = "ImproperlyConfigured: "
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server listens: a TCP `host` and `port`, or the `path` of a Unix socket."""
+    """The address of a listener: a TCP `host` and `port`, or the `path` of a Unix socket."""
 
     host: str = ""
     port: int = 0
@@ -56,16 +56,16 @@ class Address:
 
     @property
     def url(self) -> str:
-        """`unix:/run/x.sock` or `http://127.0.0.1:8000`, for those who ask over HTTP."""
+        """`unix:/run/x.sock` or `http://127.0.0.1:8000`, for HTTP clients."""
         return self.text if self.path else f"http://{self.text}"
 
     @property
     def sockets(self) -> list[str]:
-        """The path of a Unix socket, or nothing: templates loop over it."""
+        """The path of a Unix socket, or nothing: templates loop over this."""
         return [self.path] if self.path else []
 
     def clear(self) -> None:
-        """Remove the socket file that a killed server left behind: some do not start on it."""
+        """Remove the socket file of a killed server: some servers do not start on one."""
         if self.path:
             Path(self.path).unlink(missing_ok=True)
 
@@ -78,9 +78,9 @@ class Address:
 
 
 class Process:
-    """A program under supervision, in a process group of its own.
+    """A program under supervision, in a separate process group.
 
-    log_begins  how many bytes its log had when it was started: those before it wrote
+    log_begins  the number of bytes in the log before the start
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Process:
         return self.popen.pid
 
     def died(self) -> DeploymentError | None:
-        """The reason why the process ended, with its last output, or None while it runs."""
+        """The reason why the process ended, with its last output, or None while running."""
         status = self.popen.poll()
         if self._death is None and status is not None:
             how = f"exited with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
@@ -108,7 +108,7 @@ class Process:
         return self._death
 
     def _last_words(self) -> str:
-        """The last line of its log if it wrote one just now; an older one is of something else."""
+        """The last line of the log if written just now; an older line has another cause."""
         with contextlib.suppress(OSError):
             if time.time() - self.log.stat().st_mtime < LAST_WORDS_S:
                 return last_line(self.log, "", self._log_begins)
@@ -126,9 +126,10 @@ def start(
     stop_signal: str = "TERM",
     pass_fds: Sequence[int] = (),
 ) -> Process:
-    """Start `argv` as `identity`, its output appended to `log`; the kernel stops it when the instrument is killed.
+    """Start `argv` as `identity`, its output appended to `log`; the kernel stops the process when the instrument is
+    killed.
 
-    Raises DeploymentError when it cannot be executed.
+    Raises DeploymentError if `argv` cannot be executed.
     """
     with log.open("ab") as output:
         log_begins = output.tell()
@@ -162,10 +163,10 @@ def wait_command(process: Process, argv: list[str], env: dict[str, str], timeout
 
 
 def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: float) -> None:
-    """Return once GET `path` answers 2xx at `url`; raises DeploymentError with the death or the response.
+    """Return once GET `path` has a 2xx response at `url`; raises DeploymentError with the death or the response.
 
-    An application that answers 500 for some seconds is not starting but broken. A server may let a request wait until
-    the application is there, so each one may wait as long as all before it together.
+    An application that returns 500 for some seconds is not starting but broken. A server may let a request wait for the
+    application, so each request may wait as long as all before together.
     """
     processes = list(processes)
     status: int | None = None
@@ -186,7 +187,7 @@ def wait_healthy(processes: Iterable[Process], url: str, path: str, timeout_s: f
 def _wait(
     processes: Iterable[Process], ready: Callable[[], bool], failing: Callable[[], str], timeout_s: float
 ) -> None:
-    """Return once it is `ready`; raises DeploymentError when a process ends, or with what the last is `failing` at."""
+    """Return once `ready`; raises DeploymentError when a process ends, or with the last failure, `failing`."""
     processes = list(processes)
     deadline = time.monotonic() + timeout_s
     while not ready():
@@ -199,7 +200,7 @@ def _wait(
 
 
 def _failed(processes: list[Process], how: str) -> DeploymentError:
-    """The outermost program failed so; what the innermost, the application, has written may say why, if it has."""
+    """The outermost program failed like this; the innermost, the application, may have written why."""
     *_, last = processes
     of = next((process for process in processes if last_line(process.log, "")), last)
     return DeploymentError(f"{last.name} {how}; last in {of.log.name}: {last_line(of.log)}", of.log)
@@ -208,7 +209,8 @@ def _failed(processes: list[Process], how: str) -> DeploymentError:
 def wait_settled(processes: Iterable[Process], before: set[psutil.Process], quiet_s: float, timeout_s: float) -> None:
     """Return once no child of these processes came or went for `quiet_s`, or when the time is up.
 
-    While one of those `before` is still there it takes six times as long: they may be replaced one after another.
+    While one of the processes in `before` still exists the limit is six times as long: a server may replace workers one
+    after another.
     """
     processes = list(processes)
     deadline = time.monotonic() + timeout_s
@@ -238,7 +240,7 @@ def finish(process: Process, graceful: str, timeout_s: float) -> None:
 def stop(processes: list[Process], timeout_s: float = 5) -> None:
     """Stop every process, the last started first, and the rest of their process groups.
 
-    A master that is killed leaves its workers behind, so what remains of a group after `timeout_s` is killed.
+    A killed master leaves its workers behind, so the rest of a group after `timeout_s` is killed.
     """
     for process in reversed(processes):
         process.popen.send_signal(process.stop_signal)
@@ -262,7 +264,7 @@ def stop(processes: list[Process], timeout_s: float = 5) -> None:
 
 @contextlib.contextmanager
 def hung(process: Process) -> Iterator[None]:
-    """Have a program with all its processes hang until the block ends: connections to it open, nothing answers."""
+    """Have a program with all its processes hang until the block ends: connections open, no response."""
     # Not its process group: a database gives each connection's process one of its own.
     main = psutil.Process(process.pid)
     main.suspend()
@@ -279,7 +281,7 @@ def hung(process: Process) -> Iterator[None]:
 
 
 def kill_session(leader: int) -> None:
-    """Kill what is left of the session that a started program led: its workers, in whatever process groups."""
+    """Kill the rest of the session of a started program: its workers, in whatever process groups."""
     for pid in psutil.pids():
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if os.getsid(pid) == leader:

@@ -1,7 +1,7 @@
 """Workers and jobs of a project: programs beside its servers, `[tool.benchapp.workers]` and `[tool.benchapp.jobs]`.
 
-A command is written as in the project's folder: `manage.py db_worker`, or `celery -A mysite worker`, whose program one
-of the project's packages brings.
+A command is written as in the project's folder: `manage.py db_worker`, or `celery -A mysite worker`, a program of one
+of the project's packages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def on_host(project: UnderTest, command: str, venv: str) -> list[str]:
 
 
 def unit_words(words: list[str]) -> str:
-    """Words as ExecStart= of a unit has them: nothing in them is expanded.
+    """Words for ExecStart= of a unit, without expansion.
 
     https://www.freedesktop.org/software/systemd/man/latest/systemd.service.html#Command%20lines
     """
@@ -36,7 +36,7 @@ def unit_words(words: list[str]) -> str:
 def here(project: UnderTest) -> dict[str, list[str]]:
     """The commands of the workers on this machine, by the names of their processes.
 
-    Raises BenchError for a program that is not there.
+    Raises BenchError for a missing program.
     """
     found = {}
     for name, worker in project.description.workers.items():
@@ -47,9 +47,9 @@ def here(project: UnderTest) -> dict[str, list[str]]:
 
 
 def _by_python(command: str, python: str, settings: str) -> list[str]:
-    """The words of a command, with the interpreter where Python runs it.
+    """The words of a command, with the interpreter if Python runs the command.
 
-    settings  the module that a command of manage.py gets: some manage.py set their own
+    settings  the module for a command of manage.py: some manage.py set another one
     """
     words = shlex.split(command)
     if PYTHON.fullmatch(words[0]):
@@ -63,7 +63,7 @@ def _by_python(command: str, python: str, settings: str) -> list[str]:
 
 
 def _program(project: UnderTest, name: str, worker: str) -> list[str]:
-    """How a program of the project's packages is run; one in Python with the environment of the servers."""
+    """The words that run a program of the project's packages; with the servers' environment for a program in Python."""
     venvs = (project.project.python.parent.parent, *project.servers_in)
     program = programs.find([name], (), venvs)
     if program is None:

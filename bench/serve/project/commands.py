@@ -34,7 +34,7 @@ COMMANDS_ENV = {"BENCHAPP_PROBES": "1"}
 
 
 def clean_environment(home: Path) -> dict[str, str]:
-    """The environment that every program starts from, with `home` as its home directory."""
+    """The base environment of every program, with `home` as its home directory."""
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     # Temporary files that a server leaves behind are removed with the deployment.
     places = {"HOME": str(home), "TMPDIR": str(home)}
@@ -54,12 +54,12 @@ def site_environment(project: UnderTest, database_url: str, home: Path) -> dict[
 
 
 def interpreter(project: UnderTest, identity: Identity) -> Interpreter:
-    """The one that runs the project's commands as this user."""
+    """The interpreter for the project's commands as this user."""
     return Interpreter(identity.prefix, project.python, project.folder / "manage.py")
 
 
 def warm_up(project: UnderTest) -> None:
-    """Begin what makes several commands of the site cheaper than each alone."""
+    """Prepare for several commands of the site, each of which is then cheaper."""
     env = project.environment({**clean_environment(project.var), **COMMANDS_ENV})
     run_command.warm_up(interpreter(project, project.worker()), env)
 
@@ -74,10 +74,10 @@ def manage(
     env: dict[str, str] | None = None,
     timeout_s: float | None = None,
 ) -> str:
-    """Run `manage.py` with `words` and return the output; with `show`, the output goes to standard error. `env` is
-    the environment, by default without any layer.
+    """Run `manage.py` with `words` and return the output; with `show`, the output goes to standard error. `env` is the
+    environment, by default without any layer.
 
-    Raises BenchError with the command's last line when it fails, or when it does not end in time.
+    Raises BenchError with the command's last line if the command fails, or does not end in time.
     """
     given = env or site_environment(project, database_url, project.var)
     done = _finished(project, words, given, identity, timeout_s, show=show)
@@ -125,9 +125,9 @@ def check(
     settings_only: bool = False,
     again: bool = False,
 ) -> None:
-    """Have the site check these settings and that database, once for the same ones unless it is asked `again`.
+    """Have the site check these settings and that database, once for the same pair unless `again`.
 
-    Raises BenchError with its message when it refuses them.
+    Raises BenchError with the site's message if the check fails.
     """
     question = ("check", database_url, tuple(sorted(env.items())), settings_only)
     if question in project.memo and not again:
@@ -145,7 +145,7 @@ def collect_static(project: UnderTest, identity: Identity, again: bool = False) 
     """Collect the static files if a source is newer than its copy or the list of files is missing; then run the
     project's `build` commands.
 
-    Others may read that list meanwhile: it is not written without need. A process looks once, unless `again`.
+    Other processes may read the list meanwhile, so it is only written if needed. A process looks once, unless `again`.
     """
     if COLLECT in project.memo and not again:
         return
@@ -178,7 +178,7 @@ def _collect(project: UnderTest, identity: Identity) -> None:
 
 
 def make_files(project: UnderTest, identity: Identity) -> None:
-    """Make the folders of the project's logs, file caches and uploads, before any of its commands writes one."""
+    """Make the folders of the project's logs, file caches and uploads, before any of its commands writes there."""
     if project.overlaid:
         for folder in (project.var / FILES, project.media_root):
             folder.mkdir(parents=True, exist_ok=True)
@@ -186,7 +186,7 @@ def make_files(project: UnderTest, identity: Identity) -> None:
 
 
 def link_media(project: UnderTest, identity: Identity) -> None:
-    """Have the project find its uploaded files as links where new ones are written: its own folder stays as it is."""
+    """Have the project find its uploaded files as links in the folder of new uploads: its own stays unchanged."""
     source = project.facts.media_root if project.overlaid else None
     if source is None:
         return
@@ -201,9 +201,9 @@ def link_media(project: UnderTest, identity: Identity) -> None:
 
 
 def static_names(project: UnderTest) -> dict[str, str]:
-    """The hashed name of every static file by its plain one, as the last collection wrote them.
+    """The hashed name of every static file by its plain name, from the last collection.
 
-    Without a storage that hashes names, each file has its own.
+    Without a storage with hashed names, each file keeps its name.
     """
     manifest = project.static_root / MANIFEST
     if project.static_root.is_dir() and not manifest.exists():

@@ -1,7 +1,7 @@
 """The description of a Django project: `[tool.benchapp]` in pyproject.toml, every key optional.
 
-What is not said there is detected: settings by running manage.py, Python by its virtual environment, the rest by
-`inspection`. The paths of `python`, `env_file` and workloads are relative to the folder of that file.
+Other facts are detected: settings by running manage.py, Python by its virtual environment, the rest by `inspection`.
+The paths of `python`, `env_file` and workloads are relative to the folder of the file.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _APPLICATION = re.compile(r"[\w.]+[:.]\w+")
 
 
 class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[tool.benchapp.workloads.NAME]`: what visitors request, from one source.
+    """`[tool.benchapp.workloads.NAME]`: requests of visitors, from one source.
 
     urls   steps in their order, such as paths (bench.measure.run.workload)
     file   a file with a step in each line
-    har    a HAR 1.2 file that a browser saved
+    har    a HAR 1.2 file, saved by a browser
     log    an access log
-    fields the format of its lines, `{host} [{time}] "{request}" {} {status}`; a known one when None
-    title  what reports call it; its source when None
+    fields the format of the log's lines, `{host} [{time}] "{request}" {} {status}`; a known format when None
+    title  the name in reports; the source when None
     """
 
     urls: tuple[str, ...] = ()
@@ -65,9 +65,9 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     url        the path of the login form
     proof      a text that only the signed-in user's page shows, with {name} for the account
-    page       the path of a page that shows it; with * at the end that page and all public ones below it do
-    users_env  variables of the environment, NAME:PASSWORD in each; accounts are made for the time of a check when empty
-    superuser  whether those that are made have all rights, as pages of an admin need
+    page       the path of a page with the proof; with * at the end all public ones below have the proof, too
+    users_env  variables of the environment, NAME:PASSWORD in each; when empty, accounts are made for a check
+    superuser  whether the made accounts have all rights, for pages of an admin
     """
 
     url: str
@@ -78,7 +78,7 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def account(self) -> str:
-        """The path of a page that shows who is signed in."""
+        """The path of a page that shows the signed-in user."""
         return self.page.rstrip("*")
 
     def __post_init__(self) -> None:
@@ -93,8 +93,8 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Write(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[tool.benchapp.write]`: a command of manage.py that changes one public page.
 
-    command  its words, as for a shell
-    page     the path of the page that it changes
+    command  the words, as for a shell
+    page     the path of the changed page
     """
 
     command: str
@@ -110,10 +110,10 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 
 class Worker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[tool.benchapp.workers.NAME]`: a program beside the servers, such as one that takes tasks from a queue.
+    """`[tool.benchapp.workers.NAME]`: a program beside the servers, such as a worker of a task queue.
 
-    command  its words, as for a shell: `manage.py db_worker`, or a program of the project's packages
-    single   whether only one may run, whatever the number of hosts, as of a scheduler
+    command  the words, as for a shell: `manage.py db_worker`, or a program of the project's packages
+    single   whether only one may run, whatever the number of hosts, such as a scheduler
     """
 
     command: str
@@ -121,10 +121,10 @@ class Worker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[tool.benchapp.jobs.NAME]`: a command that is run again and again.
+    """`[tool.benchapp.jobs.NAME]`: a repeated command.
 
     command   as of a worker
-    schedule  when: hourly, daily, weekly, monthly, a time of day such as 04:30, or `*:0/15` for each 15 minutes
+    schedule  hourly, daily, weekly, monthly, a time of day such as 04:30, or `*:0/15` for each 15 minutes
     """
 
     command: str
@@ -162,41 +162,41 @@ _HARMLESS = re.compile(r"[A-Za-z0-9-]+|cookie:[\w.-]+|[A-Za-z_]\w*(\.[A-Za-z_]\w
 
 
 class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[tool.benchapp]`: what detection does not find, or gets wrong.
+    """`[tool.benchapp]`: facts that detection does not find, or gets wrong.
 
-    settings            the settings module; what manage.py sets when None
+    settings            the settings module; the one that manage.py sets when None
     wsgi                `module:application`; WSGI_APPLICATION of the settings when None
     asgi                `module:application`; ASGI_APPLICATION of the settings when None
-    python              the interpreter; its virtual environment's, else the kit's, when None
-    health              a path that answers 200 while the site serves
-    ready               a path that answers 200 while its database can be used, too; `health` when None
-    env_file            a file of NAME=value lines for the environment; none when None
+    python              the interpreter; when None the virtual environment's, else the kit's
+    health              a path with status 200 while the site serves
+    ready               a path with status 200 while the database can be used, too; `health` when None
+    env_file            a file of NAME=value lines for the environment; no file when None
     setup               commands of manage.py that fill a new database
-    build               commands of manage.py that follow collectstatic, such as one that compresses what pages name
-    check               a command of manage.py that fails with one line when the site cannot be served on its database
-    generated           `setup` makes all rows: an SQLite file or private cluster of the kit's is filled by it
-    rows                a command of manage.py that prints how many rows each table has, and their `seed`, as JSON
-    public              paths of pages that anonymous visitors share: with those below them, all that may be cached
-    harmless            headers, cookies (`cookie:NAME`) and middleware (by their path) that read something of a visitor
-                        although no page depends on it
+    build               commands of manage.py after collectstatic, such as one that compresses the files of pages
+    check               a command of manage.py that fails with one line if the site cannot be served on its database
+    generated           `setup` makes all rows: an SQLite file or private cluster of the kit is filled by `setup`
+    rows                a command of manage.py that prints the number of rows of each table, and their `seed`, as JSON
+    public              paths of pages that anonymous visitors share: only these and pages below may be cached
+    harmless            headers, cookies (`cookie:NAME`) and middleware (by path) that read something of a visitor
+                        although no page depends on the value
     stale               model, `app.Model` -> pages that a write of a row makes stale (benchapp.caching.stale_rules)
-    allow               ids of Django's checks for production that it may fail, such as security.W004; another one stops
+    allow               ids of Django's checks for production that may fail, such as security.W004; another one stops
                         a deploy
-    ignore              ids of findings of `doctor` that it leaves out (`doctor --list`)
-    reads_environment   its settings read the variables of `benchapp_overlay.settings` themselves, which is not laid
-                        over them, and its code has the invalidation of the layers
-    strict              what `verify` excuses in other projects, since they or Django do it, is wrong
-    image               files and folders of its code that a container image gets; all but its history and environment
+    ignore              ids of findings that `doctor` leaves out (`doctor --list`)
+    reads_environment   the settings read the variables of `benchapp_overlay.settings` themselves, which is then not
+                        laid over, and the code has the invalidation of the layers
+    strict              faults that `verify` excuses in other projects, since they or Django cause them, are wrong
+    image               files and folders of the code for a container image; all but history and environment
                         when empty
-    protected           the path below which X-Accel-Redirect names files of MEDIA_ROOT that views have sent
-    backup              a command of manage.py that writes a backup of its database into the folder that follows; the
+    protected           the path below which X-Accel-Redirect names files of MEDIA_ROOT for the web server to send
+    backup              a command of manage.py that writes a backup of the database into the folder that follows; the
                         kit makes backups of SQLite and PostgreSQL when None
-    restore             a command of manage.py that puts one of those back, whose file follows
-    layers              layers that its own templates and views have: the kit gives them the cache
-    workloads           what visitors request, by name; the pages of `public` when empty
-    workers, jobs       programs that run beside its servers, and commands that are run again and again, by name
-    login, write        what lets `verify` prove that accounts see their own pages, and that pages become fresh
-    start               the page at which visitors begin, as it was found
+    restore             a command of manage.py that puts a backup back, whose file follows
+    layers              layers in the project's own templates and views: the kit gives them the cache
+    workloads           requests of visitors, by name; the pages of `public` when empty
+    workers, jobs       programs beside the servers, and repeated commands, by name
+    login, write        lets `verify` prove that accounts see their own pages, and that pages become fresh
+    start               the page at which visitors begin, as found
     """
 
     settings: str | None = None
@@ -238,7 +238,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def first_pages(self) -> tuple[str, ...]:
-        """The public pages that it names; without any, the page at which visitors begin."""
+        """The named public pages; without any, the page at which visitors begin."""
         return self.public or (self.start,)
 
     def shows_account(self, path: str) -> bool:
@@ -248,7 +248,7 @@ class Description(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def invalidates(self) -> bool:
-        """True if the layers know which pages a write makes stale."""
+        """True if the layers know the stale pages of a write."""
         return self.reads_environment or bool(self.stale)
 
     def __post_init__(self) -> None:
@@ -313,12 +313,12 @@ def _must_be_command(where: str, name: str, command: str) -> None:
 class Project(msgspec.Struct, frozen=True):
     """A Django project on this machine.
 
-    folder    where its manage.py is
-    settings  its settings module
-    python    the interpreter that has its packages
-    env       the variables of its `env_file`, those that its manage.py reads from a file, and `found`
-    described the file that has its description; paths there are relative to that file's folder
-    found     variables that its manage.py sets: the class of its settings, and folders of its modules, relative to it
+    folder    the folder of manage.py
+    settings  the settings module
+    python    the interpreter with the project's packages
+    env       the variables of `env_file`, those that manage.py reads from a file, and `found`
+    described the file of the description; paths there are relative to the file's folder
+    found     variables that manage.py sets: the class of the settings, and folders of modules, relative to `folder`
     """
 
     folder: Path
@@ -331,14 +331,14 @@ class Project(msgspec.Struct, frozen=True):
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        """The folders in which its modules are looked for."""
+        """The folders of the project's modules."""
         return (self.folder, *(self.folder / name for name in self.env.get("PYTHONPATH", "").split(":") if name))
 
 
 def read_description(folder: Path, describe: Path | None = None) -> tuple[Description, Path]:
     """Read the description of a project and its file: the project's own, or `describe`. No code of the project runs.
 
-    Raises BenchError, in one line, when there is no project or its description is wrong.
+    Raises BenchError, in one line, without a project or for a wrong description.
     """
     folder = Path(os.path.normpath(folder.absolute()))
     manage = folder / "manage.py"
@@ -362,11 +362,11 @@ def read_description(folder: Path, describe: Path | None = None) -> tuple[Descri
 
 
 def read(folder: Path, python: Path | None = None, describe: Path | None = None) -> Project:
-    """The project in a folder, run by `python`, else by the interpreter that it says or has.
+    """The project in a folder, run by `python`, else by the interpreter that the description names or the project has.
 
-    `describe` is a file elsewhere that has its description.
+    `describe` is another file with the description.
 
-    Raises BenchError, in one line, when there is none, its description is wrong, or its manage.py chooses no settings.
+    Raises BenchError, in one line, without a project, for a wrong description, or if manage.py chooses no settings.
     """
     folder = Path(os.path.normpath(folder.absolute()))
     words, described = read_description(folder, describe)
@@ -381,9 +381,9 @@ def read(folder: Path, python: Path | None = None, describe: Path | None = None)
 
 
 def _chosen(folder: Path, python: Path, env: dict[str, str]) -> dict[str, str]:
-    """The variables set by manage.py: DJANGO_SETTINGS_MODULE and others beside it.
+    """The variables set by manage.py: DJANGO_SETTINGS_MODULE and others.
 
-    It is run to the point where Django takes over. Raises BenchError when it sets no settings or cannot be run.
+    manage.py runs to the point where Django takes over. Raises BenchError if it sets no settings or cannot be run.
     """
     known = _settings_modules(folder)
     name_them = f'write settings = "{known[0] if known else "..."}" into [tool.benchapp] of {FILE}'
@@ -413,7 +413,7 @@ def _projects_below(folder: Path) -> list[Path]:
 
 
 def _settings_modules(folder: Path) -> list[str]:
-    """The modules that look like settings, those for production first."""
+    """Modules that look like settings, production's first."""
     files = [path for pattern in ("*/settings.py", "*/settings/*.py", "settings/*.py") for path in folder.glob(pattern)]
     names: list[str] = []
     for path in sorted(files):
@@ -425,7 +425,7 @@ def _settings_modules(folder: Path) -> list[str]:
 
 
 def _folder_of(folder: Path, settings: str) -> str:
-    """The folder such as `src` that has the settings; empty if they are at the project's root or elsewhere."""
+    """The folder with the settings, such as `src`; empty for settings at the project's root or elsewhere."""
     package = settings.partition(".")[0]
     if any((folder / name).exists() for name in (package, f"{package}.py")):
         return ""
@@ -480,7 +480,7 @@ def _python(folder: Path, words: Description, described: Path) -> Path:
 
 
 def _variables(words: Description, described: Path) -> dict[str, str]:
-    """The variables of the environment file, as python-dotenv reads them, but nothing is expanded."""
+    """The variables of the environment file, read like python-dotenv, without expansion."""
     if not words.env_file:
         return {}
     path = described.parent / words.env_file

@@ -1,4 +1,4 @@
-"""The interpreter of a project: that of its virtual environment, also where poetry or pipenv put it."""
+"""The interpreter of a project: from its virtual environment, also one of poetry or pipenv."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _around(folder: Path) -> list[Path]:
 
 
 def _asked(folder: Path, command: tuple[str, ...]) -> Path | None:
-    """The interpreter of a virtual environment that a tool names; None if it is not there or knows none."""
+    """The interpreter of a virtual environment that a tool names; None for a missing tool or environment."""
     if not shutil.which(command[0]):
         return None
     # The environment that is active is the instrument's.

@@ -1,7 +1,7 @@
 """Access of the visitors of a measurement to the pages of a project, with remedies.
 
-They are looked at in process (`inspection`), and rendered again with the settings and the database that
-will serve them before any server is started.
+The pages are requested in process (`inspection`), and rendered again with the settings and the database of the
+deployment before any server is started.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NAME_PAGES = f'name pages that visitors get: public = ["{{}}"] in [tool.benchapp
 
 
 def login(location: str | None) -> str:
-    """The path of the login form that a redirect leads to, by its words; empty if it leads elsewhere."""
+    """The path of the login form behind a redirect, by its words; else empty."""
     path, _, query = (location or "").partition("?")
     return path if path.startswith("/") and (query or LOGS_IN.search(path)) else ""
 
@@ -63,12 +63,12 @@ def way_in(status: int, location: str | None) -> str:
 
 
 def is_refused(facts: Facts, page: InspectedPage) -> bool:
-    """True if its code refuses a page that it has."""
+    """True if the code refuses an existing page."""
     return page.status in REFUSED and (page.status != 404 or page.path in facts.urls)
 
 
 def unnamed(said: Description, facts: Facts) -> str:
-    """A path for health checks that the project has and that nobody has named; empty without one."""
+    """A path for health checks of the project that nobody has named; else empty."""
     bad = [page.path for page in facts.pages if page.status not in HEALTHY]
     urls = (url for url in facts.urls if HEALTH.search(url) and not OF_A_TOOL.search(url) and url not in bad)
     return "" if HEALTH.search(said.health) else next((url for url in urls if PARAMETER not in url), "")
@@ -94,9 +94,9 @@ def remedy(said: Description, facts: Facts, page: InspectedPage) -> str:
 
 
 def require_page(project: UnderTest, its_rows: bool) -> None:
-    """Raise BenchError when the project's health page, as it was looked at, will not answer 2xx.
+    """Raise BenchError if the project's health page, as inspected, will not return 2xx.
 
-    its_rows  it is served with the rows that it was looked at with, or a copy of them
+    its_rows  the deployment has the inspected rows, or a copy
     """
     pages = project.facts.pages if project.overlaid else ()
     page = next((page for page in pages if page.path == project.health), None)
@@ -107,12 +107,12 @@ def require_page(project: UnderTest, its_rows: bool) -> None:
 
 
 def require(project: UnderTest, url: str, env: dict[str, str], identity: Identity) -> tuple[str, ...]:
-    """Raise BenchError where the project's health page, rendered with the settings and the database that it will be
-    served with, does not answer 2xx, or one of the pages that it names is an error.
+    """Raise BenchError if the project's health page, rendered with the settings and the database of the deployment,
+    does not return 2xx, or one of the named pages is an error.
 
-    Each set of settings and database is asked once. Returns a note for each other page that a load may ask for in
-    vain: its home page where that is an error or not for everybody, and one that it names as public and does not have.
-    The kit's own site is not asked.
+    Each pair of settings and database is tried once. Returns a note for each other page that a load may request in
+    vain: a home page that is an error or not for everybody, and a missing page that the description calls public. The
+    kit's own site is not tried.
     """
     if not project.recorded:
         return ()

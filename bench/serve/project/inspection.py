@@ -48,22 +48,22 @@ TOKEN = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 class InspectedPage(msgspec.Struct, frozen=True):
     """The response to an anonymous visitor at a path, in process.
 
-    location         where a redirect leads, or None
+    location         the target of a redirect, or None
     vary             the header, or None; cache_control likewise
-    cookies          names of those that it sets
+    cookies          names of the cookies that the page sets
     session_read     whether rendering looked into the session, which makes Django send Vary: Cookie
-    session_written  whether it changed the session
-    shared           whether Django's own cache stores for everybody what the page read of its visitor
-    shared_part      whether {% cache %} does so with a part of it
+    session_written  whether rendering changed the session
+    shared           whether Django's own cache stores values of the visitor for everybody
+    shared_part      whether {% cache %} does so with a part of the page
     queries          of the database
-    linked_parameters  path -> names of the parameters with which its links lead there
-    error            the exception that it raised, in a line, or None
-    here             the status where 127.0.0.1 is asked for it; None if that is the site's own host
-    headers          all that it has, by name
-    causes           `vary`, `session` (that it was read), a cookie's name, `reads NAME` of a cookie, `header NAME` of a
-                     header or address that it reads, `shared`, `shared-part` -> the line or module
-    readers          what keeps it out of the layers, as X-Cache names it -> the middleware or view that reads it
-    missing_static   static files that it names and nobody has -> the line that names each
+    linked_parameters  path -> names of the parameters of links to the path
+    error            the raised exception, in a line, or None
+    here             the status under 127.0.0.1; None if that is the site's own host
+    headers          all headers, by name
+    causes           `vary`, `session` (read), a cookie's name, `reads NAME` of a cookie, `header NAME` of a
+                     read header or address, `shared`, `shared-part` -> the line or module
+    readers          reads that keep the page out of the layers, by X-Cache's names -> the middleware or view that reads
+    missing_static   missing static files -> the line that names each
     """
 
     path: str
@@ -87,12 +87,12 @@ class InspectedPage(msgspec.Struct, frozen=True):
 
     @property
     def is_html(self) -> bool:
-        """True if it is a page and no file."""
+        """True for a page, False for a file."""
         return self.headers.get("Content-Type", "").lower().startswith("text/html")
 
     @property
     def cause_of_error(self) -> str:
-        """The line of the project that raised the error: `shop/views.py:7`; empty without one."""
+        """The line of the project that raised the error: `shop/views.py:7`; else empty."""
         found = re.search(r"\(([^()]+:\d+)\)$", self.error or "")
         return found[1] if found else ""
 
@@ -105,7 +105,7 @@ class InspectedPage(msgspec.Struct, frozen=True):
 
 
 class DeploymentCheck(msgspec.Struct, frozen=True):
-    """A message of Django's own `check --deploy`; `where` is the model, or what else it is about."""
+    """A message of Django's own `check --deploy`; `where` is the model, or another subject."""
 
     id: str
     text: str
@@ -129,46 +129,46 @@ class Facts(msgspec.Struct, frozen=True):
     """A project as seen by its interpreter: pages, and settings that matter for serving.
 
     application      `wsgi` or `asgi` -> `module:name` of each application that can be imported
-    application_problem  why one that no setting names cannot be imported; None if it can, or is not there
+    application_problem  the error of an application that no setting names; None without one
     databases        alias -> engine; conn_max_age: alias -> seconds; caches: alias -> backend
     database_files   alias -> absolute path of an SQLite file, which need not exist
     databases_in_memory  aliases of SQLite databases without a file
-    urls             its URL patterns; commands: those of its manage.py
-    migrations_left  how many migrations the default database lacks; None when it cannot be asked
-    database_error   why it cannot, or None
-    media_root       the folder of uploaded files, which need not exist; None without one of their own
-    media_url        their path; None if they are not served below a path of the site, or a view answers there
-    media_view       whether a view answers there
-    session_cookie   the name of the cookie that visitors who are logged in have; csrf_cookie likewise
-    max_connections  how many connections the database takes; None when it does not say
-    settings         some settings as they are, by name
-    statements       name of a setting -> the statements that gave it a value, in the order in which they ran
-    sqlite_modes     alias -> how its transactions begin and its journal, `("DEFERRED", "DELETE")`
+    urls             the URL patterns; commands: those of manage.py
+    migrations_left  the number of migrations that the default database lacks; None if it does not respond
+    database_error   the reason, or None
+    media_root       the folder of uploaded files, which need not exist; None without a separate folder
+    media_url        their path; None if no path of the site serves them, or a view does
+    media_view       whether a view responds there
+    session_cookie   the name of the cookie of logged-in visitors; csrf_cookie likewise
+    max_connections  the number of connections that the database allows; None if unknown
+    settings         some settings, by name
+    statements       name of a setting -> the statements that set it, in order of execution
+    sqlite_modes     alias -> the beginning of its transactions and its journal, `("DEFERRED", "DELETE")`
     pools            alias -> connections of the driver's pool in a process; 0 without one
     remote_storages  aliases of storages that are no files of this machine
-    sites            how many sites share the database; None if nothing says
+    sites            the number of sites that share the database; None if unknown
     lint             file and problem of each migration that django-migration-linter warns of
-    silent           caches, storages and databases but the default one that do not answer, by their setting: why
-    stale_problem    which model, or which of its fields, `stale` names that there is not; None without one
-    static_hashed    whether the names of collected files say which version they are
+    silent           unresponsive caches, storages and databases other than the default, by their setting: why
+    stale_problem    the unknown model or field that `stale` names; else None
+    static_hashed    whether the names of collected files show their version
     postgresql       a URL of the default database, with its password; empty for another kind
-    log_files        those that each of its processes opens as it starts
-    secret_in_code   the line that has the secret key as text; empty if none has
+    log_files        files that each process opens as it starts
+    secret_in_code   the line with the secret key as text; else empty
     secret_is_default  whether that text is the default of a variable
     channel_layers   alias -> backend
-    mail_backends    what sends mail, by the setting that names it
-    mail_hosts       the host that the project names for each of those by SMTP; empty if it names none
-    poolers          alias -> host and port of a pooler in front of a PostgreSQL whose cursors may be the server's
+    mail_backends    mail backends, by the setting that names each
+    mail_hosts       the host of each of those by SMTP; empty without a name
+    poolers          alias -> host and port of a pooler in front of a PostgreSQL with possible server-side cursors
     endless_file_caches  aliases of caches in files of which no entry expires
     uncached_loaders whether templates are compiled for each request, because the settings name loaders
-    csp_nonce_setting  the setting whose policy has a nonce that no template can have; empty without one
-    missing_static   static files that templates name and nobody has -> the line that names each
-    dangling_references  style sheet or script -> its reference to a missing file, with a storage that follows it
-    static_strict    whether a static file that is not in the storage's list makes a page an error
-    pages            the paths that were asked for; none when the database cannot be used
+    csp_nonce_setting  the setting of a policy with a nonce that no template can have; else empty
+    missing_static   missing static files of templates -> the line that names each
+    dangling_references  style sheet or script -> its reference to a missing file, if the storage follows references
+    static_strict    whether a static file outside of the storage's list makes a page an error
+    pages            the requested paths; empty if the database cannot be used
     start            the path at which visitors begin; None if no path shows them anything
-    worker_mb        MiB of memory of a process that has loaded its application and pages; None if nobody knows
-    rows_as_served   whether its database has the rows that the project will be served with, or a copy of them
+    worker_mb        MiB of memory of a process with its application and pages loaded; None if unknown
+    rows_as_served   whether the database has the rows of the deployment, or a copy
     """
 
     python: str
@@ -228,7 +228,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     @property
     def lines(self) -> dict[str, str]:
-        """Where the project gives each setting its value, `shop/settings.py:12`."""
+        """The line that gives each setting its value, `shop/settings.py:12`."""
         return {name: str(those[-1]) for name, those in self.statements.items()}
 
     @property
@@ -246,11 +246,11 @@ class Facts(msgspec.Struct, frozen=True):
 def inspect(project: Project, patterns: int = 0, *, closely: bool = False, database: str = "") -> Facts:
     """Look at the project; nothing in its folder or its databases changes.
 
-    patterns  how many pages of its URL patterns are looked at besides those that its description names
-    closely   ask its caches and storages for a response, and read its migrations, too
-    database  a URL in place of its default database
+    patterns  the number of pages from URL patterns to inspect, besides the pages that the description names
+    closely   request a response of caches and storages, and read migrations, too
+    database  a URL in place of the default database
 
-    Raises BenchError, in one line, when its settings, its application or its URLs cannot be imported.
+    Raises BenchError, in one line, if settings, application or URLs cannot be imported.
     """
     said, timeout_s = project.description, run_command.IMPORT_TIMEOUT_S
     question = {
@@ -286,7 +286,7 @@ def inspect(project: Project, patterns: int = 0, *, closely: bool = False, datab
 
 
 def beginning_at(said: Description, start: str | None) -> Description:
-    """The description with the page at which visitors begin, which also stands for a health check that nobody named."""
+    """The description with the visitors' first page, which is also the health check if nobody named one."""
     if not start or start == said.start:
         return said
     health = start if said.health == HOME else said.health
@@ -309,9 +309,9 @@ def _settings_of(database: str) -> dict[str, Any]:
 
 
 def _words(project: Project, stage: str, error: str, where: str | None, variables: Sequence[str] = ()) -> str:
-    """The error of a stage that failed, and what to do about it.
+    """The error of a stage that failed, and the remedy.
 
-    variables  those that the settings read and that the environment lacks
+    variables  variables that the settings read and the environment lacks
     """
     what = f"settings {project.settings}" if stage == "settings" else stage
     at = f" ({where})" if where else ""
@@ -333,9 +333,9 @@ def _words(project: Project, stage: str, error: str, where: str | None, variable
 
 
 def require_environment(project: Project) -> None:
-    """Raise BenchError unless its settings take database and static files from the kit's variables, as it says.
+    """Raise BenchError unless the settings take database and static files from the kit's variables, as declared.
 
-    Else its own database would be filled by `setup`, and its own folder with static files.
+    Else `setup` would fill the project's own database, and static files its own folder.
     """
     file, folder = "/nonexistent/benchapp.sqlite3", "/nonexistent/static"
     given = {"DATABASE_URL": f"sqlite:///{file}", "BENCHAPP_STATIC_ROOT": folder}

@@ -63,12 +63,12 @@ OF_ONE_ANSWER = frozenset(
 class UnderTest:
     """A project as the kit serves it.
 
-    var       where the kit keeps what it makes for the project: static files, databases, logs
-    recorded  its folder as results have it, where it is no site of the kit: its databases are somebody's; else empty
-    version   of the Python that serves it, where that is not the instrument's nor the project's own
-    base      the project of whose repository it is a commit: its rows are served; None for others
-    installs  whether its servers are installed where they are missing; without that it is only looked at
-    memo      what has been found out about it already, by question; shared by all its Pythons
+    var       the kit's folder for the project: static files, databases, logs
+    recorded  the project's folder for results, unless it is a site of the kit: its databases are somebody's; else empty
+    version   of the serving Python, if it is neither the instrument's nor the project's own
+    base      the project of whose repository this is a commit, with the served rows; None for others
+    installs  whether missing servers are installed; without that the project is only looked at
+    memo      facts found already, by question; shared by all its Pythons
     """
 
     project: Project
@@ -80,7 +80,7 @@ class UnderTest:
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, question: Hashable, ask: Callable[[], Found]) -> Found:
-        """The answer to a question, computed once."""
+        """The result of a question, computed once."""
         if question not in self.memo:
             self.memo[question] = ask()
         found: Found = self.memo[question]
@@ -88,7 +88,7 @@ class UnderTest:
 
     @property
     def folder(self) -> Path:
-        """The folder of its manage.py."""
+        """The folder of manage.py."""
         return self.project.folder
 
     @property
@@ -98,7 +98,7 @@ class UnderTest:
 
     @property
     def described(self) -> str:
-        """The file of its description as results have it; empty if that is its own."""
+        """The file of the description for results; empty for the project's own."""
         file = self.project.described
         return "" if file == self.folder / FILE else str(file)
 
@@ -113,7 +113,7 @@ class UnderTest:
 
     @property
     def venv(self) -> Path:
-        """The virtual environment that its servers and commands run in, made or not."""
+        """The virtual environment of the servers and commands, made or not."""
         if self.version:
             return self.layered.venv
         return venv_overlay.place(self.var) if self.recorded else programs.servers_venv()
@@ -125,7 +125,7 @@ class UnderTest:
 
     @property
     def servers_in(self) -> tuple[Path, ...]:
-        """The virtual environments in which its servers are looked for, the first first."""
+        """The virtual environments with the servers, in order of precedence."""
         if not self.installs:
             return (self.venv, programs.servers_venv())
         return tuple(dict.fromkeys((self.layered.venv, self.layered.kit)))
@@ -141,7 +141,7 @@ class UnderTest:
 
     @property
     def own_packages(self) -> frozenset[str]:
-        """The canonical names of the distributions that it has itself."""
+        """The canonical names of the project's own distributions."""
         return venv_overlay.own_packages(self.sites)
 
     def worker(self, folder: Path = paths.KIT) -> Identity:
@@ -155,9 +155,9 @@ class UnderTest:
         return worker(folder, reads)
 
     def served_by(self, version: str) -> UnderTest:
-        """The project served by another Python; as it is where the version is empty.
+        """The project served by another Python; unchanged for an empty version.
 
-        Raises BenchError for a project with an environment of its own.
+        Raises BenchError for a project with a separate environment.
         """
         if not version:
             return self
@@ -168,9 +168,9 @@ class UnderTest:
         return replace(self, version=version)
 
     def at(self, label: str) -> UnderTest:
-        """The project at a commit that `use_refs` has made known; as it is without a label.
+        """The project at a commit known from `use_refs`; unchanged without a label.
 
-        Raises BenchError for a label that is not known, and for a commit that cannot be served.
+        Raises BenchError for an unknown label, and for a commit that cannot be served.
         """
         if not label:
             return self
@@ -182,7 +182,7 @@ class UnderTest:
         return self.once((REFS, label), lambda: _at(self, known[label]))
 
     def use_refs(self, found: Sequence[Ref]) -> None:
-        """Make commits of its repository known by their labels."""
+        """Register commits of the repository by their labels."""
         if found and not self.recorded:
             raise BenchError("--ref compares commits of a project of yours: stand in its folder, or give --project")
         self.memo[REFS] = {ref.label: ref for ref in found}
@@ -199,27 +199,27 @@ class UnderTest:
 
     @property
     def static_root(self) -> Path:
-        """The folder of its collected static files."""
+        """The folder of collected static files."""
         return self.var / "static"
 
     @property
     def media_root(self) -> Path:
-        """Where its uploaded files are as links, beside new ones."""
+        """The folder with links to uploaded files, beside new ones."""
         return self.var / "media"
 
     @property
     def health(self) -> str:
-        """A path that answers 200 while the site serves."""
+        """A path with status 200 while the site serves."""
         return self.description.health
 
     @property
     def ready(self) -> str:
-        """A path that answers 200 while the site serves and can use its database, if it has one."""
+        """A path with status 200 while the site serves and can use its database, if any."""
         return self.description.ready or self.health
 
     @property
     def overlaid(self) -> bool:
-        """True if the kit's settings are laid over its own."""
+        """True if the kit's settings are laid over the project's own."""
         return not self.description.reads_environment
 
     @functools.cached_property
@@ -234,7 +234,7 @@ class UnderTest:
 
     @property
     def _rows_of_base(self) -> str:
-        """The URL of the SQLite file whose rows a commit is served with; empty for what has rows of its own."""
+        """The URL of the SQLite file with the rows of a commit; empty for a project with its own rows."""
         file = self.base.copied.get("default") if self.base else None
         return f"sqlite:///{file}" if file and Path(file).is_file() else ""
 
@@ -249,11 +249,13 @@ class UnderTest:
 
     @property
     def settings(self) -> str:
-        """The settings module that its processes have."""
+        """The settings module of the project's processes."""
         return PROBED if self.overlaid else self.project.settings
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
-        """The environment of one of its processes, of the kit's variables: what its settings may read is renamed."""
+        """The environment of one of the project's processes, of the kit's variables: names that its settings may read
+        are renamed.
+        """
         if not self.overlaid:
             return {**self.project.env, **env}
         files = {alias: str(self.copy_of(alias)) for alias in self.facts.database_files if alias != "default"}
@@ -272,14 +274,14 @@ class UnderTest:
 
     @property
     def copied(self) -> dict[str, str]:
-        """Its SQLite files by alias, of which copies are served; none where `setup` makes the rows."""
+        """SQLite files by alias, of which copies are served; empty if `setup` makes the rows."""
         if self.description.generated:
             return {}
         # A checkout has no rows of its own.
         return self.base.facts.database_files if self.base else self.facts.database_files
 
     def copy_of(self, alias: str) -> Path:
-        """Where the copy of an SQLite database is, or the one whose rows `setup` makes."""
+        """The path of the copy of an SQLite database, or of the one with rows made by `setup`."""
         made = self.description.generated and alias == "default"
         return self.var / "data" / f"{'benchapp' if made else alias}.sqlite3"
 
@@ -300,14 +302,14 @@ def _names(project: UnderTest) -> dict[str, Any]:
 
     wsgi, asgi               module and name of each application, `module:name`; empty without one
     wsgi_module, wsgi_name   the parts of `wsgi`; of `asgi` the same
-    wsgi_folder, wsgi_file   where the module of `wsgi` is, relative to the project
+    wsgi_folder, wsgi_file   the path of the module of `wsgi`, relative to the project
     static_url, static_path  the path of static files, with a slash at the end and without
     media_url                the path of uploaded files; empty without them
-    protected_url            the path of those that a view has the web server send; empty without them
-    session_cookie           the name of the cookie that visitors who are logged in have; csrf_cookie likewise
-    session_cookie_re        a regular expression (PCRE) of it
+    protected_url            the path of uploads that a view has the web server send; empty without them
+    session_cookie           the name of the cookie of logged-in visitors; csrf_cookie likewise
+    session_cookie_re        a regular expression (PCRE) of the name
     health_paths             the paths of health checks
-    health_re                a regular expression (PCRE) of them, without the slash before them
+    health_re                a regular expression (PCRE) of the paths, without the first slash
     """
     said, checks = project.description, health_paths(project)
     applications = {"wsgi": said.wsgi or "", "asgi": said.asgi or ""}
@@ -343,7 +345,7 @@ def _parts(interface: str, application: str) -> dict[str, str]:
 
 
 def _place(project: Project, application: str) -> dict[str, str]:
-    """Where the module of the WSGI application is."""
+    """The place of the module of the WSGI application."""
     package, _, last = application.partition(":")[0].rpartition(".")
     folders = (Path(path, package.replace(".", "/")) for path in (".", *project.env.get("PYTHONPATH", "").split(":")))
     folder = next((it for it in folders if (project.folder / it / f"{last}.py").is_file()), package.replace(".", "/"))
@@ -362,14 +364,14 @@ def renamed(env: dict[str, str]) -> dict[str, str]:
 
 
 def health_paths(project: UnderTest) -> tuple[str, ...]:
-    """Paths for health checks alone, which servers answer in maintenance, over plain HTTP and to an address."""
+    """Paths for health checks only, with responses in maintenance, over plain HTTP and to an address."""
     return tuple(filter(PLAIN.fullmatch, project.description.health_checks)) or OWN_CHECKS
 
 
 def page_headers(project: UnderTest) -> dict[str, str]:
-    """The headers that all its public pages have, and Vary: Cookie, for servers that answer with a stored body.
+    """The headers of all public pages, and Vary: Cookie, for servers that send a stored body.
 
-    Those whose value a server's configuration might read as more than text are left out: no such page is stored.
+    Headers whose value a server's configuration might read as more than text are left out: no such page is stored.
     """
     checks, found = project.description.health_checks, project.facts.pages
     pages = [page for page in found if page.status == 200 and page.path not in checks and page.is_html]
@@ -397,11 +399,10 @@ def page_environment(project: UnderTest) -> dict[str, str]:
 
 
 def bypass_re(project: UnderTest, probed: bool) -> str:
-    """A regular expression (PCRE), without the first slash, of how paths of a project begin that no cache is asked for.
+    """A regular expression (PCRE), without the first slash, of beginnings of paths that bypass all caches.
 
-    They are static files, health checks, the login form and all but the pages that it says may be cached; `probed`
-    has those of the probes, too. A web server's cache would let visitors of what it may not store wait for each
-    other.
+    These are static files, health checks, the login form and all pages except the ones that may be cached; `probed`
+    adds those of the probes. A web server's cache would let visitors of uncacheable pages wait for each other.
     """
     said = project.description
     files = filter(None, (project.names["static_url"], project.names["media_url"]))
@@ -418,7 +419,7 @@ def bypass_re(project: UnderTest, probed: bool) -> str:
 
 
 def refusal(project: UnderTest, stack: Stack, layers: tuple[Layer, ...]) -> str:
-    """The reason why a project cannot be served by a stack with these layers, or an empty string when it can."""
+    """The reason why a project cannot be served by a stack with these layers, or an empty string."""
     for layer in layers:
         if layer.in_site and layer.name not in project.description.layers:
             return f"{layer.name}: {layer.in_site}"
@@ -429,7 +430,7 @@ def refusal(project: UnderTest, stack: Stack, layers: tuple[Layer, ...]) -> str:
 
 
 def is_kits(folder: Path | None) -> bool:
-    """True if a folder is that of the kit's own site, which is meant without one, too."""
+    """True if a folder is the kit's own site, the default without a folder."""
     return folder is None or folder.resolve() == paths.KIT
 
 
@@ -441,7 +442,7 @@ def read_project(folder: Path | None, describe: Path | None = None) -> Project:
 
 
 def _at(base: UnderTest, ref: Ref) -> UnderTest:
-    """A project at a commit, with the description and, while it needs the same packages, the environment of now."""
+    """A project at a commit, with the description and, while the packages are the same, the environment of now."""
     below = base.var / "refs"
     folder = refs.checkout(base.folder, ref, below)
     python = base.project.python
@@ -455,11 +456,11 @@ def _at(base: UnderTest, ref: Ref) -> UnderTest:
 
 
 def open_project(folder: Path | None = None, describe: Path | None = None) -> UnderTest:
-    """The project in a folder, the kit's own without one; raises BenchError when it cannot be served.
+    """The project in a folder, the kit's own without one; raises BenchError if the project cannot be served.
 
-    `describe` is a file elsewhere that has its description.
+    `describe` is another file with the description.
 
-    Its facts are read here, so that what cannot be imported is said before anything starts.
+    Facts are read here, so that an import error is reported before anything starts.
     """
     project = read_project(folder, describe)
     if is_kits(folder):
@@ -468,7 +469,7 @@ def open_project(folder: Path | None = None, describe: Path | None = None) -> Un
 
 
 def _opened(project: Project, base: UnderTest | None = None) -> UnderTest:
-    """A project that is no site of the kit, or a commit of `base`; raises BenchError when it cannot be served."""
+    """A project other than the kit's sites, or a commit of `base`; raises BenchError if it cannot be served."""
     for name in KIT_PACKAGES:
         if (project.folder / name / "__init__.py").is_file():
             raise BenchError(f"{project.folder}: its package {name} has the name of one of the kit's; rename it")
@@ -498,7 +499,7 @@ def _opened(project: Project, base: UnderTest | None = None) -> UnderTest:
 
 
 def recorded_project(given: UnderTest, recorded: str, describe: str = "") -> UnderTest:
-    """The project that results name with its description; `given` is that of the command line, which names no other."""
+    """The project that results name with its description; `given` is the command line's, which names no other."""
     if (recorded, describe) == (given.recorded, given.described):
         return given
     if given.recorded or given.described:

@@ -1,6 +1,6 @@
-"""Other Pythons than the instrument's, which serve the same site: each has an environment of its own, made once.
+"""Pythons other than the instrument's, which serve the same site, each in a separate environment, made once.
 
-A stack served by one is a variant of it, `STACK@python=3.13`, in plans, results and reports.
+A stack served by one is a variant, `STACK@python=3.13`, in plans, results and reports.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SAYS = (
 def choose(words: Iterable[str]) -> tuple[str, ...]:
     """The versions of the interpreters that a user names, as `3.13` or by a path, each found and new enough.
 
-    Raises BenchError for one that is not there, too old, or of the same version as another.
+    Raises BenchError for a missing one, an old one, or two of the same version.
     """
     versions = []
     for word in words:
@@ -62,7 +62,7 @@ def _by_word(word: str) -> Path | None:
 
 
 def _candidates(version: str) -> Iterator[Path]:
-    """Where a version may be: in the environment made for it before, on PATH, and among those of a pyenv on it."""
+    """Possible places of a version: the environment made for it earlier, PATH, and those of a pyenv on PATH."""
     yield paths.STATE / programs.SERVERS / version / "bin" / "python"
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     yield from (folder / f"python{version}" for folder in folders)
@@ -78,7 +78,7 @@ def _runs(python: Path) -> bool:
 
 
 def variants(stacks: Sequence[str], versions: Sequence[str]) -> tuple[str, ...]:
-    """The stacks served by each of these Pythons; as they are without any."""
+    """The stacks served by each of these Pythons; unchanged without any."""
     if not versions:
         return tuple(stacks)
     return tuple(f"{name}{',' if '@' in name else '@'}python={version}" for name in stacks for version in versions)
@@ -86,9 +86,9 @@ def variants(stacks: Sequence[str], versions: Sequence[str]) -> tuple[str, ...]:
 
 @functools.cache
 def environment(version: str, python: Path | None = None) -> VenvOverlay:
-    """The environment of the servers for a version of Python: made when it is not there; the instrument's for its own.
+    """The environment of the servers for a version of Python: made if missing; the instrument's for its own.
 
-    Raises BenchError when there is no such Python, or the servers cannot be installed for it.
+    Raises BenchError without such a Python, or if the servers cannot be installed.
     """
     if version == programs.VERSION:
         return venv_overlay.kits()
@@ -101,7 +101,7 @@ def environment(version: str, python: Path | None = None) -> VenvOverlay:
 
 
 def described(version: str) -> str:
-    """The full version of a Python, and of the Django that it serves: `CPython 3.13.0, Django 6.1`."""
+    """The full version of a Python, and of its Django: `CPython 3.13.0, Django 6.1`."""
     python = environment(version).python
     done = subprocess.run([str(python), "-c", SAYS], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     return done.stdout.strip() or version

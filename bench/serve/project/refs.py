@@ -1,6 +1,6 @@
-"""Commits of a project's repository, each served from a checkout of its own below the state folder.
+"""Commits of a project's repository, each served from a separate checkout below the state folder.
 
-A stack that serves one is a variant of it, `STACK@ref=main`, in plans, results and reports. Nothing is written into the
+A stack that serves one is a variant, `STACK@ref=main`, in plans, results and reports. Nothing is written into the
 project's folder or its repository.
 """
 
@@ -30,8 +30,8 @@ PRIVATE = ".env*"
 class Ref:
     """A commit to be served.
 
-    label   its name in stacks and results, without slashes
-    commit  its full hash; empty for the tree as it is
+    label   the name in stacks and results, without slashes
+    commit  the full hash; empty for the working tree
     """
 
     label: str
@@ -41,7 +41,7 @@ class Ref:
 def choose(folder: Path, names: Sequence[str]) -> tuple[Ref, ...]:
     """The commits that these names mean in the repository of a project's folder, each once.
 
-    Raises BenchError for a folder without a repository, and for a name that means no commit.
+    Raises BenchError for a folder without a repository, and for a name of no commit.
     """
     found: dict[str, Ref] = {}
     for name in names:
@@ -63,7 +63,7 @@ def _commit(folder: Path, name: str) -> str:
 
 
 def top(folder: Path) -> Path:
-    """The top of the repository; raises BenchError if there is none."""
+    """The top of the repository; raises BenchError without a repository."""
     try:
         return Path(git(folder, "rev-parse", "--show-toplevel").rstrip("\n"))
     except BenchError:
@@ -93,7 +93,7 @@ def notes(folder: Path, refs: Sequence[Ref]) -> list[str]:
 def checkout(folder: Path, ref: Ref, below: Path) -> Path:
     """The folder of the project at a commit, in a clone below `below` that shares the repository's objects.
 
-    Files that git ignores and settings read (.env) are copied. Raises BenchError when git cannot do it.
+    Files that git ignores and settings read (.env) are copied. Raises BenchError if git fails.
     """
     repository = top(folder)
     clone = below / ref.commit[:12]
@@ -114,7 +114,7 @@ def checkout(folder: Path, ref: Ref, below: Path) -> Path:
 
 
 def packages_digest(folder: Path) -> str:
-    """A digest of the files that say which packages a project needs."""
+    """A digest of the files that list a project's packages."""
     digest = hashlib.sha256()
     for place in dict.fromkeys((top(folder).resolve(), folder.resolve())):
         for pattern in LISTS:
@@ -124,16 +124,16 @@ def packages_digest(folder: Path) -> str:
 
 
 def variants(stacks: Sequence[str], refs: Sequence[Ref]) -> tuple[str, ...]:
-    """The stacks with each of these commits; as they are without any."""
+    """The stacks with each of these commits; unchanged without any."""
     if not refs:
         return tuple(stacks)
     return tuple(f"{name}{',' if '@' in name else '@'}ref={ref.label}" for name in stacks for ref in refs)
 
 
 def git(folder: Path, *words: str) -> str:
-    """The output of a git command there; raises BenchError with its last line when it fails.
+    """The output of a git command there; raises BenchError with git's last line on failure.
 
-    The repository may belong to another user than root, and no hook or configuration of it is run.
+    The repository may belong to another user than root, and no hook or configuration there is run.
     """
     argv = ["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-C", str(folder), *words]
     try:

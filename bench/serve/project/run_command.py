@@ -1,6 +1,6 @@
-"""Run a command of a project's manage.py: alone, or in a fork of a process that has Django imported already.
+"""Run a command of a project's manage.py: by itself, or in a fork of a process that has Django imported already.
 
-A command alone spends most of its time on importing Django. Those who need several begin with `warm_up`.
+A single command spends most of its time on importing Django. Callers with several begin with `warm_up`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ AT_START = re.compile("PYTHON.*|LANG|LC_ALL|TZ")
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A project's interpreter and a manage.py; `prefix` stands before, and makes it run as another user."""
+    """A project's interpreter and a manage.py; `prefix` stands before, and switches to another user."""
 
     prefix: tuple[str, ...]
     python: Path
@@ -59,8 +59,8 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run `manage.py` with `words`, in a warm process if there is one.
 
-    With `show` what it prints goes to standard error at once, and is not in what is returned.
-    Raises OSError when it cannot be started, subprocess.TimeoutExpired after `timeout_s`.
+    With `show` the output goes to standard error at once, and is not returned. Raises OSError if it cannot be started,
+    subprocess.TimeoutExpired after `timeout_s`.
     """
     # Some manage.py set the variable whatever it says.
     words = [words[0], f"--settings={env[SETTINGS]}", *words[1:]] if env.get(SETTINGS) else words
@@ -85,8 +85,8 @@ def run_probe_script(
     """Run a script of `inside` by a project's interpreter in its folder; return the text written to the file in its
     first argument, and its error output. Both may be empty.
 
-    It has these variables and what every program needs, and nothing else of the caller's environment.
-    Raises OSError when it cannot be started, subprocess.TimeoutExpired when it hangs.
+    The script gets these variables and a program's basic ones, and nothing else of the caller's environment. Raises
+    OSError if it cannot be started, subprocess.TimeoutExpired if it hangs.
     """
     inherited = {name: os.environ[name] for name in (*INHERITED, "HOME") if name in os.environ}
     with tempfile.TemporaryDirectory(prefix="benchapp-ask-") as scratch:
@@ -105,10 +105,10 @@ def run_probe_script(
 
 
 def problem(errors: str) -> str:
-    """The line of what a command of Python's wrote to standard error that says why it failed; empty without one.
+    """The line of a Python command's standard error that says why the command failed; else empty.
 
-    That of the exception, which may go on for lines; of a failed check its first error; else the last line but for the
-    advice that Django gives.
+    The line of the exception, which may go on for lines; of a failed check the first error; else the last line except
+    for Django's advice.
     """
     lines = [line for line in errors.splitlines() if line.strip() and not line.startswith(ADVICE)]
     if CHECKS in lines:
@@ -121,7 +121,7 @@ def problem(errors: str) -> str:
 
 @contextlib.contextmanager
 def announced(what: str, timeout_s: float) -> Iterator[None]:
-    """Say on stderr what is waited for, and until when, where the block takes more than a few seconds."""
+    """Print on stderr what is waited for, and until when, if the block takes more than a few seconds."""
     words = f"waiting for {what}, up to {timeout_s:g} s"
     timer = threading.Timer(SILENT_S, print, [words], {"file": sys.stderr, "flush": True})
     timer.daemon = True
@@ -171,7 +171,7 @@ class _Warm:
     def run(
         self, manage_py: Path, words: list[str], env: Mapping[str, str], timeout_s: float | None
     ) -> subprocess.CompletedProcess[str] | None:
-        """The command's outcome; None if the process has ended before it began the command."""
+        """The command's outcome; None if the process ended before the command began."""
         argv = [str(manage_py), *words]
         with contextlib.ExitStack() as stack:
             opened = functools.partial(tempfile.TemporaryFile, "w+", encoding="utf-8", errors="replace")
@@ -187,7 +187,7 @@ class _Warm:
             return subprocess.CompletedProcess(argv, status, output.read(), error.read())
 
     def _status(self, files: Sequence[IO[str]], argv: list[str], timeout_s: float | None) -> int | None:
-        """Run the command in these files; return its exit status as in subprocess, or None."""
+        """Run the command in these files; return the exit status as in subprocess, or None."""
         ended, its = os.pipe()
         with os.fdopen(ended) as answer:
             try:

@@ -1,4 +1,4 @@
-"""A copy of an SQLite database as one moment had it. It needs Python 3.8 and no package."""
+"""A copy of an SQLite database at one moment. Needs Python 3.8 and no package."""
 
 import shutil
 import sqlite3
@@ -14,7 +14,7 @@ WRITE_VERSION, WITH_LOG = 18, 2
 def snapshot(source: "str | Path", copy: "str | Path") -> None:
     """Copy the database file `source` to the path `copy`, and leave nothing beside the source.
 
-    Of a file that is written to, a plain copy can be torn: SQLite's own backup is whole.
+    A plain copy of a file in use can be torn; SQLite's own backup is consistent.
     """
     source, copy = Path(source), Path(copy)
     with source.open("rb") as file:

@@ -2,8 +2,8 @@
 
 Nothing is installed into the project's own environment. A layered one has no packages itself; a `.pth` file names the
 folders of both (https://docs.python.org/3/library/site.html), and its programs are the kit's with another interpreter.
-The servers are those of the instrument's environment, or one is made for them and a version of Python when it is first
-needed, by uv where that is installed.
+The servers are those of the instrument's environment, or of one made for them and a version of Python when first
+needed, by uv if installed.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class VenvOverlay(msgspec.Struct, frozen=True):
     """A layered environment.
 
     venv   its folder
-    kit    the virtual environment whose servers it uses
-    sites  folders of packages, those of the project first
-    base   the folder of the Python below it
+    kit    the virtual environment with the servers
+    sites  folders of packages, the project's first
+    base   the folder of the Python below
     """
 
     venv: Path
@@ -65,7 +65,7 @@ class VenvOverlay(msgspec.Struct, frozen=True):
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """The interpreter."""
         return python_of(self.venv)
 
 
@@ -75,7 +75,7 @@ def python_of(venv: Path) -> Path:
 
 
 def own_packages(sites: tuple[str, ...]) -> frozenset[str]:
-    """The canonical names of the distributions in those folders, except in those of the kit's environments."""
+    """The canonical names of the distributions in those folders, except in the kit's environments."""
     not_own = (programs.servers_venv(), paths.STATE / programs.SERVERS)
     own = [site for site in sites if not any(Path(site).is_relative_to(venv) for venv in not_own)]
     return frozenset(canonicalize_name(found.metadata["Name"]) for found in distributions(path=own))
@@ -83,9 +83,9 @@ def own_packages(sites: tuple[str, ...]) -> frozenset[str]:
 
 @functools.cache
 def kits() -> VenvOverlay:
-    """The environment of the servers for the instrument's own Python, made when it is not there.
+    """The environment of the servers for the instrument's own Python, made if missing.
 
-    Raises BenchError when the servers cannot be installed.
+    Raises BenchError if the servers cannot be installed.
     """
     venv = programs.servers_venv()
     if venv != paths.VENV:
@@ -113,9 +113,9 @@ def query_interpreter(python: Path, advice: str = ADVICE) -> Interpreter:
 
 
 def environment(python: Path, folder: Path) -> VenvOverlay:
-    """The layered environment in `folder` for a project with that interpreter, made when it is not there.
+    """The layered environment in `folder` for a project with that interpreter, made if missing.
 
-    Raises BenchError when it cannot be made, or the kit's servers cannot be installed for this version of Python.
+    Raises BenchError if it cannot be made, or the kit's servers cannot be installed for this version of Python.
     """
     found = query_interpreter(python)
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,14 +134,14 @@ def environment(python: Path, folder: Path) -> VenvOverlay:
 
 
 def place(folder: Path) -> Path:
-    """Where the layered environment in `folder` is."""
+    """The place of the layered environment in `folder`."""
     return folder / "venv"
 
 
 def kit_venv(found: Interpreter, python: Path, advice: str = ADVICE) -> Path:
     """The virtual environment with the servers for that version of Python: the kit's own, or one made for it.
 
-    Raises BenchError, with what to do instead, when they cannot be installed.
+    Raises BenchError, with a remedy, if the servers cannot be installed.
     """
     venv = paths.STATE / programs.SERVERS / found.version
     if found.version == programs.VERSION:
@@ -168,7 +168,7 @@ def _install(venv: Path, found: Interpreter, python: Path, advice: str) -> None:
 
 
 def _new(venv: Path, python: Path, packages: Iterable[str], problem: str, advice: str) -> None:
-    """A new environment of that interpreter with these packages, by uv where it is; or none.
+    """A new environment of that interpreter with these packages, by uv if installed; or none.
 
     Raises BenchError that begins with the `problem`.
     """
@@ -194,8 +194,8 @@ def _new(venv: Path, python: Path, packages: Iterable[str], problem: str, advice
 def of_listing(folder: Path, python: Path, venv: Path) -> Path:
     """The interpreter of an environment with the packages that a project lists, made once: as `venv`.
 
-    They are those of requirements.txt, else the dependencies of pyproject.toml. Raises BenchError for a project that
-    lists none, and when they cannot be installed.
+    The list is requirements.txt, else the dependencies of pyproject.toml. Raises BenchError for a project without a
+    list, and if the packages cannot be installed.
     """
     done = venv / "installed"
     listing, described = folder / "requirements.txt", folder / "pyproject.toml"
@@ -252,7 +252,7 @@ def _make(venv: Path, found: Interpreter, python: Path, kit: Path) -> None:
 def _run_shown(argv: list[str], problem: str, advice: str) -> None:
     """Run a program that installs packages, and show each line of its output on a terminal.
 
-    Raises BenchError, which begins with `problem`, when it fails or does not end.
+    Raises BenchError, which begins with `problem`, if the program fails or does not end.
     """
     said = ""
     with (
@@ -277,7 +277,7 @@ def _run_shown(argv: list[str], problem: str, advice: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """The environment of programs that look at a project's Python or add to the kit's: its own stays as it is."""
+    """The environment of programs that look at a project's Python or add to the kit's, which stays unchanged."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     return {**env, "PYTHONDONTWRITEBYTECODE": "1"}
 

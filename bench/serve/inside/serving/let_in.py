@@ -1,4 +1,4 @@
-"""Middleware of a project's own, such as one that asks every visitor to log in, does not keep them from the probes."""
+"""A project's own middleware, such as a log-in wall, does not keep visitors from the probes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _import_string = base.import_string
 
 
 def begin() -> None:
-    """From now on, Django builds the middleware of the project so that it lets visitors through to the probes."""
+    """From now on, Django builds the middleware of the project so that visitors get through to the probes."""
     base.import_string = imported
 
 
@@ -33,7 +33,7 @@ def imported(name: str) -> Any:
 
 
 def letting_in(factory: Factory) -> Factory:
-    """The middleware, which still does all that it does of a probe, and refuses none."""
+    """The middleware, which still does its work for a probe, and refuses none."""
 
     @wraps(factory, updated=())
     def made(get_response: Callable[..., Any]) -> Any:
@@ -93,6 +93,6 @@ def _is_probe(request: HttpRequest) -> bool:
 
 
 def _is_refusal(request: HttpRequest, response: HttpResponse) -> bool:
-    """True if a probe was refused further out: its own answer, whatever it says, has the name of its rendering."""
+    """True if a probe was refused further out: every response of a probe has the name of its rendering."""
     refused = _is_probe(request) and response.status_code in REFUSALS
     return refused and not response.has_header("X-Render-Id")

@@ -1,4 +1,4 @@
-"""The settings of `benchapp_overlay.settings`, and over them the probes, where BENCHAPP_PROBES is 1."""
+"""The settings of `benchapp_overlay.settings`, and over them the probes, if BENCHAPP_PROBES is 1."""
 
 from __future__ import annotations
 

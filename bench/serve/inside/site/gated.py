@@ -29,7 +29,7 @@ def gated(request: HttpRequest, pk: int, name: str) -> HttpResponse:
 
 
 class HaltingResponse(HttpResponse):
-    """A response that is sent in two halves; between them it waits at the gate of an author."""
+    """A response in two halves, which waits at the gate of an author in between."""
 
     gate: int | None = None
 
@@ -43,7 +43,7 @@ class HaltingResponse(HttpResponse):
 
 @page
 def halting(request: HttpRequest, pk: int, name: str) -> HttpResponse:
-    """A large page of an author, of which half is sent; while the author's gate is closed, the rest waits.
+    """A large page of an author, sent to the half; while the author's gate is closed, the rest waits.
 
     The page of a new `name` is not cached yet.
     """

@@ -1,6 +1,6 @@
-"""Cross-process barriers, one directory each: requests block while it exists. All workers see them.
+"""Cross-process barriers, one directory each: requests block while the directory exists. All workers see them.
 
-A gate is named by the database of its author: two sites on one machine have authors of the same number.
+A gate is named after the database of its author: two sites on one machine have authors of the same number.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ POLL_S = 0.005
 
 
 def close(pk: int) -> None:
-    """Close the gate of an author, also where an earlier one was left by a process that was killed."""
+    """Close the gate of an author, even if a killed process has left an earlier gate."""
     reopen(pk)
     _folder(pk).mkdir(mode=0o700)
 
 
 def waiting(pk: int) -> int:
-    """The number of requests that wait at the gate."""
+    """The number of requests waiting at the gate."""
     return len(list(_folder(pk).glob("*")))
 
 
@@ -42,7 +42,7 @@ def reopen(pk: int) -> None:
 
 
 def wait_at(pk: int) -> None:
-    """Wait until the gate opens; return at once if it is open."""
+    """Wait until the gate opens; return at once if open."""
     folder, deadline = _folder(pk), time.monotonic() + MAX_WAIT_S
     with contextlib.suppress(FileNotFoundError):
         (folder / uuid.uuid4().hex).touch()

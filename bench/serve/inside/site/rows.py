@@ -1,7 +1,7 @@
 """Writes inside the running site: requests create, change and remove an author with a post and comments.
 
-Nothing else can be written here: every URL names an author that `create` has made. Each response has what the site's
-pages must show from now on.
+Nothing else can be written here: every URL names an author made by `create`. Each response has the texts that the
+site's pages must show from now on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LARGE_CHARACTERS = 90_000
 @never_cache
 @require_POST
 def create(request: HttpRequest) -> JsonResponse:
-    """A new author with one post and one comment on it."""
+    """A new author with one post and one comment."""
     return JsonResponse(created())
 
 
@@ -72,7 +72,7 @@ def large_page(pk: int) -> HttpResponse:
 
 @transaction.atomic
 def created() -> dict[str, Any]:
-    """Make an author with one post and one comment on it; what pages show now."""
+    """Make an author with one post and one comment; returns the texts that pages show now."""
     author = Author.objects.create(name=_random_text(), city=_random_text(), bio=_random_text())
     post = Post.objects.create(author=author, title=_random_text(), body=_random_text())
     _add_comment(post)
@@ -80,7 +80,9 @@ def created() -> dict[str, Any]:
 
 
 def written(pk: int, what: str) -> dict[str, Any]:
-    """Do one of WRITES to a probe's author; what pages show now, and the texts that they `never` show."""
+    """Do one of WRITES to a probe's author; returns the texts that pages show now, and the texts that they `never`
+    show.
+    """
     author = made_by_probe(pk)
     never = list(WRITES[what](author) or ())
     state = _state_of(author) | {"never": never}
@@ -88,12 +90,12 @@ def written(pk: int, what: str) -> dict[str, Any]:
 
 
 def made_by_probe(pk: int) -> Author:
-    """The author of that number, if `create` has made it; Http404 for all others."""
+    """The author of that number, if made by `create`; Http404 for all others."""
     return get_object_or_404(Author, pk=pk, name__regex=f"^{NAME.pattern}$")
 
 
 def title_of(pk: int) -> str:
-    """The title of the one post of an author that `create` has made."""
+    """The title of the one post of an author made by `create`."""
     return get_object_or_404(Post, author=made_by_probe(pk)).title
 
 
@@ -103,7 +105,7 @@ def pages_of(pk: int) -> StalePages:
 
 
 def remove_all() -> int:
-    """Remove all that `create` has made and nobody has removed; returns how many authors."""
+    """Remove all remaining authors of `create`; returns how many."""
     left = [author for author in Author.objects.filter(name__startswith=PREFIX) if NAME.fullmatch(author.name)]
     for author in left:
         author.delete()
@@ -111,7 +113,7 @@ def remove_all() -> int:
 
 
 def _rename(author: Author) -> None:
-    """Rename the author, whose name stands on all of the author's posts, too."""
+    """Rename the author, whose name is on all of the author's posts, too."""
     author.name = _random_text()
     author.save()
 
@@ -125,7 +127,7 @@ def _edit(author: Author) -> None:
 
 
 def _update(author: Author) -> None:
-    """A bulk update: Django sends no signal for it, so it invalidates the pages itself."""
+    """A bulk update, which invalidates the pages itself, because Django sends no signal."""
     post = author.posts.get()
     with transaction.atomic():
         Post.objects.filter(author=author).update(title=_random_text())
@@ -182,7 +184,7 @@ def _roll_back(author: Author) -> list[str]:
 
 
 def _commit_late(author: Author) -> None:
-    """An edit; while the author's gate is closed it is not committed."""
+    """An edit, committed only after the author's gate opens."""
     with transaction.atomic():
         _edit(author)
         render_gate.wait_at(author.pk)
@@ -230,7 +232,7 @@ WRITES: dict[str, Callable[[Author], list[str] | None]] = {
 
 
 def _state_of(author: Author) -> dict[str, Any]:
-    """Name, title and newest comment (null when there is none), counts, totals, and URLs."""
+    """Name, title and newest comment (null without one), counts, totals, and URLs."""
     post = Post.objects.filter(author=author.pk).first()
     comment = Comment.objects.filter(post__author=author.pk).order_by("-id").first()
     totals = pagination.total(Author), pagination.total(Post), pagination.total(Comment)

@@ -17,11 +17,11 @@ RULES = [item for module in MODULES for item in module if isinstance(item, Rule)
 
 
 def examine(project: Project, facts: Facts, processes: int, threads: int, memory_mb: float = math.inf) -> list[Finding]:
-    """All findings for a project that so many processes of so many threads serve: errors first, then by group.
+    """All findings for a project served by so many processes of so many threads: errors first, then by group.
 
     The processes may use `memory_mb` MiB together.
 
-    Raises BenchError when the project ignores a finding that there is not.
+    Raises BenchError if the project ignores an unknown finding.
     """
     description = project.description
     require_ids(project)

@@ -38,7 +38,7 @@ def _without_cookies(examination: Examination) -> list[InspectedPage]:
 
 
 def _varies_by(page: InspectedPage) -> set[str]:
-    """The headers that it varies by, in small letters."""
+    """The headers in a page's Vary, in small letters."""
     return set(re.split(r"[ ,]+", (page.vary or "").lower())) - {""}
 
 
@@ -62,7 +62,7 @@ def uncached_templates(examination: Examination) -> Iterator[Occurrence]:
 
 
 def _has_cached_loader(examination: Examination) -> bool:
-    """True if the settings have a cached loader that is not in use here, as a project has that looks at DEBUG."""
+    """True if the settings have a cached loader that is not in use here, as in a project that looks at DEBUG."""
     files = {statement.file for those in examination.facts.statements.values() for statement in those}
     return any("loaders.cached" in line for file in files for line in examination.source(file))
 

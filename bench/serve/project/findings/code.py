@@ -40,7 +40,7 @@ def python_files(folder: Path) -> Iterator[Path]:
 
 
 def first_lines(project: Project) -> dict[str, str]:
-    """Name of one of PATTERNS -> the first line of the project's code that it matches; none of the kit's own site."""
+    """Name of one of PATTERNS -> the first matching line of the project's code; empty for the kit's own site."""
     found: dict[str, str] = {}
     if project.folder == paths.KIT:
         return found
@@ -57,8 +57,9 @@ def first_lines(project: Project) -> dict[str, str]:
 
 
 def production_settings(project: Project) -> str:
-    """The module of settings for production beside those that manage.py names, or in their package, which nobody has
-    chosen; empty without one."""
+    """The module of settings for production beside the ones that manage.py names, or in their package, which nobody has
+    chosen; else empty.
+    """
     if project.description.settings or PRODUCTION.search(project.settings):
         return ""
     around = (project.settings, project.settings.rpartition(".")[0])

@@ -1,8 +1,7 @@
 """The definition of a finding: one rule, one function.
 
-A rule takes an Examination and yields an Occurrence for each place in which a project has the problem. To add one,
-write the function in a module of this package, which is its group, under `@finding("its-id", ...)`; its docstring is
-the title.
+A rule takes an Examination and yields an Occurrence for each place of the problem in a project. To add one, write the
+function in a module of this package, which is its group, under `@finding("its-id", ...)`; the docstring is the title.
 """
 
 from __future__ import annotations
@@ -58,12 +57,12 @@ class Examination:
 
     @property
     def own_settings(self) -> bool:
-        """True if its settings take hosts, caches and connections from the kit's variables."""
+        """True if the settings take hosts, caches and connections from the kit's variables."""
         return self.project.description.reads_environment
 
     @functools.cached_property
     def is_unfilled(self) -> bool:
-        """True if the database has no tables yet, and the kit fills it: a file that is not there, or one in memory."""
+        """True if the database has no tables yet, and the kit fills it: a missing file, or a database in memory."""
         source = self.facts.database_files.get("default")
         no_file = "default" in self.facts.databases_in_memory or (source is not None and not Path(source).is_file())
         filled_by_kit = self.project.description.generated or no_file
@@ -95,7 +94,7 @@ class Examination:
             yield Occurrence(sentence + more, first.where or next(iter(lines), ""), hint, name)
 
     def line(self, setting: str, word: str = "") -> str:
-        """The line that gives a setting its value, of those that have the word; empty if it is not known."""
+        """The line that sets a setting, among lines with the word; empty if unknown."""
         statements = self.facts.statements.get(setting, ())
         for statement in reversed(statements):
             for number, text in enumerate(self.source(statement.file)[statement.line - 1 : statement.end]):
@@ -104,31 +103,31 @@ class Examination:
         return str(statements[-1]) if statements else ""
 
     def source(self, file: str) -> list[str]:
-        """The lines of a file of the project; none where it cannot be read."""
+        """The lines of a file of the project; empty if unreadable."""
         try:
             return (self.project.folder / file).read_text("utf-8", "replace").splitlines()
         except OSError:
             return []
 
     def only_in_debug(self, setting: str) -> bool:
-        """True if the project gives a setting this value only while DEBUG is on, as it is here."""
+        """True if the project sets this value only while DEBUG is on, as here."""
         statements = self.facts.statements.get(setting, ())
         return self.facts.debug and bool(statements) and statements[-1].in_debug
 
 
 def _lacks_rows(page: InspectedPage, is_empty: bool) -> bool:
-    """True if the database may be the cause of its error: an empty one, of any page that queries it."""
+    """True if the database may be the cause of the error: an empty database, of any page with a query."""
     return bool(OF_DATABASE.match(page.error or "")) or (is_empty and (bool(page.queries) or not page.error))
 
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A place in which a project has a problem.
+    """A place of a problem in a project.
 
     what    the problem there, in a sentence
-    where   file and line; the line of the rule's setting, if it has one, when empty
-    remedy  the next step, if it is not the rule's
-    id      the identifier, if others gave it
+    where   file and line; when empty, the line of the rule's setting, if any
+    remedy  the next step, if other than the rule's
+    id      the identifier, if others gave one
     """
 
     what: str
@@ -159,7 +158,7 @@ class Rule:
     title     the problem, in a sentence
     remedy    the next step; an occurrence may have another
     found_in  one of PASSES
-    setting   the setting of Django that is to be changed; empty without one
+    setting   the setting of Django to change, or empty
     """
 
     id: str
@@ -183,7 +182,7 @@ class Rule:
 def finding(
     id: str, severity: Severity, remedy: str, *, link: str = "", found_in: str = READ, setting: str = ""
 ) -> Callable[[RuleFunction], Rule]:
-    """Make a Rule of a function, whose docstring is its title; the link is to the setting if there is no other."""
+    """Make a Rule of a function, whose docstring is the title; without another link, the link is to the setting."""
     link = link or SETTINGS_DOCS + setting.lower().replace("_", "-")
 
     def define(occurrences: RuleFunction) -> Rule:

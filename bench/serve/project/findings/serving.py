@@ -140,7 +140,7 @@ def _problem_of(page: InspectedPage) -> str:
 
 
 def _named_pages(examination: Examination) -> Iterator[InspectedPage]:
-    """The pages that the description names, without those that `build` may still have to make."""
+    """The pages that the description names, without pages that `build` may still have to make."""
     description = examination.project.description
     for page in examination.pages:
         named = page.path in (description.health, *description.public)

@@ -20,7 +20,7 @@ def first_line(pages: Iterable[InspectedPage], *names: str) -> str:
 
 
 def listed(pages: Iterable[InspectedPage], *names: str) -> str:
-    """The pages by the cause that each has of one of these names: `/, /about/ (base.html:12) and /blog/`."""
+    """The pages by their cause of one of these names: `/, /about/ (base.html:12) and /blog/`."""
     by_cause: dict[str, list[str]] = {}
     for page in pages:
         cause = next((page.causes[name] for name in names if name in page.causes), "")

@@ -12,14 +12,14 @@ from django.core.management.base import BaseCommand, CommandParser
 
 
 class Command(BaseCommand):
-    """The instrument for the project of this manage.py, in a process of its own: it imports no Django."""
+    """The instrument for the project of this manage.py, in another process, which imports no Django."""
 
     help = "Look at this project, serve it by any stack, or verify it: what follows the command is for benchapp."
     # The doctor says what is wrong.
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add the command of benchapp and all that follows it."""
+        """Add the command of benchapp and all words after the command."""
         parser.add_argument("benchapp", choices=("doctor", "up", "verify"), metavar="doctor | up | verify")
         parser.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="as for benchapp")
 

@@ -27,7 +27,7 @@ class Command(renderpages.Command):
     def settings(self) -> dict[str, Any]:
         """The settings of this environment, on caches of this process: shared caches are neither read nor changed.
 
-        Layers that store pages for a server to serve are left out: they serve none themselves.
+        Layers that store pages for a server are left out: they serve nothing themselves.
         """
         own = {
             alias: {**cache, "BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": f"queries-{alias}"}

@@ -42,8 +42,8 @@ class Command(BaseCommand):
     """Prints the pages as one JSON object.
 
     For each path: status, content type, body, location of a redirect, error, whether it `hung` or `streams`, and the
-    names of headers and cookies that it `reads`. If renderings differ: `again`, the other bodies, and `varying`, the
-    names of headers. Bytes that are no UTF-8 are lone surrogates.
+    names of headers and cookies under `reads`. If renderings differ: `again`, the other bodies, and `varying`, the
+    names of headers. Bytes outside of UTF-8 are lone surrogates.
     """
 
     help = "Render pages as an anonymous visitor gets them, caching layers off; prints one JSON object."
@@ -65,7 +65,7 @@ class Command(BaseCommand):
             leave_threads()
 
     def settings(self) -> dict[str, Any]:
-        """Settings without caching layers, redirects to HTTPS and developer tools, with notes of what pages read."""
+        """Settings without caching layers, redirects to HTTPS and developer tools, with notes of the pages' reads."""
         return {
             "CACHING_LAYERS": {},
             "CACHES": caches_of(DUMMY),
@@ -93,13 +93,13 @@ class Command(BaseCommand):
 
 
 def caches_of(backend: str) -> dict[str, Any]:
-    """The caches of the settings with another backend; all else that the project's code reads of them stays."""
+    """The caches of the settings with another backend; all other values that the project's code reads stay."""
     caches = settings.CACHES.items()
     return {alias: {**cache, "BACKEND": backend, "LOCATION": f"rendered-{alias}"} for alias, cache in caches}
 
 
 def visitor() -> Client:
-    """A visitor who comes for the first time, with the headers of one who asks a server."""
+    """A first-time visitor, with the headers of a request to a server."""
     return Client(raise_request_exception=False, SERVER_NAME=HOST, HTTP_HOST=HOST, **USUAL)
 
 
@@ -114,7 +114,7 @@ def _pieces(response: Any) -> list[bytes | None]:
 
 
 def _render(handler: Any, path: str, port: str = "", timeout_s: float = 0) -> dict[str, Any]:
-    """A page by the handler of a Client, and its headers, in both of which the host has no port."""
+    """A page by the handler of a Client, and its headers, without a port after the host in either."""
     client = visitor()
     client.handler = handler
     host = {"HTTP_HOST": f"{HOST}:{port}", "SERVER_PORT": port} if port else {}
@@ -150,7 +150,7 @@ def _without_port(text: str) -> str:
 
 
 def _compared(page: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
-    """The first rendering, and what differs in the others of the same status."""
+    """The first rendering, and the differences of the others with the same status."""
     headers = page.pop("headers")
     others = [other for other in others if other["status"] == page["status"]]
     again = dict.fromkeys(other["body"] for other in others if other["body"] != page["body"])

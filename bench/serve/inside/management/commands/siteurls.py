@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
-    """Prints nothing of a project that has no probes of its own; theirs take precedence."""
+    """Prints nothing for a project without probes; a project's own command takes precedence."""
 
     help = "Print one real URL of every kind that checks ask for, as a JSON object."
     requires_system_checks = []

@@ -32,10 +32,10 @@ RIGHTS = {"is_staff": True, "is_superuser": True}
 
 
 class Command(BaseCommand):
-    """Creates and deletes accounts whose names begin with `verify-`, no others.
+    """Creates and deletes only accounts with names that begin with `verify-`.
 
-    A caller that is killed leaves its accounts behind. So `create` takes the caller's own identifier as the owner and
-    lists all accounts that are there with their owners; the caller has those of dead owners removed by `delete`.
+    A killed caller leaves its accounts behind. So `create` takes the caller's own identifier as the owner and lists all
+    existing accounts with their owners; the caller has accounts of dead owners removed by `delete`.
     """
 
     help = "Make ordinary accounts with random names and passwords, or remove them."
@@ -64,10 +64,10 @@ class Command(BaseCommand):
         return f"the database cannot be used: {str(error).strip().partition(chr(10))[0]}"
 
     def remove_traces(self, username: str) -> None:
-        """Remove what only the project knows that an account leaves."""
+        """Remove an account's traces that only the project knows."""
 
     def _delete(self, usernames: list[str]) -> None:
-        """Remove these accounts with all their traces; one that is gone already may have been removed by another."""
+        """Remove these accounts with all traces; another process may have removed some already."""
         for username in usernames:
             # A typing error must not remove a person.
             if not MADE_HERE.fullmatch(username):
@@ -81,7 +81,7 @@ class Command(BaseCommand):
 
 
 def user_model() -> Any:
-    """The project's model of accounts; CommandError unless it is one that this command can fill."""
+    """The project's model of accounts; CommandError unless this command can fill the model."""
     if not apps.is_installed("django.contrib.auth"):
         raise CommandError("the project has no accounts: django.contrib.auth is not installed")
     model = get_user_model()
@@ -94,9 +94,9 @@ def user_model() -> Any:
 
 
 def create_accounts(count: int = 1, owner: str = "", superuser: bool = False) -> dict[str, Any]:
-    """Make accounts with all rights, or none beyond logging in; returns their names and passwords as `accounts`.
+    """Make accounts with all rights, or only the right to log in; returns their names and passwords as `accounts`.
 
-    `others` are the accounts of this command that were there before, each with its owner, where accounts can have one.
+    `others` are the accounts of this command from earlier, each with its owner, if accounts can have one.
     """
     model = user_model()
     fields = {field.name for field in model._meta.get_fields()}
@@ -121,7 +121,7 @@ def create_accounts(count: int = 1, owner: str = "", superuser: bool = False) ->
 
 
 def _quick_hash(password: str) -> str:
-    """A hash of one iteration, enough for a random password of 128 bits; logging in replaces it by a slow one."""
+    """A hash of one iteration, enough for a random password of 128 bits; a log-in replaces the hash by a slow one."""
     hasher = copy.copy(get_hasher())
     if isinstance(hasher, PBKDF2PasswordHasher):
         hasher.iterations = 1
@@ -136,7 +136,9 @@ def _accounts() -> Iterable[Any]:
 
 
 def _delete_sessions(user: Any) -> None:
-    """A session names its user only inside its data; one that expires before the account was made cannot be its own."""
+    """Delete the accounts' sessions. A session names its user only in its data; sessions that expire before the account
+    was made cannot belong to the account.
+    """
     if not apps.is_installed("django.contrib.sessions"):
         return
     from django.contrib.sessions.models import Session

@@ -15,7 +15,7 @@ TUPLES = "SELECT tup_inserted, tup_updated, tup_deleted FROM pg_stat_database WH
 
 
 class Command(BaseCommand):
-    """Prints a text as `written`, another one after each write; null where a database does not tell."""
+    """Prints a text as `written`, another one after each write; null for a database that does not tell."""
 
     help = "Print a text that is another one once something was written to the databases, as one JSON object."
     requires_system_checks = []

@@ -1,4 +1,4 @@
-"""Make, change and remove rows of probes as requests would, from a process that is no worker of the site."""
+"""Make, change and remove rows of probes like requests, from a process outside of the site's workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.serve.inside.site import rows
 
 
 class Command(BaseCommand):
-    """Cached pages are invalidated as by any other write; rows that no probe has made stay as they are."""
+    """Invalidates cached pages like any other write; rows of no probe stay."""
 
     help = "Make, change or remove an author with a post and comments; prints what pages must show now."
     requires_system_checks = []

@@ -1,4 +1,4 @@
-"""Check that the site can be served as it is configured, before a server is started."""
+"""Check that the site can be served as configured, before a server is started."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ CONNECT_TIMEOUT_S = 5
 
 
 class Command(BaseCommand):
-    """Running it reads the settings; then it tries the database. A problem is one line without secrets."""
+    """Running reads the settings, then tries the database. A problem is one line without secrets."""
 
     help = "Try the settings and the database: exit 0 when the site can be served, else print why not in one line."
     requires_system_checks = []
 
     def handle(self, **options: Any) -> None:
-        """Raise CommandError, naming the database, when it cannot be reached or is not this site's."""
+        """Raise CommandError, naming the database, if it cannot be reached or is not this site's."""
         if connection.vendor == "postgresql":
             connection.settings_dict["OPTIONS"].setdefault("connect_timeout", CONNECT_TIMEOUT_S)
         databases.require_site()

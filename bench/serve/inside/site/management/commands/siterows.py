@@ -15,7 +15,7 @@ from fixtures.rows import ROWS_MIN, SEED_DEFAULT, Rows
 
 
 class Command(BaseCommand):
-    """Reads the totals that the lists show; it does not count rows."""
+    """Reads the totals that the lists show, without counting rows."""
 
     help = "Print how many rows each of the three tables holds, and the seed that made them, as a JSON object."
     requires_system_checks = []
@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
 
 def _seed() -> int | None:
-    """The default seed when the first author is the one that it makes, at any number of rows; else None."""
+    """The default seed if the first author is the one of that seed, at any number of rows; else None."""
     first = [column[0] for column in next(Rows(SEED_DEFAULT, ROWS_MIN).frames()).columns]
     same = dict(zip(("id", "name", "city", "bio"), first, strict=False))
     return SEED_DEFAULT if Author.objects.filter(**same).exists() else None

@@ -16,7 +16,7 @@ BEYOND = 999_999_999
 
 
 class Command(siteurls.Command):
-    """Prints each kind of page with one URL of it."""
+    """Prints each kind of page with one example URL."""
 
     help = "Print one real URL of every kind of page that the rows at hand allow, as a JSON object."
 
@@ -28,11 +28,11 @@ class Command(siteurls.Command):
 
 
 def urls_by_kind() -> dict[str, str]:
-    """URLs by kind; a kind without an example among the rows is left out. CommandError when there are no rows.
+    """URLs by kind; a kind without an example among the rows is left out. CommandError without rows.
 
-    All answer 200 but those whose kind ends in `_beyond` or `_redirect`. `list` and `detail` are what visitors
-    read beside the home page, `section` is the first page of a list, `commented` takes comments; no check changes
-    `lasting`, and no comment `uncommented`.
+    All return 200 except kinds that end in `_beyond` or `_redirect`. `list` and `detail` are what visitors read beside
+    the home page, `section` is the first page of a list, `commented` accepts comments; no check changes `lasting`, and
+    no comment `uncommented`.
 
     The author and the post are the ones with the most children, so that they have a second page if any has.
     """
@@ -64,7 +64,7 @@ def urls_by_kind() -> dict[str, str]:
 
 
 def _beyond_urls() -> dict[str, str]:
-    """URLs of pages that are not there."""
+    """URLs of missing pages."""
     lists = ("authors", "posts", "comments")
     found = {f"{name}_page_beyond": pagination.page_url(reverse(name), BEYOND) for name in lists}
     found |= {f"{name}_beyond": reverse(name, args=[BEYOND]) for name in ("author", "post")}

@@ -18,5 +18,5 @@ class Command(verifyaccount.Command):
         return databases.problem(error)
 
     def remove_traces(self, username: str) -> None:
-        """The comments that the account wrote."""
+        """Remove the account's comments."""
         Comment.objects.filter(user__username=username).delete()
