@@ -41,14 +41,14 @@ class Catalog:
 
     @property
     def usual_stacks(self) -> tuple[str, ...]:
-        """The stacks that are meant if none is named: all but the historic ones."""
+        """The stacks meant if none is named: all except the historic ones."""
         return tuple(name for name, stack in self.stacks.items() if stack.era != HISTORIC)
 
     def stack(self, name: str) -> Stack:
-        """The stack called `name`, or a variant of it: `name@processes=25` or `name@processes=5,threads=2`.
+        """The stack called `name`, or a variant: `name@processes=25` or `name@processes=5,threads=2`.
 
-        A variant is a stack of its own in plans and results, so that one command compares several. Raises BenchError
-        with the nearest name when there is no such stack, and for a value that does not exist.
+        A variant is a separate stack in plans and results, so that one command compares several. Raises BenchError with
+        the nearest name for an unknown stack, and for an unknown value.
         """
         plain, at, changes = name.partition("@")
         if not plain:
@@ -82,13 +82,13 @@ class Catalog:
         return tuple(named(self.layers, part, "layer") for part in parts)
 
     def service(self, name: str) -> Service:
-        """The service called `name`; raises BenchError with the nearest name when there is none."""
+        """The service called `name`; raises BenchError with the nearest name for an unknown one."""
         return named(self.services, name, "service")
 
     def value_set(self, name: str) -> Values:
         """The file of values called `name`, or the user's own at that path, `x.toml`.
 
-        Raises BenchError that lists the names there are, and for a file that is wrong.
+        Raises BenchError with the known names, and for a wrong file.
         """
         if name.endswith(".toml"):
             return values.read_own(Path(name), self.values)
@@ -97,27 +97,27 @@ class Catalog:
         return self.values[name]
 
     def size(self, name: str) -> Size:
-        """The size called `name`; raises BenchError with the nearest name when there is none."""
+        """The size called `name`; raises BenchError with the nearest name for an unknown one."""
         if name not in self.sizes:
             raise BenchError(f"--size {name}: no such size; {hint(name, self.sizes)}")
         return self.sizes[name]
 
 
 def named(known: Mapping[str, Entry], name: str, kind: str) -> Entry:
-    """`known[name]`; raises BenchError with the nearest name when there is none."""
+    """`known[name]`; raises BenchError with the nearest name for an unknown one."""
     if name in known:
         return known[name]
     raise BenchError(f"no {kind} called {name!r}; {hint(name, known, lister=f'{PROGRAM} list')}")
 
 
 def read() -> Catalog:
-    """The catalog of this checkout; raises BenchError naming the first file that is wrong."""
+    """The catalog of this checkout; raises BenchError naming the first wrong file."""
     return read_folder(paths.DEPLOY)
 
 
 @functools.cache
 def read_folder(deploy: Path) -> Catalog:
-    """The catalog of a folder like deploy/, read once; `read_folder.cache_clear()` forgets it."""
+    """The catalog of a folder like deploy/, read once; `read_folder.cache_clear()` forgets the result."""
     layers = _each(deploy, "layer", manifest.read_layer)
     none = {NO_LAYER: layers[NO_LAYER]} if NO_LAYER in layers else {}
     names = (values.BENCH, values.PRODUCTION)

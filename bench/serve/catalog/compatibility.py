@@ -22,20 +22,20 @@ BLOCK = re.compile(r"(?:{%-?|#%) *block (\w+)")
 
 
 def chain(stack: Stack, layers: Iterable[Layer], listener: str) -> tuple[Server, ...]:
-    """The servers of the stack with those that layers put before it with this listener, the outermost last."""
+    """The servers of the stack, and those that layers put in front with this listener, the outermost last."""
     before = (server for layer in layers for server in layer.servers)
     return (*stack.servers, *(server for server in before if server.listener in ("", listener)))
 
 
 def stack_problem(stack: Stack, layers: tuple[Layer, ...]) -> str:
-    """The reason why the layers never fit the stack, or an empty string when they do."""
+    """The reason why the layers never fit the stack, or an empty string."""
     return next(filter(None, (layer_problem(stack, layer) for layer in layers)), "") or collision(stack, layers)
 
 
 def layer_problem(stack: Stack, layer: Layer) -> str:
-    """The reason why the layer never fits the stack, or an empty string when it does.
+    """The reason why the layer never fits the stack, or an empty string.
 
-    A layer of scope `server` fits when the layer's folder has a file of a server of the chain.
+    A layer of scope `server` fits if the layer's folder has a file for a server of the chain.
     """
     if layer.scope != "server" or any(map(layer.files, stack.servers)):
         return ""
@@ -44,7 +44,7 @@ def layer_problem(stack: Stack, layer: Layer) -> str:
 
 
 def collision(stack: Stack, layers: Iterable[Layer]) -> str:
-    """The reason why these layers cannot be joined on this stack, or an empty string when they can.
+    """The reason why these layers cannot be joined on this stack, or an empty string.
 
     A block of a server's file is one layer's: only one layer can decide which requests reach the application.
     """
@@ -62,10 +62,10 @@ def collision(stack: Stack, layers: Iterable[Layer]) -> str:
 
 
 def in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
-    """The layer in the cache that CACHE_URL in the site's environment `env` names: it needs no service.
+    """The layer in the cache of CACHE_URL in the site's environment `env`, without a service.
 
-    If that cache is of the kind that replaces a missing service, it also invalidates and coalesces like that one. The
-    very same layer if there is no such variable, or the layer does not use that cache.
+    A cache of the kind that replaces a missing service also invalidates and coalesces like that kind. Without the
+    variable, or for a layer that does not use the cache, the same layer.
     """
     if CACHE_URL not in env or CHOSEN_CACHE not in layer.services:
         return layer
@@ -77,12 +77,12 @@ def in_own_cache(layer: Layer, env: Mapping[str, str]) -> Layer:
 
 
 def fallback_facts(instead: Mapping[str, Any]) -> dict[str, str]:
-    """The facts of a layer that another cache in place of its service changes."""
+    """The facts of a layer that change with another cache in place of its service."""
     return {word: instead[word] for word in ("invalidation", "coalesces") if word in instead}
 
 
 def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
-    """The modules that the server loads, by itself and for the layers: globs by a short name each."""
+    """The modules that the server loads, by itself and for the layers: globs by short names."""
     modules = dict(server.modules)
     for layer in layers:
         modules |= layer.modules.get(server.name, {})
@@ -90,10 +90,10 @@ def modules_of(server: Server, layers: Iterable[Layer]) -> dict[str, list[str]]:
 
 
 def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Declaration, ...]:
-    """The checks that a stack, its servers and layers declare unsupported; without a stack, declarations of the
-    layers for every stack.
+    """The checks that a stack, its servers and layers declare unsupported; without a stack, declarations of the layers
+    for every stack.
 
-    A declaration of a layer that is `standalone` holds only without another layer.
+    A declaration of a layer with `standalone` holds only without another layer.
     """
     name = stack.name.partition("@")[0] if stack else ""
     servers = [server.name for server in stack.servers] if stack else []
@@ -112,7 +112,7 @@ def declared(layers: tuple[Layer, ...], stack: Stack | None = None) -> tuple[Dec
 
 
 def _of_servers(chain: Sequence[Server]) -> Iterator[Declaration]:
-    """The declarations of a chain's servers, the innermost first, that hold behind those before each."""
+    """The declarations of a chain's servers, the innermost first, that hold behind the servers before each."""
     for position, server in enumerate(chain, start=1):
         before = {outer.name for outer in chain[position:]}
         for item in server.declares:
@@ -121,23 +121,23 @@ def _of_servers(chain: Sequence[Server]) -> Iterator[Declaration]:
 
 
 def services_of(layer: Layer, names: dict[str, Any]) -> list[str]:
-    """The services that the layer uses under these values."""
+    """The services of the layer under these values."""
     return [_replaced(name, {CHOSEN_CACHE: str(names["cache"])}) for name in layer.services]
 
 
 def missing_programs(service: Service) -> list[str]:
-    """The programs of the service that are not installed."""
+    """The programs of the service that are missing here."""
     return [name for name in service.programs.values() if programs.find([name], service.search) is None]
 
 
 def as_installed(service: Service) -> Service:
-    """The service as a release of Debian has it whose programs are installed here; as it is usually if none are."""
+    """The service in the form of the Debian release whose programs are installed here; the usual form without any."""
     known = (service, *map(service.in_debian, service.debian))
     return next((found for found in known if not missing_programs(found)), service)
 
 
 def version_command(item: Server | Service) -> tuple[str, ...] | None:
-    """The command that prints the version of a server or service; None without one, or if it is not installed."""
+    """The command that prints the version of a server or service; None without one, or if not installed."""
     if isinstance(item, Server):
         found = {"program": programs.find(item.programs, item.search)}
     else:
@@ -158,13 +158,13 @@ def how_to_install(item: Server | Service) -> str:
 
 
 def not_installed(service: Service) -> str:
-    """Which programs of a service are missing, and what installs them, in words."""
+    """The missing programs of a service, and how to install them, in words."""
     missing = ", ".join(missing_programs(service))
     return f"service {service.name}: {NOT_INSTALLED}: {missing}; {how_to_install(service)}"
 
 
 def is_installed_later(server: Server) -> bool:
-    """True if it comes with the servers' packages, which are not here before one of them is needed."""
+    """True if the server comes with the servers' packages, which are installed when first needed."""
     return _is_brought(server) and not programs.servers_venv().is_dir()
 
 
@@ -174,7 +174,7 @@ def _is_brought(server: Server) -> bool:
 
 
 def installed_version(item: Server | Service) -> str | None:
-    """The version of a server or service here; None if it is not installed or there is no way to ask."""
+    """The version of a server or service here; None if it is not installed or cannot tell."""
     if isinstance(item, Server) and item.distribution:
         return programs.distribution_version(item.distribution)
     command = version_command(item)

@@ -1,8 +1,8 @@
-"""Stacks, layers and services as their manifests declare them: typed, checked when read.
+"""Stacks, layers and services from their manifests: typed, checked when read.
 
 A manifest is `deploy/stacks/<name>/stack.toml`, `deploy/layers/<name>/layer.toml` or
-`deploy/services/<name>/service.toml`. What is the same of a server in all stacks is in
-`deploy/servers/<server>/server.toml`; the stack's own entry wins, also over that of its `base`, another stack. The
+`deploy/services/<name>/service.toml`. Keys of a server that are the same in all stacks are in
+`deploy/servers/<server>/server.toml`; the stack's own entry wins, also over the entry of its `base`, another stack. The
 classes below, and those of `bench/serve/catalog/server.py`, describe every key.
 """
 
@@ -27,20 +27,20 @@ HISTORIC = "historic"
 class Stack(Struct, frozen=True, forbid_unknown_fields=True):
     """A chain of servers that serves the project: a `stack.toml`.
 
-    name     the name of its folder; folders: where its files are: its own, then those of its `base`
+    name     the name of its folder; folders: the folders of its files: its own, then those of its `base`
     title    a name for people
-    about    one sentence that says why the stack exists
-    base     the stack whose manifest and files it takes over
-    servers  its `[[server]]`s, the application server first, the one that clients speak to last
+    about    one sentence on the purpose of the stack
+    base     the stack whose manifest and files this one extends
+    servers  the `[[server]]`s, the application server first, the one that clients speak to last
     env      environment of the application server
     values   values of deploy/values that must differ for this stack; `reason` must say why
-    reason   why they must, or what else cannot be as in the other stacks; every report prints it
+    reason   the reason for these values, or for another difference from other stacks; every report prints it
     production  `no, because ...` for a stack that nobody should deploy: `render` refuses it
-    python   the version of another Python than the instrument's that serves it, such as 3.13; only of a variant
-    ref      the commit of the project that it serves, as its label; only of a variant
-    era      `historic` for one that only published benchmarks had: commands take it if it is named, not by default
-    declares checks of `verify` that it cannot pass by its nature
-    breaks   faults of `bench faults` of which visitors notice more than is expected (docs/faults.md)
+    python   the version of another Python than the instrument's, such as 3.13; only of a variant
+    ref      the commit of the served project, as a label; only of a variant
+    era      `historic` for a stack that only published benchmarks had: commands use it only by name
+    declares checks of `verify` that the stack cannot pass by its nature
+    breaks   faults of `bench faults` with more effect on visitors than expected (docs/faults.md)
     """
 
     name: str
@@ -71,32 +71,32 @@ class Stack(Struct, frozen=True, forbid_unknown_fields=True):
 class Layer(Struct, frozen=True, forbid_unknown_fields=True):
     """A caching strategy laid over a stack: a `layer.toml`.
 
-    name          the name of its folder; folder: where its files are
+    name          the name of its folder; folder: the folder of its files
     title         a name for people
-    about         one sentence on what it does
-    scope         app (settings only), server (a file over that of a server of the chain), front (a server before it)
-    services      services it uses; one that is not installed is replaced by `without` when that names it
+    about         one sentence on the layer's work
+    scope         app (settings only), server (a file over a file of a server of the chain), front (a server before it)
+    services      services of the layer; `without` may name the replacement of a missing one
     without       per service: `note` for people, `env` to use instead, other values of `invalidation` and `coalesces`
     env           environment of the application server
     sidecars      programs run beside the servers, in the application server's environment: argv (templates) by name
     servers       of scope front only: the servers put before the chain, the outermost last
     modules       files that a server of the chain loads for this layer: by the server's name, globs by a short name
     packages      Debian packages that a server of the chain needs for this layer, by the server's name
-    bodies        it stores the body of a page alone, so only pages without headers of their own
-    renews        in the second half of a page's time to live a request has it rendered again in the background
-    caches        what it caches: `pages`, `parts` of pages that are rendered for each visitor, or `nothing`
-    invalidation  how a write invalidates stale pages; empty when it does not, and only the time to live ends them
-    coalesces     what makes one of many requests for the same missing page render it; empty: each renders it
-    same_user     why web server and application have to run as one user; empty: they need not
-    several_hosts  what it promises of a write on one of several web hosts; `verify --inventory` proves it
-    one_host      or else why it cannot be laid over servers on several hosts
-    hosts_expire  on several web hosts the time to live alone ends a stale page
-    kind          where it caches: `outer`, in a server, by what pages say; `django`, in the project's middleware; or
-                  `templates`, in the site's own code
-    unsafe        where one visitor may get another's page, and what to take instead; empty: nowhere
-    in_site       why only a site that has it in its own code can be served with it; empty: any project can
-    declares      checks of `verify` that it cannot pass by its nature
-    breaks        faults of which visitors notice more than is expected
+    bodies        stores only the body of a page, so only pages with common headers
+    renews        in the second half of a page's time to live a request has the page rendered again in the background
+    caches        `pages`, `parts` of pages that are rendered for each visitor, or `nothing`
+    invalidation  how a write invalidates stale pages; empty if only the time to live ends them
+    coalesces     how one of many requests for the same missing page renders it; empty: each renders it
+    same_user     the reason why web server and application have to run as one user, or empty
+    several_hosts  the promise about a write on one of several web hosts; `verify --inventory` proves it
+    one_host      or else the reason why the layer needs servers on one host
+    hosts_expire  on several web hosts only the time to live ends a stale page
+    kind          the place of caching: `outer`, in a server, following the pages' headers; `django`, in the project's
+                  middleware; or `templates`, in the site's own code
+    unsafe        stacks and pages with which one visitor may get another's page, and the alternative; or empty
+    in_site       the reason why only a site with the layer in its own code can be served; empty: any project can
+    declares      checks of `verify` that the layer cannot pass by its nature
+    breaks        faults with more effect on visitors than expected
     """
 
     name: str
@@ -137,11 +137,11 @@ class Layer(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_none(self) -> bool:
-        """True if it is the layer `none`: nothing is cached."""
+        """True for the layer `none`, which caches nothing."""
         return self.name == NO_LAYER
 
     def files(self, server: Server) -> dict[str, Path]:
-        """Its files that lie over those of a server, by name."""
+        """The layer's files that replace parts of a server's files, by name."""
         found = {name: source(self.folder, name) for name in server.file_names}
         return {name: path for name, path in found.items() if path}
 
@@ -157,25 +157,25 @@ class InRelease(Struct, frozen=True, forbid_unknown_fields=True):
 class Service(Struct, frozen=True, forbid_unknown_fields=True):
     """A backing service beside the chain: a `service.toml`.
 
-    name        the name of its folder; folder: where its files are
+    name        the name of its folder; folder: the folder of its files
     title       a name for people
-    programs    by a short name each, so that templates can say `{{ programs.initdb }}`; all must be found
+    programs    by short names, so that templates can say `{{ programs.initdb }}`; all must be found
     search      more directories to look in (globs)
     version     argv that prints the version
-    config      its configuration file (a template in its folder), or empty
-    files       more files that it reads, as they are in its folder
-    site        it runs as the site's user, with the site's environment and secrets
-    socket      the file name of its Unix socket, where it is not that of its own name
+    config      the configuration file (a template in the folder), or empty
+    files       more files of the folder that the service reads, unchanged
+    site        runs as the site's user, with the site's environment and secrets
+    socket      the file name of the Unix socket, if not named after the service
     prepare     argv run once, before the first start, when `data` is empty; created: once, after the first start
-    start       argv that runs it in the foreground
-    shared      argv in place of `start` where it is for other hosts, too; port: the TCP port there
-    probe       argv that exits 0 when it serves; without one, its socket accepting a connection is enough
-    env         environment it gives to the application server
-    persistent  True when its data directory under var/ is reused
-    packages    the Debian packages it comes in, for production; requirements: the Python distributions of its clients
-    reload      the signal on which it reads its files again, or empty
-    stop        the signal that stops it soon and cleanly; notify: it tells systemd when it serves
-    debian      what it is in a release of Debian that has another in its place, by the release's number
+    start       argv that runs the service in the foreground
+    shared      argv in place of `start` for other hosts, too; port: the TCP port there
+    probe       argv that exits 0 while the service serves; without one, an accepted connection on the socket is enough
+    env         environment for the application server
+    persistent  True if the data directory under var/ is reused
+    packages    the Debian packages, for production; requirements: the Python distributions of the service's clients
+    reload      the signal for reading files again, or empty
+    stop        the signal for a soon and clean stop; notify: the service tells systemd when it serves
+    debian      other forms in releases of Debian, by the release's number
     """
 
     name: str
@@ -210,12 +210,12 @@ class Service(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Release(Struct, frozen=True, forbid_unknown_fields=True):
-    """A release of Debian that production's files are written for: a table of deploy/values/debian.toml.
+    """A release of Debian, a target of production's files: a table of deploy/values/debian.toml.
 
-    number    as the value `debian` names it
+    number    the value of `debian`
     codename  such as bookworm
-    systemd   its version, as python is
-    packages  the versions of the packages that servers and services come in
+    systemd   the version, as python is
+    packages  the versions of the packages of servers and services
     """
 
     number: int
@@ -241,17 +241,17 @@ PARTS: dict[str, type[Struct]] = {
 
 
 def read_stack(path: Path) -> Stack:
-    """The stack that `path` (a stack.toml) declares.
+    """The stack declared in `path` (a stack.toml).
 
-    Raises BenchError naming the file for a key that is missing, unknown or of the wrong type, and for a base that
-    does not exist or leads back to this stack.
+    Raises BenchError naming the file for a key that is missing, unknown or of the wrong type, and for a base that does
+    not exist or leads back to this stack.
     """
     table, folders = _over_base(path)
     return decode(_with_common(table), Stack, path, PARTS, name=path.parent.name, folders=folders)
 
 
 def _over_base(path: Path, variants: tuple[str, ...] = ()) -> tuple[dict[str, Any], tuple[Path, ...]]:
-    """The table of a stack.toml merged over that of its base, and the folders of both, its own first.
+    """The table of a stack.toml merged over its base's, and the folders of both, the stack's own first.
 
     `variants` are the stacks whose bases led here.
     """
@@ -277,17 +277,17 @@ def _over_base(path: Path, variants: tuple[str, ...] = ()) -> tuple[dict[str, An
 
 
 def read_layer(path: Path) -> Layer:
-    """The layer that `path` (a layer.toml) declares; raises BenchError naming the file when it is wrong."""
+    """The layer declared in `path` (a layer.toml); raises BenchError naming a wrong file."""
     return decode(_with_common(read_toml(path)), Layer, path, PARTS, name=path.parent.name, folder=path.parent)
 
 
 def read_service(path: Path) -> Service:
-    """The service that `path` (a service.toml) declares; raises BenchError naming the file when it is wrong."""
+    """The service declared in `path` (a service.toml); raises BenchError naming a wrong file."""
     return decode(read_toml(path), Service, path, PARTS, name=path.parent.name, folder=path.parent)
 
 
 def read_releases(path: Path) -> dict[int, Release]:
-    """Every release by its number; raises BenchError naming the file when it is wrong."""
+    """Every release by its number; raises BenchError naming a wrong file."""
     tables = read_toml(path)
     return {int(number): decode(table, Release, path, number=int(number)) for number, table in tables.items()}
 

@@ -17,7 +17,7 @@ TEMPLATE = ".j2"
 
 
 def source(folder: Path, name: str) -> Path | None:
-    """The file in `folder` of which `name` is made: the template of that name, or the file itself; None without one."""
+    """The source in `folder` of the file `name`: the template of that name, or the file itself; None without one."""
     for path in (folder / f"{name}{TEMPLATE}", folder / name):
         if path.is_file():
             return path
@@ -25,18 +25,18 @@ def source(folder: Path, name: str) -> Path | None:
 
 
 class Reload(Struct, frozen=True, forbid_unknown_fields=True):
-    """Reload of a server under load: the name of a signal to the main process, such as "HUP", or an argv
-    (templates). Without a reload the server restarts.
+    """Reload of a server under load: the name of a signal to the main process, such as "HUP", or an argv (templates).
+    Without a reload the server restarts.
 
-    configuration  its own configuration files and certificates; of an application server the site's code as well
+    configuration  the server's configuration files and certificates; of an application server the site's code as well
     application    a new version of the site's code; of application servers only
-    replaces       name of the value that is how many processes below the main one `application` replaces; empty: all
-    loses          why `configuration` can lose requests; empty: it loses none
-    executes       the signal on which its main process executes the program's file again, as an upgrade of its package
-                   wants; empty: it is restarted for that
-    pid_file       where the new main process writes its number (template), while the one before finishes its requests;
-                   empty: it stays the same process. systemd starts it in the background, with `foreground` false in
-                   the templates of `start`
+    replaces       name of the value with the number of processes that `application` replaces; empty: all workers
+    loses          the reason why `configuration` can lose requests, or empty
+    executes       the signal on which the main process executes the program's file again, as after an upgrade of its
+                   package; empty: a restart
+    pid_file       the file in which the new main process writes its number (template), while the old one drains;
+                   empty: the process stays the same. systemd starts the server in the background, with `foreground`
+                   false in the templates of `start`
     """
 
     configuration: Action = ""
@@ -55,10 +55,10 @@ class Reload(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Metrics(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a server's own figures are with `metrics` on, and the exporter that makes them of its status page.
+    """The place of a server's own figures with `metrics` on, and the exporter of a status page.
 
-    url       on the loopback address; about: their form
-    packages  the Debian packages of the exporter; services: those that they bring, in whose place is the kit's unit
+    url       on the loopback address; about: the form of the figures
+    packages  the Debian packages of the exporter; services: units of these packages that the kit's unit replaces
     start     argv of the exporter (templates); empty: the server has the figures itself
     """
 
@@ -70,8 +70,9 @@ class Metrics(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Break(Struct, frozen=True, forbid_unknown_fields=True):
-    """A fault of `bench faults` of which visitors notice more than is expected, and why; printed wherever results are.
-    Of a stack or a server: only with one of these layers; empty means with any."""
+    """A fault of `bench faults` with more effect on visitors than expected, and why; printed with all results. Of a
+    stack or a server: only with one of these layers; empty means with any.
+    """
 
     fault: str
     reason: str
@@ -79,12 +80,12 @@ class Break(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Declaration(Struct, frozen=True, forbid_unknown_fields=True):
-    """A check that a stack, a layer or a server does not support, and why; printed wherever results are.
+    """A check that a stack, a layer or a server does not support, and why; printed with all results.
 
-    standalone     of a layer: only where it is not joined with another, which may well support it
-    server         of a layer: only where the chain has that server
+    standalone     of a layer: only without another layer, which may well support the check
+    server         of a layer: only if the chain has that server
     stacks         of a layer: only on these stacks; empty means on all
-    unless_behind  of a server: not where one of these servers stands before it, between the clients and it
+    unless_behind  of a server: only without one of these servers in front
     """
 
     check: str
@@ -98,67 +99,66 @@ class Declaration(Struct, frozen=True, forbid_unknown_fields=True):
 class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One supervised program of a stack: a `[[server]]`, over the `server.toml` of its folder in deploy/servers.
 
-    Texts that are marked as templates can use the names of docs/adding-a-stack.md.
+    Texts marked as templates can use the names of docs/adding-a-stack.md.
 
-    What it is
-    name         unique in its stack; also the name of its folder in deploy/servers
+    Identity
+    name         unique in the stack; also the name of the folder in deploy/servers
     about        one line for people
-    speaks       the protocol it serves: http or a gateway protocol, such as fastcgi
-    interface    how an application server calls the application: wsgi or asgi
-    worker_class what it calls its kind of worker: with one thread and, where that is another, with several; `tune`
+    speaks       the protocol of requests: http or a gateway protocol, such as fastcgi
+    interface    the application's interface, of an application server: wsgi or asgi
+    worker_class the server's name for its kind of worker: with one thread and, if different, with several; `tune`
                  tries a stack of the same servers with another class, too
-    keepalive    whether it keeps a connection from the next outer server open between requests
+    keepalive    whether the server keeps a connection from the next outer server open between requests
     tls          whether its configuration can listen with TLS
-    upstream_modules  what it calls the protocols that it speaks to the next inner server: { http = "proxy" }
+    upstream_modules  the server's names for protocols to the next inner server: { http = "proxy" }
 
-    Its program
+    Program
     programs     names to look for, the first found wins: in the virtual environment, PATH, the system's `sbin`
     search       more directories to look in (globs)
     version      argv that prints the version
-    distribution instead of `version`: the Python distribution that brings it, whose version is read without starting it
-    modules      files it loads, by a short name each: globs (templates), the first match wins; all must be found
-    hint         how to install what is missing, where its `packages` are not all
+    distribution instead of `version`: the Python distribution of the server, whose version is read without a start
+    modules      files to load, by short names: globs (templates), the first match wins; all must be found
+    hint         how to install missing parts, if `packages` does not have all
 
-    How it runs
-    config       its main configuration file, a template; empty if its command line has all settings
-    files        further files that it reads, templates as well
-    start        argv that runs it in the foreground, a template an item
-    check        argv of its own configuration test, templates; empty: it has none
+    Running
+    config       the main configuration file, a template; empty if the command line has all settings
+    files        further files, templates as well
+    start        argv that runs the server in the foreground, a template an item
+    check        argv of the server's configuration test, templates; empty without one
     good_status  the check's exit status for a good file
     bad_output   a regular expression; a match in the check's output means a bad file whatever the exit status
     listen       "tcp" (loopback) or "unix"; the outermost server always listens on the front port
-    instances    name of the value that is how many of it to start, each with its own address; empty: one
+    instances    name of the value with the number of instances, each with a separate address; empty: one
     env          environment of this server only
-    reload       how it takes over a changed configuration or a new version of the site without a restart
-    graceful     the signal on which it finishes the requests under way and ends; production's units send it
-    inherits     true where it takes its socket from systemd, or the words added to `start` so that it does
-    shares       true where a second one of the same user can listen on its ports beside it (SO_REUSEPORT), or the words
+    reload       a change of configuration or of the site's code without a restart
+    graceful     the signal on which the server drains and ends; production's units send it
+    inherits     true if the server takes its socket from systemd, or the words added to `start` for that
+    shares       true if a second one of the same user can listen on the same ports (SO_REUSEPORT), or the words
                  added to `start` of the second one
-    notify       it tells systemd when it serves (Type=notify)
-    reopen       the signal on which it opens its access log again; empty: the log is copied and emptied
-    rotates      it rotates its access log itself
-    entries      argv that prints how many entries its cache has, the first number after a space; empty: it has no cache
+    notify       the server tells systemd when it serves (Type=notify)
+    reopen       the signal for opening the access log again; empty: the log is copied and emptied
+    rotates      the server rotates its access log itself
+    entries      argv that prints the number of cache entries, the first number after a space; empty without a cache
 
     On a production host
-    packages     the Debian packages it comes in
-    services     the services that those bring and start, in whose place the kit's own units are
-    directory    where they put its program; what has a `distribution` or `requirements` is in the virtual environment
-    build_packages  those that only `host` needs; an image does not keep them
-    requirements the Python distributions it needs; by default its `distribution`
+    packages     the Debian packages of the server
+    services     units of these packages that the kit's own units replace
+    directory    the packages' directory of the program; one of `requirements` is in the virtual environment
+    build_packages  packages that only `host` needs; an image does not keep them
+    requirements the Python distributions of the server; by default its `distribution`
     host         commands to run once (templates)
-    host_modules where those commands put a module, by its short name (templates)
-    certificate  the file below {{ tls }} in which it reads certificate and key together; empty: it reads fullchain.pem
-                 and privkey.pem
-    sysctls      kernel settings that it needs, by their names in sysctl(8)
+    host_modules the place where those commands put a module, by its short name (templates)
+    certificate  the file below {{ tls }} with certificate and key together; empty: fullchain.pem and privkey.pem
+    sysctls      kernel settings that the server needs, by their names in sysctl(8)
     listener     of a layer: only with this value of `listener`; empty: with each
-    doors        ports at which the site reaches it from another host for something else than pages, by a name each; on
+    doors        ports for other requests of the site from another host than for pages, by name; on
                  one host each is a Unix socket, SERVER-DOOR.sock
-    metrics      its own figures for monitoring; without it it has none
-    one_host     why it cannot be in a chain over several hosts; empty: it can
+    metrics      the server's figures for monitoring, if any
+    one_host     the reason why the server cannot be in a chain over several hosts, or empty
 
-    What is known of it
-    declares     checks of `verify` that a chain with it does not pass, since it cannot and has no setting for it
-    breaks       faults that a chain with it does not stand as expected
+    Known limitations
+    declares     checks of `verify` that a chain with the server does not pass, for lack of a setting
+    breaks       faults with more effect than expected on a chain with the server
     """
 
     name: str
@@ -217,7 +217,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def file_names(self) -> tuple[str, ...]:
-        """The names of all files that it reads."""
+        """The names of all files of the server."""
         return (*filter(None, [self.config]), *self.files)
 
 

@@ -1,4 +1,4 @@
-"""Sizes: what `--size` limits a deployment to, from deploy/values/sizes.toml, and whether that can be done here."""
+"""Sizes: the limits of `--size`, from deploy/values/sizes.toml, and whether this machine can enforce them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Size(Struct, frozen=True, forbid_unknown_fields=True):
     burstable_mb   limit of memory in MiB
     cpus           limit of CPU time in cores, such as 0.5
 
-    `UNLIMITED` is one, too, and has none of these.
+    `UNLIMITED` is a size without these.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Size(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def limits(self) -> Limits:
-        """The limits of its control group; only a limited size has them."""
+        """The limits of the control group; only a limited size has them."""
         return Limits(self.guaranteed_mb * MIB, self.burstable_mb * MIB, self.cpus)
 
 
@@ -61,7 +61,7 @@ UNLIMITED = Size(NO_LIMIT, 0, 0, 0.0)
 
 
 def read(path: Path) -> dict[str, Size]:
-    """Every size by name, `unlimited` first; raises BenchError naming the file when it is wrong."""
+    """Every size by name, `unlimited` first; raises BenchError naming a wrong file."""
     found = {UNLIMITED.name: UNLIMITED}
     for name, entry in read_toml(path).items():
         if not isinstance(entry, dict) or name in found:
@@ -71,7 +71,7 @@ def read(path: Path) -> dict[str, Size]:
 
 
 def problem(size: Size) -> str:
-    """The reason why the size is not available here and what would help, or an empty string."""
+    """The reason why the size is not available here and a remedy, or an empty string."""
     if not size.is_limited:
         return ""
     if size.cpus > (cores := len(cpu_affinity.affinity())):
@@ -86,9 +86,9 @@ def problem(size: Size) -> str:
 
 
 def group(size: Size) -> Group | None:
-    """A control group for the size, not made yet; None if it has no limits.
+    """A control group for the size, not made yet; None without limits.
 
-    Raises BenchError when it is not available here.
+    Raises BenchError if the size is not available here.
     """
     if not size.is_limited:
         return None

@@ -26,7 +26,7 @@ NAMES = {
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The table in `path`; raises BenchError naming the file and line when it is not TOML."""
+    """The table in `path`; raises BenchError naming file and line for invalid TOML."""
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -41,9 +41,9 @@ NO_PARTS: Mapping[str, type[Struct]] = {}
 def decode(
     table: dict[str, Any], kind: type[Kind], path: Path, parts: Mapping[str, type[Struct]] = NO_PARTS, **more: Any
 ) -> Kind:
-    """The `kind` that a table of the file `path` declares, with `more` keys; raises BenchError naming file and key.
+    """The `kind` declared by a table of the file `path`, with `more` keys; raises BenchError naming file and key.
 
-    parts  the kinds of tables in it, by their keys
+    parts  the kinds of nested tables, by their keys
     """
     try:
         return msgspec.convert({**table, **more}, kind)

@@ -25,8 +25,8 @@ class Values:
 
     names    the settings that templates use by name
     env      environment of the site
-    changes  the names that the user changed, with their values
-    places   where things are on the host; empty for `bench`, whose places are its run directory's
+    changes  the user's changed names, with their values
+    places   paths and names on the host; empty for `bench`, whose places are its run directory's
     """
 
     name: str
@@ -36,7 +36,7 @@ class Values:
     changes: dict[str, Any] = field(default_factory=dict)
 
     def changed(self, changes: Mapping[str, Any], where: str = "--set") -> Values:
-        """These values with some names changed; raises BenchError, naming `where`, for a name that does not exist."""
+        """These values with some names changed; raises BenchError, naming `where`, for an unknown name."""
         for name, value in changes.items():
             if name in self.places:
                 raise BenchError(
@@ -155,7 +155,7 @@ def read(path: Path) -> Values:
 def read_own(path: Path, known: Mapping[str, Values]) -> Values:
     """The values of a user's file on top of its `base` (by default `production`).
 
-    What it changes wins over the values of a stack. Raises BenchError naming the file for a name that does not exist.
+    The user's changes win over the values of a stack. Raises BenchError naming the file for an unknown name.
     """
     table = read_toml(path)
     name = table.pop("base", PRODUCTION)
@@ -172,7 +172,7 @@ def read_own(path: Path, known: Mapping[str, Values]) -> Values:
 
 
 def _renamed(base: Values, site: str) -> Values:
-    """These values for another site: its name is in each path and each user that had the name of the first."""
+    """These values for another site: its name replaces the first one in each path and each user."""
     before = base.places["name"]
     names = {name: _with_site(value, before, site) for name, value in base.names.items() if _is_path(value)}
     places = {name: _with_site(value, before, site) for name, value in base.places.items() if isinstance(value, str)}
@@ -191,21 +191,21 @@ def derived(names: dict[str, Any]) -> dict[str, Any]:
     """The names that templates use beside the values, so that no template has to work them out.
 
     access           on or off: whether there is an access log
-    alpn             the protocols that a TLS listener offers, as ALPN names them
-    page_headers     those of the values, with Strict-Transport-Security where `hsts_seconds` is not 0
-    static_headers   those of static files: of these, nosniff and Strict-Transport-Security; media_headers: of uploads
+    alpn             the protocols that a TLS listener offers, by their ALPN names
+    page_headers     the values' headers, with Strict-Transport-Security unless `hsts_seconds` is 0
+    static_headers   nosniff and Strict-Transport-Security of these, for static files; media_headers: for uploads
     page_re          the name of a page that a layer may have, of segments (segment_re): PAGE_NAMES
     proxies          the networks of `trusted_proxies`
     believed_proxies  the text of `trusted_proxies` with the listener `behind`, else empty
     maintenance      on or off: whether there is a `maintenance_file`
-    max_requests_jitter  by how many requests the lives of workers differ, so that not all are replaced at once
-    scheme           the scheme of the URLs that clients ask for
-    server_name      the first of the host names that is one name; of `*.example.org` alone, example.org
+    max_requests_jitter  the difference in requests between the lives of workers, so that not all are replaced at once
+    scheme           the scheme of the URLs of clients
+    server_name      the first single host name; of only `*.example.org`, example.org
     wildcard_names   the host names with `.example.org` written as example.org and *.example.org
-    other_names      the names that are redirected to the first one; none without `canonical_host`
-    other_names_re   what such a host looks like, as server_names_re
-    single_names     the host names without those that stand for every name below a domain
-    server_names_re  what a host that is served looks like, without its port: a regular expression for PCRE
+    other_names      the names that are redirected to the first one; empty without `canonical_host`
+    other_names_re   such a host's form, as server_names_re
+    single_names     the host names without names for every name below a domain
+    server_names_re  the form of a served host, without its port: a regular expression for PCRE
     """
     hosts = str(names["server_names"]).split()
     hsts = {"Strict-Transport-Security": f"max-age={names['hsts_seconds']}"} if names["hsts_seconds"] else {}

@@ -29,11 +29,11 @@ LIMIT = "SELECT current_setting('max_connections')::int - current_setting('super
 
 
 class Connections:
-    """Counts the client connections to a database on a connection of its own, which does not count.
+    """Counts the client connections to a database over a connection that does not count.
 
-    As a context manager it ends what it began, and gives up its connection.
+    As a context manager the object ends a count that it began, and closes its connection.
 
-    since  the connections that began before this time, in seconds since 1970, do not count
+    since  connections from before this time, in seconds since 1970, do not count
     """
 
     def __init__(self, url: str, since: float = 0.0) -> None:
@@ -72,7 +72,7 @@ class Connections:
         self.close()
 
     def close(self) -> None:
-        """Give up the connection of its own."""
+        """Close the counting connection."""
         if self._own is not None:
             self._own.close()
             self._own = None
@@ -85,7 +85,7 @@ class Connections:
         self._thread.start()
 
     def peak(self) -> int | None:
-        """End that; the highest count, None without any."""
+        """End the count; returns the highest number, None without any."""
         self._stop.set()
         if self._thread:
             self._thread.join()
@@ -93,7 +93,7 @@ class Connections:
         return self._peak
 
     def left(self, since: float) -> int | None:
-        """How many are left LEFT_S after the moment `since` of the monotonic clock; at once when there are none."""
+        """The number left LEFT_S after the moment `since` of the monotonic clock; at once if none is left."""
         while (count := self.count()) != 0 and time.monotonic() < since + LEFT_S:
             time.sleep(PAUSE_S)
         return count
@@ -109,8 +109,8 @@ class Connections:
 def of_site(project: UnderTest, env: Mapping[str, str], pids: Iterable[int]) -> Connections | None:
     """Return a counter of the database connections of a site with this environment and these processes.
 
-    Where it names no database, the settings of a project name one, which may have other clients: those that were
-    there before the site do not count.
+    If the environment names no database, the settings of a project do; that database may have other clients, and older
+    connections than the site's do not count.
     """
     if url := env.get("DATABASE_URL"):
         return connection_counter(url)
@@ -118,7 +118,7 @@ def of_site(project: UnderTest, env: Mapping[str, str], pids: Iterable[int]) -> 
 
 
 def _begun(pid: int) -> float:
-    """When a process began, in seconds since 1970; 0 for one that has ended."""
+    """The start of a process, in seconds since 1970; 0 for an ended one."""
     try:
         return psutil.Process(pid).create_time()
     except psutil.NoSuchProcess:

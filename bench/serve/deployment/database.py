@@ -1,4 +1,4 @@
-"""The database of a case: the default SQLite file, the private PostgreSQL cluster, or one that the user names."""
+"""The database of a case: the default SQLite file, the private PostgreSQL cluster, or the user's own."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ AS_IS = "project"
 class Database:
     """The choice of `--database`.
 
-    label    what results call it: sqlite, postgresql or the URL's scheme
-    url      the site's DATABASE_URL; empty until `service` is up and gives it, and where the project's is used as it is
+    label    the name in results: sqlite, postgresql or the URL's scheme
+    url      the site's DATABASE_URL; empty until `service` is up, and for the project's own database
     service  the service to start, or empty
-    made     whether the instrument creates and fills it
-    source   the SQLite file that it is a copy of
+    made     whether the instrument creates and fills the database
+    source   the SQLite file of which this is a copy
     """
 
     label: str
@@ -53,7 +53,7 @@ class Database:
 
     @property
     def note(self) -> str:
-        """Whose rows these are, for those who serve a project of theirs."""
+        """The owner of these rows, for people who serve their own project."""
         if self.source is not None and self.source.is_file():
             return f"database: a copy of {self.source}"
         if self.label == AS_IS:
@@ -63,17 +63,17 @@ class Database:
         return "database: that of --database, as it is" if self.url else "database: none"
 
     def again(self, url: str) -> Database:
-        """The same for a second deployment beside the one that made it and serves it by `url`."""
+        """The same for a second deployment beside the one that made the database and serves it by `url`."""
         return replace(self, url=url, service="", made=False)
 
     @property
     def of_project(self) -> bool:
-        """True if it has the rows of the project's own database."""
+        """True for the rows of the project's own database."""
         return self.label == AS_IS or (self.source is not None and self.source.is_file())
 
     @property
     def given(self) -> bool:
-        """True if the user named it by its URL."""
+        """True if the user named the database by its URL."""
         return bool(self.url) and not self.made
 
 
@@ -84,8 +84,8 @@ NO_DATABASE = Database("none")
 def parse(project: UnderTest, asked: str | None) -> Database:
     """The database of `--database asked`: a URL, `sqlite`, or the name of a persistent service.
 
-    Without one it is a copy of the project's SQLite file, or the database of its settings as it is. Where `setup` makes
-    the rows, it is an SQLite file that is filled by it, or without --project the DATABASE_URL of the environment.
+    Without one a copy of the project's SQLite file, or the database of the settings. If `setup` makes the rows, an
+    SQLite file filled by `setup`, or without --project the DATABASE_URL of the environment.
     """
     asked = asked or None
     if not project.description.generated and (
@@ -111,7 +111,7 @@ def parse(project: UnderTest, asked: str | None) -> Database:
 
 
 def rows_at(project: UnderTest, chosen: Database) -> Database:
-    """The database of a project at a commit of its own: a copy of the same rows, which `prepare` migrates.
+    """The database of a project at a commit: a copy of the same rows, which `prepare` migrates.
 
     Raises BenchError for a database that all commits would share.
     """
@@ -123,7 +123,7 @@ def rows_at(project: UnderTest, chosen: Database) -> Database:
 
 
 def _must_fit(project: UnderTest, asked: str) -> None:
-    """Raise BenchError where another kind of database would take the place of one that is not plain, such as MySQL."""
+    """Raise BenchError if another kind of database would replace a special one, such as MySQL."""
     engine = project.facts.databases.get("default", "") if project.recorded else ""
     kind = next((words for words in KINDS if words[0] in asked.partition(":")[0]), None)
     if engine and engine not in PLAIN and kind and not any(word in engine for word in kind):
@@ -160,9 +160,9 @@ def _of_settings(project: UnderTest) -> Database:
 
 
 def as_they_are(project: UnderTest) -> list[str]:
-    """The aliases, besides `default`, of databases that a project's servers use as they are: neither files nor memory.
+    """The aliases, besides `default`, of databases that a project's servers use unchanged: neither files nor memory.
 
-    Its SQLite files are copied.
+    SQLite files are copied.
     """
     if not project.recorded:
         return []
@@ -172,12 +172,12 @@ def as_they_are(project: UnderTest) -> list[str]:
 
 
 def is_ours(project: UnderTest, chosen: Database) -> bool:
-    """True if checks may write to all databases of a deployment: they are the kit's, copies or private ones."""
+    """True if checks may write to all databases of a deployment: the kit's, copies or private ones."""
     return not project.recorded or (chosen.made and not as_they_are(project))
 
 
 def notes(project: UnderTest, chosen: Database) -> list[str]:
-    """Whose rows a deployment of a --project serves: copies, private ones, or databases as they are."""
+    """The owners of the rows of a deployment of a --project: copies, private ones, or the project's own databases."""
     if not project.recorded:
         return []
     others = as_they_are(project)
@@ -186,10 +186,11 @@ def notes(project: UnderTest, chosen: Database) -> list[str]:
 
 @contextmanager
 def in_use(project: UnderTest, chosen: Database, *, alone: bool) -> Iterator[None]:
-    """Hold the lock of a database, alone or together with others that only serve it.
+    """Hold the lock of a database, exclusively or together with others that only serve the database.
 
-    A command that verifies pages writes rows, and the rows of another command are wrong content to it: it needs the
-    database alone. A persistent service has a lock of its own. Raises BenchError when the database stays in use.
+    A command that verifies pages writes rows, and the rows of another command are wrong content to it, so such a
+    command needs the database exclusively. A persistent service has a separate lock. Raises BenchError if the database
+    stays in use.
     """
     if chosen.service or not chosen.url:
         yield
@@ -202,7 +203,7 @@ def in_use(project: UnderTest, chosen: Database, *, alone: bool) -> Iterator[Non
 def _lock(project: UnderTest, chosen: Database) -> tuple[Path, str]:
     """The file of the database's lock, and a name for people without a password.
 
-    It is beside an SQLite file of the kit's; for a database of somebody else it is below `var`.
+    The lock is beside an SQLite file of the kit's; for another database the lock is below `var`.
     """
     path = sqlite_path(project, chosen.url)
     if path is None:
@@ -231,8 +232,8 @@ def _lock_of_another(folder: Path, label: str, place: str) -> Path:
 def check(project: UnderTest, database: Database, env: dict[str, str], identity: Identity) -> None:
     """Before anything is started, have the site try the user's database and the user's settings in `env`.
 
-    There is nothing to try when both are the instrument's own. Raises BenchError with the site's message, which
-    holds no password.
+    If both are the instrument's own, nothing is tried. Raises BenchError with the site's message, which holds no
+    password.
     """
     if not database.made:
         if (path := sqlite_path(project, database.url)) is not None:
@@ -245,10 +246,10 @@ def check(project: UnderTest, database: Database, env: dict[str, str], identity:
 def prepare(
     project: UnderTest, database: Database, url: str, identity: Identity, progress: Callable[[str], None]
 ) -> None:
-    """See that the database can be served: create and fill one of our own, check one of the user's.
+    """Make the database ready to serve: create and fill one of our own, check one of the user's.
 
-    `progress` is called with nothing before rows are loaded, which shows its own progress. Raises BenchError when the
-    user's SQLite file is missing or the workers cannot write to it.
+    `progress` is called with nothing before rows are loaded, which shows its own progress. Raises BenchError if the
+    user's SQLite file is missing or the workers cannot write there.
     """
     if database.made or project.copied:
         project.var.mkdir(parents=True, exist_ok=True)
@@ -296,7 +297,7 @@ def _fill_once(
 def is_filled(project: UnderTest, database: Database) -> bool:
     """True if a database of the kit's has all rows that the commands of `setup` make now.
 
-    That of the kit's own site may have rows that somebody has loaded into it: it is never made again.
+    The database of the kit's own site may have rows that somebody has loaded, and is never made again.
     """
     mark = _mark(project, database)
     if not project.recorded:
@@ -305,7 +306,7 @@ def is_filled(project: UnderTest, database: Database) -> bool:
 
 
 def _mark(project: UnderTest, database: Database) -> Path:
-    """The file that says how the database was filled, once it is."""
+    """The file that says how the database was filled."""
     if database.service:
         return project.var / database.service / "filled"
     path = project.copy_of("default")
@@ -313,7 +314,7 @@ def _mark(project: UnderTest, database: Database) -> Path:
 
 
 def _digest(project: UnderTest) -> str:
-    """Of what fills a database: the commands of `setup`, the settings that they have, and the migrations."""
+    """A digest of everything that fills a database: the commands of `setup`, their settings, and the migrations."""
     found, files = project.project, list[Path]()
     for root in found.roots:
         settings = root / found.settings.replace(".", "/")
@@ -331,9 +332,9 @@ def _digest(project: UnderTest) -> str:
 
 
 def copied(source: Path, target: Path, identity: Identity) -> bool:
-    """Copy an SQLite database as it is now, for `identity` to write to, when it has changed since the last copy.
+    """Copy an SQLite database as it is now, for `identity` to write to, unless unchanged since the last copy.
 
-    Returns whether it was copied.
+    Returns whether a copy was made.
     """
     files = [path for path in (source, source.with_name(f"{source.name}-wal")) if path.is_file()]
     state = " ".join(f"{path.stat().st_mtime_ns} {path.stat().st_size}" for path in files)
@@ -351,9 +352,9 @@ def copied(source: Path, target: Path, identity: Identity) -> bool:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """A new SQLite file in place of the one at `path`; it gets the name when it is complete.
+    """A new SQLite file in place of the one at `path`, renamed when complete.
 
-    The next command would take an interrupted one for a filled database.
+    Without the renaming, the next command would take an interrupted file for a filled database.
     """
     partial = path.with_name(f"{path.name}.partial")
     for name, end in itertools.product((path.name, partial.name), ("", *BESIDE)):

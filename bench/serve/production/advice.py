@@ -16,8 +16,9 @@ STORE = "{{ store }}"
 
 
 def idle_changes(case: Case, usual: Values) -> list[str]:
-    """The names that the user changed from `usual` without effect on any file or service, such as `http2` for a
-    server without HTTP/2."""
+    """The user's changes from `usual` without effect on any file or service, such as `http2` for a server without
+    HTTP/2.
+    """
     idle = {}
     # The release of Debian is what the note says and whose packages it names.
     for name in case.values.changes.keys() - ({"debian"} if case.values.places else set()):
@@ -32,7 +33,7 @@ def idle_changes(case: Case, usual: Values) -> list[str]:
 
 
 def _contents(case: Case) -> dict[str, str]:
-    """The text of each file that something but a person reads, by its path."""
+    """The text of each file that a program reads, by its path."""
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         if case.values.places:
@@ -45,7 +46,7 @@ def _contents(case: Case) -> dict[str, str]:
 def too_large_cache(case: Case, memory_disk: bool) -> str:
     """The reason why a cache in memory leaves too little of the size for all else, or an empty string.
 
-    memory_disk  whether what is stored in files is in memory, too, as in containers
+    memory_disk  whether stored files are in memory, too, as in containers
     """
     texts = [word for server in case.servers for word in server.start]
     texts += [word for service in case.services for word in service.start]
@@ -64,7 +65,7 @@ def too_large_cache(case: Case, memory_disk: bool) -> str:
 
 
 def wrong_port(case: Case) -> str:
-    """The reason why the port of a site behind a load balancer is hardly the one that is meant, or an empty string."""
+    """The reason why the port of a site behind a load balancer is probably wrong, or an empty string."""
     values = case.values
     behind = values.names["listener"] == "behind" and values.places
     if not behind or one_host.production_places(values).port != HTTPS_PORT:

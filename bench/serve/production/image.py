@@ -36,7 +36,9 @@ def refusal(project: UnderTest) -> str:
 
 
 def uncontainable(placed: Placed) -> str:
-    """Why no image can have these servers, or an empty string: each comes from Debian or from requirements.lock."""
+    """The reason why no image can have these servers, or an empty string: each comes from Debian or from
+    requirements.lock.
+    """
     locked = re.findall(r"(?m)^([\w.-]+)==", (paths.KIT / LOCK).read_text("utf-8"))
     for server in placed.case.servers:
         in_venv = placed.case.programs[server.name].is_relative_to(placed.places.venv)
@@ -48,19 +50,19 @@ def uncontainable(placed: Placed) -> str:
 
 
 def drivers(project: UnderTest) -> tuple[str, ...]:
-    """The distribution for the database server that takes the place of an SQLite file."""
+    """The distribution for the database server that replaces an SQLite file."""
     return (DRIVER,) if project.overlaid and "default" in project.facts.database_files else ()
 
 
 def names(project: UnderTest, host: dict[str, Any]) -> dict[str, Any]:
     """Names for the templates of the project's image, in addition to the names of a host's templates.
 
-    env           that of a host, without files of databases
-    base          the image with the Python below its environment
-    database_url  the variable that names its database
+    env           the host's environment, without files of databases
+    base          the image with the Python below the environment
+    database_url  the variable that names the database
     left_out      files and folders of the project that no image gets
-    image         what the image gets of its code; empty for all but what is left out
-    commands_env  environment of its commands while the image is built
+    image         parts of the code for the image; empty for all except `left_out`
+    commands_env  environment of the project's commands during the build
     compiled      folders whose Python is compiled then
     """
     said = project.description

@@ -1,4 +1,4 @@
-"""The hosts of an Ansible inventory, by group. Ansible reads the file; here it is only validated.
+"""The hosts of an Ansible inventory, by group. Ansible reads the file; this module only validates.
 
 https://docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html
 """
@@ -43,16 +43,16 @@ ALIVE_S = 5
 class Host:
     """A machine of an inventory.
 
-    address     the IPv4 address at which the other hosts reach it
-    groups      those it is in, in the order of GROUPS
-    target      the name or address at which Ansible reaches it, by ssh
-    user, key   for ssh; empty: as ssh is configured. The key is a file
-    arguments   more words for ssh, as Ansible has them
-    extra       those of them that are in its last variable
-    local       it is this machine: no ssh
-    link_mbit   rate of its link in each direction, in Mbit/s, where the inventory says it
-    cores       processor cores that it may use, where the inventory says it
-    trust       file of certificates to verify that of this host by, where the inventory says it
+    address     the IPv4 address of the host for the other hosts
+    groups      its groups, in the order of GROUPS
+    target      the name or address of the host for Ansible, by ssh
+    user, key   for ssh; empty: from ssh's configuration. The key is a file
+    arguments   more words for ssh, from Ansible's variables
+    extra       the words of them from the last variable
+    local       this machine, without ssh
+    link_mbit   rate of the link in each direction, in Mbit/s, if the inventory has it
+    cores       usable processor cores, if the inventory has them
+    trust       file of certificates to verify the host's by, if the inventory has it
     """
 
     name: str
@@ -70,7 +70,7 @@ class Host:
     trust: Path | None = None
 
     def argv(self, script: str) -> list[str]:
-        """The command that runs a script of the shell there. It asks for nothing and does not wait long to connect."""
+        """The command that runs a shell script there, without a prompt and with a short wait for the connection."""
         if self.local:
             return ["sh", "-c", script]
         options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}"]
@@ -110,7 +110,7 @@ def front_of(inventory: Inventory) -> Host:
 
 
 def read(path: Path) -> Inventory:
-    """The inventory in `path`, in any form that Ansible reads; raises BenchError with one line for what is wrong."""
+    """The inventory in `path`, in any form that Ansible reads; raises BenchError with one line for an error."""
     if not path.is_file():
         raise BenchError(f"{path}: no such file; write an Ansible inventory with the groups {', '.join(GROUPS)}")
     program = programs.find(["ansible-inventory"])
@@ -130,14 +130,14 @@ def read(path: Path) -> Inventory:
 
 
 def _reason(said: str) -> str:
-    """The line of Ansible's message that says what is wrong in the file."""
+    """The line of Ansible's message that names the error in the file."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     causes = [line.partition(": ")[2] for line in lines if line.startswith("Failed to parse inventory: ")]
     return (causes or lines or ["no reason given"])[-1]
 
 
 def decode(path: Path, listed: dict[str, Any]) -> Inventory:
-    """The inventory that `ansible-inventory --list` printed; raises BenchError."""
+    """The inventory from the output of `ansible-inventory --list`; raises BenchError."""
     variables = listed["_meta"]["hostvars"]
     members = {group: _members(group, listed) for group in listed if group not in ("_meta", *BUILT_IN)}
     # A group of groups, such as one for variables, has no host that is in none of ours.
@@ -191,13 +191,13 @@ def _host(path: Path, name: str, groups: tuple[str, ...], variables: dict[str, A
 
 @dataclass(frozen=True)
 class _Given:
-    """The variables of a host, each validated when it is asked for."""
+    """The variables of a host, each validated when read."""
 
     where: str
     variables: dict[str, Any]
 
     def word(self, variable: str, otherwise: str = "") -> str:
-        """A word for ssh that it does not take for an option."""
+        """A word for ssh that cannot be an option."""
         given = str(self.variables.get(variable, otherwise))
         if given.startswith("-"):
             raise BenchError(f"{self.where}: {variable} is {given!r}; it cannot begin with -")
@@ -211,7 +211,7 @@ class _Given:
             raise BenchError(f"{self.where}: {variable}: {str(error).lower()}; close what it opens") from None
 
     def number(self, variable: str, what: str, kind: type = float, limit: float = math.inf) -> Any:
-        """A number between 0 and the limit; None when it is not given."""
+        """A number between 0 and the limit; None if not given."""
         given = self.variables.get(variable)
         if given is None:
             return None

@@ -1,4 +1,4 @@
-"""Where the values that an operator looks for first stand: in which file, after which words."""
+"""The values that an operator looks for first: file and words before each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMENTS = ("#", ";", "//", '"""')
 
 
 def rows(placed: Placed) -> list[tuple[str, str, str, str]]:
-    """Rows of limit, value, file and first line that has the value; file and line are empty if no file has it."""
+    """Rows of limit, value, file and first line with the value; file and line are empty if no file has the value."""
     found, case, places = [], placed.case, placed.places
     for what, (name, unit) in LOOKED_FOR.items():
         value = places.static_root if name == "static_root" else str(case.settings[name])
@@ -34,7 +34,7 @@ def rows(placed: Placed) -> list[tuple[str, str, str, str]]:
 
 
 def _lines(name: str, placed: Placed) -> Iterator[tuple[str, str]]:
-    """Each line of a server's template that has the value, if it was rendered, and each word of its command."""
+    """Each line of a server's template with the value, if rendered, and each word of its command."""
     uses = re.compile(r"([^{}]*)\{\{[^{}]*\b" + name + r"\b")
     for server in placed.case.servers:
         texts = render.texts(server, placed)
@@ -50,7 +50,7 @@ def _lines(name: str, placed: Placed) -> Iterator[tuple[str, str]]:
 
 
 def _before(uses: re.Pattern[str], lines: list[str]) -> list[str]:
-    """The beginning of each line that has the value."""
+    """The beginning of each line with the value."""
     return [found[1] for line in lines if (found := uses.match(line))]
 
 

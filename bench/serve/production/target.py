@@ -1,4 +1,4 @@
-"""The release of Debian that production's files are written for: one whose Python can have the project's packages."""
+"""The release of Debian for production's files: one whose Python can have the project's packages."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ ELSEWHERE = "--format compose or kubernetes, whose image has the project's Pytho
 
 
 def for_project(project: UnderTest, chosen: Values) -> tuple[Values, str]:
-    """The values with the release whose Python is nearest to the project's, and a note where it is not the usual one.
+    """The values with the release whose Python is nearest to the project's, and a note if it is not the usual release.
 
-    Raises BenchError in one line where its packages cannot be installed on the release that somebody named, or on any.
+    Raises BenchError in one line if the packages cannot be installed on the named release, or on any.
     """
     releases = sorted(catalog.read().releases.values(), key=lambda release: release.number)
     usual = next(release for release in releases if release.number == chosen.names["debian"])
@@ -88,14 +88,14 @@ def _wanted(project: UnderTest) -> dict[str, str]:
 
 
 def _table(folder: Path) -> dict[str, Any]:
-    """The table `project` of its pyproject.toml, or of that of its repository; empty without one."""
+    """The table `project` of the project's pyproject.toml, or of its repository's; empty without one."""
     file = folder / FILE if (folder / FILE).is_file() else repository(folder) / FILE
     found: dict[str, Any] = tomllib.loads(file.read_text("utf-8")).get("project", {}) if file.is_file() else {}
     return found
 
 
 def _packages(project: UnderTest) -> list[Distribution]:
-    """The installed packages that the project lists, and those that these need."""
+    """The installed packages that the project lists, and their requirements."""
     distributed = distributions(path=list(project.sites))
     installed: dict[str, Distribution] = {canonicalize_name(it.metadata["Name"]): it for it in distributed}
     names = _listed(project.folder, _table(project.folder).get("dependencies", []), installed)
@@ -103,9 +103,9 @@ def _packages(project: UnderTest) -> list[Distribution]:
 
 
 def compiled_here(project: UnderTest) -> str:
-    """A note on listed packages that were compiled on this machine, as the index has no wheel; empty without any.
+    """A note on listed packages that were compiled on this machine, because the index has no wheel; else empty.
 
-    A deploy installs wheels only, except for a package that the list names after --no-binary.
+    A deploy installs wheels only, except for packages after --no-binary in the list.
     """
     if not project.recorded:
         return ""
@@ -139,7 +139,7 @@ def _is_specifier(text: str) -> bool:
 
 
 def _listed(folder: Path, dependencies: list[str], installed: dict[str, Distribution]) -> list[str]:
-    """The installed packages that the project lists, and those that these need."""
+    """The installed packages that the project lists, and their requirements."""
     lines = dependencies
     place = folder if listing(folder) else repository(folder)
     if listing(place) == "requirements.txt":
@@ -155,7 +155,7 @@ def _listed(folder: Path, dependencies: list[str], installed: dict[str, Distribu
 
 
 def _lines(file: Path) -> Iterator[str]:
-    """The lines of a list of packages, and of those that it includes."""
+    """The lines of a list of packages, and of included lists."""
     text = file.read_text("utf-8", "replace") if file.is_file() else ""
     for line in text.splitlines():
         if included := INCLUDES.match(line):

@@ -1,4 +1,4 @@
-"""The templates of production, all below deploy/production. Those that end in `.j2` are rendered, the others copied."""
+"""The templates of production, all below deploy/production. Files in `.j2` are rendered, the others copied."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENGINE = Engine(FOLDER)
 
 
 def write(name: str, target: Path, context: dict[str, Any]) -> Path:
-    """Render a file, `name` below deploy/production without `.j2`, to one with the same mode; returns that."""
+    """Render a file, `name` below deploy/production without `.j2`, to one with the same mode; returns the new file."""
     path = source(FOLDER, name) or FOLDER / name
     text = _text(path, context)
     target.parent.mkdir(parents=True, exist_ok=True)
